@@ -1,0 +1,1 @@
+"""Evaluate retrieval-augmented generation offline, with a local GGUF model as the judge."""

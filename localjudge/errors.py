@@ -1,0 +1,48 @@
+"""Every error that localjudge raises on purpose.
+
+    LocaljudgeError
+    ├── UsageError        the request cannot be met as it stands; nothing was judged      (exit 1)
+    │   ├── DataError     a data file or row is not what it should be
+    │   ├── ModelError    a judge's model cannot be found, read or used
+    │   └── RunDirectoryError  a run directory belongs to something else or is in use
+    ├── SampleError       one sample cannot be scored: becomes a `Failed` record, never a number
+    └── OutOfResource     disk, memory or time ran out: run the same command again to go on (exit 4)
+
+Each says what is wrong and where, and carries a `hint`: what to do about it. Anything else that escapes is a bug.
+"""
+
+
+class LocaljudgeError(Exception):
+    """What went wrong and where; `hint` says what to do about it."""
+
+    def __init__(self, message: str, *, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+    def __str__(self) -> str:
+        message = super().__str__()
+        return f"{message}\n  hint: {self.hint}" if self.hint else message
+
+
+class UsageError(LocaljudgeError):
+    """The request cannot be met as it stands; nothing was judged."""
+
+
+class DataError(UsageError):
+    """A data file or row is not what it should be."""
+
+
+class ModelError(UsageError):
+    """A judge's model cannot be found, read or used."""
+
+
+class RunDirectoryError(UsageError):
+    """A run directory belongs to something else, or another process is writing it."""
+
+
+class SampleError(LocaljudgeError):
+    """One sample cannot be scored: the run layer records it as `Failed`."""
+
+
+class OutOfResource(LocaljudgeError):
+    """Disk, memory or time ran out; everything answered so far is stored."""

@@ -1,0 +1,181 @@
+"""The nouns of the project, as frozen values.
+
+    Sample ──metric──> Task ──judge──> VerdictRequest ──engine──> Answer ──threshold──> Verdict ──metric──> Outcome
+
+A metric turns a sample into *tasks* (one unit of text, one question about it). The judge words each task as a
+*verdict request*: a path of prompt nodes and a grammar. The engine, which knows tokens and nothing of retrieval, gives
+an *answer*. The run applies the threshold and hands the metric its *verdicts*; the metric does the arithmetic.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+Field_ = Literal["user_input", "retrieved_contexts", "reference", "response", "reference_contexts"]
+Label = Literal[0, 1]
+
+
+class Record(BaseModel):
+    """A value: frozen, compared by content, with no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Context(Record):
+    """One retrieved or ground-truth passage."""
+
+    text: str
+    id: str | None = None
+    meta: dict[str, Any] = Field(default_factory=dict)
+    score: float | None = Field(default=None, allow_inf_nan=False)
+
+
+class Sample(Record):
+    """One row of data. Only `id` is required; a field is None when the row does not give it."""
+
+    id: str
+    user_input: str | None = None
+    retrieved_contexts: tuple[Context, ...] | None = None
+    reference: str | None = None
+    response: str | None = None
+    reference_contexts: tuple[Context, ...] | None = None
+
+
+class Span(Record):
+    """A verbatim piece of a text: `text == whole[start:end]`, counted in Unicode code points."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Unit(Record):
+    """The piece of a sample that one verdict is about, and where in the sample it stands."""
+
+    kind: Literal["statement", "sentence", "chunk"]
+    index: int
+    source: Literal["reference", "response", "retrieved_contexts"]
+    source_index: int | None = None
+    span: Span
+
+
+class Attribution(Record):
+    """Can the unit (a statement) be attributed to the contexts?"""
+
+    unit: Unit
+    contexts: tuple[str, ...]
+    user_input: str | None = None
+
+
+class Relevance(Record):
+    """Is the unit (a sentence or a chunk) needed to answer the question?"""
+
+    unit: Unit
+    user_input: str
+
+
+class Usefulness(Record):
+    """Is the unit (a chunk) useful for arriving at the reference answer?"""
+
+    unit: Unit
+    user_input: str | None
+    reference: str
+
+
+Task = Attribution | Relevance | Usefulness
+
+
+class Piece(Record):
+    """Prompt text. Only `trusted` text (ours, or the model's chat template) may form control tokens."""
+
+    text: str
+    trusted: bool
+
+
+class Grammar(Record):
+    """The legal answers of a verdict: a regular expression, and the label that each value literal stands for."""
+
+    name: str
+    pattern: str
+    labels: dict[str, Label]
+
+
+class VerdictRequest(Record):
+    """What the engine is asked: a path of prompt nodes, root first, and the grammar of the answer.
+
+    Requests that begin with equal nodes share their evaluation. Where one node ends and the next begins is decided
+    by the prompt profile alone, whether or not anything is shared, because the cut points move the logits.
+    """
+
+    path: tuple[tuple[Piece, ...], ...]
+    grammar: Grammar
+
+
+class Answer(Record):
+    """What the model gave: the probability of label 1 among the legal answers, and how much mass was legal."""
+
+    p_yes: float = Field(ge=0, le=1)
+    legal_mass: float = Field(ge=0)
+    raw: str
+    reason: str | None = None
+
+
+class NoAnswer(Record):
+    """Why there is no legal answer."""
+
+    error: str
+
+
+class Verdict(Record):
+    """An answer with its label. `p_yes` is None where the label follows without a model (there is no context)."""
+
+    label: Label
+    p_yes: float | None = None
+    reason: str | None = None
+    window: int | None = None
+
+
+class Scored(Record):
+    """A number in [0, 1] and, where it is a ratio, what was divided by what."""
+
+    value: float = Field(ge=0, le=1)
+    numerator: float | None = None
+    denominator: float | None = None
+    detail: str | None = None
+
+    @classmethod
+    def fraction(cls, labels: Iterable[Label], detail: str | None = None) -> "Scored":
+        """Share of labels that are 1. Raises ZeroDivisionError for no labels: decide that case before."""
+        counted = list(labels)
+        return cls(
+            value=sum(counted) / len(counted), numerator=sum(counted), denominator=len(counted), detail=detail
+        )
+
+
+class Undefined(Record):
+    """The metric has no value for this sample, and why."""
+
+    reason: str
+
+
+class Failed(Record):
+    """The metric should have a value for this sample and could not get it, and why."""
+
+    reason: str
+
+
+Outcome = Scored | Undefined | Failed
+
+
+class Score(Record):
+    """The outcome of one metric on one sample."""
+
+    sample_id: str
+    metric: str
+    outcome: Outcome
+
+
+def context_texts(contexts: Sequence[Context] | None) -> tuple[str, ...]:
+    """Texts of the contexts, in their order; none for a missing field."""
+    return tuple(context.text for context in contexts or ())
