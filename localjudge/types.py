@@ -148,9 +148,7 @@ class Scored(Record):
     def fraction(cls, labels: Iterable[Label], detail: str | None = None) -> "Scored":
         """Share of labels that are 1. Raises ZeroDivisionError for no labels: decide that case before."""
         counted = list(labels)
-        return cls(
-            value=sum(counted) / len(counted), numerator=sum(counted), denominator=len(counted), detail=detail
-        )
+        return cls(value=sum(counted) / len(counted), numerator=sum(counted), denominator=len(counted), detail=detail)
 
 
 class Undefined(Record):

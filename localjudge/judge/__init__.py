@@ -1,1 +1,1 @@
-"""judge"""
+"""What is asked and which answers are legal; knows no backend."""

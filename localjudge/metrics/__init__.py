@@ -1,1 +1,1 @@
-"""metrics"""
+"""One file, one definition: its questions and its arithmetic. `catalog` is the one table of them."""

@@ -1,0 +1,54 @@
+"""What the rest of the project knows of an engine: requests in, answers out.
+
+    engine.answers([request, ...]) -> (index, Answer | NoAnswer), ...      in whatever order suits the engine
+
+An answer is a pure function of `engine.identity` and its own request: not of the other requests, their order or number.
+Everything that can move an answer is therefore in `identity`, and an answer may be stored and reused under
+`identity` + request for ever.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+from localjudge.types import Answer, NoAnswer, Record, VerdictRequest
+
+
+class Effort(Record):
+    """Work done so far. Tokens are counts; `seconds_inside` is time spent in the model library."""
+
+    unique_tokens: int = 0
+    evaluated_tokens: int = 0
+    generated_tokens: int = 0
+    seconds_inside: float = 0.0
+    seconds_total: float = 0.0
+
+
+class Engine(Protocol):
+    """Runs tokens. Open engines hold a model in memory: close them."""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """All that can move an answer, as JSON values with sorted meaning: model, build, CPU, context size ..."""
+        ...
+
+    @property
+    def effort(self) -> Effort:
+        """Work done since the engine was opened."""
+        ...
+
+    def length(self, request: VerdictRequest) -> int:
+        """Tokens that the request occupies at its longest: prompt and longest legal answer."""
+        ...
+
+    @property
+    def capacity(self) -> int:
+        """Tokens that fit: a request longer than this gets a `NoAnswer`."""
+        ...
+
+    def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
+        """Answer every request once; yields the request's index with its answer as soon as it is there."""
+        ...
+
+    def close(self) -> None:
+        """Free the model. The engine cannot be used afterwards."""
+        ...

@@ -1,0 +1,101 @@
+"""An engine whose answers are written down beforehand: for tests of metrics, runs and your own code.
+
+    ScriptedEngine({"Paris is in France.": 0.97, "It rains.": 0.02}, default=0.5)
+
+A script maps the last user text of a request (the statement, sentence or chunk) to the probability of label 1, or to
+an error message; or it is a function of the request. No model is loaded.
+"""
+
+import hashlib
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from localjudge.engine.protocol import Effort
+from localjudge.types import Answer, NoAnswer, VerdictRequest
+
+Scripted = float | str
+"""A probability of label 1, or the error message of a request that cannot be answered."""
+
+
+def unit_text(request: VerdictRequest) -> str:
+    """Last user text of the request: the unit that is judged."""
+    for node in reversed(request.path):
+        for piece in reversed(node):
+            if not piece.trusted:
+                return piece.text
+    return ""
+
+
+class ScriptedEngine:
+    """Answers from a mapping of unit texts, or from a function of the request.
+
+    Raises KeyError for a unit that the mapping does not hold, unless `default` is given.
+    """
+
+    def __init__(
+        self,
+        script: Mapping[str, Scripted] | Callable[[VerdictRequest], Scripted],
+        *,
+        default: Scripted | None = None,
+        capacity: int = 1_000_000,
+    ) -> None:
+        self._script = script
+        self._default = default
+        self._capacity = capacity
+        self._asked: list[VerdictRequest] = []
+
+    @property
+    def asked(self) -> tuple[VerdictRequest, ...]:
+        """Every request so far, in the order it was answered."""
+        return tuple(self._asked)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """A hash of the script: another script is another engine."""
+        script = self._script
+        source = inspect.getsource(script) if callable(script) else json.dumps(dict(script), sort_keys=True)
+        digest = hashlib.sha256(f"{source}|{self._default}".encode("utf-8", "surrogatepass")).hexdigest()
+        return {"engine": "scripted", "script_sha256": digest}
+
+    @property
+    def effort(self) -> Effort:
+        """No tokens are run."""
+        return Effort()
+
+    @property
+    def capacity(self) -> int:
+        """As given."""
+        return self._capacity
+
+    def length(self, request: VerdictRequest) -> int:
+        """One token a code point."""
+        return sum(len(piece.text) for node in request.path for piece in node)
+
+    def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
+        """Answer in the order given."""
+        for index, request in enumerate(requests):
+            self._asked.append(request)
+            yield index, self._answer(request)
+
+    def _answer(self, request: VerdictRequest) -> Answer | NoAnswer:
+        if self.length(request) > self._capacity:
+            return NoAnswer(error=f"{self.length(request)} tokens do not fit {self._capacity}")
+        said = self._look_up(request)
+        if isinstance(said, str):
+            return NoAnswer(error=said)
+        return Answer(p_yes=said, legal_mass=1.0, raw="")
+
+    def _look_up(self, request: VerdictRequest) -> Scripted:
+        if callable(self._script):
+            return self._script(request)
+        unit = unit_text(request)
+        if unit in self._script:
+            return self._script[unit]
+        if self._default is None:
+            raise KeyError(f"the script holds no answer for {unit!r}")
+        return self._default
+
+    def close(self) -> None:
+        """Nothing to free."""

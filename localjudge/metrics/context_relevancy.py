@@ -1,0 +1,76 @@
+"""Context relevancy, by sentence and by chunk: how much of what was retrieved is needed for the question.
+
+    context_relevancy       = sentences of the contexts needed for the question / sentences of the contexts
+    context_relevancy_chunk = chunks needed for the question / chunks
+
+Source: the formula of RAGAS v0.0 to v0.1.10 (`ContextRelevancy`). There the judge copied the sentences that it found
+relevant, or wrote "Insufficient Information", and both were counted as text: obeying the prompt scored 1/N, and copies that
+were re-split scored above 1. Here the units are cut first and counted by index. (ragas 0.2 and later use the name
+`ContextRelevance` for a graded rating, which is another metric.)
+
+Sentence level punishes a long chunk that holds one good sentence, which is what a retriever returns; chunk level
+counts such a chunk as needed.
+
+Empty cases: no sentence (chunk) in the contexts, or no question, is `Undefined`. (RAGAS v0.1 gave 0.)
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from localjudge.metrics.protocol import Sentences, Steps
+from localjudge.types import Relevance, Sample, Scored, Span, Undefined, Unit, context_texts
+
+
+def relevant_chunks(sample: Sample) -> Iterator[Unit]:
+    """Each retrieved context that is not blank, whole."""
+    for position, text in enumerate(context_texts(sample.retrieved_contexts)):
+        if text.strip():
+            span = Span(start=0, end=len(text), text=text)
+            yield Unit(kind="chunk", index=position, source="retrieved_contexts", source_index=position, span=span)
+
+
+def context_sentences(sample: Sample, sentences: Sentences) -> Iterator[Unit]:
+    """Each sentence of each retrieved context, numbered through all of them."""
+    placed = (
+        (position, span)
+        for position, text in enumerate(context_texts(sample.retrieved_contexts))
+        for span in sentences(text)
+    )
+    for index, (position, span) in enumerate(placed):
+        yield Unit(kind="sentence", index=index, source="retrieved_contexts", source_index=position, span=span)
+
+
+def _share_needed(sample: Sample, units: list[Unit], none_found: str) -> Steps:
+    question = (sample.user_input or "").strip()
+    if not question:
+        return Undefined(reason="there is no question")
+    if not units:
+        return Undefined(reason=none_found)
+    verdicts = yield [Relevance(unit=unit, user_input=question) for unit in units]
+    return Scored.fraction(verdict.label for verdict in verdicts)
+
+
+@dataclass(frozen=True)
+class ContextRelevancy:
+    """Share of the contexts' sentences that are needed to answer the question."""
+
+    name: str = "context_relevancy"
+    version: int = 1
+    requires: frozenset[str] = frozenset({"user_input", "retrieved_contexts"})
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Ask about every sentence of every context."""
+        return _share_needed(sample, list(context_sentences(sample, sentences)), "the contexts have no sentence")
+
+
+@dataclass(frozen=True)
+class ContextRelevancyChunk:
+    """Share of the contexts that are needed to answer the question."""
+
+    name: str = "context_relevancy_chunk"
+    version: int = 1
+    requires: frozenset[str] = frozenset({"user_input", "retrieved_contexts"})
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Ask about every context."""
+        return _share_needed(sample, list(relevant_chunks(sample)), "the contexts have no chunk")

@@ -1,0 +1,31 @@
+"""Faithfulness: how much of the response can be attributed to what was retrieved.
+
+    faithfulness = sentences of the response attributed to the retrieved contexts / sentences of the response
+
+Source: RAGAS `faithfulness` (Es et al., 2023), with the response's own sentences as statements: no model rewrites them.
+
+Empty cases: no sentence in the response is `Undefined`; no context text is 0 of N without asking the model.
+"""
+
+from dataclasses import dataclass
+
+from localjudge.metrics.context_recall import attributed_sentences
+from localjudge.metrics.protocol import Sentences, Steps
+from localjudge.types import Sample, Scored, Undefined
+
+
+@dataclass(frozen=True)
+class Faithfulness:
+    """Share of the response's sentences that can be attributed to the retrieved contexts."""
+
+    name: str = "faithfulness"
+    version: int = 1
+    requires: frozenset[str] = frozenset({"response", "retrieved_contexts"})
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Ask about every sentence of the response."""
+        tasks = attributed_sentences(sample, "response", sentences)
+        if not tasks:
+            return Undefined(reason="the response has no sentence")
+        verdicts = yield tasks
+        return Scored.fraction(verdict.label for verdict in verdicts)
