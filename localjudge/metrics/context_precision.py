@@ -2,8 +2,8 @@
 
     context_precision = sum over useful chunks i of (useful among the first i / i)  /  useful chunks
 
-This is average precision. Source: RAGAS `context_precision` (documentation, "LLMContextPrecisionWithReference"), which adds
-1e-10 to the denominator so that a perfect ranking scores just below 1; here the division is exact and the case of no
+This is average precision. Source: RAGAS `context_precision` (`LLMContextPrecisionWithReference`), which adds 1e-10 to
+the denominator so that a perfect ranking scores just below 1; here the division is exact and the case of no
 useful chunk is decided: 0, because something was retrieved and none of it served. No chunk at all is `Undefined`, and
 so is a missing question or a blank reference.
 """

@@ -2,8 +2,8 @@
 
     context_recall = sentences of the reference attributed to the retrieved contexts / sentences of the reference
 
-Source: RAGAS `context_recall` (Es et al., "RAGAS: Automated Evaluation of Retrieval Augmented Generation", 2023, and its
-documentation). There the judge re-splits the reference and chooses how many answers to give; here the sentences
+Source: RAGAS `context_recall` (Es et al., "RAGAS: Automated Evaluation of Retrieval Augmented Generation", 2023).
+There the judge re-splits the reference and chooses how many answers to give; here the sentences
 are cut first and counted by index, so the denominator is ours and a ratio above 1 cannot be expressed.
 
 Empty cases: no sentence in the reference is `Undefined`; no context text is 0 of N without asking the model.

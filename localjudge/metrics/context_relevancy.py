@@ -4,8 +4,8 @@
     context_relevancy_chunk = chunks needed for the question / chunks
 
 Source: the formula of RAGAS v0.0 to v0.1.10 (`ContextRelevancy`). There the judge copied the sentences that it found
-relevant, or wrote "Insufficient Information", and both were counted as text: obeying the prompt scored 1/N, and copies that
-were re-split scored above 1. Here the units are cut first and counted by index. (ragas 0.2 and later use the name
+relevant, or wrote "Insufficient Information", and both were counted as text: obeying the prompt scored 1/N, and copies
+that were re-split scored above 1. Here the units are cut first and counted by index. (ragas 0.2 and later use the name
 `ContextRelevance` for a graded rating, which is another metric.)
 
 Sentence level punishes a long chunk that holds one good sentence, which is what a retriever returns; chunk level
