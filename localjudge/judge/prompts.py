@@ -1,0 +1,138 @@
+"""Prompt profiles: how a kind of model is asked.
+
+A profile is a folder of plain files, hashed as a whole: `profile.toml`, and one file per task with the prompt's nodes,
+root first.
+
+    instructions | context ... | question | statement        attribution
+    instructions | question | sentence                       relevance of a sentence
+    instructions | chunk | question                          relevance of a chunk
+
+A node's end is a cut point. Cut points are the same whether or not anything is shared, because where a prompt is cut
+moves the logits. `{fence}` becomes "", "-2", "-3" ...: the first for which none of the node's tags occurs in the text
+that it encloses, so that no text can close its own tag.
+"""
+
+import hashlib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from itertools import count
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from localjudge.errors import UsageError
+from localjudge.types import Attribution, Piece, Record, Relevance, Task, Usefulness
+
+_BUNDLED = Path(__file__).parent / "prompts"
+_PLACEHOLDER = re.compile(r"\{(context|question|unit|reference|fence)\}")
+_FENCED_TAG = re.compile(r"<[^<>\n]*\{fence\}>")
+
+
+class NodeTemplate(Record):
+    """Text of one node: ours, with places for the user's. `for_each` repeats it; `when` leaves it out if that is empty."""
+
+    text: str
+    for_each: Literal["contexts"] | None = None
+    when: Literal["question"] | None = None
+
+
+class TaskPrompt(Record):
+    """The nodes of one task, root first, and the grammar of its answer."""
+
+    grammar: str
+    node: tuple[NodeTemplate, ...]
+
+
+class PromptProfile(Record):
+    """How a kind of model is asked about every task. `sha256` covers every file of the profile."""
+
+    name: str
+    description: str
+    sha256: str
+    chat: bool
+    begin_of_text: bool = True
+    bare_answer: str = ""
+    tasks: dict[str, TaskPrompt]
+
+
+def load(name: str) -> PromptProfile:
+    """The bundled profile `name`. Raises UsageError if there is none."""
+    folder = _BUNDLED / name
+    if not (folder / "profile.toml").is_file():
+        known = sorted(path.parent.name for path in _BUNDLED.glob("*/profile.toml"))
+        raise UsageError(f"no prompt profile is called {name!r}", hint=f"profiles are {', '.join(known)}")
+    return read(folder)
+
+
+def read(folder: Path) -> PromptProfile:
+    """The profile in a folder. Raises UsageError for a file that is not what it should be."""
+    files = sorted(folder.glob("*.toml"))
+    digest = hashlib.sha256()
+    tables: dict[str, dict[str, Any]] = {}
+    for file in files:
+        content = file.read_bytes()
+        digest.update(f"{file.name}\0{len(content)}\0".encode() + content)
+        try:
+            tables[file.stem] = tomllib.loads(content.decode())
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise UsageError(f"{file} is not TOML: {error}", hint="mend the file") from error
+    settings = tables.pop("profile", {})
+    try:
+        return PromptProfile.model_validate(
+            {"name": folder.name, "sha256": digest.hexdigest(), "tasks": tables, **settings}
+        )
+    except (ValidationError, TypeError) as error:
+        raise UsageError(f"the prompt profile {folder} is not valid: {error}", hint="mend its files") from error
+
+
+def task_name(task: Task) -> str:
+    """The name of the file that words this task."""
+    match task:
+        case Attribution():
+            return "attribution"
+        case Relevance():
+            return "relevance_chunk" if task.unit.kind == "chunk" else "relevance_sentence"
+        case Usefulness():
+            return "usefulness"
+
+
+def render(prompt: TaskPrompt, task: Task) -> Iterator[tuple[Piece, ...]]:
+    """The nodes of a task's prompt: our text trusted, the user's not."""
+    contexts = task.contexts if isinstance(task, Attribution) else ()
+    texts = {
+        "unit": task.unit.span.text,
+        "question": (task.user_input or "").strip(),
+        "reference": task.reference if isinstance(task, Usefulness) else "",
+    }
+    for node in prompt.node:
+        if node.when and not texts[node.when]:
+            continue
+        if node.for_each:
+            yield from (_fill(node.text, {**texts, "context": context}) for context in contexts if context.strip())
+        else:
+            yield _fill(node.text, texts)
+
+
+def _fill(template: str, texts: Mapping[str, str]) -> tuple[Piece, ...]:
+    used = [texts[name] for name in _PLACEHOLDER.findall(template) if name != "fence"]
+    fence = _fence(template, used)
+    pieces = []
+    for position, part in enumerate(_PLACEHOLDER.split(template.replace("{fence}", fence))):
+        text, trusted = (texts[part], False) if position % 2 else (part, True)
+        if text:
+            pieces.append(Piece(text=text, trusted=trusted))
+    return tuple(pieces)
+
+
+def _fence(template: str, enclosed: list[str]) -> str:
+    tags = [tag.replace("{fence}>", "") for tag in _FENCED_TAG.findall(template)]
+    if not tags:
+        return ""
+    inside = "\n".join(enclosed).casefold()
+    for number in count(1):
+        fence = "" if number == 1 else f"-{number}"
+        if not any(f"{tag}{fence}>".casefold() in inside for tag in tags):
+            return fence
+    raise AssertionError("a text cannot hold every number")

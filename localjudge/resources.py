@@ -1,0 +1,55 @@
+"""Finds the files that come with localjudge, in a checkout and in an installed wheel, and the user's state directory.
+
+checkout   grammars/ and models/ stand beside the package
+wheel      the same folders stand inside it (pyproject.toml lists their files one by one)
+"""
+
+import os
+from pathlib import Path
+
+from localjudge.errors import UsageError
+
+_PACKAGE = Path(__file__).resolve().parent
+
+
+def grammar_file(name: str) -> Path:
+    """Path of the bundled grammar `name`. Raises UsageError if there is none."""
+    return _bundled("grammars", f"{name}.json")
+
+
+def model_registry_file() -> Path:
+    """Path of the bundled model registry."""
+    return _bundled("models", "registry.toml")
+
+
+def model_file(name: str) -> Path:
+    """Path of the bundled model file `name`. Raises UsageError if there is none."""
+    return _bundled("models", name)
+
+
+def demo_file() -> Path:
+    """Path of the bundled example data."""
+    return _PACKAGE / "dataset" / "demo.jsonl"
+
+
+def state_directory() -> Path:
+    """Folder for what outlives a run (own models, sha256 cache, self-checks). Not created here.
+
+    `LOCALJUDGE_HOME`, or `localjudge` in the XDG data directory.
+    """
+    named = os.environ.get("LOCALJUDGE_HOME")
+    if named:
+        return Path(named).expanduser()
+    data_home = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
+    return Path(data_home).expanduser() / "localjudge"
+
+
+def _bundled(folder: str, name: str) -> Path:
+    for base in (_PACKAGE, _PACKAGE.parent):
+        path = base / folder / name
+        if path.is_file():
+            return path
+    raise UsageError(
+        f"the file {folder}/{name} that belongs to localjudge is missing (looked in {_PACKAGE} and {_PACKAGE.parent})",
+        hint="install localjudge again",
+    )
