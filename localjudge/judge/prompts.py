@@ -31,7 +31,7 @@ _FENCED_TAG = re.compile(r"<[^<>\n]*\{fence\}>")
 
 
 class NodeTemplate(Record):
-    """Text of one node: ours, with places for the user's. `for_each` repeats it; `when` leaves it out if that is empty."""
+    """Text of one node, with places for the user's. `for_each` repeats it; `when` leaves it out if that is empty."""
 
     text: str
     for_each: Literal["contexts"] | None = None

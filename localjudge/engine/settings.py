@@ -1,0 +1,16 @@
+"""What a user may set about an engine."""
+
+from pydantic import Field
+
+from localjudge.types import Record
+
+
+class EngineSettings(Record):
+    """`n_ctx` and `gpu_layers` can move numbers and are part of an engine's identity; `threads` cannot."""
+
+    n_ctx: int | None = Field(default=None, ge=64)
+    """Tokens of context; the model's limit, at most 8,192, if None. Never depends on the data."""
+    threads: int | None = Field(default=None, ge=1)
+    """Processor threads; as many as this process may use if None."""
+    gpu_layers: int | None = None
+    """Layers to put on a GPU; all of them if None and the build has a GPU backend."""
