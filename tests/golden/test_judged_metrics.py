@@ -1,0 +1,144 @@
+"""Hand-worked scores of the judged metrics: the arithmetic is in each test, the judge is scripted."""
+
+from collections.abc import Mapping
+
+import pytest
+
+from localjudge.metrics import catalog
+from localjudge.metrics.protocol import JudgedMetric
+from localjudge.text import sentences
+from localjudge.types import Context, Label, Outcome, Sample, Scored, Undefined, Verdict
+
+EIFFEL = Sample(
+    id="eiffel-tower",
+    user_input="When was the Eiffel Tower built, where is it, and who designed it?",
+    reference="The Eiffel Tower was built in 1889. It is located in Paris, France. Gustave Eiffel designed it.",
+    retrieved_contexts=(Context(text="The Eiffel Tower was completed in 1889 for the World's Fair in Paris."),),
+)
+EINSTEIN = Sample(
+    id="albert-einstein",
+    user_input="What can you tell me about Albert Einstein?",
+    reference=(
+        "Albert Einstein born in 14 March 1879 was  German-born theoretical physicist, widely held to be one of the "
+        "greatest and most influential scientists of all time. He received the 1921 Nobel Prize in Physics for his "
+        "services to theoretical physics. He published 4 papers in 1905.  Einstein moved to Switzerland in 1895"
+    ),
+    retrieved_contexts=(
+        Context(
+            text="Albert Einstein (born 14 March 1879) was a theoretical physicist. He won the Nobel Prize in 1921."
+        ),
+    ),
+)
+
+
+def score(metric_name: str, sample: Sample, yes: Mapping[str, Label]) -> Outcome:
+    """Run a metric with a judge that says 1 to the units in `yes` with value 1, and 0 to those with value 0."""
+    metric = catalog.get(metric_name)
+    steps = metric.steps(sample, sentences)  # type: ignore[union-attr]
+    try:
+        tasks = next(steps)
+        while True:
+            tasks = steps.send([Verdict(label=yes[task.unit.span.text]) for task in tasks])
+    except StopIteration as finished:
+        return finished.value  # type: ignore[no-any-return]
+
+
+def test_context_recall_of_the_eiffel_tower_is_two_thirds() -> None:
+    """Built 1889: yes. Paris: yes. Designed by Eiffel: not in the context. (1 + 1 + 0) / 3."""
+    yes: dict[str, Label] = {
+        "The Eiffel Tower was built in 1889.": 1,
+        "It is located in Paris, France.": 1,
+        "Gustave Eiffel designed it.": 0,
+    }
+    assert score("context_recall", EIFFEL, yes) == Scored(value=2 / 3, numerator=2, denominator=3)
+
+
+def test_context_recall_of_einstein_is_two_quarters() -> None:
+    """Birth and profession: yes. Prize: yes. Papers: no. Switzerland: no. (1 + 1 + 0 + 0) / 4."""
+    assert EINSTEIN.reference is not None
+    spans = [span.text for span in sentences(EINSTEIN.reference)]
+    assert len(spans) == 4
+    yes: dict[str, Label] = dict(zip(spans, (1, 1, 0, 0), strict=True))
+    assert score("context_recall", EINSTEIN, yes) == Scored(value=2 / 4, numerator=2, denominator=4)
+
+
+def test_faithfulness_counts_the_sentences_of_the_response() -> None:
+    """One of two sentences is attributed: 1 / 2."""
+    sample = EIFFEL.model_copy(update={"response": "It was completed in 1889. It is made of gold."})
+    outcome = score("faithfulness", sample, {"It was completed in 1889.": 1, "It is made of gold.": 0})
+    assert outcome == Scored(value=1 / 2, numerator=1, denominator=2)
+
+
+LONG_CHUNK = "Paris is the capital of France. It lies on the Seine. It has many parks. It was founded long ago."
+OTHER_CHUNK = "Berlin is the capital of Germany."
+CAPITAL = Sample(
+    id="capital",
+    user_input="What is the capital of France?",
+    reference="Paris.",
+    retrieved_contexts=(Context(text=OTHER_CHUNK), Context(text=LONG_CHUNK)),
+)
+
+
+def test_context_relevancy_counts_sentences_of_all_contexts() -> None:
+    """1 sentence in Berlin's chunk, 4 in Paris's, 1 of them needed: 1 / 5."""
+    yes: dict[str, Label] = {span.text: 0 for chunk in (OTHER_CHUNK, LONG_CHUNK) for span in sentences(chunk)}
+    yes["Paris is the capital of France."] = 1
+    assert score("context_relevancy", CAPITAL, yes) == Scored(value=1 / 5, numerator=1, denominator=5)
+
+
+def test_a_long_chunk_with_one_good_sentence_counts_whole_at_chunk_level() -> None:
+    """2 chunks, 1 needed: 1 / 2, where sentence level gives 1 / 5."""
+    outcome = score("context_relevancy_chunk", CAPITAL, {OTHER_CHUNK: 0, LONG_CHUNK: 1})
+    assert outcome == Scored(value=1 / 2, numerator=1, denominator=2)
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        ((1, 0), 1.0),  # the useful chunk is first: (1/1) / 1
+        ((0, 1), 1 / 2),  # the useful chunk is second: (1/2) / 1
+        ((0, 0), 0.0),  # decided: something was retrieved and none of it served
+        ((1, 1), 1.0),  # (1/1 + 2/2) / 2, exactly 1
+    ],
+)
+def test_context_precision_is_average_precision(labels: tuple[Label, Label], expected: float) -> None:
+    """Sum over useful chunks of the share useful so far, divided by the useful ones."""
+    yes = dict(zip((OTHER_CHUNK, LONG_CHUNK), labels, strict=True))
+    assert score("context_precision", CAPITAL, yes) == Scored(value=expected)
+
+
+def test_context_precision_of_a_mixed_ranking() -> None:
+    """Useful at ranks 1, 3 and 4 of 4: (1/1 + 2/3 + 3/4) / 3 = 29/36."""
+    chunks = tuple(Context(text=f"chunk {rank}") for rank in (1, 2, 3, 4))
+    sample = CAPITAL.model_copy(update={"retrieved_contexts": chunks})
+    yes: dict[str, Label] = {"chunk 1": 1, "chunk 2": 0, "chunk 3": 1, "chunk 4": 1}
+    outcome = score("context_precision", sample, yes)
+    assert isinstance(outcome, Scored)
+    assert outcome.value == pytest.approx(29 / 36)
+
+
+@pytest.mark.parametrize(
+    ("metric", "changes", "reason"),
+    [
+        ("context_recall", {"reference": " \n"}, "the reference has no sentence"),
+        ("faithfulness", {"response": ""}, "the response has no sentence"),
+        ("context_relevancy", {"retrieved_contexts": ()}, "the contexts have no sentence"),
+        ("context_relevancy", {"user_input": " "}, "there is no question"),
+        ("context_relevancy_chunk", {"retrieved_contexts": (Context(text=" "),)}, "the contexts have no chunk"),
+        ("context_relevancy_chunk", {"user_input": ""}, "there is no question"),
+        ("context_precision", {"retrieved_contexts": ()}, "the contexts have no chunk"),
+        ("context_precision", {"user_input": ""}, "there is no question"),
+        ("context_precision", {"reference": ""}, "there is no reference"),
+    ],
+)
+def test_an_empty_denominator_is_undefined(metric: str, changes: dict[str, object], reason: str) -> None:
+    """Never 0, 1 or NaN: the outcome says why there is no value."""
+    assert score(metric, CAPITAL.model_copy(update=changes), {}) == Undefined(reason=reason)
+
+
+@pytest.mark.parametrize("name", catalog.names())
+def test_every_judged_metric_has_a_version_and_needs_a_field(name: str) -> None:
+    """The signature and the choice of default metrics rest on these."""
+    metric: JudgedMetric = catalog.get(name)  # type: ignore[assignment]
+    assert metric.version >= 1
+    assert metric.requires

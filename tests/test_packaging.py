@@ -1,0 +1,46 @@
+"""The wheel holds every bundled grammar and model, and no file that git ignores."""
+
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def shipped() -> dict[str, str]:
+    """The wheel's list of files from outside the package: where each stands, and where it goes."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    included: dict[str, str] = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    return included
+
+
+def test_every_grammar_is_shipped(shipped: dict[str, str]) -> None:
+    """A grammar that is missing in the wheel breaks an installed localjudge only."""
+    assert {f"grammars/{path.name}" for path in (ROOT / "grammars").glob("*.json")} <= set(shipped)
+
+
+def test_every_bundled_model_is_shipped(shipped: dict[str, str]) -> None:
+    """The registry and each file that it names relative to itself."""
+    registry = tomllib.loads((ROOT / "models" / "registry.toml").read_text(encoding="utf-8"))
+    bundled = {f"models/{model['file']}" for model in registry["model"] if "file" in model}
+    assert {"models/registry.toml", *bundled} <= set(shipped)
+
+
+def test_files_are_listed_one_by_one_and_keep_their_place(shipped: dict[str, str]) -> None:
+    """A folder listed whole would ship whatever lies in it."""
+    for source, target in shipped.items():
+        assert (ROOT / source).is_file()
+        assert target == f"localjudge/{source}"
+
+
+def test_shipped_files_are_not_ignored_by_git(shipped: dict[str, str]) -> None:
+    """What ships is what is committed."""
+    if not (ROOT / ".git").exists():
+        pytest.skip("not a git checkout")
+    ignored = subprocess.run(
+        ["git", "check-ignore", "--no-index", *shipped], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert ignored.stdout == ""
