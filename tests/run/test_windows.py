@@ -1,0 +1,76 @@
+"""Windows of whole chunks, then of whole sentences."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from localjudge.run.windows import windows
+from localjudge.text import sentences
+from localjudge.types import Attribution, Relevance, Span, Task, Unit
+
+
+def unit(text: str, kind: str = "statement") -> Unit:
+    source = "reference" if kind == "statement" else "retrieved_contexts"
+    span = Span(start=0, end=len(text), text=text)
+    return Unit.model_validate({"kind": kind, "index": 0, "source": source, "span": span})
+
+
+def cost(task: Task) -> int:
+    """One token a character."""
+    contexts = task.contexts if isinstance(task, Attribution) else (task.user_input or "",)
+    return sum(map(len, contexts)) + len(task.unit.span.text)
+
+
+def contexts_of(tasks: tuple[Task, ...]) -> list[tuple[str, ...]]:
+    return [task.contexts for task in tasks if isinstance(task, Attribution)]
+
+
+def test_what_fits_is_one_window() -> None:
+    """The task itself is asked, whatever it holds."""
+    task = Attribution(unit=unit("s" * 10), contexts=("a" * 50, " "))
+    assert windows(task, cost=cost, capacity=61, sentences=sentences) == (task,)
+
+
+def test_whole_chunks_are_packed_in_order() -> None:
+    """Statement of 10, room 300 - 128 = 172: chunks of 80, 80, 100, 60 go 80+80 | 100+60."""
+    chunks = ("a" * 80, "b" * 80, "c" * 100, "d" * 60)
+    task = Attribution(unit=unit("s" * 10), contexts=chunks)
+    assert contexts_of(windows(task, cost=cost, capacity=300, sentences=sentences)) == [chunks[:2], chunks[2:]]
+
+
+def test_a_chunk_that_does_not_fit_is_cut_at_sentences() -> None:
+    """Room 260 - 128 = 132: three sentences of 90 characters go one by one (90 + 1 + 90 > 132)."""
+    sentence = "A" + "b" * 88 + "."
+    task = Attribution(unit=unit("s"), contexts=(" ".join([sentence] * 3),))
+    assert contexts_of(windows(task, cost=cost, capacity=260, sentences=sentences)) == [(sentence,)] * 3
+
+
+def test_statements_of_about_one_length_share_their_windows() -> None:
+    """The room kept for a statement is rounded up to 128 tokens."""
+    chunks = tuple(letter * 60 for letter in "abcdef")
+    shapes = {
+        tuple(
+            contexts_of(
+                windows(Attribution(unit=unit("s" * n), contexts=chunks), cost=cost, capacity=300, sentences=sentences)
+            )
+        )
+        for n in (1, 50, 127)
+    }
+    assert len(shapes) == 1
+
+
+def test_a_long_chunk_that_is_judged_itself_is_cut_at_sentences() -> None:
+    """Question of 20, capacity 100: of two sentences of 50 each run holds one."""
+    sentence = "A" + "b" * 48 + "."
+    task = Relevance(unit=unit(f"{sentence} {sentence}", "chunk"), user_input="q" * 20)
+    found = windows(task, cost=cost, capacity=100, sentences=sentences)
+    assert [window.unit.span.text for window in found] == [sentence, sentence]
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.text("ab. \n", max_size=200), max_size=6), st.integers(150, 400))
+def test_no_text_is_lost_and_none_is_repeated(chunks: list[str], capacity: int) -> None:
+    """Windows hold every character that is not white space, once and in order."""
+    task = Attribution(unit=unit("s"), contexts=tuple(chunks))
+    found = windows(task, cost=cost, capacity=capacity, sentences=sentences)
+    judged = "".join(part for group in contexts_of(found) for part in group)
+    assert "".join(judged.split()) == "".join("".join(chunks).split())
