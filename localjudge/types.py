@@ -58,6 +58,8 @@ class Unit(Record):
     source: Literal["reference", "response", "retrieved_contexts"]
     source_index: int | None = None
     span: Span
+    against: int | None = None
+    """Index of the one retrieved context that the unit is held against; None if it is all of them."""
 
 
 class Attribution(Record):

@@ -7,7 +7,7 @@ import pytest
 from localjudge.metrics import catalog
 from localjudge.metrics.protocol import JudgedMetric
 from localjudge.text import sentences
-from localjudge.types import Context, Label, Outcome, Sample, Scored, Undefined, Verdict
+from localjudge.types import Context, Label, Outcome, Sample, Scored, Task, Undefined, Verdict
 
 EIFFEL = Sample(
     id="eiffel-tower",
@@ -31,6 +31,12 @@ EINSTEIN = Sample(
 )
 
 
+def _key(task: Task) -> str:
+    """Text of the unit, and the chunk it is held against where it is one alone."""
+    chunk = "" if task.unit.against is None else f" | chunk {task.unit.against + 1}"
+    return task.unit.span.text + chunk
+
+
 def score(metric_name: str, sample: Sample, yes: Mapping[str, Label]) -> Outcome:
     """Run a metric with a judge that says 1 to the units in `yes` with value 1, and 0 to those with value 0."""
     metric = catalog.get(metric_name)
@@ -38,7 +44,7 @@ def score(metric_name: str, sample: Sample, yes: Mapping[str, Label]) -> Outcome
     try:
         tasks = next(steps)
         while True:
-            tasks = steps.send([Verdict(label=yes[task.unit.span.text]) for task in tasks])
+            tasks = steps.send([Verdict(label=yes[_key(task)]) for task in tasks])
     except StopIteration as finished:
         return finished.value  # type: ignore[no-any-return]
 
@@ -136,7 +142,55 @@ def test_an_empty_denominator_is_undefined(metric: str, changes: dict[str, objec
     assert score(metric, CAPITAL.model_copy(update=changes), {}) == Undefined(reason=reason)
 
 
-@pytest.mark.parametrize("name", catalog.names())
+MATRIX = Sample(
+    id="matrix",
+    reference="One. Two. Three.",
+    retrieved_contexts=tuple(Context(text=f"chunk {rank}") for rank in (1, 2, 3)),
+)
+SUPPORTS: dict[str, Label] = {
+    "One. | chunk 1": 1,
+    "One. | chunk 2": 0,
+    "One. | chunk 3": 1,
+    "Two. | chunk 1": 0,
+    "Two. | chunk 2": 0,
+    "Two. | chunk 3": 1,
+    "Three. | chunk 1": 0,
+    "Three. | chunk 2": 0,
+    "Three. | chunk 3": 0,
+}
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        # One and Two are supported, Three is not; only chunk 3 supports something that nothing else does (Two).
+        (
+            "matrix_recall",
+            Scored(value=2 / 3, numerator=2, denominator=3, detail="marginal value by chunk: 0.000, 0.000, 0.333"),
+        ),
+        ("matrix_recall@1", Scored(value=1 / 3, numerator=1, denominator=3)),
+        ("matrix_recall@2", Scored(value=1 / 3, numerator=1, denominator=3)),
+        ("matrix_recall@9", Scored(value=2 / 3, numerator=2, denominator=3)),
+        # Chunks 1 and 3 support something, chunk 2 nothing.
+        ("matrix_precision", Scored(value=2 / 3, numerator=2, denominator=3)),
+        # Three supports: One twice, Two once. One of them is beyond a first.
+        ("matrix_redundancy", Scored(value=1 / 3, numerator=1, denominator=3)),
+    ],
+)
+def test_one_table_gives_many_metrics(metric: str, expected: Scored) -> None:
+    """The table of the module's docstring, read in every way."""
+    assert score(metric, MATRIX, SUPPORTS) == expected
+
+
+def test_no_support_leaves_redundancy_undefined() -> None:
+    """0 of 0 supports is no number."""
+    nothing: dict[str, Label] = dict.fromkeys(SUPPORTS, 0)
+    assert score("matrix_redundancy", MATRIX, nothing) == Undefined(
+        reason="no chunk supports any sentence of the reference"
+    )
+
+
+@pytest.mark.parametrize("name", catalog.default_names())
 def test_every_judged_metric_has_a_version_and_needs_a_field(name: str) -> None:
     """The signature and the choice of default metrics rest on these."""
     metric: JudgedMetric = catalog.get(name)  # type: ignore[assignment]
