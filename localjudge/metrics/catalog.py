@@ -1,11 +1,15 @@
 """The one table of metrics: a metric is one file, one row here, one golden example.
 
 A name may end in `@k` where the metric looks at the first k chunks: `matrix_recall@3`.
+
+Your own: an installed package adds a metric by an entry point in the group `localjudge.metrics` that names a metric
+(see `protocol.py`). Ours win over another's of the same name.
 """
 
 import difflib
 import re
 from collections.abc import Callable
+from importlib.metadata import EntryPoint, entry_points
 
 from localjudge.errors import UsageError
 from localjudge.metrics.context_precision import ContextPrecision
@@ -36,7 +40,8 @@ def default_names() -> tuple[str, ...]:
 
 def names() -> tuple[str, ...]:
     """Names of all metrics; `name@k` stands for one metric for each k."""
-    return (*(metric.name for metric in (*_DEFAULT, *_ON_REQUEST)), *(f"{name}@k" for name in _AT_K))
+    ours = [*(metric.name for metric in (*_DEFAULT, *_ON_REQUEST)), *(f"{name}@k" for name in _AT_K)]
+    return (*ours, *(name for name in _installed() if name not in ours))
 
 
 def get(name: str) -> AnyMetric:
@@ -47,5 +52,29 @@ def get(name: str) -> AnyMetric:
     cut = _AT.fullmatch(name)
     if cut and cut["name"] in _AT_K:
         return _AT_K[cut["name"]](int(cut["k"]))
+    if name in _installed():
+        return _loaded(_installed()[name])
     near = difflib.get_close_matches(name, names()) or names()
     raise UsageError(f"no metric is called {name!r}", hint=f"did you mean {', '.join(near)}?")
+
+
+def _installed() -> dict[str, EntryPoint]:
+    """Entry points of other packages by the metric's name."""
+    return {point.name: point for point in entry_points(group="localjudge.metrics")}
+
+
+def _loaded(point: EntryPoint) -> AnyMetric:
+    try:
+        metric = point.load()
+    except (ImportError, AttributeError) as error:
+        raise UsageError(
+            f"the metric {point.name!r} ({point.value}) cannot be loaded: {error}",
+            hint="mend or remove the package that installs it",
+        ) from error
+    missing = [part for part in ("name", "version", "requires") if not hasattr(metric, part)]
+    if missing or not (hasattr(metric, "steps") or hasattr(metric, "score")):
+        raise UsageError(
+            f"{point.value} is not a metric: it lacks {', '.join(missing) or 'steps or score'}",
+            hint="localjudge/metrics/protocol.py says what a metric has",
+        )
+    return metric  # type: ignore[no-any-return]
