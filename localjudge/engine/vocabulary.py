@@ -35,6 +35,10 @@ class Vocabulary:
         self.exact: bool = llama_cpp.llama_vocab_type(pointer) not in _NORMALISING
         """False for vocabularies that fold case or accents: their tokens do not decode to the text."""
         self.pieces: list[bytes] = [self._piece(token) for token in range(self.size)]
+        if not self.exact:
+            self.pieces = [
+                piece.removeprefix(b" ") for piece in self.pieces
+            ]  # marks the start of a word: not in the text
         self.eos: int = llama_cpp.llama_vocab_eos(pointer)
         self.bos: int = llama_cpp.llama_vocab_bos(pointer)
         self.begin: int | None = self.bos if llama_cpp.llama_vocab_get_add_bos(pointer) and self.bos >= 0 else None
