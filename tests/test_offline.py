@@ -1,0 +1,47 @@
+"""Nothing leaves the machine: the main job, watched by strace, in a namespace that has no network."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+INTERNET_SOCKET = re.compile(r"socket\(AF_INET6?,|connect\([^)]*AF_INET6?")
+
+
+def works(*command: str) -> bool:
+    """The system lets us run this."""
+    if shutil.which(command[0]) is None:
+        return False
+    return subprocess.run([*command, "true"], capture_output=True, check=False).returncode == 0
+
+
+def test_the_main_job_makes_no_internet_socket_and_needs_no_network(tmp_path: Path) -> None:
+    """`localjudge run --demo` from start to end: no call for an internet socket by it or any child."""
+    log = tmp_path / "strace.log"
+    strace = ["strace", "-f", "-qq", "-e", "trace=socket,connect", "-o", str(log)]
+    namespace = ["unshare", "-rn"]
+    if not works(*strace):
+        pytest.skip("NOT CHECKED: strace cannot trace here, so nobody watched for internet sockets")
+    if not works(*namespace):
+        namespace = []
+    run = [sys.executable, "-m", "localjudge", "run", "--demo", "--quiet", "--out", str(tmp_path / "run")]
+    subprocess.run([*strace, *namespace, *run], check=True, cwd=tmp_path)
+    calls = [line for line in log.read_text(errors="replace").splitlines() if INTERNET_SOCKET.search(line)]
+    assert calls == []
+    assert (tmp_path / "run" / "summary.json").is_file()
+    if not namespace:
+        pytest.skip("watched by strace, but NOT in a network namespace: unshare -rn is not allowed here")
+
+
+def test_the_watch_sees_an_internet_socket(tmp_path: Path) -> None:
+    """The check above can fail: it does for a program that opens one."""
+    log = tmp_path / "strace.log"
+    strace = ["strace", "-f", "-qq", "-e", "trace=socket,connect", "-o", str(log)]
+    if not works(*strace):
+        pytest.skip("NOT CHECKED: strace cannot trace here")
+    program = "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()"
+    subprocess.run([*strace, sys.executable, "-c", program], check=True)
+    assert INTERNET_SOCKET.search(log.read_text(errors="replace"))
