@@ -1,0 +1,81 @@
+"""One row of anybody's data as a sample, or everything that is wrong with it.
+
+    {"question": "...", "contexts": ["..."]}  ->  {"user_input": "...", "retrieved_contexts": [Context, ...]}
+
+A null is a null: a row that lacks a value is sound, and a metric that needs the value is `Undefined` for it.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from localjudge.dataset.aliases import ID_COLUMNS, Resolved, lookup
+from localjudge.dataset.contexts import Report, add_ids, check_contexts, check_id, check_text, check_writable, read_cell
+from localjudge.dataset.problems import Place, Problem
+from localjudge.types import Context
+
+TEXT_FIELDS = ("user_input", "reference", "response")
+CONTEXT_FIELDS = ("retrieved_contexts", "reference_contexts")
+
+
+class RawRow(NamedTuple):
+    """A row as it was read: their columns and values. `typed` is False where every value is text (CSV)."""
+
+    place: Place
+    values: Mapping[str, Any]
+    typed: bool = True
+
+
+class CheckedRow(NamedTuple):
+    """A row in our words. `values` are the arguments of `Sample`; its id may still be missing."""
+
+    place: Place
+    values: dict[str, Any]
+    extras: dict[str, Any]
+
+
+def check_row(row: RawRow, resolved: Resolved) -> CheckedRow | list[Problem]:
+    """The row as a sample's values, or all its problems."""
+    problems: list[Problem] = []
+    given = {field: lookup(row.values, column) for field, column in resolved.items()}
+
+    def report(field: str, found: str, expected: str) -> None:
+        ours, bracket, rest = field.partition("[")
+        column = f"{resolved.get(ours, ours)}{bracket}{rest}"
+        problems.append(Problem(place=str(row.place), field=column, found=found, expected=expected))
+
+    if not row.typed:
+        given = {field: _from_cell(value, field, report) for field, value in given.items()}
+    values: dict[str, Any] = {"id": check_id(given.get("id"), "id", report)}
+    for field in TEXT_FIELDS:
+        value = _single(given.get(field), report) if field == "reference" else given.get(field)
+        values[field] = check_text(value, field, report)
+    for field in CONTEXT_FIELDS:
+        values[field] = check_contexts(given.get(field), field, report)
+    for ids, contexts in ID_COLUMNS.items():
+        add_ids(values[contexts], given.get(ids), ids, report)
+    extras = {name: value for name, value in row.values.items() if name not in resolved.values()}
+    for name, value in extras.items():
+        check_writable(name, "a column's name", report)
+        check_writable(value, name, report)
+    if problems:
+        return problems
+    for field in CONTEXT_FIELDS:
+        if values[field] is not None:
+            values[field] = tuple(Context(**context) for context in values[field])
+    return CheckedRow(row.place, values, extras)
+
+
+def _from_cell(cell: Any, field: str, report: Report) -> Any:
+    """A CSV cell as a value: CSV cannot tell an empty text from a missing one, so an empty cell is null."""
+    if not cell:
+        return None
+    return read_cell(cell, field, report) if field in CONTEXT_FIELDS or field in ID_COLUMNS else cell
+
+
+def _single(reference: Any, report: Report) -> Any:
+    """The one reference of a list (older ragas and Haystack write lists). Several cannot all be the reference."""
+    if not isinstance(reference, list | tuple):
+        return reference
+    if len(reference) > 1:
+        report("reference", f"{len(reference)} reference answers", "one: which of them counts is yours to say")
+    return reference[0] if len(reference) == 1 else None
