@@ -1,1 +1,21 @@
-"""stats"""
+"""Arrays in, numbers out: what a mean, a difference, a gate or a judge's agreement with people is worth."""
+
+from localjudge.stats.bounds import Bounds, failure_bounds
+from localjudge.stats.gates import Comparison, Decision, decide
+from localjudge.stats.intervals import Interval, mean_interval, statistic_interval
+from localjudge.stats.paired import PairedDifference, mcnemar, paired_difference, smallest_detectable_difference
+
+__all__ = [
+    "Bounds",
+    "Comparison",
+    "Decision",
+    "Interval",
+    "PairedDifference",
+    "decide",
+    "failure_bounds",
+    "mcnemar",
+    "mean_interval",
+    "paired_difference",
+    "smallest_detectable_difference",
+    "statistic_interval",
+]

@@ -1,0 +1,34 @@
+"""What a mean would be if every sample that failed had scored the worst, or the best: no luck can lead outside.
+
+    scored 1, 1, 0, one failed:   mean 2/3   bounds [2/4, 3/4]
+
+The bounds hold for the samples at hand, whatever made some of them fail; an interval speaks of samples not yet seen.
+
+Source: C. F. Manski (1989), Anatomy of the selection problem, Journal of Human Resources 24, 343-360.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+
+class Bounds(NamedTuple):
+    """The least and the greatest that a mean can be."""
+
+    low: float
+    high: float
+
+
+def failure_bounds(values: npt.ArrayLike, failed: int) -> Bounds:
+    """Bounds of the mean over all samples: the scored `values` (n,) in [0, 1] and `failed` unknown ones.
+
+    Without failures both are the mean. Raises ValueError where there is nothing at all to take a mean of.
+    """
+    scores = np.asarray(values, dtype=np.float64)
+    samples = len(scores) + failed
+    if samples == 0 or failed < 0:
+        raise ValueError(f"no mean of {len(scores)} scored and {failed} failed samples")
+    total = math.fsum(scores)
+    return Bounds(total / samples, (total + failed) / samples)

@@ -1,0 +1,156 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize, special, stats
+
+from localjudge.errors import DataError
+from localjudge.stats.agreement import (
+    balanced_accuracy,
+    brier_score,
+    calibration_line,
+    cohen_kappa,
+    expected_calibration_error,
+    roc_auc,
+)
+from localjudge.stats.intervals import Statistic
+from localjudge.stats.resampling import Floats
+
+LABELS = [0, 0, 1, 1]
+SCORES = [0.1, 0.6, 0.4, 0.9]
+
+
+def simulated(size: int = 500) -> tuple[Floats, Floats]:
+    generator = np.random.default_rng(4)
+    logits = generator.normal(0, 1.5, size)
+    labels = generator.random(size) < special.expit(0.3 + 0.7 * logits)
+    return labels.astype(np.float64), np.round(special.expit(logits), 3)
+
+
+def line_of_labels(labels: Floats, scores: Floats, weights: Floats) -> float:
+    return calibration_line(labels, scores, weights).slope
+
+
+STATISTICS: list[Statistic] = [
+    roc_auc,
+    lambda labels, scores, weights: balanced_accuracy(labels, scores > 0.5, weights),
+    lambda labels, scores, weights: cohen_kappa(labels, scores > 0.5, weights),
+    brier_score,
+    expected_calibration_error,
+    line_of_labels,
+]
+
+
+def test_auc_by_hand() -> None:
+    # Pairs of a 1 and a 0: .4>.1, .4<.6, .9>.1, .9>.6: three of four.
+    assert roc_auc(LABELS, SCORES) == 0.75
+
+
+def test_a_tie_counts_half() -> None:
+    assert roc_auc([0, 1, 1], [0.5, 0.5, 0.9]) == 0.75
+
+
+def test_auc_is_the_mann_whitney_statistic_of_scipy() -> None:
+    labels, scores = simulated()
+    ones, zeros = scores[labels == 1], scores[labels == 0]
+    expected = stats.mannwhitneyu(ones, zeros).statistic / (len(ones) * len(zeros))
+    assert roc_auc(labels, scores) == pytest.approx(expected)
+
+
+def test_balanced_accuracy_by_hand() -> None:
+    # 1s: two of three; 0s: one of one.
+    assert balanced_accuracy([1, 1, 1, 0], [1, 1, 0, 0]) == pytest.approx((2 / 3 + 1) / 2)
+
+
+def test_kappa_by_hand() -> None:
+    # Cohen's arithmetic for 20 yes/yes, 5 yes/no, 10 no/yes, 15 no/no: observed .7, expected .5 * .6 + .5 * .4 = .5.
+    labels = [1] * 25 + [0] * 25
+    decisions = [1] * 20 + [0] * 5 + [1] * 10 + [0] * 15
+    assert cohen_kappa(labels, decisions) == pytest.approx((0.7 - 0.5) / (1 - 0.5))
+
+
+def test_kappa_without_any_agreement_beyond_chance_is_zero() -> None:
+    assert cohen_kappa([0, 1, 0, 1], [1, 1, 1, 1]) == pytest.approx(0)
+
+
+def test_brier_score_by_hand() -> None:
+    # (.1^2 + .6^2 + .6^2 + .1^2) / 4
+    assert brier_score(LABELS, SCORES) == pytest.approx((0.01 + 0.36 + 0.36 + 0.01) / 4)
+
+
+def test_calibration_error_by_hand() -> None:
+    # Two steps. Below .5: scores .1, .4 (mean .25), labels 0, 1 (mean .5). Above: .6, .9 (.75), labels 0, 1 (.5).
+    assert expected_calibration_error(LABELS, SCORES, bins=2) == pytest.approx((2 * 0.25 + 2 * 0.25) / 4)
+
+
+def test_edges_belong_to_the_step_above_and_one_to_the_last() -> None:
+    # Steps [0, .5) and [.5, 1]: .5 and 1 stand together, mean .75, labels 0 and 1: .25; 0 is right.
+    assert expected_calibration_error([0, 0, 1], [0, 0.5, 1], bins=2) == pytest.approx(2 * 0.25 / 3)
+
+
+def test_calibration_line_by_hand() -> None:
+    # Scores .25 and .75 (logits -+ln 3); 1 of 3 and 2 of 3 hold, so the fitted logits are -+ln 2: slope ln 2 / ln 3.
+    line = calibration_line([1, 0, 0, 1, 1, 0], [0.25] * 3 + [0.75] * 3)
+    assert line == pytest.approx((np.log(2) / np.log(3), 0), abs=1e-9)
+
+
+def test_calibration_line_is_the_greatest_likelihood_that_scipy_finds() -> None:
+    labels, scores = simulated()
+    logits = special.logit(scores)
+
+    def loss(line: Floats) -> float:
+        linear = line[0] * logits + line[1]
+        return float(-(labels * linear - np.logaddexp(0, linear)).sum())
+
+    expected = optimize.minimize(loss, [0.0, 0.0], tol=1e-10).x
+    assert calibration_line(labels, scores) == pytest.approx(tuple(expected), abs=1e-4)
+
+
+def test_certain_scores_have_a_line_too() -> None:
+    line = calibration_line([0, 1, 0, 1, 1, 0], [0.0, 1.0, 0.0, 1.0, 0.0, 1.0])
+    # Logits -+13.8; two of three hold on each side: slope ln 2 / ln 999999.
+    assert line == pytest.approx((np.log(2) / np.log(999_999), 0), abs=1e-9)
+
+
+def test_nearly_split_labels_still_have_a_finite_line() -> None:
+    scores = [0.01, 0.02, 0.03, 0.51, 0.49, 0.97, 0.98, 0.99]
+    line = calibration_line([0, 0, 0, 0, 1, 1, 1, 1], scores)
+    assert 0 < line.slope < 1000
+
+
+@pytest.mark.parametrize("scores", [[0.1, 0.2, 0.8, 0.9], [0.9, 0.8, 0.2, 0.1], [0.5] * 4, [0.1, 0.5, 0.5, 0.9]])
+def test_scores_that_split_the_labels_have_no_line(scores: list[float]) -> None:
+    with pytest.raises(DataError, match="no calibration line"):
+        calibration_line(LABELS, scores)
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(st.integers(0, 3), min_size=60, max_size=60))
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_a_weight_is_a_number_of_copies(statistic: Statistic, copies: list[int]) -> None:
+    labels, scores = (column[:60] for column in simulated())
+    weights = np.array(copies, dtype=np.float64)
+    # Both labels on both sides of a half, so that every statistic has a value.
+    labels[:4], scores[:4], weights[:4] = (0, 0, 1, 1), (0.2, 0.7, 0.3, 0.8), 1
+    repeated = np.repeat(np.arange(60), weights.astype(int))
+    kept = weights > 0
+    assert statistic(labels[kept], scores[kept], weights[kept]) == pytest.approx(
+        statistic(labels[repeated], scores[repeated], np.ones(len(repeated))), abs=1e-7
+    )
+
+
+@pytest.mark.parametrize("statistic", [roc_auc, balanced_accuracy, calibration_line])
+def test_one_kind_of_label_cannot_measure_telling_them_apart(statistic: Statistic) -> None:
+    with pytest.raises(DataError, match="every row is labelled 1"):
+        statistic(np.ones(3), np.array([0.0, 1.0, 1.0]), np.ones(3))
+
+
+def test_kappa_has_no_value_where_nothing_varies() -> None:
+    with pytest.raises(DataError, match="same one label"):
+        cohen_kappa([1, 1], [1, 1])
+
+
+@pytest.mark.parametrize(("labels", "scores"), [([], []), ([0, 1], [0.5]), ([0, 2], [0.1, 0.2]), ([[0]], [[0.5]])])
+def test_arrays_that_do_not_fit_are_refused(labels: list[float], scores: list[float]) -> None:
+    with pytest.raises(ValueError, match=r"flat arrays|labels must be"):
+        brier_score(labels, scores)
