@@ -1,0 +1,49 @@
+"""Reads the labelled development data: pairs of texts, a label, and the data set that each comes from.
+
+attribution.dev.jsonl   dataset, context, statement, label
+relevance.dev.jsonl     dataset, question, sentences[], relevant[]
+"""
+
+import gzip
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+TASKS = ("attribution", "relevance")
+
+
+class Example(NamedTuple):
+    """One labelled question to the judge."""
+
+    dataset: str
+    group: str
+    """Examples that share their context or question, and are not independent."""
+    given: str
+    """The context, or the question."""
+    judged: str
+    """The statement, or the sentence."""
+    label: int
+
+
+def examples(folder: Path, task: str) -> list[Example]:
+    """All examples of a task, in the order of the file."""
+    rows = _rows(folder / f"{task}.dev.jsonl")
+    if task == "attribution":
+        return [Example(r["dataset"], r["context"], r["context"], r["statement"], int(r["label"])) for r in rows]
+    return [
+        Example(row["dataset"], row["id"], row["question"], sentence, int(label))
+        for row in rows
+        for sentence, label in zip(row["sentences"], row["relevant"], strict=True)
+    ]
+
+
+def prose(folder: Path) -> list[str]:
+    """Paragraphs of plain prose."""
+    return [row["text"] for row in _rows(folder / "train_prose.jsonl.gz")]
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    data = path.read_bytes()
+    lines = (gzip.decompress(data) if path.suffix == ".gz" else data).splitlines()
+    yield from map(json.loads, lines)
