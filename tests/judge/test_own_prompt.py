@@ -1,0 +1,80 @@
+"""A wording of one's own replaces a profile's, and the signature shows it."""
+
+from pathlib import Path
+
+import pytest
+
+from localjudge.errors import UsageError
+from localjudge.judge import prompts
+from localjudge.judge.judge import PromptJudge
+from localjudge.judge.own_prompt import with_prompt
+from localjudge.types import Relevance, Span, Unit
+
+EXAMPLE = """
+task = "relevance_sentence"
+grammar = "relevant"
+
+[[node]]
+text = "Does this sentence from a patient's file help a nurse to answer the question? Answer with JSON.\\n"
+
+[[node]]
+text = "<question{fence}>{question}</question{fence}>\\n"
+
+[[node]]
+text = "<sentence{fence}>{unit}</sentence{fence}>"
+"""
+SENTENCE = Relevance(
+    unit=Unit(kind="sentence", index=0, source="retrieved_contexts", span=Span(start=0, end=8, text="He is 8.")),
+    user_input="How old is he?",
+)
+
+
+def written(folder: Path, text: str) -> Path:
+    file = folder / "own.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_the_file_words_its_task(tmp_path: Path) -> None:
+    """The judge asks in the file's words, around the same user text."""
+    judge = PromptJudge(with_prompt(prompts.load("instruct"), written(tmp_path, EXAMPLE)))
+    pieces = [piece for node in judge.request(SENTENCE).path for piece in node]
+    assert "patient's file" in pieces[0].text
+    assert [piece.text for piece in pieces if not piece.trusted] == ["How old is he?", "He is 8."]
+
+
+def test_every_byte_of_the_file_is_in_the_identity(tmp_path: Path) -> None:
+    """Another wording is another judge."""
+    profile = prompts.load("instruct")
+    first = with_prompt(profile, written(tmp_path, EXAMPLE))
+    second = with_prompt(profile, written(tmp_path, EXAMPLE + "\n"))
+    assert len({profile.sha256, first.sha256, second.sha256}) == 3
+
+
+def test_the_other_tasks_keep_their_wording(tmp_path: Path) -> None:
+    """Only the task that the file names changes."""
+    profile = prompts.load("instruct")
+    changed = with_prompt(profile, written(tmp_path, EXAMPLE))
+    assert {name for name in profile.tasks if profile.tasks[name] != changed.tasks[name]} == {"relevance_sentence"}
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("task = ", "is not TOML"),
+        ('task = "summary"\n', "says task = 'summary'"),
+        (EXAMPLE.replace('"relevant"', '"attributed"'), "asks for the answer 'attributed'"),
+        (EXAMPLE.replace("{unit}", "it"), "never shows the text"),
+        (EXAMPLE.replace("[[node]]", "[[step]]"), "is not valid"),
+    ],
+)
+def test_a_file_that_cannot_word_the_task_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
+    """Said before anything is judged, with what to do."""
+    with pytest.raises(UsageError, match=complaint):
+        with_prompt(prompts.load("instruct"), written(tmp_path, text))
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    """The path is named."""
+    with pytest.raises(UsageError, match=r"nowhere\.toml cannot be read"):
+        with_prompt(prompts.load("instruct"), tmp_path / "nowhere.toml")
