@@ -13,6 +13,7 @@ import ast
 import io
 import json
 import tokenize
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -25,6 +26,7 @@ _TEXTS = ("text", "content", "page_content")
 _IDS = ("id", "doc_id")
 _METAS = ("meta", "metadata")
 _DEEPEST = 64
+_LONGEST_ID = 128
 _SHAPE = "text, a list of texts, or a list of objects with a text"
 
 
@@ -50,8 +52,11 @@ def check_writable(value: Any, field: str, report: Report, depth: int = 0) -> bo
             return all([check_writable(item, field, report, depth + 1) for item in value])
         case Mapping():
             return all([check_writable(item, field, report, depth + 1) for pair in value.items() for item in pair])
-        case _:
+        case None | int() | float():
             return True
+        case _:
+            report(field, describe(value), "a value that JSON knows")
+            return False
 
 
 def _check_characters(text: str, field: str, report: Report) -> bool:
@@ -66,7 +71,7 @@ def _check_characters(text: str, field: str, report: Report) -> bool:
 
 def check_id(value: Any, field: str, report: Report) -> str | None:
     """The id as text; whole numbers are ids too. None for a missing or blank one."""
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= _LONGEST_ID:
         return str(value)
     text = check_text(value, field, report, "text or a whole number")
     return text if text and text.strip() else None
@@ -97,7 +102,7 @@ def read_cell(cell: str, field: str, report: Report) -> Any:
     for read in (json.loads, _python_list):
         try:
             value = read(stripped)
-        except (ValueError, SyntaxError, RecursionError, MemoryError, tokenize.TokenError):
+        except (ValueError, SyntaxError, Warning, RecursionError, MemoryError, tokenize.TokenError):
             continue
         if isinstance(value, list):
             return value
@@ -193,4 +198,6 @@ def _python_list(text: str) -> Any:
             raise ValueError("two texts without a comma between them")
         if token.type not in {tokenize.NL, tokenize.NEWLINE}:
             previous = token.type
-    return ast.literal_eval(text)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # an escape that Python does not know was not printed by Python
+        return ast.literal_eval(text)

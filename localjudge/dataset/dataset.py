@@ -1,15 +1,19 @@
 """The samples that were read, and what has to be known about how they were read."""
 
+import math
 from functools import cached_property
 from typing import Any, get_args
 
 from localjudge.dataset.aliases import ALIASES, Resolved, lookup
 from localjudge.dataset.identity import fingerprint
-from localjudge.dataset.problems import Problem
+from localjudge.dataset.problems import Problem, describe, shown
 from localjudge.errors import UsageError
 from localjudge.types import Field_, Record, Sample
 
 _FIELDS = frozenset(get_args(Field_))
+_COLUMN_FIELDS = {"id", "user_input", "reference", "response"}
+
+Scalar = str | int | float | bool | None
 
 
 class Dataset(Record):
@@ -50,18 +54,28 @@ class Dataset(Record):
         """Sha256 of the samples, whatever the order of the rows and the format of the files."""
         return fingerprint(self.samples)
 
-    def column(self, name: str) -> tuple[Any, ...]:
-        """Value of a column for each sample: a column of theirs (dots reach into objects), or a field of ours.
+    def column(self, name: str) -> tuple[Scalar, ...]:
+        """One value for each sample: a column of theirs (dots reach into objects) or one of our text fields or the id.
 
-        None where a row has no value. Raises UsageError for a name that no row has.
+        None where a row has no value. Raises UsageError for a name that no row has, or that holds lists or objects.
         """
-        if name in Sample.model_fields:
-            return tuple(getattr(sample, name) for sample in self.samples)
         ours = {column: field for mapping in self.mappings for field, column in mapping.items()}
-        if ours.get(name) in Sample.model_fields:
-            return self.column(ours[name])
+        field = name if name in _COLUMN_FIELDS else ours.get(name)
+        if field in _COLUMN_FIELDS:
+            return tuple(getattr(sample, field) for sample in self.samples)
         values = tuple(lookup(extra, name) for extra in self.extras)
         if all(value is None for value in values):
-            known = sorted({column for extra in self.extras for column in extra} | {"id"} | self.fields)
-            raise UsageError(f"the data has no column {name!r}", hint=f"the columns are {', '.join(known)}")
-        return values
+            known = sorted({shown(column) for extra in self.extras for column in extra} | {"id"} | self.fields)
+            raise UsageError(f"the data has no column {shown(name)}", hint=f"the columns are {', '.join(known)}")
+        return tuple(_scalar(value, name, sample.id) for value, sample in zip(values, self.samples, strict=True))
+
+
+def _scalar(value: Any, column: str, sample_id: str) -> Scalar:
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    if value is None or isinstance(value, str | int | float):
+        return value
+    raise UsageError(
+        f"the column {shown(column)} holds {describe(value)} in the sample {sample_id}, not one value",
+        hint=f"name a value inside it, such as {shown(column)}.NAME",
+    )

@@ -9,8 +9,8 @@ absent, so a field that is added to `Sample` later moves neither.
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 from typing import Any
 
 from localjudge.types import Sample
@@ -33,17 +33,23 @@ def complete_ids(samples: Sequence[Sample], missing: Sequence[bool]) -> list[Sam
 
     Moving a row does not change its id. Rows with the same content are told apart by `-2`, `-3`, ... in their order.
     """
-    seen: Counter[str] = Counter()
+    taken = {sample.id for sample, lacks_id in zip(samples, missing, strict=True) if not lacks_id}
+    candidates: dict[str, Iterator[str]] = {}
     completed = []
     for sample, lacks_id in zip(samples, missing, strict=True):
         if not lacks_id:
             completed.append(sample)
             continue
         name = f"row-{content_hash(sample)[:_SHOWN]}"
-        seen[name] += 1
-        number = f"-{seen[name]}" if seen[name] > 1 else ""
-        completed.append(sample.model_copy(update={"id": f"{name}{number}"}))
+        numbered = candidates.setdefault(name, _numbered(name))
+        identifier = next(candidate for candidate in numbered if candidate not in taken)
+        completed.append(sample.model_copy(update={"id": identifier}))
     return completed
+
+
+def _numbered(name: str) -> Iterator[str]:
+    yield name
+    yield from (f"{name}-{number}" for number in count(2))
 
 
 def _hash(value: Any) -> str:

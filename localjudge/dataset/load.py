@@ -5,16 +5,20 @@
 No row is dropped in silence: a row becomes a sample, or a problem that is named and counted.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge.dataset.aliases import ALIASES, Resolved, check_mapping, column_finder, resolve
+from localjudge.dataset.columns import rows_of_columns
 from localjudge.dataset.dataset import Dataset
 from localjudge.dataset.identity import complete_ids
-from localjudge.dataset.json_reader import read_lines
-from localjudge.dataset.problems import Place, Problem, Problems, describe
-from localjudge.dataset.rows import CheckedRow, RawRow, check_row
+from localjudge.dataset.plain import plain, without_nan
+from localjudge.dataset.problems import Place, Problem, Problems, shown
+from localjudge.dataset.readers import read
+from localjudge.dataset.rows import CheckedRow, RawRow, check_row, raw_row
+from localjudge.dataset.sources import STDIN, shown_name
 from localjudge.errors import DataError, UsageError
 from localjudge.types import Sample
 
@@ -29,7 +33,7 @@ class _Table(NamedTuple):
 def load(
     sources: str | Path | Sequence[str | Path], *, mapping: Mapping[str, str] | None = None, skip_bad_rows: bool = False
 ) -> Dataset:
-    """Read and check all rows of the files.
+    """Read and check all rows of the files: JSONL, JSON, CSV or Parquet, gzip or not; `-` is standard input.
 
     `mapping` says which column of theirs is a field of ours (ours -> theirs) where the names do not, or decides between
     two. With `skip_bad_rows` the rows with problems are left out and counted; otherwise they are a DataError.
@@ -37,39 +41,43 @@ def load(
     Raises DataError for files that cannot be read or rows that are not what they should be, UsageError for a mapping
     that names nothing.
     """
-    names = [sources] if isinstance(sources, str | Path) else list(sources)
-    if not names:
-        raise UsageError("no data was named", hint="name a file, or - for standard input")
-    tables = [_Table(str(name), list(_read(Path(name)))) for name in names]
+    names = [str(name) for name in ([sources] if isinstance(sources, str | Path) else sources)]
+    _check_names(names)
+    tables = [_Table(shown_name(name), list(read(name))) for name in names]
     return _build(tables, mapping or {}, skip_bad_rows)
 
 
 def from_rows(
-    rows: Iterable[Mapping[str, Any] | Sample],
+    rows: Iterable[Mapping[str, Any] | Sample] | Mapping[str, Sequence[Any]],
     *,
     mapping: Mapping[str, str] | None = None,
     skip_bad_rows: bool = False,
     name: str = "rows",
 ) -> Dataset:
-    """Check rows that are already in memory: mappings with anybody's column names, or samples. As `load` otherwise."""
-    table = _Table(name, [_given_row(Place(name, row=number), row) for number, row in enumerate(rows, 1)])
+    """Check rows that are already in memory, as `load` does: mappings with anybody's column names, or samples.
+
+    One mapping of columns, each a list, is taken as its rows. A NaN in place of a value is null: pandas writes that.
+    """
+    given = (row.values for row in rows_of_columns(plain(rows), name)) if isinstance(rows, Mapping) else rows
+    table = _Table(name, [_given_row(Place(name, row=number), row) for number, row in enumerate(given, 1)])
     return _build([table], mapping or {}, skip_bad_rows)
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if not names:
+        raise UsageError("no data was named", hint="name a file, or - for standard input")
+    files = [name if name == STDIN or "\0" in name else os.path.realpath(name) for name in names]
+    for position, file in enumerate(files):
+        if "\0" in file:
+            raise UsageError(f"{file!r} is no name of a file")
+        if file in files[:position]:
+            raise UsageError(f"{shown_name(names[position])} is named twice", hint="its rows would count twice")
 
 
 def _given_row(place: Place, row: Mapping[str, Any] | Sample) -> RawRow | Problem:
     if isinstance(row, Sample):
         return RawRow(place, row.model_dump(exclude_none=True))
-    if isinstance(row, Mapping):
-        return RawRow(place, row)
-    return Problem(place=str(place), field=None, found=describe(row), expected="an object with columns")
-
-
-def _read(path: Path) -> Iterator[RawRow | Problem]:
-    try:
-        with path.open(encoding="utf-8-sig") as lines:
-            yield from read_lines(lines, str(path))
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{path} cannot be read: {error}") from error
+    return raw_row(without_nan(plain(row)), place)
 
 
 def _build(tables: Sequence[_Table], mapping: Mapping[str, str], skip_bad_rows: bool) -> Dataset:
@@ -104,7 +112,7 @@ def _columns(table: _Table, mapping: Mapping[str, str]) -> Resolved:
         raise DataError(f"{table.name} has no rows", hint="leave it out, or look whether it was written to the end")
     resolved = resolve(column_finder(rows), mapping, table.name)
     if rows and not resolved.keys() - {"id"}:
-        found = ", ".join(dict.fromkeys(str(column) for row in rows for column in row)) or "none"
+        found = ", ".join(dict.fromkeys(shown(str(column)) for row in rows for column in row)) or "none"
         raise DataError(
             f"{table.name}: none of its columns is known (found: {found})",
             hint=f"name them, such as --map user_input=COLUMN; our fields are {', '.join(ALIASES)}",

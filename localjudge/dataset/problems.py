@@ -75,7 +75,8 @@ def describe(value: Any) -> str:
         case str():
             words = f"text {_shortened(repr(value))}" if value.strip() else "blank text"
         case Mapping():
-            words = f"an object with the keys {_shortened(', '.join(map(str, value)))}" if value else "an empty object"
+            names = _shortened(", ".join(shown(str(name)) for name in value))
+            words = f"an object with the keys {names}" if value else "an empty object"
         case list() | tuple():
             words = f"a list of {len(value)}" if value else "an empty list"
         case _:
@@ -83,9 +84,14 @@ def describe(value: Any) -> str:
     return words
 
 
+def shown(name: str) -> str:
+    """A name from the data as it can be shown anywhere: control characters and half characters are escaped."""
+    return name if name.isprintable() else repr(name)[1:-1]
+
+
 def _describe_number(value: float) -> str:
     if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity"
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, int) and value.bit_length() > _LONG_NUMBER:
         return f"a number of {value.bit_length()} bits"
     return f"a number ({value})"

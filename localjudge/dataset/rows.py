@@ -5,15 +5,18 @@
 A null is a null: a row that lacks a value is sound, and a metric that needs the value is `Undefined` for it.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from localjudge.dataset.aliases import ID_COLUMNS, Resolved, lookup
-from localjudge.dataset.contexts import Report, add_ids, check_contexts, check_id, check_text, check_writable, read_cell
-from localjudge.dataset.problems import Place, Problem
+from localjudge.dataset.contexts import Report, add_ids, check_contexts, check_id, check_text, read_cell
+from localjudge.dataset.problems import Place, Problem, describe
 from localjudge.types import Context
 
 TEXT_FIELDS = ("user_input", "reference", "response")
+_OURS = re.compile(r"^\w+")
+ROW = "an object with columns"
 CONTEXT_FIELDS = ("retrieved_contexts", "reference_contexts")
 
 
@@ -23,6 +26,13 @@ class RawRow(NamedTuple):
     place: Place
     values: Mapping[str, Any]
     typed: bool = True
+
+
+def raw_row(value: Any, place: Place) -> RawRow | Problem:
+    """A value that was read as a row, if it is an object."""
+    if isinstance(value, Mapping):
+        return RawRow(place, value)
+    return Problem(place=str(place), field=None, found=describe(value), expected=ROW)
 
 
 class CheckedRow(NamedTuple):
@@ -39,8 +49,7 @@ def check_row(row: RawRow, resolved: Resolved) -> CheckedRow | list[Problem]:
     given = {field: lookup(row.values, column) for field, column in resolved.items()}
 
     def report(field: str, found: str, expected: str) -> None:
-        ours, bracket, rest = field.partition("[")
-        column = f"{resolved.get(ours, ours)}{bracket}{rest}"
+        column = _OURS.sub(lambda ours: resolved.get(ours.group(), ours.group()), field, count=1)
         problems.append(Problem(place=str(row.place), field=column, found=found, expected=expected))
 
     if not row.typed:
@@ -54,9 +63,6 @@ def check_row(row: RawRow, resolved: Resolved) -> CheckedRow | list[Problem]:
     for ids, contexts in ID_COLUMNS.items():
         add_ids(values[contexts], given.get(ids), ids, report)
     extras = {name: value for name, value in row.values.items() if name not in resolved.values()}
-    for name, value in extras.items():
-        check_writable(name, "a column's name", report)
-        check_writable(value, name, report)
     if problems:
         return problems
     for field in CONTEXT_FIELDS:

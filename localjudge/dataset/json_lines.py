@@ -1,0 +1,49 @@
+"""JSON as rows: one object on each line (JSONL), or one object that holds all rows.
+
+A line that is not JSON is a problem of its row, and the next line is read.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
+
+from localjudge.dataset.columns import expand
+from localjudge.dataset.decoding import NOT_UTF8, refuse_undecodable, undecodable
+from localjudge.dataset.json_values import BLANK, DECODER, reason
+from localjudge.dataset.problems import Place, Problem
+from localjudge.dataset.rows import ROW, RawRow, raw_row
+from localjudge.errors import DataError
+
+
+def read_lines(lines: Iterable[str], source: str) -> Iterator[RawRow | Problem]:
+    """One row for each line that is not blank; a single object may hold all rows."""
+    bare = ((number, line.strip(BLANK)) for number, line in enumerate(lines, 1))
+    rows = (_read_line(line, Place(source, line=number)) for number, line in bare if line)
+    first, second = next(rows, None), next(rows, None)
+    if isinstance(first, RawRow) and second is None:
+        yield from expand(first)
+        return
+    yield from (row for row in (first, second) if row is not None)
+    yield from rows
+
+
+def read_document(stream: TextIO, source: str) -> Iterator[RawRow | Problem]:
+    """Rows of one object that is spread over several lines. Raises DataError if it is no valid JSON."""
+    text = stream.read().strip(BLANK)
+    refuse_undecodable(text, source, line=1)
+    try:
+        value = DECODER.decode(text)
+    except (ValueError, RecursionError) as error:
+        place = Place(source, line=error.lineno if isinstance(error, json.JSONDecodeError) else None)
+        raise DataError(f"{place} is no valid JSON: {reason(error)}") from error
+    yield from expand(RawRow(Place(source, row=1), value))
+
+
+def _read_line(line: str, place: Place) -> RawRow | Problem:
+    if byte := undecodable(line):
+        return Problem(place=str(place), field=None, found=byte, expected=NOT_UTF8)
+    try:
+        value: Any = DECODER.decode(line)
+    except (ValueError, RecursionError) as error:
+        return Problem(place=str(place), field=None, found=f"no valid JSON: {reason(error)}", expected=ROW)
+    return raw_row(value, place)

@@ -1,0 +1,57 @@
+"""Decides in which format a source is, and has it read.
+
+The content decides first, then the name's ending: people name a JSON array `.jsonl` and lines `.json`.
+
+    PAR1           Parquet
+    .csv .tsv      CSV
+    [              one array
+    {              lines, if the first line is complete (or the name ends in .jsonl), otherwise one object
+    anything else  lines, if the name says JSON; otherwise CSV
+"""
+
+from collections.abc import Iterator
+from pathlib import PurePath
+
+from localjudge.dataset.csv_reader import read_csv
+from localjudge.dataset.decoding import head_of, text_of
+from localjudge.dataset.json_array import read_array
+from localjudge.dataset.json_lines import read_document, read_lines
+from localjudge.dataset.json_values import BLANK
+from localjudge.dataset.parquet_reader import MAGIC, read_parquet
+from localjudge.dataset.problems import Problem
+from localjudge.dataset.rows import RawRow
+from localjudge.dataset.sources import OpenSource, open_source
+
+_CSV = {".csv", ".tsv"}
+_LINES = {".jsonl", ".ndjson"}
+
+
+def read(name: str) -> Iterator[RawRow | Problem]:
+    """Rows of a file (by its path) or of standard input (`-`). Raises DataError if it cannot be read."""
+    with open_source(name) as source:
+        yield from _rows(source, PurePath(name.lower().removesuffix(".gz")).suffix)
+
+
+def _rows(source: OpenSource, ending: str) -> Iterator[RawRow | Problem]:
+    if source.head.startswith(MAGIC):
+        yield from read_parquet(source.stream, source.name)
+        return
+    head = head_of(source)
+    beginning = head.lstrip(BLANK)[:1]
+    if ending in _CSV or (beginning not in {"[", "{"} and ending not in _LINES | {".json"}):
+        with text_of(source, newline="") as text:
+            yield from read_csv(text, source.name, head)
+        return
+    with text_of(source) as text:
+        if beginning == "[":
+            yield from read_array(text, source.name)
+        elif ending in _LINES or beginning != "{" or _first_line_is_complete(head):
+            yield from read_lines(text, source.name)
+        else:
+            yield from read_document(text, source.name)
+
+
+def _first_line_is_complete(head: str) -> bool:
+    """Whether the first line ends an object. A line longer than the head is taken for one of many."""
+    line, end, _ = head.strip(BLANK).partition("\n")
+    return not end or line.rstrip(BLANK).endswith("}")
