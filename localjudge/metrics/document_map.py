@@ -1,0 +1,65 @@
+"""Document average precision: how early all ground-truth documents were retrieved.
+
+    document_map = sum over hits of (hits so far / rank of the hit)  /  ground-truth documents
+
+A hit is the first retrieval of a ground-truth document; retrieving it again is not one. A document without a comparison
+value keeps its rank and matches nothing; an empty text is a value like any other.
+Source: Haystack's `DocumentMAPEvaluator`. No ground truth, or nothing retrieved: 0, as there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from localjudge.metrics.documents import (
+    DOCUMENT_FIELDS,
+    Document,
+    DocumentScores,
+    check_compare_by,
+    comparison_values,
+    over_questions,
+    score_sample,
+    unique,
+)
+from localjudge.types import Context, Outcome, Sample, Scored
+
+
+def average_precision(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
+    """Average precision of one question's ranking."""
+    missed = unique(comparison_values(truths, compare_by))
+    total, hits, precisions = len(missed), 0, 0.0
+    for rank, value in enumerate(comparison_values(retrieved, compare_by), 1):
+        if value in missed:
+            missed.remove(value)
+            hits += 1
+            precisions += hits / rank
+    return Scored(value=precisions / total if total else 0)
+
+
+def document_map(
+    ground_truth_documents: Sequence[Sequence[Document]],
+    retrieved_documents: Sequence[Sequence[Document]],
+    *,
+    compare_by: str = "content",
+) -> DocumentScores:
+    """Mean average precision.
+
+    Raises ValueError for no questions, lists of different lengths or an unknown `compare_by`.
+    """
+    return over_questions(average_precision, ground_truth_documents, retrieved_documents, compare_by)
+
+
+@dataclass(frozen=True)
+class DocumentMAP:
+    """Average precision of the ranking."""
+
+    compare_by: str = "content"
+    name: str = "document_map"
+    version: int = 1
+    requires: frozenset[str] = DOCUMENT_FIELDS
+
+    def __post_init__(self) -> None:
+        check_compare_by(self.compare_by)
+
+    def score(self, sample: Sample) -> Outcome:
+        """Outcome for the sample."""
+        return score_sample(average_precision, sample, self.compare_by)

@@ -1,0 +1,101 @@
+"""Document NDCG: how early the most relevant ground-truth documents were retrieved.
+
+    document_ndcg = DCG / DCG of the ideal ranking        DCG = sum over hits of relevance / log2(rank + 1)
+
+The relevance of a ground-truth document is its `score`; where none has a score, each counts 1. Of one that stands in
+the ground truth more than once the highest counts, and only its first retrieval is a hit.
+Source: Haystack's `DocumentNDCGEvaluator`. No ground truth, or nothing retrieved: 0, as there. Scores for some
+ground-truth documents of a question and not for others are an error, as there; so is a negative score.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite, log2
+
+from localjudge.metrics.documents import (
+    DOCUMENT_FIELDS,
+    Document,
+    DocumentScores,
+    check_compare_by,
+    comparison_values,
+    over_questions,
+    score_sample,
+    unique,
+)
+from localjudge.types import Context, Outcome, Sample, Scored
+
+
+def normalized_gain(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
+    """NDCG of one question's ranking. Raises ValueError for relevance scores that cannot be used."""
+    _check_scores(truths)
+    wanted = unique(comparison_values(truths, compare_by))
+    relevances = _relevances(wanted, truths, compare_by)
+    ideal = _discounted(sorted(relevances, reverse=True))
+    if not isfinite(ideal):
+        raise ValueError("the ground truth's scores are too large to be added")
+    if ideal == 0:
+        return Scored(value=0, detail="no ground-truth document has a relevance above 0" if wanted else None)
+    gains = []
+    for value in comparison_values(retrieved, compare_by):
+        gains.append(0.0)
+        if value in wanted:
+            position = wanted.index(value)
+            wanted.pop(position)
+            gains[-1] = relevances.pop(position)
+    # Where scores differ in their last digit only, rounding can put another order above the ideal one.
+    return Scored(value=min(_discounted(gains) / ideal, 1))
+
+
+def document_ndcg(
+    ground_truth_documents: Sequence[Sequence[Document]],
+    retrieved_documents: Sequence[Sequence[Document]],
+    *,
+    compare_by: str = "content",
+) -> DocumentScores:
+    """Mean NDCG.
+
+    Raises ValueError for no questions, lists of different lengths, an unknown `compare_by`, and for a ground truth with
+    scores for some documents only, negative scores, or scores whose sum is not finite.
+    """
+    return over_questions(normalized_gain, ground_truth_documents, retrieved_documents, compare_by)
+
+
+@dataclass(frozen=True)
+class DocumentNDCG:
+    """Normalized discounted cumulative gain of the ranking."""
+
+    compare_by: str = "content"
+    name: str = "document_ndcg"
+    version: int = 1
+    requires: frozenset[str] = DOCUMENT_FIELDS
+
+    def __post_init__(self) -> None:
+        check_compare_by(self.compare_by)
+
+    def score(self, sample: Sample) -> Outcome:
+        """Outcome for the sample. Raises SampleError for relevance scores that cannot be used."""
+        return score_sample(normalized_gain, sample, self.compare_by)
+
+
+def _check_scores(truths: Sequence[Context]) -> None:
+    scores = [document.score for document in truths if document.score is not None]
+    if scores and len(scores) < len(truths):
+        raise ValueError(
+            f"{len(scores)} of {len(truths)} ground-truth documents have a score: give one to all of them or to none"
+        )
+    if any(score < 0 for score in scores):
+        raise ValueError(f"a ground-truth document has the negative score {min(scores)}: a relevance is 0 or more")
+
+
+def _relevances(wanted: Sequence[object], truths: Sequence[Context], compare_by: str) -> list[float]:
+    """Relevance of each wanted value: shape (wanted,)."""
+    relevances = [0.0] * len(wanted)
+    for document, value in zip(truths, comparison_values(truths, compare_by), strict=True):
+        if value in wanted:
+            position = wanted.index(value)
+            relevances[position] = max(relevances[position], 1.0 if document.score is None else document.score)
+    return relevances
+
+
+def _discounted(gains: Sequence[float]) -> float:
+    return sum((gain / log2(rank + 1) for rank, gain in enumerate(gains, 1)), 0.0)

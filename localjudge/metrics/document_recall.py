@@ -1,0 +1,100 @@
+"""Document recall: which of the ground-truth documents were retrieved.
+
+    document_recall_single_hit = 1 if any ground-truth document was retrieved, otherwise 0
+    document_recall_multi_hit  = ground-truth documents that were retrieved / ground-truth documents
+
+Documents are counted once, however often they stand in a list, and those with an empty comparison value not at all.
+Source: Haystack's `DocumentRecallEvaluator`. No ground truth, or nothing retrieved: 0, as there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from localjudge.metrics.documents import (
+    DOCUMENT_FIELDS,
+    Document,
+    DocumentScores,
+    check_compare_by,
+    comparison_values,
+    over_questions,
+    score_sample,
+    unique,
+)
+from localjudge.types import Context, Outcome, Sample, Scored
+
+_EMPTY = (None, "")
+
+
+def multi_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
+    """Share of one question's ground-truth documents that were retrieved."""
+    wanted = unique(comparison_values(truths, compare_by), ignored=_EMPTY)
+    given = unique(comparison_values(retrieved, compare_by), ignored=_EMPTY)
+    if not wanted:
+        return Scored(value=0)
+    found = sum(value in given for value in wanted)
+    return Scored(value=found / len(wanted), numerator=found, denominator=len(wanted))
+
+
+def single_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
+    """Whether any of one question's ground-truth documents was retrieved."""
+    return Scored(value=float(multi_hit(truths, retrieved, compare_by).value > 0))
+
+
+def document_recall_single_hit(
+    ground_truth_documents: Sequence[Sequence[Document]],
+    retrieved_documents: Sequence[Sequence[Document]],
+    *,
+    compare_by: str = "content",
+) -> DocumentScores:
+    """Share of questions for which any ground-truth document was retrieved.
+
+    Raises ValueError for no questions, lists of different lengths or an unknown `compare_by`.
+    """
+    return over_questions(single_hit, ground_truth_documents, retrieved_documents, compare_by)
+
+
+def document_recall_multi_hit(
+    ground_truth_documents: Sequence[Sequence[Document]],
+    retrieved_documents: Sequence[Sequence[Document]],
+    *,
+    compare_by: str = "content",
+) -> DocumentScores:
+    """Mean share of ground-truth documents that were retrieved.
+
+    Raises ValueError for no questions, lists of different lengths or an unknown `compare_by`.
+    """
+    return over_questions(multi_hit, ground_truth_documents, retrieved_documents, compare_by)
+
+
+@dataclass(frozen=True)
+class DocumentRecallSingleHit:
+    """1 if any ground-truth document was retrieved, otherwise 0."""
+
+    compare_by: str = "content"
+    name: str = "document_recall_single_hit"
+    version: int = 1
+    requires: frozenset[str] = DOCUMENT_FIELDS
+
+    def __post_init__(self) -> None:
+        check_compare_by(self.compare_by)
+
+    def score(self, sample: Sample) -> Outcome:
+        """Outcome for the sample."""
+        return score_sample(single_hit, sample, self.compare_by)
+
+
+@dataclass(frozen=True)
+class DocumentRecallMultiHit:
+    """Share of the ground-truth documents that were retrieved."""
+
+    compare_by: str = "content"
+    name: str = "document_recall_multi_hit"
+    version: int = 1
+    requires: frozenset[str] = DOCUMENT_FIELDS
+
+    def __post_init__(self) -> None:
+        check_compare_by(self.compare_by)
+
+    def score(self, sample: Sample) -> Outcome:
+        """Outcome for the sample."""
+        return score_sample(multi_hit, sample, self.compare_by)

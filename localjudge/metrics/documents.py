@@ -1,0 +1,127 @@
+"""What the document metrics share: they compare documents, and ask no judge.
+
+Two documents are the same if their *comparison values* are equal: their text (`content`), their `id`, or a value of
+their meta (`meta.a.b` reaches into objects). A document that lacks the value has None and matches nothing.
+
+Semantics and numbers are those of Haystack's evaluators (haystack-ai, `haystack.components.evaluators`), float for
+float: a test runs both. Two differences: a comparison value that is a list may be used with every metric (there only
+with MRR and MAP), and a negative relevance is an error (there NDCG leaves [0, 1]).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from localjudge.errors import SampleError, UsageError
+from localjudge.types import Context, Outcome, Sample, Scored, Undefined
+
+DOCUMENT_FIELDS = frozenset({"retrieved_contexts", "reference_contexts"})
+
+Document = Context | str
+"""A document, or just its text."""
+
+Measure = Callable[[Sequence[Context], Sequence[Context], str], Scored]
+"""Scores one question: ground truth, retrieved in their order, and by what they are compared.
+
+Raises ValueError for documents that it cannot score.
+"""
+
+
+class DocumentScores(NamedTuple):
+    """A metric over all questions: `score` is the mean of `individual_scores`, one for each question."""
+
+    score: float
+    individual_scores: list[float]
+
+
+def over_questions(
+    measure: Measure,
+    ground_truth_documents: Sequence[Sequence[Document]],
+    retrieved_documents: Sequence[Sequence[Document]],
+    compare_by: str,
+) -> DocumentScores:
+    """Score every question. Raises ValueError for no questions, for lists of different lengths, or from the measure."""
+    if problem := problem_with(compare_by):
+        raise ValueError(problem)
+    if not ground_truth_documents or not retrieved_documents:
+        raise ValueError("there are no questions: give ground truth and retrieved documents of at least one")
+    if len(ground_truth_documents) != len(retrieved_documents):
+        raise ValueError(
+            f"ground truth of {len(ground_truth_documents)} questions, but retrieved documents of "
+            f"{len(retrieved_documents)}: give as many of each"
+        )
+    scores = [
+        measure(_documents(truths), _documents(retrieved), compare_by).value
+        for truths, retrieved in zip(ground_truth_documents, retrieved_documents, strict=True)
+    ]
+    return DocumentScores(sum(scores) / len(scores), scores)
+
+
+def score_sample(measure: Measure, sample: Sample, compare_by: str) -> Outcome:
+    """Outcome for one sample; a 0 that means "nothing to compare" says so. Raises SampleError from the measure."""
+    truths, retrieved = sample.reference_contexts, sample.retrieved_contexts
+    if truths is None or retrieved is None:
+        field = "reference_contexts" if truths is None else "retrieved_contexts"
+        return Undefined(reason=f"{field} is null")
+    try:
+        scored = measure(truths, retrieved, compare_by)
+    except ValueError as error:
+        raise SampleError(f"sample {sample.id}: {error}") from error
+    if scored.value or scored.detail:
+        return scored
+    return scored.model_copy(update={"detail": _nothing_to_compare(truths, retrieved, compare_by)})
+
+
+def comparison_values(documents: Sequence[Context], compare_by: str) -> list[Any]:
+    """Comparison value of each document: shape (documents,), None where it lacks one."""
+    return [_comparison_value(document, compare_by) for document in documents]
+
+
+def unique(values: Sequence[Any], *, ignored: tuple[Any, ...] = (None,)) -> list[Any]:
+    """The values without repetition, in their order. They need not be hashable."""
+    found: list[Any] = []
+    for value in values:
+        if value not in ignored and value not in found:
+            found.append(value)
+    return found
+
+
+def problem_with(compare_by: str) -> str | None:
+    """What is wrong with the name of a comparison value."""
+    if compare_by in {"content", "id"} or compare_by.startswith("meta."):
+        return None
+    return f"documents cannot be compared by {compare_by!r}: use content, id or meta.KEY"
+
+
+def check_compare_by(compare_by: str) -> None:
+    """Raise UsageError for a comparison value that no document has."""
+    if problem := problem_with(compare_by):
+        raise UsageError(problem, hint="meta.a.b reaches the value of b in the object a of the meta")
+
+
+def _comparison_value(document: Context, compare_by: str) -> Any:
+    if compare_by == "content":
+        return document.text
+    if compare_by == "id":
+        return document.id
+    value: Any = document.meta
+    for key in compare_by.removeprefix("meta.").split("."):
+        if not isinstance(value, dict) or key not in value:
+            return None
+        value = value[key]
+    return value
+
+
+def _documents(documents: Sequence[Document]) -> list[Context]:
+    return [Context(text=document) if isinstance(document, str) else document for document in documents]
+
+
+def _nothing_to_compare(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> str | None:
+    for documents, none_given, what in (
+        (truths, "there is no ground truth", "ground-truth"),
+        (retrieved, "nothing was retrieved", "retrieved"),
+    ):
+        if not documents:
+            return none_given
+        if not unique(comparison_values(documents, compare_by), ignored=(None, "")):
+            return f"no {what} document has {compare_by}"
+    return None
