@@ -5,11 +5,15 @@ Two tables of the same shape: the packaged `models/registry.toml`, which is read
 
 A file that is pinned is verified before it is used. Reading gigabytes for a checksum takes time, so the sum of a file
 is remembered in the state directory under its path, size, modification time and inode; a changed file is read again.
+
+A model in several files (`NAME-00001-of-00003.gguf` ...) is named by the first. Its checksum is that of all its parts,
+one after another: `cat NAME-*.gguf | sha256sum`.
 """
 
 import hashlib
 import json
 import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -21,6 +25,7 @@ from localjudge.errors import ModelError
 from localjudge.types import Record
 
 _CHUNK_BYTES = 1 << 20
+_PART = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf")
 
 
 class RegisteredModel(Record):
@@ -72,23 +77,49 @@ def find(name_or_path: str) -> ModelFile:
             hint=f"name a registered judge ({', '.join(models)}) or give the path to a GGUF file",
         )
     if not path.is_file():
-        raise ModelError(f"{path} is not a file", hint="give the path to a GGUF file")
-    path = path.resolve()
-    return ModelFile(path=path, sha256=sha256_of(path), size=path.stat().st_size, name=path.stem)
+        raise ModelError(f"{path} is not a file", hint=_hint_for_folder(path))
+    path = path.absolute()
+    return ModelFile(path=path, sha256=sha256_of(path), size=size_of(path), name=path.stem)
+
+
+def parts(path: Path) -> tuple[Path, ...]:
+    """The files that a model consists of: itself, or all parts if its name says that it is the first of several.
+
+    Raises ModelError if it is another part than the first, or if a part is missing.
+    """
+    named = _PART.fullmatch(path.name)
+    if not named or named[3] < "00002":
+        return (path,)
+    stem, number, count = named[1], int(named[2]), int(named[3])
+    files = tuple(path.with_name(f"{stem}-{part:05d}-of-{count:05d}.gguf") for part in range(1, count + 1))
+    missing = [file.name for file in files if not file.is_file()]
+    if missing:
+        raise ModelError(
+            f"{path} is part {number} of a model in {count} files, and {_some(missing)} not beside it",
+            hint="put all parts into one folder, and give the first",
+        )
+    if number != 1:
+        raise ModelError(f"{path} is part {number} of a model in {count} files", hint=f"give the first: {files[0]}")
+    return files
 
 
 def sha256_of(path: Path) -> str:
-    """Checksum of a file, from memory if path, size, time and inode are as they were."""
+    """Checksum of a model, from memory if path, size, time and inode of its files are as they were."""
+    files = parts(path)
     try:
-        facts = path.stat()
-        key = f"{path.resolve()}|{facts.st_size}|{facts.st_mtime_ns}|{facts.st_ino}"
+        key = "|".join(f"{file.resolve()}|{_facts(file)}" for file in files)
         remembered = _remembered()
         if key not in remembered:
-            remembered[key] = _hash(path)
+            remembered[key] = _hash(files)
             _remember(remembered)
         return remembered[key]
     except PermissionError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror}", hint="check the file's permissions") from error
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a model, all its parts together."""
+    return sum(file.stat().st_size for file in parts(path))
 
 
 def _read(registry: Path) -> dict[str, RegisteredModel]:
@@ -121,7 +152,7 @@ def _verified(model: RegisteredModel) -> ModelFile:
     return ModelFile(
         path=path,
         sha256=found,
-        size=path.stat().st_size,
+        size=size_of(path),
         profile=model.profile,
         n_ctx=model.n_ctx,
         name=model.name,
@@ -129,11 +160,27 @@ def _verified(model: RegisteredModel) -> ModelFile:
     )
 
 
-def _hash(path: Path) -> str:
+def _some(names: list[str], most: int = 3) -> str:
+    shown = ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+    return f"{shown} {'is' if len(names) == 1 else 'are'}"
+
+
+def _hint_for_folder(path: Path) -> str:
+    inside = sorted(file.name for file in path.glob("*.gguf")) if path.is_dir() else []
+    return f"give the path to a GGUF file, for example {path / inside[0]}" if inside else "give the path to a GGUF file"
+
+
+def _facts(file: Path) -> str:
+    facts = file.stat()
+    return f"{facts.st_size}|{facts.st_mtime_ns}|{facts.st_ino}"
+
+
+def _hash(files: tuple[Path, ...]) -> str:
     digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_CHUNK_BYTES):
-            digest.update(chunk)
+    for file in files:
+        with file.open("rb") as opened:
+            while chunk := opened.read(_CHUNK_BYTES):
+                digest.update(chunk)
     return digest.hexdigest()
 
 

@@ -1,0 +1,185 @@
+import hashlib
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from localjudge import model_registry, resources
+from localjudge.errors import ModelError
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty state directory."""
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """Any file: the registry does not look inside."""
+    path = tmp_path / "model.gguf"
+    path.write_bytes(b"weights")
+    return path
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def register(home: Path, model: Path, digest: str) -> None:
+    row = f'[[model]]\nname = "mine"\npath = "{model}"\nsha256 = "{digest}"\nsize = 7\nprofile = "instruct"\n'
+    (home / "registry.toml").write_text(row, encoding="utf-8")
+
+
+def test_a_path_is_a_judge_called_after_its_file(home: Path, model: Path) -> None:
+    found = model_registry.find(str(model))
+    assert (found.name, found.path, found.size, found.sha256) == ("model", model, 7, sha256(b"weights"))
+
+
+def test_the_packaged_judge_is_registered(home: Path) -> None:
+    assert "reference" in model_registry.registered()
+
+
+def test_a_registered_name_wins_over_a_file_of_that_name(
+    home: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    register(home, model, sha256(b"weights"))
+    monkeypatch.chdir(model.parent)
+    (model.parent / "mine").write_bytes(b"something else")
+    assert model_registry.find("mine").path == model
+
+
+def test_the_users_registry_wins_over_the_packaged_one(home: Path, model: Path) -> None:
+    register(home, model, sha256(b"weights"))
+    text = (home / "registry.toml").read_text(encoding="utf-8").replace('"mine"', '"reference"')
+    (home / "registry.toml").write_text(text, encoding="utf-8")
+    assert model_registry.find("reference").path == model
+
+
+def test_a_pinned_file_that_changed_is_refused_with_both_checksums(home: Path, model: Path) -> None:
+    register(home, model, sha256(b"weights"))
+    assert model_registry.find("mine").sha256 == sha256(b"weights")
+    model.write_bytes(b"WEIGHTS")
+    with pytest.raises(ModelError, match=r"not the file that was pinned") as caught:
+        model_registry.find("mine")
+    assert sha256(b"weights") in str(caught.value)
+    assert sha256(b"WEIGHTS") in str(caught.value)
+    assert caught.value.hint
+
+
+def test_a_file_that_changed_without_growing_is_hashed_again(home: Path, model: Path) -> None:
+    """Size and name are the same; the modification time is not."""
+    before = model_registry.find(str(model))
+    os.utime(model, ns=(1, 1))
+    model.write_bytes(b"weIghts")
+    assert model_registry.find(str(model)).sha256 != before.sha256
+
+
+def test_a_checksum_is_remembered_for_an_unchanged_file(home: Path, model: Path) -> None:
+    """Hashing 8 GB takes half a minute: what is remembered is used."""
+    model_registry.find(str(model))
+    sums = json.loads((home / "sha256.json").read_text(encoding="utf-8"))
+    (home / "sha256.json").write_text(json.dumps(dict.fromkeys(sums, "0" * 64)), encoding="utf-8")
+    assert model_registry.find(str(model)).sha256 == "0" * 64
+
+
+@pytest.mark.parametrize("damage", ["", "[]", "{", "null", '"text"'])
+def test_a_damaged_memory_of_checksums_is_forgotten(home: Path, model: Path, damage: str) -> None:
+    (home / "sha256.json").write_text(damage, encoding="utf-8")
+    assert model_registry.find(str(model)).sha256 == sha256(b"weights")
+
+
+def test_a_state_directory_that_cannot_be_written_only_costs_time(
+    model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("not a folder", encoding="utf-8")
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "file" / "home"))
+    assert model_registry.find(str(model)).sha256 == sha256(b"weights")
+
+
+def test_an_unknown_name_is_told_the_known_ones(home: Path) -> None:
+    with pytest.raises(ModelError, match=r"no judge is called 'nobody'") as caught:
+        model_registry.find("nobody")
+    assert "reference" in (caught.value.hint or "")
+
+
+def test_a_folder_is_refused_and_its_models_are_named(home: Path, model: Path) -> None:
+    with pytest.raises(ModelError, match="is not a file") as caught:
+        model_registry.find(str(model.parent))
+    assert str(model) in (caught.value.hint or "")
+
+
+def test_a_registered_file_that_is_gone_is_named(home: Path, model: Path) -> None:
+    register(home, model, sha256(b"weights"))
+    model.unlink()
+    with pytest.raises(ModelError, match=r"'mine' is missing: .*model\.gguf"):
+        model_registry.find("mine")
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["[[model]", '[[model]]\nname = "x"', 'model = "x"', '[[model]]\nname = "x"\ncolour = "red"'],
+    ids=["not TOML", "a key is missing", "not a table", "an unknown key"],
+)
+def test_a_registry_that_cannot_be_read_is_named(home: Path, content: str) -> None:
+    (home / "registry.toml").write_text(content, encoding="utf-8")
+    with pytest.raises(ModelError, match=r"registry .*registry\.toml cannot be read"):
+        model_registry.find("reference")
+
+
+@pytest.fixture
+def parts(tmp_path: Path) -> list[Path]:
+    parts = [tmp_path / f"big-{part:05d}-of-00003.gguf" for part in (1, 2, 3)]
+    for number, file in enumerate(parts):
+        file.write_bytes(bytes([number]) * 4)
+    return parts
+
+
+def test_a_model_in_parts_has_the_checksum_and_size_of_all_together(home: Path, parts: list[Path]) -> None:
+    found = model_registry.find(str(parts[0]))
+    assert found.sha256 == sha256(b"\0\0\0\0\1\1\1\1\2\2\2\2")
+    assert found.size == 12
+
+
+def test_a_later_part_that_changed_breaks_the_pin(home: Path, parts: list[Path]) -> None:
+    register(home, parts[0], model_registry.sha256_of(parts[0]))
+    parts[2].write_bytes(b"else")
+    with pytest.raises(ModelError, match="not the file that was pinned"):
+        model_registry.find("mine")
+
+
+def test_missing_parts_are_named(home: Path, parts: list[Path]) -> None:
+    parts[1].unlink()
+    parts[2].unlink()
+    with pytest.raises(ModelError, match=r"big-00002-of-00003\.gguf, big-00003-of-00003\.gguf are not beside it"):
+        model_registry.find(str(parts[0]))
+
+
+def test_a_later_part_points_to_the_first(home: Path, parts: list[Path]) -> None:
+    with pytest.raises(ModelError, match="is part 2 of a model in 3 files") as caught:
+        model_registry.find(str(parts[1]))
+    assert str(parts[0]) in (caught.value.hint or "")
+
+
+def test_one_of_one_is_an_ordinary_file(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "small-00001-of-00001.gguf").write_bytes(b"x")
+    assert model_registry.find(str(tmp_path / "small-00001-of-00001.gguf")).size == 1
+
+
+def test_parts_are_found_through_links(home: Path, parts: list[Path], tmp_path: Path) -> None:
+    """Download caches keep files under hashes, and link to them by name."""
+    folder = tmp_path / "links"
+    folder.mkdir()
+    for number, file in enumerate(parts):
+        blob = file.rename(tmp_path / f"blob{number}")
+        (folder / file.name).symlink_to(blob)
+    assert model_registry.find(str(folder / parts[0].name)).size == 12
+
+
+def test_the_bundled_registry_names_files_with_their_own_size() -> None:
+    for model in model_registry.registered().values():
+        if model.file and (path := resources.model_registry_file().parent / model.file).is_file():
+            assert path.stat().st_size == model.size
