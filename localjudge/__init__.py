@@ -1,1 +1,75 @@
-"""Evaluate retrieval-augmented generation offline, with a local GGUF model as the judge."""
+"""Evaluate retrieval-augmented generation offline, with a local GGUF model as the judge.
+
+    import localjudge
+    run = localjudge.evaluate("answers.jsonl", judge="models/my-judge.gguf")
+    run.summary.metrics["context_recall"].mean
+
+Names are looked up when they are first used, so that the import is quick and loads no model library.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from localjudge.engine.scripted import ScriptedEngine
+    from localjudge.errors import (
+        DataError,
+        LocaljudgeError,
+        ModelError,
+        OutOfResource,
+        RunDirectoryError,
+        SampleError,
+        UsageError,
+    )
+    from localjudge.run.job import evaluate
+    from localjudge.run.results import Run
+    from localjudge.types import Context, Sample
+
+    __version__: str
+
+__all__ = [
+    "Context",
+    "DataError",
+    "LocaljudgeError",
+    "ModelError",
+    "OutOfResource",
+    "Run",
+    "RunDirectoryError",
+    "Sample",
+    "SampleError",
+    "ScriptedEngine",
+    "UsageError",
+    "__version__",
+    "evaluate",
+]
+
+_HOMES = {
+    "Context": "localjudge.types",
+    "DataError": "localjudge.errors",
+    "LocaljudgeError": "localjudge.errors",
+    "ModelError": "localjudge.errors",
+    "OutOfResource": "localjudge.errors",
+    "Run": "localjudge.run.results",
+    "RunDirectoryError": "localjudge.errors",
+    "Sample": "localjudge.types",
+    "SampleError": "localjudge.errors",
+    "ScriptedEngine": "localjudge.engine.scripted",
+    "UsageError": "localjudge.errors",
+    "evaluate": "localjudge.run.job",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("localjudge")
+    if name not in _HOMES:
+        raise AttributeError(f"module 'localjudge' has no attribute {name!r}")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,149 @@
+"""From tasks to verdicts: words them, asks each distinct question once, stores each answer as it arrives.
+
+    task ──windows, judge──> requests ──not answered yet──> engine ──> store ──threshold──> verdict
+
+The invariant: a verdict is the same whether its answer was asked for now, by another metric, or before a restart.
+A long input is judged in windows and holds if any window supports it: its `p_yes` is the largest.
+"""
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from localjudge.engine.protocol import Engine
+from localjudge.errors import SampleError
+from localjudge.judge.judge import Judge
+from localjudge.metrics.protocol import Sentences
+from localjudge.run.progress import Progress
+from localjudge.run.request_keys import KeyedRequest, RequestKeys
+from localjudge.run.store import Asking, Store
+from localjudge.run.windows import windows
+from localjudge.types import Answer, Attribution, NoAnswer, Task, Verdict
+
+NO_CONTEXT = Verdict(label=0, reason="no context text")
+_ROOM_FOR_SPECIAL_TOKENS = 64
+
+
+class AskedTask(NamedTuple):
+    """A task, and which unit of a sample it is about: `position` counts through that sample's verdicts."""
+
+    sample_id: str
+    metric: str
+    position: int
+    task: Task
+
+
+Worded = list[KeyedRequest] | Verdict | NoAnswer
+"""The requests of a task, one for each window; or what follows without asking."""
+
+
+class Asker:
+    """Judge, engine and store together: tasks in, verdicts out."""
+
+    def __init__(
+        self, judge: Judge, engine: Engine, store: Store, *, threshold: float, sentences: Sentences, progress: Progress
+    ) -> None:
+        self._judge = judge
+        self._engine = engine
+        self._store = store
+        self._threshold = threshold
+        self._sentences = sentences
+        self._progress = progress
+        self._keys = RequestKeys(engine.identity)
+        self._answers = store.answers()
+        self._asked = 0
+
+    @property
+    def known(self) -> int:
+        """Answers at hand."""
+        return len(self._answers)
+
+    @property
+    def asked(self) -> int:
+        """Requests that the engine was asked; answers from the store are not counted."""
+        return self._asked
+
+    def verdicts(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
+        """One verdict for each task, in their order."""
+        worded = self._worded(tasks)
+        missing = {
+            keyed.key: keyed
+            for requests in worded
+            if isinstance(requests, list)
+            for keyed in requests
+            if keyed.key not in self._answers
+        }
+        askings = [
+            Asking(asked.sample_id, asked.metric, asked.position, window, keyed.key)
+            for asked, requests in zip(tasks, worded, strict=True)
+            if isinstance(requests, list)
+            for window, keyed in enumerate(requests)
+        ]
+        self._store.add_requests(missing.values(), askings)
+        self._ask(list(missing.values()))
+        return [self._verdict(requests) if isinstance(requests, list) else requests for requests in worded]
+
+    def _ask(self, requests: Sequence[KeyedRequest]) -> None:
+        self._progress.expect(len(requests))
+        for index, answer in self._engine.answers([keyed.request for keyed in requests]):
+            key = requests[index].key
+            self._store.add_answer(key, answer)
+            self._answers[key] = answer
+            self._asked += 1
+            self._progress.advance()
+
+    def _worded(self, tasks: Sequence[AskedTask]) -> list[Worded]:
+        """What each task comes to; a judge may word the tasks of one metric on one sample together."""
+        return [
+            worded
+            for _, group in groupby(tasks, key=lambda asked: (asked.sample_id, asked.metric))
+            for worded in self._worded_together([asked.task for asked in group])
+        ]
+
+    def _worded_together(self, tasks: Sequence[Task]) -> list[Worded]:
+        parts = [() if _has_no_context(task) else self._windows(task) for task in tasks]
+        try:
+            requests = iter(self._judge.requests([part for parts_of_task in parts for part in parts_of_task]))
+        except SampleError as error:
+            return [NoAnswer(error=in_one_line(error))] * len(tasks)
+        return [
+            [self._keys.keyed(next(requests)) for _ in parts_of_task] if parts_of_task else NO_CONTEXT
+            for parts_of_task in parts
+        ]
+
+    def _windows(self, task: Task) -> tuple[Task, ...]:
+        return windows(task, cost=self._cost, capacity=self._engine.capacity, sentences=self._sentences)
+
+    def _cost(self, task: Task) -> int:
+        """Tokens of the task, or its bytes where those alone prove that it fits: a token is a byte or more."""
+        request = self._judge.request(task)
+        size = sum(len(piece.text.encode("utf-8", "surrogatepass")) for node in request.path for piece in node)
+        size += len(request.path) + len(request.grammar.pattern) + request.grammar.reason_tokens
+        size += _ROOM_FOR_SPECIAL_TOKENS
+        return size if size <= self._engine.capacity else self._engine.length(request)
+
+    def _verdict(self, requests: Sequence[KeyedRequest]) -> Verdict | NoAnswer:
+        answers: list[Answer] = []
+        for keyed in requests:
+            match self._answers[keyed.key]:
+                case NoAnswer() as none:
+                    return none
+                case Answer() as answer:
+                    answers.append(answer)
+        window = max(range(len(answers)), key=lambda i: answers[i].p_yes)
+        best = answers[window]
+        return Verdict(
+            label=1 if best.p_yes >= self._threshold else 0,
+            p_yes=best.p_yes,
+            reason=best.reason,
+            window=window if len(answers) > 1 else None,
+        )
+
+
+def _has_no_context(task: Task) -> bool:
+    return isinstance(task, Attribution) and not any(context.strip() for context in task.contexts)
+
+
+def in_one_line(error: SampleError) -> str:
+    """What went wrong and what to do, as the reason of a failure."""
+    return f"{error.args[0]} ({error.hint})" if error.hint else str(error.args[0])

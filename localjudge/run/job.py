@@ -1,0 +1,166 @@
+"""The main job, from data to a finished run directory: `localjudge.evaluate`, and what `localjudge run` does.
+
+    plan ──> open judge ──> manifest ──> directory (locked) ──> evaluate ──> results
+
+An interrupted job is begun again with the same call: every answer that was there is in the store and is not asked
+again, and the results are the same bytes as if nothing had happened.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple, Unpack
+
+from localjudge.engine.protocol import Engine
+from localjudge.judge import prompts
+from localjudge.judge.judge import PromptJudge
+from localjudge.run import manifest as manifests
+from localjudge.run.ask import Asker
+from localjudge.run.directory import STORE, RunDirectory
+from localjudge.run.evaluate import evaluate as evaluate_samples
+from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, open_judge
+from localjudge.run.plan import Data, Plan, default_directory, plan, refuse_other_run
+from localjudge.run.progress import Progress, Silence
+from localjudge.run.results import Run, read_manifest, write_manifest, write_results
+from localjudge.run.settings import Options, RunSettings, checked
+from localjudge.run.store import Store
+from localjudge.run.summary import Summary, summarize
+from localjudge.text import Segmenter
+
+_SCRIPTED_PROFILE = "instruct"
+
+
+def evaluate(
+    data: Data,
+    *,
+    judge: str | Path = DEFAULT_JUDGE,
+    metrics: Sequence[str] | None = None,
+    out: str | Path | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[Options],
+) -> Run:
+    """Score the data and leave a run directory; the same as the command `localjudge run`.
+
+    `data` is a file or several, or rows; `judge` a registered name or the path of a GGUF file; `metrics` all whose
+    columns the data has if None; `out` a directory under `runs/` if None. `engine` takes the place of the judge's
+    model (a `ScriptedEngine` in tests); it is not closed. The options are those of `RunSettings`.
+
+    Raises UsageError (DataError, ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same
+    call goes on later. A sample that cannot be scored is in the result, and no error.
+    """
+    settings = checked(options)
+    planned = plan(data, metrics, settings)
+    told = progress or Silence()
+    with _opened(str(judge), engine, settings) as opened:
+        told.note(opened.announcement)
+        return _Job(planned, opened, settings, told).run(Path(out) if out is not None else None)
+
+
+@contextmanager
+def _opened(judge: str, engine: Engine | None, settings: RunSettings) -> Iterator[OpenJudge]:
+    if engine is not None:
+        profile = prompts.load(_SCRIPTED_PROFILE)
+        yield OpenJudge(PromptJudge(profile), engine, f"judge {engine.identity.get('engine')}")
+        return
+    opened = open_judge(judge, settings.engine, [Path(prompt) for prompt in settings.prompts])
+    with closing(opened.engine):
+        yield opened
+
+
+class _Session(NamedTuple):
+    """One start of the job: when, when it ended, and what it asked. The times are UTC."""
+
+    started: str
+    finished: str | None = None
+    asked: int | None = None
+    effort: dict[str, Any] | None = None
+
+
+class _Job:
+    """A plan with an open judge."""
+
+    def __init__(self, planned: Plan, opened: OpenJudge, settings: RunSettings, progress: Progress) -> None:
+        self._plan = planned
+        self._judge, self._engine = opened.judge, opened.engine
+        self._settings = settings
+        self._progress = progress
+        self._segmenter = Segmenter(settings.language, settings.segmenter)
+        dataset = planned.dataset
+        self._judge_part = manifests.judge_part(
+            self._engine.identity,
+            self._judge.identity,
+            self._segmenter.identity,
+            planned.metrics,
+            settings.threshold,
+        )
+        self._data_part = manifests.data_part(dataset.fingerprint, len(dataset.samples), planned.cluster_of)
+        self._signature = manifests.signature(self._judge_part, self._data_part)
+
+    def run(self, out: Path | None) -> Run:
+        """Judge what is not judged yet, in the directory, and write the results."""
+        path = out or default_directory(self._plan.dataset, self._judge_part, self._data_part)
+        with ExitStack() as stack:
+            directory = stack.enter_context(closing(RunDirectory(path)))
+            sessions = self._earlier_sessions(path)
+            session = _Session(started=_now())
+            write_manifest(directory, self._manifest([*sessions, session]))
+            store = stack.enter_context(closing(Store(path / STORE)))
+            stack.callback(self._progress.close)
+            asker = self._asker(store)
+            evaluations = evaluate_samples(
+                self._plan.dataset.samples, self._plan.metrics, self._segmenter, asker.verdicts
+            )
+            names = [metric.name for metric in self._plan.metrics]
+            summary = Summary(
+                signature=self._signature,
+                threshold=self._settings.threshold,
+                samples=len(self._plan.dataset.samples),
+                skipped_rows=self._plan.dataset.skipped,
+                metrics=summarize(evaluations, names, self._plan.cluster_of),
+            )
+            session = session._replace(finished=_now(), asked=asker.asked, effort=self._engine.effort.model_dump())
+            manifest = self._manifest([*sessions, session])
+            write_results(directory, evaluations, summary)
+            write_manifest(directory, manifest)
+        return Run(path, summary, manifest)
+
+    def _asker(self, store: Store) -> Asker:
+        asker = Asker(
+            self._judge,
+            self._engine,
+            store,
+            threshold=self._settings.threshold,
+            sentences=self._segmenter,
+            progress=self._progress,
+        )
+        if asker.known:
+            self._progress.note(f"going on: {asker.known:,} answers are stored already")
+        return asker
+
+    def _earlier_sessions(self, path: Path) -> list[_Session]:
+        there = read_manifest(path)
+        if there is None:
+            return []
+        refuse_other_run(path, there, self._manifest([]))
+        return [_Session(**session) for session in there.beside["sessions"]]
+
+    def _manifest(self, sessions: Sequence[_Session]) -> manifests.Manifest:
+        dataset = self._plan.dataset
+        return manifests.Manifest(
+            signature=self._signature,
+            judge=self._judge_part,
+            data=self._data_part,
+            beside={
+                "sources": list(dataset.sources),
+                "mapping": dataset.mapping,
+                "settings": self._settings.model_dump(mode="json"),
+                "host": manifests.host(),
+                "sessions": [session._asdict() for session in sessions],
+            },
+        )
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

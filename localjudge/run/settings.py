@@ -1,0 +1,68 @@
+"""What a user may set about a run. `localjudge run --help` and `localjudge.evaluate` offer the same."""
+
+from collections.abc import Mapping
+from typing import Any, TypedDict
+
+from pydantic import Field, ValidationError
+
+from localjudge.engine.settings import EngineSettings
+from localjudge.errors import UsageError
+from localjudge.types import Record
+
+
+class Options(TypedDict, total=False):
+    """The settings as keywords; `RunSettings` says what each means."""
+
+    threshold: float
+    language: str
+    segmenter: str | None
+    prompts: tuple[str, ...]
+    mapping: Mapping[str, str]
+    skip_bad_rows: bool
+    cluster_by: str | None
+    max_failed: int
+    n_ctx: int | None
+    threads: int | None
+    gpu_layers: int | None
+
+
+class RunSettings(Record):
+    """Checked settings of a run."""
+
+    threshold: float = Field(default=0.5, ge=0, le=1)
+    """A verdict is 1 if the probability of label 1 is at least this."""
+    language: str = "en"
+    """Language whose rules cut sentences (a spaCy language code)."""
+    segmenter: str | None = None
+    """Installed spaCy pipeline that cuts sentences in place of ours."""
+    prompts: tuple[str, ...] = ()
+    """Files that word a task in place of the judge's own wording."""
+    mapping: Mapping[str, str] = Field(default_factory=dict)
+    """Our field -> their column, where the names do not say it."""
+    skip_bad_rows: bool = False
+    """Leave out rows with problems and count them, in place of stopping."""
+    cluster_by: str | None = None
+    """Column that names what samples share (a document): intervals are then over these groups."""
+    max_failed: int = Field(default=0, ge=0)
+    """So many samples of a metric may fail before it has no headline."""
+    n_ctx: int | None = Field(default=None, ge=64)
+    """Tokens of context; None: the model's limit, at most 8,192."""
+    threads: int | None = Field(default=None, ge=1)
+    """Processor threads; None: as many as this process may use."""
+    gpu_layers: int | None = None
+    """Layers to put on a GPU; None: all, if the build has a GPU backend."""
+
+    @property
+    def engine(self) -> EngineSettings:
+        """The part that concerns the engine."""
+        return EngineSettings(n_ctx=self.n_ctx, threads=self.threads, gpu_layers=self.gpu_layers)
+
+
+def checked(options: Mapping[str, Any]) -> RunSettings:
+    """Settings from keywords. Raises UsageError that names the first one that cannot be."""
+    try:
+        return RunSettings(**options)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise UsageError(f"{name} = {first['input']!r}: {first['msg']}") from error

@@ -1,0 +1,150 @@
+"""Metrics advanced in rounds, with hand-written verdicts in place of a judge."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from localjudge.errors import SampleError
+from localjudge.metrics.context_recall import ContextRecall
+from localjudge.metrics.context_relevancy import ContextRelevancy
+from localjudge.metrics.protocol import Sentences, Steps
+from localjudge.run.ask import AskedTask
+from localjudge.run.evaluate import evaluate
+from localjudge.text import sentences
+from localjudge.types import (
+    Context,
+    Failed,
+    NoAnswer,
+    Outcome,
+    Relevance,
+    Sample,
+    Scored,
+    Span,
+    Undefined,
+    Unit,
+    Verdict,
+)
+
+
+def sample(identifier: str = "a", **fields: object) -> Sample:
+    content = {"reference": "One. Two.", "retrieved_contexts": [Context(text="Three. Four.")], "user_input": "Why?"}
+    return Sample.model_validate({"id": identifier, **content, **fields})
+
+
+class Recorder:
+    """Answers from a table of unit texts (default 1) and remembers each round."""
+
+    def __init__(self, **said: Verdict | NoAnswer) -> None:
+        self.said = said
+        self.rounds: list[list[AskedTask]] = []
+
+    def __call__(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
+        """One round."""
+        self.rounds.append(list(tasks))
+        return [self.said.get(asked.task.unit.span.text.rstrip("."), Verdict(label=1)) for asked in tasks]
+
+
+def unit(text: str, index: int = 0) -> Unit:
+    return Unit(kind="sentence", index=index, source="reference", span=Span(start=0, end=len(text), text=text))
+
+
+@dataclass(frozen=True)
+class TwoRounds:
+    """Asks one question, and a second one if the first is answered with 1."""
+
+    name: str = "two_rounds"
+    version: int = 1
+    requires: frozenset[str] = frozenset()
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Ask, ask for nothing, perhaps ask again."""
+        (first,) = yield [Relevance(unit=unit("First"), user_input="?")]
+        nothing = yield []
+        assert list(nothing) == []
+        if first.label == 0:
+            return Scored(value=0)
+        verdicts = yield [Relevance(unit=unit("Second", 1), user_input="?")]
+        return Scored.fraction(verdict.label for verdict in verdicts)
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A metric without a judge that cannot do one of the samples."""
+
+    name: str = "computed"
+    version: int = 1
+    requires: frozenset[str] = frozenset()
+
+    def score(self, sample: Sample) -> Outcome:
+        """1, unless the sample is bad."""
+        if sample.id == "bad":
+            raise SampleError("cannot be done", hint="do something else")
+        return Scored(value=1)
+
+
+def test_all_samples_and_metrics_are_asked_in_one_round() -> None:
+    """2 samples x (2 sentences of the reference + 2 of the context) = 8 questions, asked together."""
+    ask = Recorder()
+    evaluate([sample("a"), sample("b")], [ContextRecall(), ContextRelevancy()], sentences, ask)
+    assert [len(tasks) for tasks in ask.rounds] == [8]
+
+
+def test_evaluations_come_by_sample_then_metric_then_unit() -> None:
+    found = evaluate([sample("a"), sample("b")], [ContextRelevancy(), ContextRecall()], sentences, Recorder())
+    assert [(one.sample_id, one.metric) for one in found] == [
+        ("a", "context_relevancy"),
+        ("a", "context_recall"),
+        ("b", "context_relevancy"),
+        ("b", "context_recall"),
+    ]
+    assert [judged.unit.span.text for judged in found[0].units] == ["Three.", "Four."]
+
+
+def test_a_metric_that_asks_again_gets_a_second_round() -> None:
+    """The first round is shared with the other sample, whose metric ends there."""
+    ask = Recorder()
+    (found,) = evaluate([sample()], [TwoRounds()], sentences, ask)
+    assert [[asked.task.unit.span.text for asked in tasks] for tasks in ask.rounds] == [["First"], ["Second"]]
+    assert [asked.position for tasks in ask.rounds for asked in tasks] == [0, 1]
+    assert len(found.units) == 2
+
+
+def test_one_unit_without_an_answer_fails_its_sample_for_that_metric_only() -> None:
+    """The units stay listed, the answered one with its verdict."""
+    ask = Recorder(Two=NoAnswer(error="it does not fit"))
+    recall, relevancy = evaluate([sample()], [ContextRecall(), ContextRelevancy()], sentences, ask)
+    assert recall.outcome == Failed(reason="no verdict for 1 of 2 units: it does not fit")
+    assert [judged.verdict for judged in recall.units] == [Verdict(label=1), NoAnswer(error="it does not fit")]
+    assert relevancy.outcome == Scored(value=1, numerator=2, denominator=2)
+
+
+def test_a_sample_error_fails_its_sample_alone() -> None:
+    bad, good = evaluate([sample("bad"), sample("good")], [Computed()], sentences, Recorder())
+    assert bad.outcome == Failed(reason="cannot be done (do something else)")
+    assert good.outcome == Scored(value=1)
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"reference": None}, "reference is null"),
+        ({"retrieved_contexts": None}, "retrieved_contexts is null"),
+        ({"reference": None, "retrieved_contexts": None}, "retrieved_contexts is null and reference is null"),
+    ],
+)
+def test_a_null_in_a_needed_field_is_undefined(fields: dict[str, object], reason: str) -> None:
+    """Nothing is asked about it."""
+    ask = Recorder()
+    (found,) = evaluate([sample("a", **fields)], [ContextRecall()], sentences, ask)
+    assert (found.outcome, ask.rounds) == (Undefined(reason=reason), [])
+
+
+def test_any_other_error_stops_the_run() -> None:
+    """A bug is not a failed sample."""
+
+    def ask(tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        evaluate([sample()], [ContextRecall()], sentences, ask)
