@@ -96,11 +96,18 @@ class Piece(Record):
 
 
 class Grammar(Record):
-    """The legal answers of a verdict: a regular expression, and the label that each value literal stands for."""
+    """The legal answers: a regular expression, and the label that each value literal stands for.
+
+    Where an answer is neither forced nor a label, it is text of a reason: the string under the key "reason".
+    """
 
     name: str
     pattern: str
     labels: dict[str, Label]
+    verdicts: int = Field(default=1, ge=1)
+    """How many verdicts one answer holds."""
+    reason_tokens: int = Field(default=0, ge=0)
+    """A reason is closed after so many tokens at the latest; 0 where the answers hold none."""
 
 
 class VerdictRequest(Record):
@@ -108,10 +115,17 @@ class VerdictRequest(Record):
 
     Requests that begin with equal nodes share their evaluation. Where one node ends and the next begins is decided
     by the prompt profile alone, whether or not anything is shared, because the cut points move the logits.
+
+    Where one answer holds several verdicts, each is asked for by a request of its own that differs in `entry` alone:
+    the answer is decoded once for all of them, and each verdict is still a function of its own request.
     """
 
     path: tuple[tuple[Piece, ...], ...]
     grammar: Grammar
+    explanation: Grammar | None = None
+    """How the answer goes on once the verdict is read, which it cannot move: the same beginning, then a reason."""
+    entry: int = Field(default=0, ge=0)
+    """Which of the grammar's verdicts is asked for."""
 
 
 class Answer(Record):

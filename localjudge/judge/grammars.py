@@ -4,15 +4,22 @@ Each is a JSON schema in `grammars/`. Outlines turns it into a regular expressio
 every legal answer is short and ends; the engine compiles that expression for a model's vocabulary.
 
     {"properties": {"attributed": {"enum": [0, 1]}}}   ->   \{"attributed":(0|1)\}
+
+A reason is bounded twice: in characters by the expression, and in tokens by the schema's `x-max-tokens`, because a
+character takes up to four tokens and what is kept free for the longest answer cannot hold the prompt.
 """
 
 import json
+from collections.abc import Sequence
 from functools import cache
+from typing import Any
 
 from localjudge import resources
+from localjudge.errors import SampleError
 from localjudge.types import Grammar, Label
 
 _LABELS: dict[str, Label] = {"0": 0, "1": 1}
+_JOINT = "classifications"
 
 
 @cache
@@ -23,8 +30,44 @@ def load(name: str) -> Grammar:
 
 def from_schema(name: str, schema: str) -> Grammar:
     """A grammar from the text of a JSON schema whose verdict is an enum of 0 and 1."""
+    tree = json.loads(schema)
+    return Grammar(name=name, pattern=_pattern(tree), labels=_LABELS, reason_tokens=_reason_tokens(tree))
+
+
+def for_statements(statements: Sequence[str]) -> Grammar:
+    """The grammar of one answer about all the statements: every one verbatim, in order, with a reason and a verdict.
+
+    Raises SampleError for a statement that JSON cannot hold.
+    """
+    schema = json.loads(resources.grammar_file(_JOINT).read_text(encoding="utf-8"))
+    entries = schema["properties"][_JOINT]
+    entry = entries["items"]
+    entries["prefixItems"] = [_entry_about(statement, entry) for statement in statements]
+    entries["minItems"] = entries["maxItems"] = len(statements)
+    entries["items"] = False
+    return Grammar(
+        name=_JOINT,
+        pattern=_pattern(schema),
+        labels=_LABELS,
+        verdicts=len(statements),
+        reason_tokens=_reason_tokens(entry),
+    )
+
+
+def _entry_about(statement: str, entry: dict[str, Any]) -> dict[str, Any]:
+    try:
+        statement.encode()
+    except UnicodeEncodeError as error:
+        raise SampleError(f"a statement holds a lone surrogate at position {error.start}") from error
+    return {**entry, "properties": {**entry["properties"], "statement": {"const": statement}}}
+
+
+def _pattern(schema: dict[str, Any]) -> str:
     from outlines.types import JsonSchema
     from outlines.types.dsl import to_regex
 
-    pattern = to_regex(JsonSchema(json.dumps(json.loads(schema)), whitespace_pattern=""))
-    return Grammar(name=name, pattern=pattern, labels=_LABELS)
+    return to_regex(JsonSchema(json.dumps(schema), whitespace_pattern=""))
+
+
+def _reason_tokens(schema: dict[str, Any]) -> int:
+    return int(schema["properties"].get("reason", {}).get("x-max-tokens", 0))

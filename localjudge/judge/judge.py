@@ -3,14 +3,25 @@
     judge = model + prompt profile + grammar
 
 The judge knows no backend and runs no tokens; the engine beside it does.
+
+    protocol      independent   one request for a task, whatever else is asked
+                  joint         one answer for all statements about the same contexts and question, as RAGAS asks
+    reasons       none          the verdict alone
+                  before        a reason, then the verdict, which may move with it
+                  after         the verdict of `none`, bit for bit, then an explanation of it
 """
 
 import hashlib
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any, Literal, Protocol, cast
 
+from localjudge.errors import UsageError
 from localjudge.judge import grammars, prompts
 from localjudge.judge.chat import ChatEnds
-from localjudge.types import Piece, Task, VerdictRequest
+from localjudge.types import Attribution, Grammar, Piece, Task, VerdictRequest
+
+Reasons = Literal["none", "before", "after"]
+JudgingProtocol = Literal["independent", "joint"]
 
 _PLAIN = ChatEnds(head="", tail="", sha256="")
 
@@ -20,49 +31,132 @@ class Judge(Protocol):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Hashes of the prompt profile, chat template and grammars, as JSON values."""
+        """Hashes of the prompt profile, chat template and grammars, the protocol and the reasons, as JSON values."""
         ...
 
     def request(self, task: Task) -> VerdictRequest:
-        """The verdict request for a task: a pure function of the task and the judge's identity."""
+        """The request for a task that is judged on its own: a pure function of the task and the judge's identity."""
+        ...
+
+    def requests(self, tasks: Sequence[Task]) -> list[VerdictRequest]:
+        """One verdict request for each task: a pure function of the tasks and the judge's identity.
+
+        Give the tasks of one metric on one sample: in the joint protocol, statements among them that share contexts
+        and question are judged in one answer, and depend on each other. In any other, `tasks` may be cut anywhere.
+        """
         ...
 
 
 class PromptJudge:
-    """A judge that asks by a prompt profile, inside a model's chat template if there is one."""
+    """A judge that asks by a prompt profile, inside a model's chat template if there is one.
 
-    def __init__(self, profile: prompts.PromptProfile, chat: ChatEnds | None = None) -> None:
+    Raises UsageError if the profile cannot ask for reasons, or for one answer to several statements.
+    """
+
+    def __init__(
+        self,
+        profile: prompts.PromptProfile,
+        chat: ChatEnds | None = None,
+        *,
+        reasons: Reasons = "none",
+        protocol: JudgingProtocol = "independent",
+    ) -> None:
+        _require(profile, reasons, protocol)
         self._profile = profile
         self._chat = chat if profile.chat else None
         self._ends = self._chat or _PLAIN._replace(tail=profile.bare_answer)
+        self._reasons: Reasons = reasons
+        self._protocol: JudgingProtocol = protocol
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Name and hash of the profile, hashes of the chat template and of each task's grammar."""
-        patterns = {name: grammars.load(task.grammar).pattern for name, task in sorted(self._profile.tasks.items())}
+        """Name and hash of the profile, hashes of the chat template and of each task's grammar, and how it asks."""
+        answers = {name: self._answer_shape(name) for name in sorted(self._profile.tasks) if name != prompts.JOINT}
+        if self._protocol == "joint":
+            answers[prompts.JOINT] = [grammars.for_statements(["statement"])]
         return {
             "profile": self._profile.name,
             "profile_sha256": self._profile.sha256,
             "chat_template_sha256": self._chat.sha256 if self._chat else None,
             "chat_ends_sha256": hashlib.sha256("\0".join(self._ends[:2]).encode()).hexdigest(),
-            "grammars_sha256": {n: hashlib.sha256(pattern.encode()).hexdigest() for n, pattern in patterns.items()},
+            "grammars_sha256": {name: _digest(shape) for name, shape in answers.items()},
+            "reasons": self._reasons,
+            "protocol": self._protocol,
         }
 
     def request(self, task: Task) -> VerdictRequest:
-        """The task's nodes, between the ends of the chat template."""
-        prompt = self._profile.tasks[prompts.task_name(task)]
-        first, *rest = prompts.render(prompt, task)
-        path = [_before(self._ends.head, first), *rest]
-        path[-1] = _after(path[-1], self._ends.tail)
-        return VerdictRequest(path=tuple(path), grammar=grammars.load(prompt.grammar))
+        """The request for a task that is judged on its own."""
+        name = prompts.task_name(task)
+        grammar, *explanation = self._answer_shape(name)
+        prompt = self._profile.tasks[name]
+        return VerdictRequest(
+            path=self._path(prompt, [task], form=self._form(prompt)),
+            grammar=grammar,
+            explanation=explanation[0] if explanation else None,
+        )
+
+    def requests(self, tasks: Sequence[Task]) -> list[VerdictRequest]:
+        """One request for each task; raises SampleError for a statement that a joint answer cannot hold."""
+        if self._protocol == "independent":
+            return [self.request(task) for task in tasks]
+        found: dict[int, VerdictRequest] = {}
+        groups: dict[tuple[tuple[str, ...], str | None], list[int]] = {}
+        for index, task in enumerate(tasks):
+            if isinstance(task, Attribution):
+                groups.setdefault((task.contexts, task.user_input), []).append(index)
+            else:
+                found[index] = self.request(task)
+        for indices in groups.values():
+            joint = self._joint_request([cast(Attribution, tasks[index]) for index in indices])
+            found |= {index: joint.model_copy(update={"entry": entry}) for entry, index in enumerate(indices)}
+        return [found[index] for index in range(len(tasks))]
+
+    def _joint_request(self, tasks: Sequence[Attribution]) -> VerdictRequest:
+        prompt = self._profile.tasks[prompts.JOINT]
+        grammar = grammars.for_statements([task.unit.span.text for task in tasks])
+        return VerdictRequest(path=self._path(prompt, tasks, form=prompt.form), grammar=grammar)
+
+    def _path(self, prompt: prompts.TaskPrompt, tasks: Sequence[Task], *, form: str) -> tuple[tuple[Piece, ...], ...]:
+        """The nodes, between the ends of the chat template."""
+        first, *rest = prompts.render(prompt, tasks, form=form)
+        path = [_join(Piece(text=self._ends.head, trusted=True), *first), *rest]
+        path[-1] = _join(*path[-1], Piece(text=self._ends.tail, trusted=True))
+        return tuple(path)
+
+    def _answer_shape(self, name: str) -> list[Grammar]:
+        """The grammar of a task's answer and, for a reason after the verdict, of the explanation."""
+        prompt = self._profile.tasks[name]
+        match self._reasons, prompt.reasons:
+            case "before", prompts.ReasonPrompt(before=reasoned):
+                return [grammars.load(reasoned)]
+            case "after", prompts.ReasonPrompt(after=explained):
+                return [grammars.load(prompt.grammar), grammars.load(explained)]
+        return [grammars.load(prompt.grammar)]
+
+    def _form(self, prompt: prompts.TaskPrompt) -> str:
+        return prompt.reasons.form if self._reasons == "before" and prompt.reasons else prompt.form
 
 
-def _before(text: str, node: tuple[Piece, ...]) -> tuple[Piece, ...]:
-    return _join(Piece(text=text, trusted=True), *node)
+def _require(profile: prompts.PromptProfile, reasons: Reasons, protocol: JudgingProtocol) -> None:
+    if protocol == "joint" and prompts.JOINT not in profile.tasks:
+        raise UsageError(
+            f"the prompt profile {profile.name!r} cannot judge several statements in one answer",
+            hint="leave out --protocol joint, or name another model with --judge",
+        )
+    if protocol == "joint" and reasons == "after":
+        raise UsageError(
+            "a joint answer gives every reason before its verdict", hint="leave out --reasons after or --protocol joint"
+        )
+    mute = sorted(name for name, task in profile.tasks.items() if name != prompts.JOINT and not task.reasons)
+    if reasons != "none" and mute:
+        raise UsageError(
+            f"the prompt profile {profile.name!r} cannot give reasons ({', '.join(mute)})",
+            hint="leave out --reasons, or name another model with --judge",
+        )
 
 
-def _after(node: tuple[Piece, ...], text: str) -> tuple[Piece, ...]:
-    return _join(*node, Piece(text=text, trusted=True))
+def _digest(shape: Sequence[Grammar]) -> str:
+    return hashlib.sha256("\n".join(grammar.model_dump_json() for grammar in shape).encode()).hexdigest()
 
 
 def _join(*pieces: Piece) -> tuple[Piece, ...]:

@@ -7,15 +7,18 @@ root first.
     instructions | question | sentence                       relevance of a sentence
     instructions | chunk | question                          relevance of a chunk
 
+    instructions, examples | context ... | question | statements     attribution of all statements in one answer
+
 A node's end is a cut point. Cut points are the same whether or not anything is shared, because where a prompt is cut
 moves the logits. `{fence}` becomes "", "-2", "-3" ...: the first for which none of the node's tags occurs in the text
-that it encloses, so that no text can close its own tag.
+that it encloses, so that no text can close its own tag. `{form}` says how to answer: the verdict alone, or a reason
+first. A reason after the verdict is not announced, so that it cannot move the verdict.
 """
 
 import hashlib
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +26,11 @@ from typing import Any, Literal
 from pydantic import ValidationError
 
 from localjudge.errors import UsageError
+from localjudge.judge.examples import Example
 from localjudge.types import Attribution, Piece, Record, Relevance, Task, Usefulness
+
+JOINT = "attribution_joint"
+"""The task of judging all statements in one answer."""
 
 _BUNDLED = Path(__file__).parent / "prompts"
 _PLACEHOLDER = re.compile(r"\{(context|question|unit|reference|fence)\}")
@@ -31,18 +38,32 @@ _FENCED_TAG = re.compile(r"<[^<>\n]*\{fence\}>")
 
 
 class NodeTemplate(Record):
-    """Text of one node, with places for the user's. `for_each` repeats it; `when` leaves it out if that is empty."""
+    """Text of one node, with places for the user's. `when` leaves it out if that is empty.
+
+    `for_each = "contexts"` makes a node of every context; `for_each = "statements"` makes one node of all statements.
+    """
 
     text: str
-    for_each: Literal["contexts"] | None = None
+    for_each: Literal["contexts", "statements"] | None = None
     when: Literal["question"] | None = None
 
 
+class ReasonPrompt(Record):
+    """How a task is answered with a reason: a grammar for each order, and the `{form}` that announces `before`."""
+
+    before: str
+    after: str
+    form: str
+
+
 class TaskPrompt(Record):
-    """The nodes of one task, root first, and the grammar of its answer."""
+    """The nodes of one task, root first, the grammar of its answer, and how it is answered with a reason."""
 
     grammar: str
+    form: str = ""
+    reasons: ReasonPrompt | None = None
     node: tuple[NodeTemplate, ...]
+    example: tuple[Example, ...] = ()
 
 
 class PromptProfile(Record):
@@ -98,21 +119,42 @@ def task_name(task: Task) -> str:
             return "usefulness"
 
 
-def render(prompt: TaskPrompt, task: Task) -> Iterator[tuple[Piece, ...]]:
-    """The nodes of a task's prompt: our text trusted, the user's not."""
+def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> Iterator[tuple[Piece, ...]]:
+    """The nodes of a prompt about one task, or about several with the same contexts and question.
+
+    Our text is trusted, the user's is not.
+    """
+    task = tasks[0]
     contexts = task.contexts if isinstance(task, Attribution) else ()
     texts = {
         "unit": task.unit.span.text,
         "question": (task.user_input or "").strip(),
         "reference": task.reference if isinstance(task, Usefulness) else "",
     }
+    ours = {"{form}": form, "{examples}": "".join(_example(prompt, example) for example in prompt.example)}
     for node in prompt.node:
+        template = _with_ours(node.text, ours)
         if node.when and not texts[node.when]:
             continue
-        if node.for_each:
-            yield from (_fill(node.text, {**texts, "context": context}) for context in contexts if context.strip())
+        if node.for_each == "contexts":
+            yield from (_fill(template, {**texts, "context": context}) for context in contexts if context.strip())
+        elif node.for_each == "statements":
+            yield tuple(piece for each in tasks for piece in _fill(template, {**texts, "unit": each.unit.span.text}))
         else:
-            yield _fill(node.text, texts)
+            yield _fill(template, texts)
+
+
+def _example(prompt: TaskPrompt, example: Example) -> str:
+    """The example as its own prompt would look, without the instructions, and its answer."""
+    asked = prompt.model_copy(update={"node": prompt.node[1:], "example": ()})
+    nodes = render(asked, example.tasks, form="")
+    return "".join(piece.text for node in nodes for piece in node) + f"\n{example.answer}\n"
+
+
+def _with_ours(template: str, ours: Mapping[str, str]) -> str:
+    for place, text in ours.items():
+        template = template.replace(place, text)
+    return template
 
 
 def _fill(template: str, texts: Mapping[str, str]) -> tuple[Piece, ...]:
