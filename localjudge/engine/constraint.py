@@ -1,12 +1,18 @@
 """Which tokens are legal, and what each would mean: a grammar compiled for one vocabulary by llguidance.
 
-    {"attributed":   forced: the grammar allows nothing else, so it is put behind the prompt and costs no decision
-    0 | 1            the verdict: p_yes = softmax over the legal tokens, summed by label
-    }                forced: known without asking
+    {"reason":"        forced: the grammar allows nothing else, so it is put behind the prompt and costs no decision
+    ... text ...       free: the model chooses among the tokens that the grammar allows
+    ","attributed":    forced
+    0 | 1              the verdict: p_yes = softmax over the legal tokens, summed by label
+    }                  forced: known without asking
 
-A token is legal if the grammar's own mask allows it; several may carry the same label ("1", "1}").
+A token is legal if the grammar's own mask allows it; several may carry the same label ("1", "1}"). A place where every
+legal token begins a label is a verdict; any other is free text.
+
+Forced text is tokenised as user text is: an answer may quote the user, and never needs a control token.
 """
 
+from collections import OrderedDict
 from typing import NamedTuple
 
 import llguidance
@@ -14,31 +20,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localjudge.engine.vocabulary import Vocabulary
-from localjudge.errors import ModelError
-from localjudge.types import Answer, Grammar, Label
+from localjudge.errors import ModelError, SampleError
+from localjudge.types import Grammar, Label
+
+_GRAMMARS_KEPT = 512
+_CLOSING_TOKENS = 4
+"""Tokens that a reason may take to close: the rest of a character or an escaped one, and the quotation mark."""
 
 
-class VerdictPoint(NamedTuple):
-    """Where a grammar leaves the model its one decision."""
+class Choice(NamedTuple):
+    """A place where a grammar leaves the model something to decide."""
 
-    forced: list[int]
-    """Tokens before the decision."""
-    legal: dict[Label, NDArray[np.intp]]
-    """Token ids that carry each label, ascending."""
-    raw: dict[Label, str]
-    """The whole answer for each label."""
+    legal: NDArray[np.bool_]
+    """Which tokens the grammar allows, shape (vocabulary,)."""
+    labels: dict[Label, NDArray[np.intp]]
+    """Token ids that carry each label, ascending; empty where the text is free."""
 
-    def read(self, logits: NDArray[np.float32]) -> Answer:
-        """The answer that the logits (shape: vocabulary) hold at the decision."""
-        scores = logits.astype(np.float64)
-        everything = np.logaddexp.reduce(scores)
-        no, yes = (np.logaddexp.reduce(scores[self.legal[label]]) for label in (0, 1))
-        p_yes = float(1.0 / (1.0 + np.exp(np.clip(no - yes, -700, 700))))
-        return Answer(
-            p_yes=p_yes,
-            legal_mass=float(np.exp(np.logaddexp(no, yes) - everything)),
-            raw=self.raw[1 if yes >= no else 0],
-        )
+
+class Reading(NamedTuple):
+    """What the logits say at a verdict."""
+
+    label: Label
+    p_yes: float
+    legal_mass: float
+
+
+class Position(NamedTuple):
+    """A place in an answer, and the way there from the decision before."""
+
+    matcher: llguidance.LLMatcher
+    forced: tuple[int, ...]
+    """Tokens that nothing else could stand for, up to here."""
+    text: bytes
+    """What they spell."""
+    choice: Choice | None
+    """What is to be decided here; None at the end of the answer."""
+
+
+class CompiledGrammar(NamedTuple):
+    """A grammar in one vocabulary's tokens."""
+
+    grammar: Grammar
+    start: Position
+    longest: int
+    """Tokens of the longest legal answer, up to its last decision."""
 
 
 class Constraints:
@@ -47,48 +72,109 @@ class Constraints:
     def __init__(self, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self._tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(_Tokens(vocabulary)))
-        self._compiled: dict[tuple[str, str], VerdictPoint] = {}
+        self._compiled: OrderedDict[str, CompiledGrammar] = OrderedDict()
+        self._carriers: dict[str, NDArray[np.bool_]] = {}
+        self._quotes = np.array([piece.startswith(b'"') for piece in vocabulary.pieces])
 
-    def verdict_point(self, grammar: Grammar) -> VerdictPoint:
-        """Where the grammar decides. Raises ModelError if this vocabulary cannot write its answers."""
-        key = (grammar.name, grammar.pattern)
+    def compile(self, grammar: Grammar) -> CompiledGrammar:
+        """The grammar in tokens. Raises ModelError if this vocabulary cannot write its answers."""
+        key = grammar.model_dump_json()
         if key not in self._compiled:
-            self._compiled[key] = self._compile(grammar)
+            start = self._arrive(self._matcher(grammar), (), b"", grammar)
+            self._compiled[key] = CompiledGrammar(grammar, start, self._longest(start, grammar))
+            if len(self._compiled) > _GRAMMARS_KEPT:
+                self._compiled.popitem(last=False)
+        self._compiled.move_to_end(key)
         return self._compiled[key]
 
-    def _compile(self, grammar: Grammar) -> VerdictPoint:
+    def after(self, position: Position, token: int, grammar: Grammar) -> Position:
+        """Where the answer stands once the token is chosen; the position given stays as it was."""
+        matcher = position.matcher.deep_copy()
+        _consume(matcher, [token], grammar)
+        return self._arrive(matcher, (token,), self._vocabulary.pieces[token], grammar)
+
+    def closing(self, choice: Choice) -> Choice:
+        """The choice, narrowed to what closes a string if anything does."""
+        closing = choice.legal & self._quotes
+        return choice._replace(legal=closing) if closing.any() else choice
+
+    def _matcher(self, grammar: Grammar) -> llguidance.LLMatcher:
         matcher = llguidance.LLMatcher(self._tokenizer, llguidance.LLMatcher.grammar_from_regex(grammar.pattern))
-        forced_text = matcher.compute_ff_bytes()
-        forced = self._vocabulary.trusted(forced_text.decode())
-        if not matcher.consume_tokens(forced):
-            raise ModelError(
-                f"the grammar {grammar.name!r} cannot be followed with this model's tokens: {matcher.get_error()}"
-            )
-        by_label: dict[Label, list[int]] = {0: [], 1: []}
-        raw: dict[Label, str] = {}
-        for token in _allowed(matcher.compute_bitmask()):
-            label = self._label(token, grammar)
-            by_label[label].append(token)
-            if label not in raw:
-                raw[label] = (forced_text + self._finish(matcher, token)).decode()
-        if not all(by_label.values()):
+        if matcher.is_error():
+            raise ModelError(f"the grammar {grammar.name!r} cannot be compiled: {matcher.get_error()}")
+        return matcher
+
+    def _arrive(
+        self, matcher: llguidance.LLMatcher, tokens: tuple[int, ...], text: bytes, grammar: Grammar
+    ) -> Position:
+        """Follow what is forced, up to the next choice or the end."""
+        forced = _whole_characters(matcher.compute_ff_bytes())
+        if forced:
+            ahead = self._vocabulary.user(forced)
+            _consume(matcher, ahead, grammar)
+            tokens, text = (*tokens, *ahead), text + forced.encode()
+        choice = None if matcher.is_accepting() else self._choice(matcher, grammar)
+        return Position(matcher, tokens, text, choice)
+
+    def _choice(self, matcher: llguidance.LLMatcher, grammar: Grammar) -> Choice:
+        bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
+        legal = np.unpackbits(bits, count=self._vocabulary.size, bitorder="little").view(np.bool_)
+        carriers = {literal: self._carrying(literal) for literal in grammar.labels}
+        if not legal.any() or (legal & ~np.logical_or.reduce(list(carriers.values()))).any():
+            return Choice(legal, {})
+        by_label: dict[Label, NDArray[np.intp]] = {
+            label: np.flatnonzero(legal & carriers[literal]) for literal, label in grammar.labels.items()
+        }
+        if not all(ids.size for ids in by_label.values()):
             raise ModelError(f"this model's tokens cannot write every answer of the grammar {grammar.name!r}")
-        legal: dict[Label, NDArray[np.intp]] = {label: np.array(ids, dtype=np.intp) for label, ids in by_label.items()}
-        return VerdictPoint(forced, legal, raw)
+        return Choice(legal, by_label)
 
-    def _label(self, token: int, grammar: Grammar) -> Label:
-        """The label whose literal this token begins, or that begins this token."""
-        piece = self._vocabulary.pieces[token].decode().strip()
-        for literal, label in grammar.labels.items():
-            if piece.startswith(literal) or literal.startswith(piece):
-                return label
-        raise ModelError(f"the grammar {grammar.name!r} allows {piece!r}, which stands for no label")
+    def _carrying(self, literal: str) -> NDArray[np.bool_]:
+        """Which tokens this literal begins, or begin this literal; shape (vocabulary,)."""
+        if literal not in self._carriers:
+            wanted = literal.encode()
+            stripped = [piece.strip() for piece in self._vocabulary.pieces]
+            self._carriers[literal] = np.array(
+                [bool(piece) and (piece.startswith(wanted) or wanted.startswith(piece)) for piece in stripped]
+            )
+        return self._carriers[literal]
 
-    def _finish(self, matcher: llguidance.LLMatcher, token: int) -> bytes:
-        """Text of the rest of the answer once the token is chosen."""
-        branch = matcher.deep_copy()
-        branch.consume_token(token)
-        return self._vocabulary.pieces[token].strip() + branch.compute_ff_bytes()
+    def _longest(self, start: Position, grammar: Grammar) -> int:
+        """Tokens of an answer whose reasons are as short as can be, and what longer reasons may add."""
+        tokens, position, has_reasons = len(start.forced), start, False
+        while position.choice:
+            has_reasons |= not position.choice.labels
+            tokens += 1
+            position = self.after(position, self._soonest_closed(position.choice), grammar)
+            tokens += len(position.forced) - 1 if position.choice else 0
+        reasons = grammar.verdicts if has_reasons else 0
+        return tokens + reasons * (grammar.reason_tokens + _CLOSING_TOKENS)
+
+    def _soonest_closed(self, choice: Choice) -> int:
+        return int(np.argmax(self.closing(choice).legal))
+
+
+def read(choice: Choice, logits: NDArray[np.float32]) -> Reading:
+    """The verdict that the logits (shape: vocabulary) hold at a choice between labels.
+
+    Raises SampleError if they are not numbers.
+    """
+    scores = logits.astype(np.float64)
+    no, yes = (_log_sum_exp(scores[choice.labels[label]]) for label in (0, 1))
+    legal_mass = float(np.exp(np.logaddexp(no, yes) - _log_sum_exp(scores)))
+    if not np.isfinite(legal_mass):
+        raise SampleError("the model gave logits that are not numbers", hint="check the model file and the build")
+    return Reading(1 if yes >= no else 0, float(1 / (1 + np.exp(np.clip(no - yes, -700, 700)))), legal_mass)
+
+
+def _log_sum_exp(scores: NDArray[np.float64]) -> float:
+    peak = scores.max()
+    return float(peak + np.log(np.exp(scores - peak).sum()))
+
+
+def greedy(legal: NDArray[np.bool_], logits: NDArray[np.float32]) -> int:
+    """The most likely legal token, the one with the lowest id among equals."""
+    return int(np.argmax(np.where(legal, logits, -np.inf)))
 
 
 class _Tokens:
@@ -105,7 +191,16 @@ class _Tokens:
         return self._vocabulary.trusted(text.decode(errors="replace"))
 
 
-def _allowed(bitmask: bytes) -> list[int]:
-    """Token ids whose bit is set, ascending."""
-    bits = np.unpackbits(np.frombuffer(bitmask, dtype=np.uint8), bitorder="little")
-    return [int(token) for token in np.flatnonzero(bits)]
+def _whole_characters(forced: bytes) -> str:
+    """The forced text; nothing where it starts inside a character, whose bytes are then chosen one by one."""
+    try:
+        return forced.decode()
+    except UnicodeDecodeError:
+        return ""
+
+
+def _consume(matcher: llguidance.LLMatcher, tokens: list[int], grammar: Grammar) -> None:
+    if not matcher.consume_tokens(tokens):
+        raise ModelError(
+            f"the grammar {grammar.name!r} cannot be followed with this model's tokens: {matcher.get_error()}"
+        )

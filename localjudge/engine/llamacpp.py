@@ -12,29 +12,35 @@ Invariant: a verdict is bit-identical whatever else is asked, in any order, with
   shared or not: llama.cpp's kernels round differently for other batch shapes.
 - No two statements in one batch, for the same reason: it moved logits by up to 0.18 on a 1.2 B model.
 - Flash attention is off on a CPU: with it, one-token steps over 512 cells or more differ between 1 and 2 threads.
+
+With `batching`, the third is given up: neighbours are decoded together, as forks of the path they share. That is
+another engine by its identity.
 """
 
 import os
 import time
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
+from itertools import chain
 from typing import Any
 
-import llama_cpp
 import numpy as np
 from numpy.typing import NDArray
 
-from localjudge.engine.constraint import Constraints
+from localjudge.engine.answering import Answering
+from localjudge.engine.cells import UBATCH, Cells, Stretch
 from localjudge.engine.loading import LoadedModel, load
-from localjudge.engine.planner import Node, Path, depth_first, distinct_tokens, shared_nodes
+from localjudge.engine.planner import Path, depth_first, distinct_tokens, shared_nodes
 from localjudge.engine.protocol import Effort
 from localjudge.engine.settings import EngineSettings
-from localjudge.errors import ModelError, SampleError
+from localjudge.engine.siblings import Room, Siblings, alone, together
+from localjudge.engine.work import Work, Workshop
+from localjudge.errors import SampleError
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, NoAnswer, VerdictRequest
 
 MAX_DEFAULT_CONTEXT = 8192
-_UBATCH = 512
+_FORKS = 16
 
 
 class LlamaCppEngine:
@@ -43,19 +49,21 @@ class LlamaCppEngine:
     def __init__(self, file: ModelFile, settings: EngineSettings | None = None, *, begin_of_text: bool = True) -> None:
         settings = settings or EngineSettings()
         self._file = file
-        self._settings = settings
+        self._batching = settings.batching
         self._model: LoadedModel = load(file, settings)
         self._vocabulary = self._model.vocabulary
-        self._constraints = Constraints(self._vocabulary)
-        self._begin: Node = (self._vocabulary.begin,) if begin_of_text and self._vocabulary.begin is not None else ()
-        wanted = settings.n_ctx or file.n_ctx or MAX_DEFAULT_CONTEXT
-        self._n_ctx = min(wanted, self._model.n_ctx_train)
-        self._context = self._open_context()
-        self._memory = llama_cpp.llama_get_memory(self._context)
-        self._batch = llama_cpp.llama_batch_init(_UBATCH, 0, 1)
+        self._workshop = Workshop(self._vocabulary, begin_of_text=begin_of_text)
+        self._n_ctx = min(settings.n_ctx or file.n_ctx or MAX_DEFAULT_CONTEXT, self._model.n_ctx_train)
+        self._cells = Cells(
+            self._model.pointer,
+            n_ctx=self._n_ctx,
+            forks=_FORKS if settings.batching else 0,
+            threads=settings.threads or len(os.sched_getaffinity(0)),
+            vocabulary_size=self._vocabulary.size,
+        )
         self._resident: Path = ()
-        self._unique = self._evaluated = 0
-        self._inside = self._total = 0.0
+        self._unique = self._generated = 0
+        self._total = 0.0
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -70,11 +78,11 @@ class LlamaCppEngine:
             "llguidance": version("llguidance"),
             "system": self._model.system,
             "n_ctx": self._n_ctx,
-            "n_ubatch": _UBATCH,
+            "n_ubatch": UBATCH,
             "flash_attention": False,
             "gpu_layers": self._model.gpu_layers,
-            "begin_of_text": bool(self._begin),
-            "batching": "isolated",
+            "begin_of_text": bool(self._workshop.begin),
+            "batching": f"not isolated, up to {_FORKS} at once" if self._batching else "isolated",
         }
 
     @property
@@ -92,9 +100,9 @@ class LlamaCppEngine:
         """Work done since the engine was opened."""
         return Effort(
             unique_tokens=self._unique,
-            evaluated_tokens=self._evaluated,
-            generated_tokens=0,
-            seconds_inside=self._inside,
+            evaluated_tokens=self._cells.evaluated_tokens,
+            generated_tokens=self._generated,
+            seconds_inside=self._cells.seconds_inside,
             seconds_total=self._total,
         )
 
@@ -104,118 +112,137 @@ class LlamaCppEngine:
         return self._n_ctx
 
     def length(self, request: VerdictRequest) -> int:
-        """Tokens of the prompt with the forced part of the answer, and one for the verdict."""
-        return sum(map(len, self._path(request))) + 1
+        """Tokens of the prompt and the longest legal answer, up to its last decision."""
+        return self._workshop.prepare(request).longest
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
-        """Answer every request, sharing what they have in common."""
+        """Answer every request, sharing what they have in common; what is asked twice is decoded once."""
         started = time.perf_counter()
-        paths: dict[int, Path] = {}
-        for index, request in enumerate(requests):
+        works: list[Work] = []
+        askers: list[list[int]] = []
+        for indices in _by_question(requests):
             try:
-                paths[index] = self._fitting(request)
+                works.append(self._fitting(requests[indices[0]]))
+                askers.append(indices)
             except SampleError as error:
-                yield index, NoAnswer(error=str(error))
-        indices = list(paths)
-        self._unique += distinct_tokens(list(paths.values()))
+                yield from ((index, NoAnswer(error=str(error))) for index in indices)
+        groups = self._groups(works)
         self._total += time.perf_counter() - started
-        for position in depth_first(list(paths.values())):
-            index = indices[position]
+        for group in groups:
             started = time.perf_counter()
-            answer = self._answer(requests[index], paths[index])
+            answered = self._answer([works[place] for place in group.members], group.shared)
             self._total += time.perf_counter() - started
-            yield index, answer
+            for place, found in zip(group.members, answered, strict=True):
+                for index in askers[place]:
+                    yield index, found if isinstance(found, NoAnswer) else found[requests[index].entry]
 
     def close(self) -> None:
         """Free the context and the model."""
-        llama_cpp.llama_batch_free(self._batch)
-        llama_cpp.llama_free(self._context)
+        self._cells.close()
         self._model.close()
 
-    def _answer(self, request: VerdictRequest, path: Path) -> Answer:
-        logits = self._logits(path)
-        return self._constraints.verdict_point(request.grammar).read(logits)
+    def _fitting(self, request: VerdictRequest) -> Work:
+        work = self._workshop.prepare(request)
+        if work.longest > self._n_ctx:
+            raise SampleError(
+                f"the prompt and the longest answer have {work.longest} tokens, and the judge's context holds "
+                f"{self._n_ctx}"
+            )
+        return work
 
-    def _fitting(self, request: VerdictRequest) -> Path:
-        path = self._path(request)
-        length = sum(map(len, path)) + 1
-        if length > self._n_ctx:
-            raise SampleError(f"the prompt has {length} tokens, and the judge's context holds {self._n_ctx}")
-        return path
+    def _groups(self, works: Sequence[Work]) -> list[Siblings]:
+        """The answers in the order in which they are decoded, those together that share their steps."""
+        paths = [work.path for work in works]
+        self._unique += distinct_tokens(paths)
+        order = depth_first(paths)
+        if not self._batching:
+            return list(alone(order, paths))
+        room = Room(answers=_FORKS, step_tokens=UBATCH, cells=self._n_ctx)
+        return list(together(order, paths, [work.longest for work in works], room))
 
-    def _path(self, request: VerdictRequest) -> Path:
-        """Tokens of every node; the root begins with the begin token, the leaf ends with the forced answer."""
-        nodes = [
-            tuple(token for piece in node for token in self._tokens(piece.text, trusted=piece.trusted))
-            for node in request.path
+    def _answer(self, works: Sequence[Work], shared: int) -> list[tuple[Answer, ...] | NoAnswer]:
+        """Decode the answers in step, each behind the nodes that they share."""
+        self._make_resident(works[0].path[:shared])
+        start = sum(map(len, self._resident))
+        first_sequence = 1 if self._batching else 0
+        decodings = [
+            _Decoding(self._workshop, work, Stretch(sequence, start, tuple(chain(*work.path[shared:]))))
+            for sequence, work in enumerate(works, first_sequence)
         ]
-        if self._begin and nodes[0][:1] != self._begin:
-            nodes[0] = self._begin + nodes[0]
-        nodes[-1] += tuple(self._constraints.verdict_point(request.grammar).forced)
-        return tuple(nodes)
+        if self._batching:
+            self._decode_together(decodings)
+        else:
+            self._decode_alone(*decodings)
+        self._generated += sum(decoding.answering.free_tokens for decoding in decodings)
+        self._unique += sum(decoding.continued for decoding in decodings)
+        return [decoding.result() for decoding in decodings]
 
-    def _tokens(self, text: str, *, trusted: bool) -> list[int]:
-        return self._vocabulary.trusted(text) if trusted else self._vocabulary.user(text)
+    def _decode_alone(self, decoding: "_Decoding") -> None:
+        while decoding.going_on:
+            decoding.take(self._cells.logits_behind(decoding.stretch))
 
-    def _logits(self, path: Path) -> NDArray[np.float32]:
-        """Logits after the path's last token, shape (vocabulary,); evaluates only what is not resident."""
-        shared = min(shared_nodes(self._resident, path), len(path) - 1)
+    def _decode_together(self, decodings: Sequence["_Decoding"]) -> None:
+        for decoding in decodings:
+            self._cells.fork(decoding.stretch.sequence)
+        while going_on := [decoding for decoding in decodings if decoding.going_on]:
+            logits = self._cells.logits_behind_each([decoding.stretch for decoding in going_on])
+            for decoding, behind in zip(going_on, logits, strict=True):
+                decoding.take(behind)
+        for decoding in decodings:
+            self._cells.cut(decoding.stretch.sequence, 0)
+
+    def _make_resident(self, path: Path) -> None:
+        """Let sequence 0 hold this path and nothing else; evaluates only what is not there."""
+        shared = shared_nodes(self._resident, path)
         position = sum(map(len, path[:shared]))
-        self._forget_from(position)
-        self._resident = path[:shared]
-        for depth in range(shared, len(path)):
-            self._evaluate(path[depth], position, last=depth == len(path) - 1)
-            position += len(path[depth])
+        self._resident = ()
+        self._cells.cut(0, position)
+        for node in path[shared:]:
+            self._cells.evaluate(Stretch(0, position, node))
+            position += len(node)
         self._resident = path
-        pointer = llama_cpp.llama_get_logits_ith(self._context, -1)
-        return np.ctypeslib.as_array(pointer, shape=(self._vocabulary.size,))
 
-    def _forget_from(self, position: int) -> None:
-        if not llama_cpp.llama_memory_seq_rm(self._memory, 0, position, -1):
-            llama_cpp.llama_memory_clear(self._memory, True)
-            raise ModelError(
-                "this model's memory cannot be cut back to a shared prefix",
-                hint="use a model with ordinary attention",
-            )
 
-    def _evaluate(self, node: Node, position: int, *, last: bool) -> None:
-        for offset in range(0, len(node), _UBATCH):
-            step = node[offset : offset + _UBATCH]
-            self._fill(step, position + offset, want_logits=last and offset + len(step) == len(node))
-            started = time.perf_counter()
-            status = llama_cpp.llama_decode(self._context, self._batch)
-            llama_cpp.llama_synchronize(self._context)
-            self._inside += time.perf_counter() - started
-            if status != 0:
-                self._resident = ()
-                raise ModelError(f"llama.cpp could not evaluate {len(step)} tokens (status {status})")
-            self._evaluated += len(step)
+class _Decoding:
+    """One answer and the sequence that it is decoded in. `first` is what to evaluate before its first decision."""
 
-    def _fill(self, tokens: Sequence[int], position: int, *, want_logits: bool) -> None:
-        batch = self._batch
-        batch.n_tokens = len(tokens)
-        for i, token in enumerate(tokens):
-            batch.token[i] = token
-            batch.pos[i] = position + i
-            batch.n_seq_id[i] = 1
-            batch.seq_id[i][0] = 0
-            batch.logits[i] = False
-        batch.logits[len(tokens) - 1] = want_logits
+    def __init__(self, workshop: Workshop, work: Work, first: Stretch) -> None:
+        self.answering = Answering(workshop.constraints, work.shape, work.explanation)
+        self.stretch = first
+        self.continued = 0
+        """Tokens of the answer that were evaluated behind its forced beginning."""
+        self._limit = work.longest
+        self._failure: NoAnswer | None = None
 
-    def _open_context(self) -> Any:
-        parameters = llama_cpp.llama_context_default_params()
-        parameters.n_ctx = self._n_ctx
-        parameters.n_batch = _UBATCH
-        parameters.n_ubatch = _UBATCH
-        parameters.n_seq_max = 1
-        parameters.n_threads = parameters.n_threads_batch = self._settings.threads or len(os.sched_getaffinity(0))
-        parameters.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
-        parameters.kv_unified = True
-        parameters.no_perf = True
-        context = llama_cpp.llama_init_from_model(self._model.pointer, parameters)
-        if not context:
-            raise ModelError(
-                f"llama.cpp could not open a context of {self._n_ctx} tokens for {self._file.path}",
-                hint="ask for a smaller context with --n-ctx, or free memory",
-            )
-        return context
+    @property
+    def going_on(self) -> bool:
+        """Whether `stretch` is to be evaluated."""
+        return not self.answering.finished and self._failure is None
+
+    def take(self, logits: NDArray[np.float32]) -> None:
+        """Decide from the logits behind the stretch."""
+        position = self.stretch.position + len(self.stretch.tokens)
+        try:
+            self.answering.take(logits)
+        except SampleError as error:
+            self._failure = NoAnswer(error=str(error))
+            return
+        if self.answering.finished:
+            return
+        self.stretch = Stretch(self.stretch.sequence, position, self.answering.pending)
+        self.continued += len(self.stretch.tokens)
+        if position + len(self.stretch.tokens) >= self._limit:
+            self._failure = NoAnswer(error=f"the answer did not end within the {self._limit} tokens kept for it")
+
+    def result(self) -> tuple[Answer, ...] | NoAnswer:
+        """An answer for each verdict, or why there is none."""
+        return self._failure or self.answering.answers()
+
+
+def _by_question(requests: Sequence[VerdictRequest]) -> list[list[int]]:
+    """Indices of the requests that one answer serves, together."""
+    asked: dict[tuple[object, ...], list[int]] = {}
+    for index, request in enumerate(requests):
+        explanation = request.explanation.model_dump_json() if request.explanation else None
+        asked.setdefault((request.path, request.grammar.model_dump_json(), explanation), []).append(index)
+    return list(asked.values())

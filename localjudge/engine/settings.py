@@ -6,7 +6,7 @@ from localjudge.types import Record
 
 
 class EngineSettings(Record):
-    """`n_ctx` and `gpu_layers` can move numbers and are part of an engine's identity; `threads` cannot."""
+    """All but `threads` can move numbers and are part of an engine's identity."""
 
     n_ctx: int | None = Field(default=None, ge=64)
     """Tokens of context; the model's limit, at most 8,192, if None. Never depends on the data."""
@@ -14,3 +14,5 @@ class EngineSettings(Record):
     """Processor threads; as many as this process may use if None."""
     gpu_layers: int | None = None
     """Layers to put on a GPU; all of them if None and the build has a GPU backend."""
+    batching: bool = False
+    """Decode several answers at once: faster, and verdicts then depend a little on what else is asked."""
