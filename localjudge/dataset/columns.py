@@ -14,21 +14,23 @@ from localjudge.dataset.problems import Place, Problem, shown
 from localjudge.dataset.rows import RawRow, raw_row
 from localjudge.errors import DataError
 
-_TEXTS = frozenset(name for field in ("user_input", "response") for name in ALIASES[field])
+_TEXT_FIELDS = ("user_input", "response")
+_TEXTS = frozenset(name for field in _TEXT_FIELDS for name in ALIASES[field])
 _KNOWN = frozenset(name for names in ALIASES.values() for name in names)
 
 
-def expand(row: RawRow) -> Iterator[RawRow | Problem]:
+def expand(row: RawRow, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:
     """The rows that one object holds: those of its columns, those under its only list, or itself.
 
-    Raises DataError if it holds columns of different lengths.
+    `mapping` is what the user said about columns (ours -> theirs). Raises DataError for columns of different lengths.
     """
     values, source = row.values, row.place.source
-    if any(_cells(values[name]) is not None for name in _TEXTS & values.keys()):
+    texts = _TEXTS | {mapping[field] for field in _TEXT_FIELDS if field in mapping}
+    if any(_cells(values[name]) is not None for name in texts & values.keys()):
         yield from rows_of_columns(values, source)
         return
     lists = [value for value in values.values() if isinstance(value, list)]
-    if len(lists) == 1 and not _KNOWN & values.keys():
+    if len(lists) == 1 and not (_KNOWN | set(mapping.values())) & values.keys():
         yield from (raw_row(value, Place(source, row=number)) for number, value in enumerate(lists[0], 1))
         return
     yield row

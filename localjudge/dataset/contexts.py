@@ -6,7 +6,8 @@
     '["text", "text"]'                                        a list in a CSV cell, as JSON or as Python prints it
 
 An object's text may be called `text`, `content` or `page_content`, its id `id` or `doc_id`, its meta `meta` or
-`metadata`. Any other key is kept in `meta` (Haystack writes a document's meta that way), so nothing given is lost.
+`metadata`. Any other key is kept in `meta` (Haystack writes a document's meta that way), so nothing given is lost; a
+null in an object is the same as no key.
 """
 
 import ast
@@ -25,7 +26,8 @@ Report = Callable[[str, str, str], None]
 _TEXTS = ("text", "content", "page_content")
 _IDS = ("id", "doc_id")
 _METAS = ("meta", "metadata")
-_DEEPEST = 64
+DEEPEST = 64
+"""Values inside a context may be nested so deep."""
 _LONGEST_ID = 128
 _SHAPE = "text, a list of texts, or a list of objects with a text"
 
@@ -42,8 +44,8 @@ def check_text(value: Any, field: str, report: Report, expected: str = "text or 
 
 def check_writable(value: Any, field: str, report: Report, depth: int = 0) -> bool:
     """Whether the value can be written as JSON in Unicode; a text that cannot, however deep it stands, is reported."""
-    if depth > _DEEPEST:
-        report(field, f"values nested more than {_DEEPEST} deep", "fewer levels")
+    if depth > DEEPEST:
+        report(field, f"values nested more than {DEEPEST} deep", "fewer levels")
         return False
     match value:
         case str():
@@ -59,14 +61,21 @@ def check_writable(value: Any, field: str, report: Report, depth: int = 0) -> bo
             return False
 
 
-def _check_characters(text: str, field: str, report: Report) -> bool:
+def lone_surrogate(text: str) -> int | None:
+    """Position of the first half of a character that lacks its other half: such text cannot be written anywhere."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        half = f"U+{ord(text[error.start]):04X}"
-        report(field, f"half a character ({half}, at position {error.start})", "Unicode text")
-        return False
-    return True
+        return error.start
+    return None
+
+
+def _check_characters(text: str, field: str, report: Report) -> bool:
+    position = lone_surrogate(text)
+    if position is None:
+        return True
+    report(field, f"half a character (U+{ord(text[position]):04X}, at position {position})", "Unicode text")
+    return False
 
 
 def check_id(value: Any, field: str, report: Report) -> str | None:
@@ -119,7 +128,7 @@ def add_ids(contexts: list[dict[str, Any]] | None, ids: Any, field: str, report:
     if not isinstance(ids, list | tuple):
         report(field, describe(ids), "a list of ids")
     elif len(ids) != len(contexts or ()):
-        report(field, f"{len(ids)} ids for {len(contexts or ())} contexts", "one id for each context")
+        report(field, f"{len(ids)} for {len(contexts or ())} contexts", "one id for each context")
     else:
         for index, (context, value) in enumerate(zip(contexts or (), ids, strict=True)):
             _add_id(context, check_id(value, f"{field}[{index}]", report), f"{field}[{index}]", report)
@@ -136,7 +145,7 @@ def _add_id(context: dict[str, Any], identifier: str | None, field: str, report:
 def _context(value: Any, field: str, report: Report) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         return {"text": _given_text(value, field, report)}
-    rest = {key: item for key, item in value.items() if item is not None}
+    rest = dict(value)
     text = _take(rest, _TEXTS, field, report)
     identifier = check_id(_take(rest, _IDS, field, report), f"{field}.id", report)
     meta = _take(rest, _METAS, field, report)
@@ -146,13 +155,22 @@ def _context(value: Any, field: str, report: Report) -> dict[str, Any]:
     if meta is not None and not isinstance(meta, Mapping):
         report(f"{field}.meta", describe(meta), "an object")
         meta = None
-    check_writable(rest, field, report)
-    check_writable(meta, f"{field}.meta", report)
+    if not (check_writable(rest, field, report) and check_writable(meta, f"{field}.meta", report)):
+        rest, meta = {}, None
     return {
         "text": _given_text(text, field, report) if text is not None else "",
         "id": identifier,
-        "meta": {**rest, **(meta or {})},
+        "meta": _without_nulls({**rest, **(meta or {})}),
         "score": _score(score, f"{field}.score", report),
+    }
+
+
+def _without_nulls(meta: Mapping[str, Any]) -> dict[str, Any]:
+    """The meta without its nulls: Parquet cannot tell a null from a key that is not there."""
+    return {
+        key: _without_nulls(value) if isinstance(value, Mapping) else value
+        for key, value in meta.items()
+        if value is not None
     }
 
 
@@ -163,11 +181,11 @@ def _given_text(value: Any, field: str, report: Report) -> str:
 
 
 def _take(rest: dict[str, Any], names: tuple[str, ...], field: str, report: Report) -> Any:
-    present = [name for name in names if name in rest]
+    given = {name: rest.pop(name) for name in names if name in rest}
+    present = [name for name, value in given.items() if value is not None]
     if len(present) > 1:
         report(field, f"an object with {' and '.join(present)}", "only one of them")
-    values = [rest.pop(name) for name in present]
-    return values[0] if values else None
+    return given[present[0]] if present else None
 
 
 def _score(value: Any, field: str, report: Report) -> float | None:

@@ -26,6 +26,7 @@ def read_csv(stream: TextIO, source: str, head: str) -> Iterator[RawRow | Proble
     `stream` must not translate line ends. Raises DataError for a column named twice and for broken quotes.
     """
     reader = csv.reader(stream, delimiter=_delimiter(head), strict=True)
+    line = 1
     with _long_cells():
         try:
             columns = _columns(next(reader, []), source)
@@ -36,7 +37,7 @@ def read_csv(stream: TextIO, source: str, head: str) -> Iterator[RawRow | Proble
                 line = reader.line_num + 1
         except csv.Error as error:
             raise DataError(
-                f"{source}:{reader.line_num} is no valid CSV: {error}",
+                f"{source}:{line} is no valid CSV: {error} (at line {reader.line_num})",
                 hint='every quote that opens a cell closes it; one inside is written twice: "she said ""yes"""',
             ) from error
 
@@ -59,6 +60,9 @@ def _delimiter(head: str) -> str:
 
 def _columns(header: list[str], source: str) -> list[str]:
     names = [cell.strip() or f"column {number}" for number, cell in enumerate(header, 1)]
+    for name in names:
+        if problem := _not_text(name):
+            raise DataError(f"{source}: the header has {problem}", hint=f"save the file as {NOT_UTF8}")
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise DataError(
@@ -68,14 +72,14 @@ def _columns(header: list[str], source: str) -> list[str]:
 
 
 def _row(cells: list[str], columns: list[str], place: Place) -> RawRow | Problem:
-    def problem(field: str | None, found: str, expected: str) -> Problem:
-        return Problem(place=str(place), field=field, found=found, expected=expected)
-
     if len(cells) != len(columns):
-        return problem(None, f"{len(cells)} cells", f"{len(columns)}, one for each column of the header")
+        expected = f"{len(columns)} cells, one for each column of the header"
+        return Problem.at(place, None, f"a record of {len(cells)}", expected)
     for column, cell in zip(columns, cells, strict=True):
-        if byte := undecodable(cell):
-            return problem(column, byte, NOT_UTF8)
-        if "\0" in cell:
-            return problem(column, "a NUL byte", "text")
+        if problem := _not_text(cell):
+            return Problem.at(place, column, problem, NOT_UTF8)
     return RawRow(place, dict(zip(columns, cells, strict=True)), typed=False)
+
+
+def _not_text(cell: str) -> str | None:
+    return "a NUL byte" if "\0" in cell else undecodable(cell)

@@ -4,7 +4,8 @@ import math
 from functools import cached_property
 from typing import Any, get_args
 
-from localjudge.dataset.aliases import ALIASES, Resolved, lookup
+from localjudge.dataset.aliases import ALIASES, Resolved, column_finder, lookup
+from localjudge.dataset.contexts import lone_surrogate
 from localjudge.dataset.identity import fingerprint
 from localjudge.dataset.problems import Problem, describe, shown
 from localjudge.errors import UsageError
@@ -55,27 +56,27 @@ class Dataset(Record):
         return fingerprint(self.samples)
 
     def column(self, name: str) -> tuple[Scalar, ...]:
-        """One value for each sample: a column of theirs (dots reach into objects) or one of our text fields or the id.
+        """One value for each sample: a column of theirs (dots reach into objects), or our id or one of our text fields.
 
-        None where a row has no value. Raises UsageError for a name that no row has, or that holds lists or objects.
+        None where a row has no value. Raises UsageError for a name that no row has, and for values that are not single.
         """
         ours = {column: field for mapping in self.mappings for field, column in mapping.items()}
         field = name if name in _COLUMN_FIELDS else ours.get(name)
-        if field in _COLUMN_FIELDS:
-            return tuple(getattr(sample, field) for sample in self.samples)
-        values = tuple(lookup(extra, name) for extra in self.extras)
-        if all(value is None for value in values):
+        if field not in _COLUMN_FIELDS and not column_finder(self.extras)(name):
             known = sorted({shown(column) for extra in self.extras for column in extra} | {"id"} | self.fields)
             raise UsageError(f"the data has no column {shown(name)}", hint=f"the columns are {', '.join(known)}")
-        return tuple(_scalar(value, name, sample.id) for value, sample in zip(values, self.samples, strict=True))
+        return tuple(
+            _single(lookup(extra, name, getattr(sample, field) if field in _COLUMN_FIELDS else None), name, sample.id)
+            for extra, sample in zip(self.extras, self.samples, strict=True)
+        )
 
 
-def _scalar(value: Any, column: str, sample_id: str) -> Scalar:
-    if isinstance(value, float) and math.isnan(value):
+def _single(value: Any, column: str, sample_id: str) -> Scalar:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
         return None
-    if value is None or isinstance(value, str | int | float):
+    if isinstance(value, int | float) or (isinstance(value, str) and lone_surrogate(value) is None):
         return value
     raise UsageError(
-        f"the column {shown(column)} holds {describe(value)} in the sample {sample_id}, not one value",
-        hint=f"name a value inside it, such as {shown(column)}.NAME",
+        f"the column {shown(column)} holds {describe(value)} in the sample {sample_id}, not a text or a number",
+        hint=f"a value inside an object is named with a dot: {shown(column)}.NAME",
     )

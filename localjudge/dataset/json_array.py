@@ -69,7 +69,7 @@ class _Window:
             return raw_row(self._take_value(DECODER), place)
         except RepeatedKeyError as error:
             self._take_value(json.JSONDecoder())
-            return Problem(place=str(place), field=None, found=f"no valid JSON: {reason(error)}", expected=ROW)
+            return Problem.at(place, None, f"no valid JSON: {reason(error)}", ROW)
 
     def error(self, what: str) -> DataError:
         """An error at the present line."""

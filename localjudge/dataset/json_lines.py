@@ -4,7 +4,7 @@ A line that is not JSON is a problem of its row, and the next line is read.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TextIO
 
 from localjudge.dataset.columns import expand
@@ -15,35 +15,38 @@ from localjudge.dataset.rows import ROW, RawRow, raw_row
 from localjudge.errors import DataError
 
 
-def read_lines(lines: Iterable[str], source: str) -> Iterator[RawRow | Problem]:
-    """One row for each line that is not blank; a single object may hold all rows."""
+def read_lines(lines: Iterable[str], source: str, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:
+    """One row for each line that is not blank; a single object may hold all rows, as `expand` says."""
     bare = ((number, line.strip(BLANK)) for number, line in enumerate(lines, 1))
     rows = (_read_line(line, Place(source, line=number)) for number, line in bare if line)
     first, second = next(rows, None), next(rows, None)
     if isinstance(first, RawRow) and second is None:
-        yield from expand(first)
+        yield from expand(first, mapping)
         return
     yield from (row for row in (first, second) if row is not None)
     yield from rows
 
 
-def read_document(stream: TextIO, source: str) -> Iterator[RawRow | Problem]:
+def read_document(stream: TextIO, source: str, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:
     """Rows of one object that is spread over several lines. Raises DataError if it is no valid JSON."""
     text = stream.read().strip(BLANK)
     refuse_undecodable(text, source, line=1)
     try:
-        value = DECODER.decode(text)
+        value: Any = DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         place = Place(source, line=error.lineno if isinstance(error, json.JSONDecodeError) else None)
-        raise DataError(f"{place} is no valid JSON: {reason(error)}") from error
-    yield from expand(RawRow(Place(source, row=1), value))
+        raise DataError(
+            f"{place} is no valid JSON: {reason(error)}",
+            hint="write one object, an array of objects, or one on each line",
+        ) from error
+    yield from expand(RawRow(Place(source, row=1), value), mapping)
 
 
 def _read_line(line: str, place: Place) -> RawRow | Problem:
     if byte := undecodable(line):
-        return Problem(place=str(place), field=None, found=byte, expected=NOT_UTF8)
+        return Problem.at(place, None, byte, NOT_UTF8)
     try:
-        value: Any = DECODER.decode(line)
+        value = DECODER.decode(line)
     except (ValueError, RecursionError) as error:
-        return Problem(place=str(place), field=None, found=f"no valid JSON: {reason(error)}", expected=ROW)
+        return Problem.at(place, None, f"no valid JSON: {reason(error)}", ROW)
     return raw_row(value, place)

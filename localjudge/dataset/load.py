@@ -43,7 +43,7 @@ def load(
     """
     names = [str(name) for name in ([sources] if isinstance(sources, str | Path) else sources)]
     _check_names(names)
-    tables = [_Table(shown_name(name), list(read(name))) for name in names]
+    tables = [_Table(shown_name(name), list(read(name, mapping or {}))) for name in names]
     return _build(tables, mapping or {}, skip_bad_rows)
 
 
@@ -138,7 +138,7 @@ def _check(row: RawRow | Problem, resolved: Resolved, seen: dict[str, Place]) ->
     identifier = outcome.values["id"]
     if identifier in seen:
         found = f"the id {identifier!r} again (first at {seen[identifier]})"
-        return [Problem(place=str(row.place), field=resolved["id"], found=found, expected="an id of its own")]
+        return [Problem.at(row.place, resolved["id"], found, "an id of its own")]
     seen[identifier] = row.place
     return outcome
 

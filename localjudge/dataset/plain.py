@@ -10,18 +10,24 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
+from localjudge.dataset.contexts import DEEPEST
 from localjudge.types import Record
 
 _MISSING = {"NAType", "NaTType"}
 """How pandas calls the kinds of its missing values; pandas itself is not needed to know them."""
 
 
-def plain(value: Any) -> Any:
-    """The value with everything in it made plain; what is of no known kind is left for the checks to name."""
+def plain(value: Any, levels: int = DEEPEST + 2) -> Any:
+    """The value with everything in it made plain, down to as many levels as the checks allow.
+
+    What is of no known kind, or deeper, is left for the checks to name.
+    """
+    if levels == 0:
+        return value
     if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): plain(item, levels - 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [plain(item, levels - 1) for item in value]
     return _plain_scalar(value)
 
 

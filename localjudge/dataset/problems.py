@@ -38,6 +38,11 @@ class Problem(Record):
     found: str
     expected: str
 
+    @classmethod
+    def at(cls, place: Place, field: str | None, found: str, expected: str) -> "Problem":
+        """A problem of the row at a place; a field's name comes from the data and is made fit to be shown."""
+        return cls(place=str(place), field=field and shown(field), found=found, expected=expected)
+
     def __str__(self) -> str:
         field = f"{self.field}: " if self.field else ""
         return f"{self.place}: {field}found {self.found}, expected {self.expected}"

@@ -9,7 +9,7 @@ The content decides first, then the name's ending: people name a JSON array `.js
     anything else  lines, if the name says JSON; otherwise CSV
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 
 from localjudge.dataset.csv_reader import read_csv
@@ -26,13 +26,16 @@ _CSV = {".csv", ".tsv"}
 _LINES = {".jsonl", ".ndjson"}
 
 
-def read(name: str) -> Iterator[RawRow | Problem]:
-    """Rows of a file (by its path) or of standard input (`-`). Raises DataError if it cannot be read."""
+def read(name: str, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:
+    """Rows of a file (by its path) or of standard input (`-`). Raises DataError if it cannot be read.
+
+    `mapping` is what the user said about columns (ours -> theirs): it tells a row from an object that holds rows.
+    """
     with open_source(name) as source:
-        yield from _rows(source, PurePath(name.lower().removesuffix(".gz")).suffix)
+        yield from _rows(source, PurePath(name.lower().removesuffix(".gz")).suffix, mapping)
 
 
-def _rows(source: OpenSource, ending: str) -> Iterator[RawRow | Problem]:
+def _rows(source: OpenSource, ending: str, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:
     if source.head.startswith(MAGIC):
         yield from read_parquet(source.stream, source.name)
         return
@@ -46,9 +49,9 @@ def _rows(source: OpenSource, ending: str) -> Iterator[RawRow | Problem]:
         if beginning == "[":
             yield from read_array(text, source.name)
         elif ending in _LINES or beginning != "{" or _first_line_is_complete(head):
-            yield from read_lines(text, source.name)
+            yield from read_lines(text, source.name, mapping)
         else:
-            yield from read_document(text, source.name)
+            yield from read_document(text, source.name, mapping)
 
 
 def _first_line_is_complete(head: str) -> bool:

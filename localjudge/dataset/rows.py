@@ -32,7 +32,7 @@ def raw_row(value: Any, place: Place) -> RawRow | Problem:
     """A value that was read as a row, if it is an object."""
     if isinstance(value, Mapping):
         return RawRow(place, value)
-    return Problem(place=str(place), field=None, found=describe(value), expected=ROW)
+    return Problem.at(place, None, describe(value), ROW)
 
 
 class CheckedRow(NamedTuple):
@@ -50,7 +50,7 @@ def check_row(row: RawRow, resolved: Resolved) -> CheckedRow | list[Problem]:
 
     def report(field: str, found: str, expected: str) -> None:
         column = _OURS.sub(lambda ours: resolved.get(ours.group(), ours.group()), field, count=1)
-        problems.append(Problem(place=str(row.place), field=column, found=found, expected=expected))
+        problems.append(Problem.at(row.place, column, found, expected))
 
     if not row.typed:
         given = {field: _from_cell(value, field, report) for field, value in given.items()}

@@ -1,0 +1,178 @@
+"""Rows as other tools write them, and what decides where a name is not enough."""
+
+from typing import Any
+
+import pytest
+
+from localjudge.dataset import from_rows
+from localjudge.errors import DataError, UsageError
+from localjudge.types import Context, Sample
+
+RETRIEVED, TRUTH = (Context(text="c1"), Context(text="c2")), (Context(text="g"),)
+FULL = Sample(
+    id="1",
+    user_input="q",
+    retrieved_contexts=RETRIEVED,
+    reference="r",
+    response="a",
+    reference_contexts=TRUTH,
+)
+
+
+def only(row: dict[str, Any], **mapping: str) -> Sample:
+    """The sample that one row becomes, under the id "1" where it has none."""
+    data = from_rows([{"id": "1", **row}], mapping=mapping)
+    return data.samples[0]
+
+
+@pytest.mark.parametrize(
+    ("tool", "row", "has_truth"),
+    [
+        ("ragas 0.1", {"question": "q", "contexts": ["c1", "c2"], "ground_truth": "r", "answer": "a"}, False),
+        ("older ragas", {"question": "q", "contexts": ["c1", "c2"], "ground_truths": ["r"], "answer": "a"}, False),
+        (
+            "ragas 0.2",
+            {
+                "user_input": "q",
+                "retrieved_contexts": ["c1", "c2"],
+                "reference": "r",
+                "response": "a",
+                "reference_contexts": ["g"],
+            },
+            True,
+        ),
+        (
+            "Haystack",
+            {
+                "questions": "q",
+                "retrieved_documents": [{"content": "c1"}, {"content": "c2"}],
+                "ground_truth_answers": "r",
+                "predicted_answers": "a",
+                "ground_truth_documents": [{"content": "g"}],
+            },
+            True,
+        ),
+        (
+            "DeepEval",
+            {
+                "input": "q",
+                "retrieval_context": ["c1", "c2"],
+                "expected_output": "r",
+                "actual_output": "a",
+                "context": ["g"],
+            },
+            True,
+        ),
+        (
+            "RAGChecker",
+            {"query": "q", "retrieved_context": [{"text": "c1"}, {"text": "c2"}], "gt_answer": "r", "response": "a"},
+            False,
+        ),
+        (
+            "continuous-eval",
+            {
+                "question": "q",
+                "retrieved_context": ["c1", "c2"],
+                "ground_truth_answers": ["r"],
+                "answer": "a",
+                "ground_truth_context": ["g"],
+            },
+            True,
+        ),
+        ("promptfoo", {"vars": {"query": "q", "context": ["c1", "c2"]}, "value": "r", "output": "a"}, False),
+        ("autoevals", {"input": "q", "context": ["c1", "c2"], "expected": "r", "output": "a"}, False),
+    ],
+)
+def test_a_row_of_another_tool_is_the_same_sample(tool: str, row: dict[str, Any], has_truth: bool) -> None:
+    assert only(row) == (FULL if has_truth else FULL.model_copy(update={"reference_contexts": None})), tool
+
+
+def test_context_alone_is_what_was_retrieved() -> None:
+    assert only({"question": "q", "context": "c"}).retrieved_contexts == (Context(text="c"),)
+
+
+@pytest.mark.parametrize("beside", ["retrieval_context", "expected_output"])
+def test_context_beside_a_name_of_deepeval_is_ground_truth(beside: str) -> None:
+    sample = only({"input": "q", "context": ["c"], beside: "x"})
+    assert sample.reference_contexts == (Context(text="c"),)
+
+
+def test_the_shape_is_that_of_the_whole_source_not_of_one_row() -> None:
+    data = from_rows([{"input": "q", "context": ["c"]}, {"input": "q", "expected_output": "x"}])
+    assert data.mapping["reference_contexts"] == "context"
+
+
+def test_value_is_a_reference_only_beside_names_of_promptfoo() -> None:
+    data = from_rows([{"question": "q", "value": 0.5}])
+    assert data.mapping == {"user_input": "question"}
+    assert data.column("value") == (0.5,)
+
+
+def test_query_id_is_the_id_where_there_is_no_other() -> None:
+    assert from_rows([{"query": "q", "query_id": 7}]).samples[0].id == "7"
+    assert from_rows([{"query": "q", "query_id": 7, "id": 8}]).samples[0].id == "8"
+
+
+@pytest.mark.parametrize(
+    ("row", "columns", "field"),
+    [
+        ({"answer": "a", "response": "b"}, "response and answer", "response"),
+        ({"question": "a", "user_input": None}, "user_input and question", "user_input"),
+        ({"contexts": [], "context": "c"}, "contexts and context", "retrieved_contexts"),
+        ({"ground_truth": "a", "ground_truths": ["a"]}, "ground_truth and ground_truths", "reference"),
+    ],
+)
+def test_two_columns_for_one_field_are_an_error(row: dict[str, Any], columns: str, field: str) -> None:
+    with pytest.raises(DataError, match=f"the columns {columns} both give {field}"):
+        only(row)
+
+
+def test_two_columns_are_an_error_even_if_no_row_has_both() -> None:
+    with pytest.raises(DataError, match="both give response"):
+        from_rows([{"answer": "a"}, {"response": "b"}])
+
+
+def test_the_mapping_decides_between_two_columns() -> None:
+    assert only({"answer": "a", "response": "b"}, response="answer").response == "a"
+
+
+def test_the_mapping_gives_unknown_columns_a_meaning() -> None:
+    sample = only({"Frage": "q", "meta": {"gold": "r"}}, user_input="Frage", reference="meta.gold")
+    assert (sample.user_input, sample.reference) == ("q", "r")
+
+
+def test_a_mapped_column_loses_its_usual_meaning() -> None:
+    sample = only({"answer": "r", "question": "q"}, reference="answer")
+    assert (sample.reference, sample.response) == ("r", None)
+
+
+def test_a_column_of_a_dotted_name_goes_before_a_path() -> None:
+    assert only({"a.b": "x", "a": {"b": "y"}}, user_input="a.b").user_input == "x"
+
+
+def test_a_mapping_of_no_field_of_ours_is_refused() -> None:
+    with pytest.raises(UsageError, match="the mapping quest=q names no field of ours"):
+        only({"q": "x"}, quest="q")
+
+
+def test_a_mapping_to_a_column_that_is_not_there_is_refused() -> None:
+    with pytest.raises(UsageError, match="the mapping reference=gold names a column that no row of rows has"):
+        only({"question": "x"}, reference="gold")
+
+
+def test_data_without_a_known_column_is_refused_with_the_columns_it_has() -> None:
+    with pytest.raises(DataError, match=r"none of its columns is known \(found: id, text\)"):
+        only({"text": "x"})
+
+
+def test_ids_of_contexts_may_stand_in_a_column_of_their_own() -> None:
+    sample = only({"contexts": ["a", "b"], "retrieved_context_ids": ["x", 7]})
+    assert sample.retrieved_contexts == (Context(text="a", id="x"), Context(text="b", id="7"))
+
+
+def test_ids_without_contexts_are_an_error_that_says_how_to_compare_ids() -> None:
+    row = {"question": "q", "retrieved_context_ids": ["x"]}
+    with pytest.raises(DataError, match="--map retrieved_contexts=retrieved_context_ids"):
+        only(row)
+    sample = only(row, retrieved_contexts="retrieved_context_ids")
+    assert sample.retrieved_contexts == (Context(text="x"),)

@@ -1,0 +1,140 @@
+"""The shapes in which a column holds contexts, and what is wrong with those that it cannot hold."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localjudge.dataset import from_rows, load
+from localjudge.errors import DataError
+from localjudge.types import Context
+
+
+def read(value: Any) -> tuple[Context, ...] | None:
+    return from_rows([{"question": "q", "contexts": value}]).samples[0].retrieved_contexts
+
+
+def problem(value: Any) -> str:
+    with pytest.raises(DataError) as caught:
+        read(value)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "contexts"),
+    [
+        ("a", [Context(text="a")]),
+        ("", [Context(text="")]),
+        (["a", "b"], [Context(text="a"), Context(text="b")]),
+        ([], []),
+        ([{"text": "a"}, {"content": "b"}, {"page_content": "c"}, "d"], [Context(text=text) for text in "abcd"]),
+        ({"text": "a"}, [Context(text="a")]),
+        ([{"text": "a", "id": 3, "score": 1}], [Context(text="a", id="3", score=1.0)]),
+        ([{"text": "a", "doc_id": "d"}], [Context(text="a", id="d")]),
+        ([{"text": "a", "meta": {"p": 1}}], [Context(text="a", meta={"p": 1})]),
+        ([{"text": "a", "meta": {"p": None, "q": {"r": None}}}], [Context(text="a", meta={"q": {}})]),
+        ([{"text": "a", "metadata": {"p": 1}}], [Context(text="a", meta={"p": 1})]),
+        ([{"content": "a", "id": None, "score": None, "meta": None, "blob": None}], [Context(text="a")]),
+        ([Context(text="a", id="x")], [Context(text="a", id="x")]),
+    ],
+)
+def test_every_shape_is_read(value: Any, contexts: list[Context]) -> None:
+    assert read(value) == tuple(contexts)
+
+
+def test_a_null_is_no_list() -> None:
+    assert read(None) is None
+
+
+def test_what_is_not_ours_in_an_object_is_kept_in_its_meta() -> None:
+    """Haystack writes the meta of a document beside its content."""
+    assert read([{"content": "a", "source": {"url": "u"}, "meta": {"p": 1}}]) == (
+        Context(text="a", meta={"source": {"url": "u"}, "p": 1}),
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (7, "contexts: found a number (7), expected text, a list of texts, or a list of objects with a text"),
+        (["a", None], "contexts[1]: found null, expected text"),
+        ([["a"]], "contexts[0]: found a list of 1, expected text, or an object with a text"),
+        ([{"id": "x"}], "contexts[0]: found an object with the keys id, expected an object with text or content or"),
+        ([{"text": {"a": 1}}], "contexts[0]: found an object with the keys a, expected text"),
+        ([{"text": "a", "content": "b"}], "contexts[0]: found an object with text and content, expected only one"),
+        ([{"text": "a", "meta": {}, "metadata": {}}], "found an object with meta and metadata, expected only one"),
+        ([{"text": "a", "meta": "m"}], "contexts[0].meta: found text 'm', expected an object"),
+        ([{"text": "a", "score": "1"}], "contexts[0].score: found text '1', expected a finite number or null"),
+        ([{"text": "a", "score": True}], "contexts[0].score: found true, expected a finite number or null"),
+        ([{"text": "a", "score": float("nan")}], "contexts[0].score: found NaN, expected a finite number or null"),
+        ([{"text": "a", "score": -float("inf")}], "contexts[0].score: found -Infinity, expected a finite number"),
+        ([{"text": "a", "score": 10**400}], "contexts[0].score: found a number of 1329 bits, expected a finite"),
+        ([{"text": "a", "id": 1.5}], "contexts[0].id: found a number (1.5), expected text or a whole number"),
+        (["a\ud800"], "contexts[0]: found half a character (U+D800, at position 1), expected Unicode text"),
+        ([{"text": "a", "meta": {"k": ["\udfff"]}}], "contexts[0].meta: found half a character (U+DFFF"),
+        ([{"text": "a", "meta": {"k": object()}}], "contexts[0].meta: found a value of the Python type object"),
+        ([b"a"], "contexts[0]: found a value of the Python type bytes, expected text"),
+    ],
+)
+def test_every_other_shape_is_named(value: Any, said: str) -> None:
+    assert said in problem(value)
+
+
+def test_deep_nesting_is_named() -> None:
+    deep: Any = "x"
+    for _ in range(200):
+        deep = [deep]
+    assert "contexts[0].meta: found values nested more than 64 deep" in problem([{"text": "a", "meta": {"k": deep}}])
+
+
+@pytest.mark.parametrize(
+    ("ids", "said"),
+    [
+        ("x", "retrieved_context_ids: found text 'x', expected a list of ids"),
+        (["x"], "retrieved_context_ids: found 1 for 2 contexts, expected one id for each context"),
+        (["x", 1.5], "retrieved_context_ids[1]: found a number (1.5), expected text or a whole number"),
+        (["other", "y"], "retrieved_context_ids[0]: found the id 'other' for a context with the id 'own'"),
+    ],
+)
+def test_ids_that_do_not_fit_their_contexts_are_named(ids: Any, said: str) -> None:
+    with pytest.raises(DataError) as caught:
+        from_rows([{"contexts": [{"text": "a", "id": "own"}, "b"], "retrieved_context_ids": ids}])
+    assert said in str(caught.value)
+
+
+def cell(folder: Path, text: str) -> tuple[Context, ...] | None:
+    """The contexts that one cell of a CSV file holds."""
+    path = folder / "data.csv"
+    quoted = text.replace('"', '""')
+    path.write_text(f'question,contexts\nq,"{quoted}"\n', encoding="utf-8")
+    return load(path).samples[0].retrieved_contexts
+
+
+@pytest.mark.parametrize(
+    ("text", "contexts"),
+    [
+        ('["a", "b"]', ["a", "b"]),
+        (json.dumps([{"text": "a"}]), ["a"]),
+        ("['a', \"b's\"]", ["a", "b's"]),
+        ("['a',\n 'b']", ["a", "b"]),
+        ("[]", []),
+        ("one text", ["one text"]),
+        ("[1] A footnote opens this text.", ["[1] A footnote opens this text."]),
+        ("[Music] he said [Applause]", ["[Music] he said [Applause]"]),
+        ('{"text": "a"}', ['{"text": "a"}']),
+    ],
+)
+def test_a_cell_holds_a_list_or_one_text(tmp_path: Path, text: str, contexts: list[str]) -> None:
+    assert cell(tmp_path, text) == tuple(Context(text=text) for text in contexts)
+
+
+def test_an_empty_cell_is_null(tmp_path: Path) -> None:
+    assert cell(tmp_path, "") is None
+
+
+@pytest.mark.parametrize("text", ['["a", "b"', "['a' 'b']", "['a'\n 'b']", '["a" b]', "['\\d']", "[{'a'"])
+def test_a_cell_that_begins_like_a_list_and_is_none_is_named(tmp_path: Path, text: str) -> None:
+    """A list of texts as NumPy prints it, without commas, would be read by Python as one long text."""
+    with pytest.raises(DataError, match=r"data.csv:2: contexts: found a list that cannot be read .*expected a JSON"):
+        cell(tmp_path, text)

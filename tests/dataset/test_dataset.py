@@ -1,0 +1,144 @@
+"""Ids, the fingerprint, and columns that are not ours."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from localjudge.dataset import from_rows
+from localjudge.dataset.identity import content_hash
+from localjudge.errors import UsageError
+from localjudge.types import Context, Sample
+
+rows = st.lists(
+    st.fixed_dictionaries(
+        {"question": st.sampled_from(["a", "b", None])},
+        optional={"id": st.integers(0, 3), "contexts": st.lists(st.sampled_from("xy"), max_size=2)},
+    ),
+    min_size=1,
+    max_size=8,
+    unique_by=lambda row: row.get("id", object()),
+)
+
+
+@settings(deadline=None)
+@given(rows=rows, data=st.data())
+def test_the_order_of_rows_moves_neither_ids_nor_fingerprint(rows: list[dict[str, Any]], data: st.DataObject) -> None:
+    shuffled = data.draw(st.permutations(rows))
+    one, other = from_rows(rows), from_rows(shuffled)
+    assert one.fingerprint == other.fingerprint
+    assert {sample.id: sample for sample in one.samples} == {sample.id: sample for sample in other.samples}
+
+
+@settings(deadline=None)
+@given(rows=rows)
+def test_ids_are_unique_and_those_given_are_kept(rows: list[dict[str, Any]]) -> None:
+    samples = from_rows(rows).samples
+    assert len({sample.id for sample in samples}) == len(rows)
+    assert all(sample.id == str(row["id"]) for sample, row in zip(samples, rows, strict=True) if "id" in row)
+
+
+def test_a_missing_id_is_made_of_the_content() -> None:
+    data = from_rows([{"question": "q"}, {"question": "r"}, {"question": "q", "id": " "}])
+    name = f"row-{content_hash(Sample(id='', user_input='q'))[:12]}"
+    assert [data.samples[0].id, data.samples[2].id] == [name, f"{name}-2"]
+    assert data.samples[1].id.startswith("row-")
+
+
+def test_a_made_id_makes_way_for_a_given_one() -> None:
+    made = from_rows([{"question": "q"}]).samples[0].id
+    data = from_rows([{"question": "q"}, {"question": "q", "id": made}])
+    assert [sample.id for sample in data.samples] == [f"{made}-2", made]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"user_input": "other"},
+        {"user_input": None},
+        {"retrieved_contexts": []},
+        {"retrieved_contexts": ["c", "c"]},
+        {"retrieved_contexts": [{"text": "c", "id": "1"}]},
+        {"retrieved_contexts": [{"text": "c", "score": 0.5}]},
+        {"retrieved_contexts": [{"text": "c", "a": 1}]},
+        {"id": "2"},
+    ],
+)
+def test_whatever_changes_a_sample_changes_the_fingerprint(changed: dict[str, Any]) -> None:
+    row = {"id": "1", "user_input": "q", "retrieved_contexts": ["c"]}
+    assert from_rows([row]).fingerprint != from_rows([{**row, **changed}]).fingerprint
+
+
+def test_the_fingerprint_is_the_same_everywhere_and_always() -> None:
+    """A changed value here means that finished runs are not found again."""
+    row = {
+        "id": "1",
+        "user_input": "qé",
+        "retrieved_contexts": [{"text": "c", "score": 0.1, "meta": {"b": 1, "a": []}}],
+    }
+    assert from_rows([row]).fingerprint == "d33104f106458b3701c7f218b1fa520ed8aab6caf43a5bbb9e41f3753c703766"
+
+
+def test_samples_are_rows_too() -> None:
+    sample = Sample(id="1", user_input="q", retrieved_contexts=(Context(text="c", id="x", score=0.5, meta={"p": 1}),))
+    data = from_rows([sample, {"id": 2, "user_input": "r"}])
+    assert data.samples == (sample, Sample(id="2", user_input="r"))
+    assert data.fields == {"user_input", "retrieved_contexts"}
+
+
+def test_columns_may_be_given_whole() -> None:
+    columns: dict[str, list[Any]] = {"questions": ["a", "b"], "contexts": [["x"], ["y", "z"]]}
+    data = from_rows(columns)
+    assert [sample.user_input for sample in data.samples] == ["a", "b"]
+
+
+def test_numpy_arrays_are_lists() -> None:
+    """`pandas.read_parquet` gives an array for a list of contexts."""
+    import numpy as np
+
+    (sample,) = from_rows([{"id": np.int64(7), "contexts": np.array(["a", "b"], dtype=object)}]).samples
+    assert sample == Sample(id="7", retrieved_contexts=(Context(text="a"), Context(text="b")))
+
+
+def test_columns_that_are_not_ours_are_kept_by_name() -> None:
+    data = from_rows([{"question": "q", "document": "d1", "meta": {"page": 3}}, {"question": "r", "document": None}])
+    assert data.column("document") == ("d1", None)
+    assert data.column("meta.page") == (3, None)
+
+
+def test_a_column_of_ours_is_known_by_both_names() -> None:
+    data = from_rows([{"question": "q", "id": "1"}])
+    assert data.column("question") == data.column("user_input") == ("q",)
+    assert data.column("id") == ("1",)
+
+
+def test_a_column_of_theirs_goes_before_a_field_of_ours() -> None:
+    data = from_rows([{"gold": "r", "reference": "a book"}, {"gold": "s"}], mapping={"reference": "gold"})
+    assert data.column("reference") == ("a book", "s")
+    assert data.column("gold") == ("r", "s")
+
+
+def test_a_column_may_be_null_throughout() -> None:
+    assert from_rows([{"question": "q", "n": None}]).column("n") == (None,)
+
+
+def test_a_nan_in_a_column_is_null() -> None:
+    assert from_rows([{"question": "q", "n": 1.0}, {"question": "q", "n": float("nan")}]).column("n") == (1.0, None)
+
+
+@pytest.mark.parametrize("name", ["missing", "meta.missing", "contexts"])
+def test_a_column_that_is_not_there_is_refused(name: str) -> None:
+    data = from_rows([{"question": "q", "contexts": [], "meta": {}}])
+    with pytest.raises(UsageError, match=f"the data has no column {name}"):
+        data.column(name)
+
+
+def test_a_column_of_lists_is_refused() -> None:
+    with pytest.raises(UsageError, match="the column tags holds a list of 1 in the sample s, not a text or a number"):
+        from_rows([{"id": "s", "question": "q", "tags": ["a"]}]).column("tags")
+
+
+def test_a_column_with_half_a_character_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"the column tag holds text .* not a text"):
+        from_rows([{"id": "s", "question": "q", "tag": "\ud800"}]).column("tag")

@@ -1,0 +1,205 @@
+"""Every format and way in gives the same samples."""
+
+import csv
+import gzip
+import io
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localjudge.dataset import Dataset, load
+from localjudge.errors import DataError, UsageError
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "1", "question": "Where?", "contexts": ['Here, "there".\nAnd there', "נכון מאוד"], "answer": "Ja 😀"},
+    {"id": "2", "question": "When?", "contexts": [], "answer": None},
+    {"id": "3", "question": "Who?", "contexts": None, "answer": "x" * 200_000},
+]
+
+
+def as_jsonl(rows: list[dict[str, Any]]) -> str:
+    return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+
+
+def as_csv(rows: list[dict[str, Any]], delimiter: str = ",") -> str:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(rows[0]), delimiter=delimiter)
+    writer.writeheader()
+    for row in rows:
+        writer.writerow({name: json.dumps(value) if isinstance(value, list) else value for name, value in row.items()})
+    return text.getvalue()
+
+
+def as_columns(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def as_numbered_columns(rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {
+        name: {str(number): value for number, value in enumerate(cells)} for name, cells in as_columns(rows).items()
+    }
+
+
+@pytest.fixture
+def expected(tmp_path: Path) -> Dataset:
+    path = tmp_path / "expected.jsonl"
+    path.write_text(as_jsonl(ROWS), encoding="utf-8")
+    return load(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("lines.jsonl", as_jsonl(ROWS)),
+        ("lines.json", as_jsonl(ROWS)),
+        ("lines.txt", as_jsonl(ROWS)),
+        ("windows.jsonl", as_jsonl(ROWS).replace("\n", "\r\n")),
+        ("blank.jsonl", "\n\n" + as_jsonl(ROWS).replace("\n", "\n \n")),
+        ("unended.jsonl", as_jsonl(ROWS).rstrip("\n")),
+        ("joined.jsonl", "".join("\ufeff" + as_jsonl([row]) for row in ROWS)),
+        ("array.json", json.dumps(ROWS)),
+        ("array.jsonl", json.dumps(ROWS, indent=2)),
+        ("array", json.dumps(ROWS, indent=4, ensure_ascii=False)),
+        ("results.json", json.dumps({"version": 2, "results": ROWS}, indent=1)),
+        ("results.jsonl", json.dumps({"results": ROWS})),
+        ("columns.json", json.dumps(as_columns(ROWS))),
+        ("columns-indented.json", json.dumps(as_columns(ROWS), indent=1)),
+        ("pandas.json", json.dumps(as_numbered_columns(ROWS))),
+        ("table.csv", as_csv(ROWS)),
+        ("table.txt", as_csv(ROWS)),
+        ("unix.csv", as_csv(ROWS).replace("\r\n", "\n")),
+        ("semicolons.csv", as_csv(ROWS, ";")),
+        ("tabs.tsv", as_csv(ROWS, "\t")),
+    ],
+)
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_every_format_and_encoding_gives_the_same_samples(
+    tmp_path: Path, expected: Dataset, name: str, content: str, encoding: str
+) -> None:
+    path = tmp_path / name
+    path.write_bytes(content.encode(encoding))
+    data = load(path)
+    assert data.samples == expected.samples
+    assert data.fingerprint == expected.fingerprint
+
+
+def test_parquet_gives_the_same_samples(tmp_path: Path, expected: Dataset) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "table.parquet")
+    assert load(tmp_path / "table.parquet").fingerprint == expected.fingerprint
+
+
+def test_parquet_keeps_objects_dates_and_numbers(tmp_path: Path) -> None:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    from datetime import date
+    from decimal import Decimal
+
+    meta = {"day": date(2024, 5, 1), "price": Decimal("0.50")}
+    row = {"id": 7, "question": "q", "contexts": [{"text": "a", "meta": meta, "score": 0.5}]}
+    parquet.write_table(pyarrow.Table.from_pylist([row]), tmp_path / "table.parquet")
+    (sample,) = load(tmp_path / "table.parquet").samples
+    assert sample.retrieved_contexts is not None
+    assert (sample.id, sample.retrieved_contexts[0].score) == ("7", 0.5)
+    assert sample.retrieved_contexts[0].meta == {"day": "2024-05-01", "price": "0.50"}
+
+
+def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "table.parquet").write_bytes(b"PAR1....PAR1")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UsageError, match=r"pip install 'localjudge\[parquet\]'"):
+        load(tmp_path / "table.parquet")
+
+
+@pytest.mark.parametrize("name", ["data.jsonl.gz", "data.gz", "data.jsonl"])
+def test_gzip_is_recognised_by_its_content(tmp_path: Path, expected: Dataset, name: str) -> None:
+    (tmp_path / name).write_bytes(gzip.compress(as_jsonl(ROWS).encode()))
+    assert load(tmp_path / name).samples == expected.samples
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        as_jsonl(ROWS).encode(),
+        gzip.compress(as_jsonl(ROWS).encode()),
+        json.dumps(ROWS).encode(),
+        as_csv(ROWS).encode("utf-16"),
+    ],
+    ids=["lines", "gzip", "array", "csv"],
+)
+def test_standard_input_is_recognised_by_its_content(expected: Dataset, content: bytes) -> None:
+    program = "from localjudge.dataset import load; data = load('-'); print(data.fingerprint, *data.sources)"
+    done = subprocess.run([sys.executable, "-c", program], input=content, capture_output=True, check=True)
+    assert done.stdout.decode().split() == [expected.fingerprint, "stdin"]
+
+
+def test_standard_input_need_not_be_a_file(monkeypatch: pytest.MonkeyPatch, expected: Dataset) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(as_jsonl(ROWS).encode())))
+    assert load("-").samples == expected.samples
+
+
+def test_a_named_pipe_is_read(tmp_path: Path, expected: Dataset) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(gzip.compress(as_jsonl(ROWS).encode()),))
+    writer.start()
+    data = load(pipe)
+    writer.join()
+    assert data.samples == expected.samples
+
+
+def test_several_files_are_one_dataset_in_their_order(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "question": "q", "page": 3}\n')
+    (tmp_path / "b.csv").write_text("id,user_input\n2,r\n")
+    data = load([tmp_path / "b.csv", tmp_path / "a.jsonl"])
+    assert [sample.id for sample in data.samples] == ["2", "1"]
+    assert data.mapping["id"] == "id"
+    assert data.mapping["user_input"] == f"user_input ({tmp_path / 'b.csv'}), question ({tmp_path / 'a.jsonl'})"
+    assert data.mappings == ({"id": "id", "user_input": "user_input"}, {"id": "id", "user_input": "question"})
+    assert data.column("page") == (None, 3)
+
+
+def test_a_mapping_need_not_fit_every_file(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"Q": "q"}\n')
+    (tmp_path / "b.jsonl").write_text('{"question": "r"}\n')
+    data = load([tmp_path / "a.jsonl", tmp_path / "b.jsonl"], mapping={"user_input": "Q"})
+    assert [sample.user_input for sample in data.samples] == ["q", "r"]
+
+
+def test_the_same_file_twice_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"question": "q"}\n')
+    (tmp_path / "b.jsonl").symlink_to(tmp_path / "a.jsonl")
+    with pytest.raises(UsageError, match="is named twice"):
+        load([tmp_path / "a.jsonl", tmp_path / "b.jsonl"])
+
+
+def test_one_object_under_mapped_names_is_a_row(tmp_path: Path) -> None:
+    """Without the mapping the object would be taken for one that holds its rows under `passages`."""
+    (tmp_path / "a.jsonl").write_text('{"Q": "q", "passages": [{"text": "a"}]}\n')
+    data = load(tmp_path / "a.jsonl", mapping={"user_input": "Q", "retrieved_contexts": "passages"})
+    assert len(data.samples) == 1
+
+
+def test_an_array_is_read_across_the_edges_of_what_is_in_memory(tmp_path: Path) -> None:
+    rng = random.Random(3)
+    rows = [{"id": number, "question": "ä" * rng.choice([1, 100, 70_000, 300_000])} for number in range(40)]
+    (tmp_path / "a.json").write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")
+    assert [sample.user_input for sample in load(tmp_path / "a.json").samples] == [row["question"] for row in rows]
+
+
+def test_a_problem_in_an_array_has_its_line(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[\n {"question": "q"},\n\n {"question": 5}\n]\n')
+    with pytest.raises(DataError, match=r"a\.json:4: question: found a number \(5\)"):
+        load(tmp_path / "a.json")
+
+
+def test_a_problem_in_csv_has_the_line_on_which_its_row_begins(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('id,question\n1,"two\nlines"\n1,again\n')
+    with pytest.raises(DataError, match=r"a\.csv:4: id: found the id '1' again \(first at .*a\.csv:2\)"):
+        load(tmp_path / "a.csv")

@@ -1,0 +1,217 @@
+"""Whatever is read: a clear error or a right result, never a traceback and never a row that is lost in silence."""
+
+import csv
+import gzip
+import io
+import json
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from localjudge.dataset import Dataset, from_rows, load
+from localjudge.dataset.aliases import ALIASES
+from localjudge.errors import DataError, UsageError
+from localjudge.types import Context, Sample
+
+FUZZ = settings(deadline=None, max_examples=150)
+NAMES = sorted({name for names in ALIASES.values() for name in names})
+ENDINGS = ["jsonl", "json", "csv", "tsv", "txt", "parquet", "jsonl.gz", ""]
+
+any_text = st.text(st.characters(), max_size=20)  # lone surrogates included
+any_scalar = st.none() | st.booleans() | st.integers() | st.floats() | any_text
+any_value = st.recursive(
+    any_scalar, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(any_text, inner, max_size=3), max_leaves=8
+)
+context_like = st.fixed_dictionaries(
+    {},
+    optional={
+        name: any_value
+        for name in ("text", "content", "page_content", "id", "doc_id", "meta", "metadata", "score", "x")
+    },
+)
+row_like = st.dictionaries(
+    st.sampled_from(NAMES) | any_text, any_value | any_text | st.lists(context_like | any_text, max_size=3), max_size=5
+)
+row_or_value: st.SearchStrategy[Any] = row_like | any_value
+
+sound_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+csv_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20)
+
+
+def samples_of(text: st.SearchStrategy[str]) -> st.SearchStrategy[list[Sample]]:
+    context = st.builds(
+        Context,
+        text=text,
+        id=st.none() | st.sampled_from(["d1", "d 2", "7"]),
+        meta=st.dictionaries(st.sampled_from(["a", "b"]), text, max_size=2),
+        score=st.none() | st.floats(0, 1),
+    )
+    contexts = st.none() | st.lists(context, max_size=3).map(tuple)
+    sample = st.builds(
+        Sample,
+        id=st.integers(0, 99).map(str),
+        user_input=text,
+        reference=st.none() | text,
+        response=st.none() | text,
+        retrieved_contexts=contexts,
+        reference_contexts=contexts,
+    )
+    return st.lists(sample, min_size=1, max_size=5, unique_by=lambda one: one.id)
+
+
+def loaded(content: bytes, ending: str, *, skip_bad_rows: bool = False) -> Dataset | None:
+    """The dataset of a file with that content; None where it is refused with an error of ours."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / (f"data.{ending}" if ending else "data")
+        path.write_bytes(content)
+        return unless_refused(lambda: load(path, skip_bad_rows=skip_bad_rows))
+
+
+def unless_refused(read: Callable[[], Dataset]) -> Dataset | None:
+    try:
+        data = read()
+    except UsageError as error:
+        str(error).encode()
+        return None
+    assert data.samples
+    assert len(data.fingerprint) == 64
+    assert len({sample.id for sample in data.samples}) == len(data.samples) == len(data.extras)
+    json.dumps([sample.model_dump() for sample in data.samples], ensure_ascii=False).encode()
+    return data
+
+
+def as_jsonl(samples: list[Sample]) -> bytes:
+    return b"".join(sample.model_dump_json().encode() + b"\n" for sample in samples)
+
+
+def as_csv(samples: list[Sample]) -> bytes:
+    text = io.StringIO(newline="")
+    writer = csv.DictWriter(text, list(Sample.model_fields))
+    writer.writeheader()
+    for sample in samples:
+        row = sample.model_dump()
+        writer.writerow({name: json.dumps(cell) if isinstance(cell, tuple) else cell for name, cell in row.items()})
+    return text.getvalue().encode()
+
+
+def as_parquet(samples: list[Sample]) -> bytes:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    file = io.BytesIO()
+    meta = pyarrow.struct({"a": pyarrow.string(), "b": pyarrow.string()})
+    text, number = pyarrow.string(), pyarrow.float64()
+    contexts = pyarrow.list_(pyarrow.struct({"text": text, "id": text, "meta": meta, "score": number}))
+    kinds = {name: contexts if name.endswith("contexts") else text for name in Sample.model_fields}
+    table = pyarrow.Table.from_pylist([sample.model_dump() for sample in samples], pyarrow.schema(kinds))
+    parquet.write_table(table, file)
+    return file.getvalue()
+
+
+@FUZZ
+@given(content=st.binary(max_size=200), ending=st.sampled_from(ENDINGS))
+@example(content=b"\x1f\x8b", ending="jsonl")
+@example(content=b"PAR1", ending="parquet")
+@example(content=b"\xff\xfe\x00\x00", ending="json")
+@example(content=b"\x00" * 100, ending="")
+def test_any_bytes_are_read_or_refused(content: bytes, ending: str) -> None:
+    loaded(content, ending)
+    loaded(gzip.compress(content), ending, skip_bad_rows=True)
+
+
+@FUZZ
+@given(text=st.text(st.sampled_from('[]{}",:;\\ud8\n\r\t \ufeff\0aé7.-'), max_size=60), ending=st.sampled_from(ENDINGS))
+def test_any_text_of_the_characters_that_formats_are_made_of_is_read_or_refused(text: str, ending: str) -> None:
+    loaded(text.encode("utf-8", "surrogatepass"), ending, skip_bad_rows=True)
+
+
+@FUZZ
+@given(
+    samples=samples_of(sound_text),
+    edits=st.lists(st.tuples(st.floats(0, 1), st.sampled_from([b"", b"\0", b'"', b"\xe9", b"{", b"]", b",", b"\n"]))),
+    form=st.sampled_from([as_jsonl, as_csv, lambda samples: gzip.compress(as_jsonl(samples))]),
+    ending=st.sampled_from(ENDINGS),
+)
+def test_a_damaged_file_is_read_or_refused(
+    samples: list[Sample], edits: list[tuple[float, bytes]], form: Callable[[list[Sample]], bytes], ending: str
+) -> None:
+    content = form(samples)
+    for where, what in edits:
+        position = int(where * len(content))
+        content = content[:position] + what + content[position + 1 :]
+    loaded(content, ending, skip_bad_rows=True)
+
+
+@settings(deadline=None, max_examples=40)
+@given(samples=samples_of(sound_text), where=st.floats(0, 1), byte=st.integers(0, 255))
+def test_a_damaged_parquet_file_is_read_or_refused(samples: list[Sample], where: float, byte: int) -> None:
+    content = bytearray(as_parquet(samples))
+    content[min(int(where * len(content)), len(content) - 1)] = byte
+    loaded(bytes(content), "parquet", skip_bad_rows=True)
+    loaded(bytes(content[: int(where * len(content))]), "parquet")
+
+
+@FUZZ
+@given(rows=st.lists(row_like, min_size=1, max_size=4))
+def test_any_json_is_read_or_refused_and_every_row_is_accounted_for(rows: list[dict[str, Any]]) -> None:
+    content = "".join(f"{json.dumps(row)}\n" for row in [*rows, {}]).encode()
+    for ending, text in (("jsonl", content), ("json", json.dumps([*rows, {}]).encode())):
+        strict, lenient = loaded(text, ending), loaded(text, ending, skip_bad_rows=True)
+        if lenient is not None:
+            assert len(lenient.samples) + lenient.skipped == len(rows) + 1
+            assert (strict is None) == (lenient.skipped > 0)
+        else:
+            assert strict is None
+
+
+@FUZZ
+@given(rows=st.lists(row_or_value, min_size=1, max_size=4))
+def test_any_row_of_python_is_read_or_refused(rows: list[Any]) -> None:
+    data = unless_refused(lambda: from_rows(rows, skip_bad_rows=True))
+    assert data is None or len(data.samples) + data.skipped == len(rows)
+
+
+@FUZZ
+@given(
+    value=st.binary() | st.sets(any_text) | st.complex_numbers() | st.dates() | st.uuids() | st.decimals() | any_value,
+    name=st.sampled_from(NAMES),
+    nested=st.booleans(),
+)
+def test_any_value_of_python_is_read_or_refused(value: Any, name: str, nested: bool) -> None:
+    rows: list[dict[str, Any]] = [{"question": "q", name: value}, {"question": "r"}]
+    if nested:
+        rows[0][name] = [{"text": "t", "meta": {"k": value}}]
+    unless_refused(lambda: from_rows(rows, skip_bad_rows=True))
+
+
+def test_values_that_contain_themselves_are_refused() -> None:
+    endless: list[Any] = []
+    endless.append(endless)
+    with pytest.raises(DataError, match="nested more than 64 deep"):
+        from_rows([{"question": "q", "contexts": [{"text": "a", "meta": {"k": endless}}]}])
+    assert from_rows([{"question": "q", "other": endless}]).samples[0].user_input == "q"
+
+
+@FUZZ
+@given(samples=samples_of(sound_text))
+def test_what_is_written_as_json_or_parquet_is_read_again(samples: list[Sample]) -> None:
+    expected = from_rows(samples)
+    array = json.dumps([sample.model_dump() for sample in samples], ensure_ascii=False, indent=1).encode()
+    for content in (as_jsonl(samples), array, gzip.compress(as_jsonl(samples)), as_parquet(samples)):
+        data = loaded(content, "")
+        assert data is not None
+        assert data.samples == expected.samples == tuple(samples)
+        assert data.fingerprint == expected.fingerprint
+
+
+@FUZZ
+@given(samples=samples_of(csv_text))
+def test_what_is_written_as_csv_is_read_again(samples: list[Sample]) -> None:
+    """All but what CSV cannot say: an empty text is there a null."""
+    data = loaded(as_csv(samples), "csv")
+    assert data is not None
+    assert data.samples == tuple(samples)
+    assert data.fingerprint == from_rows(samples).fingerprint

@@ -1,0 +1,250 @@
+"""Files that are not what they seem: each gets an error that names it and says why, or is read right."""
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import os
+import pickle
+import socket
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from localjudge.dataset import load
+from localjudge.dataset.readers import read
+from localjudge.errors import DataError, LocaljudgeError, UsageError
+
+ROW = b'{"question": "q"}\n'
+
+
+def zipped() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("xl/workbook.xml", "")
+    return file.getvalue()
+
+
+def parquet_with_one_name_twice() -> bytes:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    file = io.BytesIO()
+    parquet.write_table(pyarrow.table([["a"], ["b"]], names=["question", "question"]), file)
+    return file.getvalue()
+
+
+def parquet_with_bytes_for_text() -> bytes:
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    file = io.BytesIO()
+    broken = pyarrow.array([b"caf\xe9"]).view(pyarrow.string())
+    parquet.write_table(pyarrow.table([broken], names=["question"]), file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.jsonl", b"", "a.jsonl has no rows"),
+        ("a.jsonl", b"\n \n", "a.jsonl has no rows"),
+        ("a.json", b"[]", "a.json has no rows"),
+        ("a.json", b'{"results": []}', "a.json has no rows"),
+        ("a.csv", b"", "a.csv has no rows"),
+        ("a.csv", b"question,contexts\n", "a.csv has no rows"),
+        ("a.jsonl.gz", gzip.compress(b""), "a.jsonl.gz has no rows"),
+        ("a.json", b'[{"question": "q"}', "a.json:1 is no valid JSON: ',' is missing before the end of the file"),
+        ("a.json", b'[{"question": "q"},', "a.json:1 is no valid JSON: Expecting value"),
+        ("a.json", b'[{"question": "q"}\n{"question": "r"}]', "a.json:2 is no valid JSON: ',' is missing before '{'"),
+        ("a.json", b'[{"question": "q"}]\n[]', "a.json:2 is no valid JSON: something follows the end of the array"),
+        ("a.json", b'[\n{"question": "q}]', "a.json:2 is no valid JSON: Unterminated string"),
+        ("a.json", b"[" * 100_000, "a.json:1 is no valid JSON: values nested too deep"),
+        ("a.json", b'{\n"question": "q"', "a.json:2 is no valid JSON: Expecting ',' delimiter"),
+        ("a.json", b'[\n\n{"question": "caf\xe9"}]', "a.json:3 has the byte 0xE9, which is not UTF-8"),
+        ("a.json", b'{\n\n"question": "caf\xe9"}', "a.json:3 has the byte 0xE9, which is not UTF-8"),
+        (
+            "a.json",
+            b'{"question": ["a"],\n "contexts": [["a"], ["b"]]}',
+            "not of the same rows (question: 1, contexts: 2)",
+        ),
+        ("a.json", b'{"question": ["a"],\n "answer": "b"}', "not of the same rows (question: 1, answer: no list)"),
+        ("a.jsonl", b'{"question": ' * 100_000, "a.jsonl:1: found no valid JSON: values nested too deep"),
+        ("a.jsonl", b'{"question": ' + b"9" * 5000 + b"}", "a.jsonl:1: found no valid JSON: Exceeds the limit"),
+        ("a.jsonl", b"true\n7\n", "a.jsonl:2: found a number (7), expected an object with columns"),
+        ("a.jsonl", ROW + b"\x00", "a.jsonl:2: found no valid JSON: Expecting value"),
+        ("a.jsonl", b'{"question": "a\x00b"}', "a.jsonl:1: found no valid JSON: Invalid control character"),
+        ("a.jsonl", b'{"question": "\\ud83d"}', "a.jsonl:1: question: found half a character (U+D83D, at position 0)"),
+        ("a.jsonl", ROW.decode().encode("utf-16-le"), "a.jsonl is no UTF-8 text: it begins with a NUL byte"),
+        ("a.jsonl", b"\xff\xfe" + b'{"question"', "a.jsonl is not utf-16-le text, which it says it is: truncated data"),
+        ("a.csv", b"question,caf\xe9\na,b\n", "a.csv: the header has the byte 0xE9, which is not UTF-8"),
+        ("a.csv", b"question,question\na,b\n", "a.csv: the header names question twice"),
+        (
+            "a.csv",
+            b"question,answer\na\n",
+            "a.csv:2: found a record of 1, expected 2 cells, one for each column of the header",
+        ),
+        (
+            "a.csv",
+            b"question\na,b\n",
+            "a.csv:2: found a record of 2, expected 1 cells, one for each column of the header",
+        ),
+        ("a.csv", b'question\n"a\nb\n', "a.csv:2 is no valid CSV: unexpected end of data (at line 3)"),
+        ("a.csv", b'question\n"a" b\n', "a.csv:2 is no valid CSV: ',' expected after '\"'"),
+        ("a.csv", b"question\ncaf\xe9\n", "a.csv:2: question: found the byte 0xE9, which is not UTF-8"),
+        ("a.csv", b"question\na\x00b\n", "a.csv:2: question: found a NUL byte, expected UTF-8"),
+        ("a.jsonl.gz", gzip.compress(ROW * 99)[:-9], "a.jsonl.gz cannot be unpacked: Compressed file ended before"),
+        ("a.jsonl.gz", gzip.compress(ROW)[:-8] + b"\0" * 8, "a.jsonl.gz cannot be unpacked: CRC check failed"),
+        ("a.jsonl.gz", gzip.compress(ROW) + b"junk", "a.jsonl.gz cannot be unpacked: Not a gzipped file"),
+        ("a.jsonl.gz", b"\x1f\x8b\x08\x00", "a.jsonl.gz cannot be unpacked: Compressed file ended before"),
+        ("a.parquet", b"PAR1", "a.parquet is a damaged Parquet file"),
+        ("a.parquet", b"PAR1" + b"\xff" * 50 + b"PAR1", "a.parquet is a damaged Parquet file"),
+        ("a.xlsx", zipped(), "a.xlsx is a zip archive or an Excel workbook"),
+        ("a.jsonl.bz2", bz2.compress(ROW), "a.jsonl.bz2 is packed with bzip2"),
+        ("a.jsonl.xz", lzma.compress(ROW), "a.jsonl.xz is packed with xz"),
+        ("a.pkl", pickle.dumps([{"question": "q" * 99}]), "a.pkl is a Python pickle"),
+    ],
+)
+def test_a_file_that_is_broken_says_how(tmp_path: Path, name: str, content: bytes, said: str) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(LocaljudgeError) as caught:
+        load(tmp_path / name)
+    assert said in str(caught.value)
+    assert caught.value.hint
+
+
+def test_two_columns_of_one_name_in_parquet_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(parquet_with_one_name_twice())
+    with pytest.raises(DataError, match=r"a\.parquet has two columns question"):
+        load(tmp_path / "a.parquet")
+
+
+def test_text_in_parquet_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.parquet").write_bytes(parquet_with_bytes_for_text())
+    with pytest.raises(DataError, match=r"a\.parquet holds text that is not UTF-8"):
+        load(tmp_path / "a.parquet")
+
+
+def test_a_nul_that_json_spells_out_is_text(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(b'{"question": "a\\u0000b"}')
+    assert load(tmp_path / "a.jsonl").samples[0].user_input == "a\0b"
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "json", "csv"])
+def test_contexts_of_5_megabytes_are_read(tmp_path: Path, ending: str) -> None:
+    words = "A long context. " * 330_000
+    path = tmp_path / f"a.{ending}"
+    if ending == "csv":
+        path.write_text(f'question,contexts\nq,"{words}"\n')
+    else:
+        row = json.dumps({"question": "q", "contexts": [words]})
+        path.write_text(f"[{row}]" if ending == "json" else row)
+    (context,) = load(path).samples[0].retrieved_contexts or ()
+    assert context.text == words
+
+
+def test_right_to_left_text_keeps_the_order_of_its_characters(tmp_path: Path) -> None:
+    text = "\u202bهل \u2067(1889)\u2069 בנוי?\u202c"
+    (tmp_path / "a.csv").write_text(f"question\n{text}\n", encoding="utf-8")
+    assert load(tmp_path / "a.csv").samples[0].user_input == text
+
+
+def test_line_separators_of_unicode_do_not_end_a_line(tmp_path: Path) -> None:
+    text = "one\u2028two\u2029three\x85four\x0bfive"
+    (tmp_path / "a.jsonl").write_text(json.dumps({"question": text}, ensure_ascii=False).replace("\\u000b", "\\u000b"))
+    (tmp_path / "a.csv").write_text(f"question\n{text}\n", encoding="utf-8")
+    assert load(tmp_path / "a.jsonl").samples == load(tmp_path / "a.csv").samples
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"is a folder\n  hint: name the files in it"):
+        load(tmp_path)
+
+
+@pytest.mark.skipif(not Path("/dev/zero").exists(), reason="this system has no /dev/zero")
+def test_a_device_is_refused_before_it_is_read() -> None:
+    with pytest.raises(DataError, match="/dev/zero is a device or a socket, not a file"):
+        load("/dev/zero")
+
+
+def test_a_socket_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("s")
+        with pytest.raises(DataError, match="s is a device or a socket"):
+            load("s")
+
+
+@pytest.mark.parametrize("name", ["missing.jsonl", "a\0b", "x" * 5000, ""])
+def test_a_name_of_nothing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError):
+        load(name)
+
+
+def test_no_name_at_all_is_refused() -> None:
+    with pytest.raises(UsageError, match="no data was named"):
+        load([])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read every file")
+def test_a_file_that_may_not_be_read_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_bytes(ROW)
+    (tmp_path / "a.jsonl").chmod(0)
+    with pytest.raises(DataError, match="cannot be read: Permission denied"):
+        load(tmp_path / "a.jsonl")
+
+
+@pytest.mark.parametrize("change", ["append", "truncate", "rewrite"])
+@pytest.mark.parametrize("ending", ["jsonl", "json", "csv", "parquet"])
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, ending: str, change: str) -> None:
+    path = tmp_path / f"a.{ending}"
+    if ending == "parquet":
+        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        parquet.write_table(pyarrow.table({"question": ["q"] * 10_000}), path)
+    else:
+        rows = {
+            "jsonl": ROW * 10_000,
+            "json": b"[" + b",".join([ROW] * 10_000) + b"]",
+            "csv": b"question\n" + b"q\n" * 50_000,
+        }
+        path.write_bytes(rows[ending])
+    reading = read(str(path), {})
+    next(reading)
+    size = path.stat().st_size
+    with path.open("r+b") as file:
+        if change == "append":
+            file.seek(0, os.SEEK_END)
+            file.write(b"\n")
+        elif change == "truncate":
+            file.truncate(size // 2)
+        else:
+            file.write(path.read_bytes())
+    os.utime(path, ns=(1, 1))
+    with pytest.raises(DataError, match=r"changed while it was read|is no valid JSON|damaged"):
+        list(reading)
+
+
+def test_a_file_that_is_replaced_while_it_is_read_is_read_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(ROW * 10_000)
+    reading = read(str(path), {})
+    next(reading)
+    (tmp_path / "new").write_bytes(b"")
+    (tmp_path / "new").replace(path)
+    assert len(list(reading)) == 9_999
+
+
+def test_standard_input_that_is_closed_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(DataError, match="there is no standard input to read"):
+        load("-")
+
+
+def test_the_limit_of_the_csv_module_is_put_back(tmp_path: Path) -> None:
+    import csv
+
+    before = csv.field_size_limit()
+    (tmp_path / "a.csv").write_text('question\n"unended')
+    with pytest.raises(DataError):
+        load(tmp_path / "a.csv")
+    assert csv.field_size_limit() == before

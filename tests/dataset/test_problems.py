@@ -1,0 +1,119 @@
+"""What happens to rows that cannot be used: named, counted, and never dropped in silence."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from localjudge.dataset import from_rows, load
+from localjudge.errors import DataError
+
+SOUND = {"question": "q"}
+
+
+def test_the_first_twenty_are_shown_and_all_are_counted() -> None:
+    rows = [{"question": number} for number in range(50)]
+    with pytest.raises(DataError) as caught:
+        from_rows([*rows, SOUND])
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "50 of 51 rows cannot be used, nothing was judged (problems: 50)"
+    assert lines[1] == "  rows, row 1: question: found a number (0), expected text or null"
+    assert lines[20:22] == [
+        "  rows, row 20: question: found a number (19), expected text or null",
+        "  ... and 30 more",
+    ]
+
+
+def test_all_problems_of_a_row_are_named() -> None:
+    with pytest.raises(DataError, match=r"1 of 1 rows .*problems: 3") as caught:
+        from_rows([{"id": 1.5, "question": 4, "answer": ["a"]}])
+    assert [line.split(": ")[1] for line in str(caught.value).splitlines()[1:4]] == ["id", "question", "answer"]
+
+
+def test_bad_rows_can_be_skipped_and_stay_visible() -> None:
+    data = from_rows([SOUND, {"question": 1, "answer": 2}, 7, SOUND], skip_bad_rows=True)  # type: ignore[list-item]
+    assert len(data.samples) == 2
+    assert (data.skipped, data.problem_count) == (2, 3)
+    assert [str(problem) for problem in data.problems] == [
+        "rows, row 2: question: found a number (1), expected text or null",
+        "rows, row 2: answer: found a number (2), expected text or null",
+        "rows, row 3: found a number (7), expected an object with columns",
+    ]
+
+
+def test_sound_data_has_nothing_skipped() -> None:
+    data = from_rows([SOUND])
+    assert (data.skipped, data.problem_count, data.problems) == (0, 0, ())
+
+
+def test_skipping_every_row_is_an_error() -> None:
+    with pytest.raises(DataError, match="1 of 1 rows cannot be used"):
+        from_rows([{"question": 1}], skip_bad_rows=True)
+
+
+def test_a_duplicate_id_names_where_it_stood_first(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "question": "q"}\n{"id": "2", "question": "q"}\n')
+    (tmp_path / "b.jsonl").write_text('{"id": "1", "question": "r"}\n')
+    with pytest.raises(DataError, match=r"b\.jsonl:1: id: found the id '1' again \(first at .*a\.jsonl:1\)"):
+        load([tmp_path / "a.jsonl", tmp_path / "b.jsonl"])
+
+
+def test_a_skipped_duplicate_leaves_the_first() -> None:
+    rows = [{"id": "1", "question": "first"}, {"id": "1", "question": "second"}]
+    data = from_rows(rows, skip_bad_rows=True)
+    assert [sample.user_input for sample in data.samples] == ["first"]
+    assert data.skipped == 1
+
+
+def test_the_id_of_a_bad_row_is_not_taken() -> None:
+    data = from_rows([{"id": "1", "question": 5}, {"id": "1", "question": "q"}], skip_bad_rows=True)
+    assert [sample.id for sample in data.samples] == ["1"]
+
+
+def test_a_broken_line_costs_only_its_own_row(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b'{"question": "a"}\n{"question": \n{"question": "caf\xe9"}\n\x00\x00\n{"question": "b"}\n')
+    data = load(path, skip_bad_rows=True)
+    assert [sample.user_input for sample in data.samples] == ["a", "b"]
+    assert [problem.place for problem in data.problems] == [f"{path}:{line}" for line in (2, 3, 4)]
+
+
+def test_a_key_that_stands_twice_is_a_problem_not_a_silent_loss(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"question": "a", "question": "b"}\n{"question": "c"}\n')
+    with pytest.raises(DataError, match="the key 'question' stands twice in one object"):
+        load(path)
+
+
+def test_a_list_with_one_reference_is_that_reference_and_more_are_a_problem() -> None:
+    assert from_rows([{"ground_truths": ["r"]}]).samples[0].reference == "r"
+    with pytest.raises(DataError, match="ground_truths: found 2 reference answers, expected one"):
+        from_rows([{"ground_truths": ["r", "s"]}])
+
+
+def test_a_missing_value_of_pandas_is_null() -> None:
+    """`DataFrame.to_dict("records")` gives NaN for a text that is missing."""
+    (sample,) = from_rows([{"question": "q", "answer": float("nan")}]).samples
+    assert sample.response is None
+
+
+def test_nan_in_a_file_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text('{"question": NaN, "answer": Infinity}\n')
+    with pytest.raises(DataError) as caught:
+        load(tmp_path / "a.jsonl")
+    assert "question: found NaN, expected text or null" in str(caught.value)
+    assert "answer: found Infinity, expected text or null" in str(caught.value)
+
+
+def test_names_from_the_data_cannot_play_with_the_terminal() -> None:
+    with pytest.raises(DataError) as caught:
+        from_rows([{"\x1b[2J\ud800": "x"}])
+    assert r"(found: \x1b[2J\ud800)" in str(caught.value)
+
+
+def test_a_file_name_need_not_be_text(tmp_path: Path) -> None:
+    path = str(tmp_path / "caf\udce9.jsonl")
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump(SOUND, file)
+    data = load(path)
+    assert data.sources[0].endswith(r"caf\xe9.jsonl")
