@@ -160,10 +160,10 @@ def read(choice: Choice, logits: NDArray[np.float32]) -> Reading:
     Raises SampleError if they are not numbers.
     """
     scores = logits.astype(np.float64)
+    if not np.isfinite([scores.max(), *scores[choice.legal]]).all():
+        raise SampleError("the model gave logits that are not numbers: its file or the build is damaged")
     no, yes = (_log_sum_exp(scores[choice.labels[label]]) for label in (0, 1))
     legal_mass = float(np.exp(np.logaddexp(no, yes) - _log_sum_exp(scores)))
-    if not np.isfinite(legal_mass):
-        raise SampleError("the model gave logits that are not numbers", hint="check the model file and the build")
     return Reading(1 if yes >= no else 0, float(1 / (1 + np.exp(np.clip(no - yes, -700, 700)))), legal_mass)
 
 
