@@ -38,6 +38,7 @@ QUANTISATIONS = {
 _STATE = 16  # of a state-space layer
 _KERNEL = 4  # of its convolution
 _LITTLE = np.float32(0.1)
+_SLOW_DECAY = np.float32(-0.005)  # a state that remembers some hundred tokens
 _KINDS = {
     bool: GGUFValueType.BOOL,
     int: GGUFValueType.UINT32,
@@ -375,7 +376,7 @@ def _values(name: str, size: tuple[int, ...], random: np.random.Generator) -> ND
     """Random values at the scale at which a signal neither fades nor blows up."""
     noise: NDArray[np.float32] = random.standard_normal(size, dtype=np.float32)
     if name.endswith("ssm_a"):
-        return -np.broadcast_to(np.arange(1, size[1] + 1, dtype=np.float32), size)
+        return np.broadcast_to(np.arange(1, size[1] + 1, dtype=np.float32) * _SLOW_DECAY, size)
     if name.endswith(("norm.weight", "ssm_d")):
         return np.float32(1) + noise * _LITTLE
     if name.endswith(".bias"):

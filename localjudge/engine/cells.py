@@ -10,13 +10,17 @@ takes as long as evaluating them with a small model.
 import ctypes
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import llama_cpp
 import numpy as np
 from numpy.typing import NDArray
 
+from localjudge.engine.snapshots import Snapshots
 from localjudge.errors import ModelError
+
+WayBack = Literal["cut", "snapshot", "scratch"]
+"""How sequence 0 goes back to a shared prefix: its cells are cut, a saved state is restored, or it begins again."""
 
 UBATCH = 512
 """Tokens that llama.cpp evaluates at once."""
@@ -33,9 +37,13 @@ class Stretch(NamedTuple):
 class Cells:
     """A context of `n_ctx` cells for one path and `forks` copies of it. Raises ModelError if it cannot be opened."""
 
-    def __init__(self, model: Any, *, n_ctx: int, forks: int, threads: int, vocabulary_size: int) -> None:
+    def __init__(
+        self, model: Any, *, n_ctx: int, forks: int, threads: int, vocabulary_size: int, way_back: WayBack
+    ) -> None:
         self._context = _open(model, n_ctx=n_ctx, sequences=1 + forks, threads=threads)
         self._memory = llama_cpp.llama_get_memory(self._context)
+        self._way_back = way_back
+        self._snapshots = Snapshots(self._context)
         self._vocabulary_size = vocabulary_size
         self._batch = _Batch()
         self.evaluated_tokens = 0
@@ -67,19 +75,35 @@ class Cells:
 
     def fork(self, sequence: int) -> None:
         """Let the sequence begin with all that sequence 0 holds."""
+        self.drop(sequence)
         llama_cpp.llama_memory_seq_cp(self._memory, 0, sequence, -1, -1)
 
-    def cut(self, sequence: int, position: int) -> None:
-        """Forget what the sequence holds from the position on. Raises ModelError for a memory that cannot."""
-        if not llama_cpp.llama_memory_seq_rm(self._memory, sequence, position, -1):
-            llama_cpp.llama_memory_clear(self._memory, True)
-            raise ModelError(
-                "this model's memory cannot be cut back to a shared prefix",
-                hint="use a model with ordinary attention",
-            )
+    def drop(self, sequence: int) -> None:
+        """Forget all that a fork holds."""
+        llama_cpp.llama_memory_seq_rm(self._memory, sequence, 0, -1)
+
+    def mark(self, position: int) -> None:
+        """Remember this place of sequence 0, which holds `position` tokens, as one to go back to."""
+        if self._way_back == "snapshot":
+            self._snapshots.save(position)
+
+    def go_back(self, position: int) -> int:
+        """Let sequence 0 forget what is behind `position`, a marked place; tokens that it still holds.
+
+        They are fewer where this model's memory cannot go back to there.
+        """
+        if self._way_back == "scratch":
+            position = 0
+        elif self._way_back == "snapshot":
+            position = self._snapshots.restore(position)
+        if position and llama_cpp.llama_memory_seq_rm(self._memory, 0, position, -1):
+            return position
+        self.clear()
+        return 0
 
     def clear(self) -> None:
         """Forget everything."""
+        self._snapshots.clear()
         llama_cpp.llama_memory_clear(self._memory, True)
 
     def close(self) -> None:
@@ -182,6 +206,7 @@ def _open(model: Any, *, n_ctx: int, sequences: int, threads: int) -> Any:
     parameters.n_threads = parameters.n_threads_batch = threads
     parameters.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
     parameters.kv_unified = True
+    parameters.swa_full = True  # a sliding window's cells can only be cut back if all of them are kept
     parameters.no_perf = True
     context = llama_cpp.llama_init_from_model(model, parameters)
     if not context:

@@ -17,7 +17,6 @@ With `batching`, the third is given up: neighbours are decoded together, as fork
 another engine by its identity.
 """
 
-import os
 import time
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
@@ -39,7 +38,6 @@ from localjudge.errors import SampleError
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, NoAnswer, VerdictRequest
 
-MAX_DEFAULT_CONTEXT = 8192
 _FORKS = 16
 
 
@@ -53,13 +51,14 @@ class LlamaCppEngine:
         self._model: LoadedModel = load(file, settings)
         self._vocabulary = self._model.vocabulary
         self._workshop = Workshop(self._vocabulary, begin_of_text=begin_of_text)
-        self._n_ctx = min(settings.n_ctx or file.n_ctx or MAX_DEFAULT_CONTEXT, self._model.n_ctx_train)
+        self._n_ctx = self._model.n_ctx
         self._cells = Cells(
             self._model.pointer,
             n_ctx=self._n_ctx,
             forks=_FORKS if settings.batching else 0,
-            threads=settings.threads or len(os.sched_getaffinity(0)),
+            threads=settings.used_threads,
             vocabulary_size=self._vocabulary.size,
+            way_back=self._model.self_check.way_back,
         )
         self._resident: Path = ()
         self._unique = self._generated = 0
@@ -82,6 +81,7 @@ class LlamaCppEngine:
             "flash_attention": False,
             "gpu_layers": self._model.gpu_layers,
             "begin_of_text": bool(self._workshop.begin),
+            "self_check": self._model.self_check.verdict,
             "batching": f"not isolated, up to {_FORKS} at once" if self._batching else "isolated",
         }
 
@@ -189,16 +189,18 @@ class LlamaCppEngine:
             for decoding, behind in zip(going_on, logits, strict=True):
                 decoding.take(behind)
         for decoding in decodings:
-            self._cells.cut(decoding.stretch.sequence, 0)
+            self._cells.drop(decoding.stretch.sequence)
 
     def _make_resident(self, path: Path) -> None:
         """Let sequence 0 hold this path and nothing else; evaluates only what is not there."""
         shared = shared_nodes(self._resident, path)
-        position = sum(map(len, path[:shared]))
         self._resident = ()
-        self._cells.cut(0, position)
-        for node in path[shared:]:
-            self._cells.evaluate(Stretch(0, position, node))
+        held = self._cells.go_back(sum(map(len, path[:shared])))
+        position = 0
+        for node in path:
+            if position >= held:
+                self._cells.evaluate(Stretch(0, position, node))
+                self._cells.mark(position + len(node))
             position += len(node)
         self._resident = path
 

@@ -1,19 +1,31 @@
-"""Loads a GGUF model into llama.cpp, or says why it cannot be used."""
+"""Loads a GGUF model into llama.cpp, or says why it cannot be used.
+
+the file's header      is it a model that can judge, is it whole, does it fit into memory?
+a process of its own   does llama.cpp survive it, and do its forks give the right logits?     once per machine
+this process           the model
+"""
 
 import ctypes
 from collections import deque
 from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import llama_cpp
 
+from localjudge.engine import memory, model_check
+from localjudge.engine.cells import UBATCH
+from localjudge.engine.self_check import Finding, Trial, finding_of
 from localjudge.engine.settings import EngineSettings
 from localjudge.engine.vocabulary import Vocabulary
 from localjudge.errors import ModelError
 from localjudge.model_registry import ModelFile
 
+MAX_DEFAULT_CONTEXT = 8192
 _ALL_LAYERS = -1
 _LOG_LEVEL_ERROR = 4
+_UNKNOWN_ARCHITECTURE = "unknown model architecture"
 _complaints: deque[str] = deque(maxlen=8)
 
 
@@ -25,17 +37,14 @@ def _keep_errors(level: int, text: bytes, _user_data: ctypes.c_void_p) -> None:
 
 
 @dataclass(frozen=True)
-class LoadedModel:
+class OpenModel:
     """A model in memory and what it says of itself."""
 
     pointer: Any
-    vocabulary_pointer: Any
     vocabulary: Vocabulary
     architecture: str
     quantisation: str
     chat_template: str | None
-    n_ctx_train: int
-    gpu_layers: int
     system: str
 
     def close(self) -> None:
@@ -43,32 +52,73 @@ class LoadedModel:
         llama_cpp.llama_model_free(self.pointer)
 
 
+@dataclass(frozen=True)
+class LoadedModel(OpenModel):
+    """An open model with the context that it gets, and what its self-check found."""
+
+    n_ctx: int
+    gpu_layers: int
+    self_check: Finding
+
+
 def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
-    """Load the model. Raises ModelError with llama.cpp's own words if it cannot."""
+    """Check, try and load the model. Raises ModelError if it cannot be used."""
+    checked = model_check.check(file.path)
+    n_ctx = min(settings.n_ctx or file.n_ctx or MAX_DEFAULT_CONTEXT, checked.number("context_length"))
+    gpu_layers = _gpu_layers(settings)
+    if not gpu_layers:
+        memory.require(checked, memory.needed(checked, n_ctx=n_ctx, n_ubatch=UBATCH), n_ctx=n_ctx)
+    trial = Trial(
+        path=file.path,
+        n_ctx=n_ctx,
+        gpu_layers=gpu_layers,
+        batching=settings.batching,
+        threads=settings.used_threads,
+    )
+    found = finding_of(file.sha256, trial)
+    opened = open_model(file.path, gpu_layers=gpu_layers)
+    return LoadedModel(**vars(opened), n_ctx=n_ctx, gpu_layers=gpu_layers, self_check=found)
+
+
+def open_model(path: Path, *, gpu_layers: int, check_tensors: bool = False) -> OpenModel:
+    """Give the file to llama.cpp as it is. Raises ModelError with llama.cpp's own words if it refuses."""
     llama_cpp.llama_log_set(_keep_errors, ctypes.c_void_p(0))
     llama_cpp.llama_backend_init()
-    gpu = bool(llama_cpp.llama_supports_gpu_offload())
-    gpu_layers = (settings.gpu_layers if settings.gpu_layers is not None else _ALL_LAYERS) if gpu else 0
     parameters = llama_cpp.llama_model_default_params()
     parameters.n_gpu_layers = gpu_layers
+    parameters.check_tensors = check_tensors
     _complaints.clear()
-    pointer = llama_cpp.llama_model_load_from_file(str(file.path).encode(), parameters)
+    pointer = llama_cpp.llama_model_load_from_file(str(path).encode(), parameters)
     if not pointer:
-        said = "; ".join(dict.fromkeys(_complaints)) or "it gave no reason"
-        raise ModelError(f"llama.cpp cannot load {file.path}: {said}", hint="give the path to a complete GGUF model")
-    vocabulary_pointer = llama_cpp.llama_model_get_vocab(pointer)
+        raise _refused(path)
+    if llama_cpp.llama_model_has_encoder(pointer) or not llama_cpp.llama_model_has_decoder(pointer):
+        llama_cpp.llama_model_free(pointer)
+        raise ModelError(f"{path} cannot judge: it has an encoder", hint="use a text-generation model")
     template = llama_cpp.llama_model_chat_template(pointer, None)
-    return LoadedModel(
+    return OpenModel(
         pointer=pointer,
-        vocabulary_pointer=vocabulary_pointer,
-        vocabulary=Vocabulary(vocabulary_pointer),
+        vocabulary=Vocabulary(llama_cpp.llama_model_get_vocab(pointer)),
         architecture=_metadata(pointer, "general.architecture"),
         quantisation=(llama_cpp.llama_ftype_name(llama_cpp.llama_model_ftype(pointer)) or b"").decode(),
         chat_template=template.decode(errors="replace") if template else None,
-        n_ctx_train=llama_cpp.llama_model_n_ctx_train(pointer),
-        gpu_layers=gpu_layers,
         system=llama_cpp.llama_print_system_info().decode().strip(),
     )
+
+
+def _gpu_layers(settings: EngineSettings) -> int:
+    """All layers, or as many as were asked for, if the build has a GPU backend; none if it has not."""
+    if not llama_cpp.llama_supports_gpu_offload():
+        return 0
+    return _ALL_LAYERS if settings.gpu_layers is None else settings.gpu_layers
+
+
+def _refused(path: Path) -> ModelError:
+    said = "; ".join(dict.fromkeys(_complaints)) or "it gave no reason"
+    if _UNKNOWN_ARCHITECTURE in said:
+        hint = f"llama-cpp-python {version('llama-cpp-python')} does not know it: update it, or use another model"
+    else:
+        hint = "the file is damaged, or made for another version of llama.cpp: use another conversion of the model"
+    return ModelError(f"llama.cpp cannot load {path}: {said}", hint=hint)
 
 
 def _metadata(pointer: Any, key: str) -> str:

@@ -1,5 +1,7 @@
 """What a user may set about an engine."""
 
+import os
+
 from pydantic import Field
 
 from localjudge.types import Record
@@ -16,3 +18,8 @@ class EngineSettings(Record):
     """Layers to put on a GPU; all of them if None and the build has a GPU backend."""
     batching: bool = False
     """Decode several answers at once: faster, and verdicts then depend a little on what else is asked."""
+
+    @property
+    def used_threads(self) -> int:
+        """Processor threads that an engine will use."""
+        return self.threads or len(os.sched_getaffinity(0))

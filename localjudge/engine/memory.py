@@ -1,0 +1,113 @@
+"""Does a model fit into memory? Estimated from its header, before it is loaded.
+
+    weights    bytes of tensor data (mapped from disk, and read again from disk for every token if they do not fit)
+    cache      n_ctx x sum over layers of (key + value) x heads x 2 bytes          attention keys and values, F16
+    working    max(heads x n_ctx, vocabulary) x n_ubatch x 4 bytes + mask          the largest matrix of one step
+
+The formulas follow llama.cpp's buffers without flash attention; a test holds them against what it allocates. For models
+whose layers are not all attention the estimate of the cache is an upper bound.
+"""
+
+import os
+from pathlib import Path
+from typing import NamedTuple
+
+from localjudge.engine.model_check import CheckedModel
+from localjudge.errors import ModelError
+
+_BYTES_OF_F16 = 2
+_BYTES_OF_F32 = 4
+_CGROUPS = Path("/sys/fs/cgroup")
+
+
+class MemoryNeed(NamedTuple):
+    """Bytes that a judge takes."""
+
+    weights: int
+    cache: int
+    working: int
+
+    @property
+    def total(self) -> int:
+        """All of it."""
+        return sum(self)
+
+
+def needed(model: CheckedModel, *, n_ctx: int, n_ubatch: int) -> MemoryNeed:
+    """Estimate for a context of `n_ctx` tokens, evaluated in steps of `n_ubatch`."""
+    heads = model.number("attention.head_count")
+    width = model.number("embedding_length")
+    head_width = width // heads if heads else 0
+    key_and_value = model.number("attention.key_length", head_width) + model.number(
+        "attention.value_length", head_width
+    )
+    cache = n_ctx * _key_value_heads(model, heads) * key_and_value * _BYTES_OF_F16
+    rows = max(heads * n_ctx, model.number("vocab_size"), width)
+    working = (rows + n_ctx) * n_ubatch * _BYTES_OF_F32
+    return MemoryNeed(model.weight_bytes, cache, working)
+
+
+def require(model: CheckedModel, need: MemoryNeed, *, n_ctx: int) -> None:
+    """Raise ModelError with the numbers if the model does not fit into what is free."""
+    free = available_bytes()
+    if free is None or need.total <= free:
+        return
+    raise ModelError(
+        f"{model.header.path} does not fit into memory: it needs about {_gib(need.total)} (weights "
+        f"{_gib(need.weights)}, cache for {n_ctx:,} tokens {_gib(need.cache)}, working space {_gib(need.working)}), "
+        f"and {_gib(free)} are free",
+        hint="use a smaller model or quantisation, a shorter context (--n-ctx), or free memory",
+    )
+
+
+def available_bytes() -> int | None:
+    """Memory that this process may still take: what the machine has free, or its control group, if that is less."""
+    bounds = [bound for bound in (_free_on_machine(), _free_in_group()) if bound is not None]
+    return min(bounds, default=None)
+
+
+def _key_value_heads(model: CheckedModel, heads: int) -> int:
+    """Summed over the layers."""
+    layers = model.number("block_count")
+    per_layer = model.header.keys.get(f"{model.header.text('general.architecture')}.attention.head_count_kv")
+    if isinstance(per_layer, tuple):
+        return sum(per_layer)
+    attending = layers // max(1, model.number("full_attention_interval", 1))
+    return attending * model.number("attention.head_count_kv", heads)
+
+
+def _free_on_machine() -> int | None:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    found = (line.split() for line in lines if line.startswith("MemAvailable:"))
+    return next((int(words[1]) * 1024 for words in found), None)
+
+
+def _free_in_group() -> int | None:
+    """Room under the tightest limit of the control groups (version 2) that this process is in."""
+    try:
+        group = Path("/proc/self/cgroup").read_text(encoding="utf-8").rpartition("::")[2].strip()
+    except OSError:
+        return None
+    here = _CGROUPS / group.lstrip("/")
+    folders = [folder for folder in (here, *here.parents) if folder.is_relative_to(_CGROUPS)]
+    return min((room for room in map(_room, folders) if room is not None), default=None)
+
+
+def _room(group: Path) -> int | None:
+    try:
+        limit = (group / "memory.max").read_text(encoding="ascii").strip()
+        used = int((group / "memory.current").read_text(encoding="ascii"))
+        lines = (group / "memory.stat").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return None
+    if limit == "max":
+        return None
+    files = sum(int(line.split()[1]) for line in lines if line.startswith(("active_file ", "inactive_file ")))
+    return max(0, int(limit) - used + files)
+
+
+def _gib(count: int) -> str:
+    return f"{count / 2**30:.1f} GiB"
