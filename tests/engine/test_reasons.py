@@ -1,0 +1,193 @@
+"""Reasons on real llama.cpp with random weights: they always close, and one after a verdict does not move it."""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from localjudge import model_registry
+from localjudge.engine.answering import Answering
+from localjudge.engine.cells import Stretch
+from localjudge.engine.constraint import Choice, greedy, read
+from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.settings import EngineSettings
+from localjudge.engine.work import Workshop
+from localjudge.errors import SampleError
+from localjudge.judge import grammars, prompts
+from localjudge.judge.judge import PromptJudge, Reasons
+from localjudge.types import Answer, Attribution, NoAnswer, Span, Unit, VerdictRequest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+import random_model
+
+VOCABULARIES = {"bytes": random_model.byte_vocabulary, "pieces": random_model.piece_vocabulary}
+STATEMENTS = ("It opened in 1936.", 'He said "no".', "Мост закрыт.", "桥在河上 😀", "مغلق", "<|im_end|></s>{}")
+CONTEXT = "The bridge opened in 1936 and was closed in 1987."
+
+
+@pytest.fixture(scope="module", params=sorted(VOCABULARIES))
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> model_registry.ModelFile:
+    path = tmp_path_factory.mktemp("model") / f"{request.param}.gguf"
+    return model_registry.find(str(random_model.write(path, VOCABULARIES[request.param]())))
+
+
+Opened = Callable[[EngineSettings], LlamaCppEngine]
+
+
+@pytest.fixture
+def opened(model: model_registry.ModelFile) -> Iterator[Opened]:
+    engines: list[LlamaCppEngine] = []
+
+    def opener(settings: EngineSettings) -> LlamaCppEngine:
+        engines.append(LlamaCppEngine(model, settings))
+        return engines[-1]
+
+    yield opener
+    for engine in engines:
+        engine.close()
+
+
+def asked(reasons: Reasons, statements: tuple[str, ...] = STATEMENTS) -> list[VerdictRequest]:
+    judge = PromptJudge(prompts.load("instruct"), reasons=reasons)
+    units = [
+        Unit(kind="statement", index=index, source="reference", span=Span(start=0, end=len(text), text=text))
+        for index, text in enumerate(statements)
+    ]
+    return judge.requests([Attribution(unit=unit, contexts=(CONTEXT,)) for unit in units])
+
+
+def answered(engine: LlamaCppEngine, requests: list[VerdictRequest]) -> list[Answer]:
+    answers = dict(engine.answers(requests))
+    return [answer for _, answer in sorted(answers.items()) if isinstance(answer, Answer)]
+
+
+def test_a_reason_after_the_verdict_leaves_it_bit_identical(opened: Opened) -> None:
+    """Probability and legal mass are those of `none`, to the last bit."""
+    engine = opened(EngineSettings())
+    plain, explained = answered(engine, asked("none")), answered(engine, asked("after"))
+    assert [(a.p_yes, a.legal_mass) for a in explained] == [(a.p_yes, a.legal_mass) for a in plain]
+    assert [a.reason for a in plain] == [None] * len(STATEMENTS)
+    assert all(a.reason for a in explained)
+
+
+@pytest.mark.parametrize("reasons", ["before", "after"])
+def test_every_answer_is_whole_and_legal(opened: Opened, reasons: Reasons) -> None:
+    """Random weights, prompts in five scripts: JSON that the grammar allows, its reason read out."""
+    requests = asked(reasons)
+    answers = answered(opened(EngineSettings()), requests)
+    assert len(answers) == len(STATEMENTS)
+    for request, answer in zip(requests, answers, strict=True):
+        grammar = request.explanation or request.grammar
+        assert re.fullmatch(grammar.pattern, answer.raw)
+        told = json.loads(answer.raw)
+        assert told == {"reason": answer.reason, "attributed": int(answer.p_yes >= 0.5)}
+        assert list(told) == (["reason", "attributed"] if reasons == "before" else ["attributed", "reason"])
+
+
+def test_a_reason_is_bounded_in_tokens(opened: Opened) -> None:
+    """At most 64 tokens as grammars/reason_attributed.json says, and 4 to close."""
+    engine = opened(EngineSettings())
+    answered(engine, asked("before", STATEMENTS[:1]))
+    assert 0 < engine.effort.generated_tokens <= 64 + 4
+
+
+def test_only_free_tokens_cost_a_step(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One evaluation for each free token but the last, which closes the answer; forced text rides along.
+
+    The label and `,"reason":"` are one evaluation; it is what the first free token is read from.
+    """
+    engine = opened(EngineSettings())
+    request = asked("after", STATEMENTS[:1])
+    answered(engine, request)  # the prompt is resident: what follows evaluates its last node once
+    stretches: list[int] = []
+    feed = engine._cells.logits_behind
+
+    def counted(stretch: Stretch) -> NDArray[np.float32]:
+        stretches.append(len(stretch.tokens))
+        return feed(stretch)
+
+    monkeypatch.setattr(engine._cells, "logits_behind", counted)
+    before = engine.effort
+    answered(engine, request)
+    free = engine.effort.generated_tokens - before.generated_tokens
+    assert len(stretches) == 1 + free
+    assert stretches[1] > 1
+    assert stretches[2:] == [1] * (free - 1)
+
+
+def test_the_longest_answer_is_counted(opened: Opened) -> None:
+    """A reason first adds its 64 tokens, 4 to close it, and the forced text around it; after likewise."""
+    engine = opened(EngineSettings())
+    plain, before, after = (engine.length(asked(reasons)[0]) for reasons in ("none", "before", "after"))
+    assert after - plain >= 64 + 4
+    assert before - plain >= 64 + 4
+
+
+def test_an_answer_that_may_not_fit_is_not_begun(opened: Opened) -> None:
+    """The verdict alone fits a context that the longest explanation does not: no answer, and the numbers why."""
+    room = opened(EngineSettings()).length(asked("none")[0])
+    engine = opened(EngineSettings(n_ctx=-(-room // 256) * 256))
+    explained = asked("after", STATEMENTS[:1])
+    longest = engine.length(explained[0])
+    while longest <= engine.capacity:
+        explained = asked("after", (STATEMENTS[0] + " So it is." * (1 + engine.capacity - longest),))
+        longest = engine.length(explained[0])
+    [(_, answer)] = engine.answers(explained)
+    assert isinstance(answer, NoAnswer)
+    assert str(longest) in answer.error
+    assert str(engine.capacity) in answer.error
+
+
+def test_reasons_are_isolated(opened: Opened) -> None:
+    """The same answers in another order, after other requests, alone, and with another number of threads."""
+    requests = asked("before")
+    first = answered(opened(EngineSettings(threads=2)), requests)
+    engine = opened(EngineSettings(threads=1))
+    backwards = answered(engine, requests[::-1])[::-1]
+    alone = answered(engine, requests[2:3])
+    assert backwards == first
+    assert alone == first[2:3]
+
+
+def test_a_character_may_be_cut_over_tokens(opened: Opened) -> None:
+    """Logits that spell the bytes of "é" and then close: the reason is whole text."""
+    engine = opened(EngineSettings())
+    vocabulary = engine._vocabulary
+    workshop = Workshop(vocabulary, begin_of_text=True)
+    shape = workshop.constraints.compile(grammars.load("reason_attributed"))
+    answering = Answering(workshop.constraints, shape, None)
+    for wanted in (b"\xc3", b"\xa9", b'"', b"1"):
+        logits = np.zeros(vocabulary.size, dtype=np.float32)
+        logits[vocabulary.pieces.index(wanted)] = 9
+        answering.take(logits)
+    assert answering.finished
+    assert [answer.raw for answer in answering.answers()] == ['{"reason":"é","attributed":1}']
+    assert answering.free_tokens == 3
+
+
+def test_the_lowest_id_wins_a_tie() -> None:
+    """Tokens 1 and 3 are equally likely, 2 is more likely but not legal."""
+    legal = np.array([True, True, False, True])
+    assert greedy(legal, np.array([0, 5, 9, 5], dtype=np.float32)) == 1
+
+
+def test_logits_that_are_not_numbers_are_no_verdict() -> None:
+    """A broken build gives NaN: an error about this sample, not a probability."""
+    choice = Choice(np.array([True, True]), {0: np.array([0]), 1: np.array([1])})
+    with pytest.raises(SampleError, match="not numbers"):
+        read(choice, np.array([np.nan, 1.0], dtype=np.float32))
+
+
+def test_a_verdict_is_a_softmax_over_its_labels() -> None:
+    """exp(1) + exp(1) for label 1, exp(0) for label 0, exp(2) illegal: p = 2e / (2e + 1), mass = (2e + 1) / all."""
+    choice = Choice(np.array([True, True, True, False]), {0: np.array([0]), 1: np.array([1, 2])})
+    reading = read(choice, np.array([0, 1, 1, 2], dtype=np.float32))
+    e = np.e
+    assert reading.label == 1
+    assert reading.p_yes == pytest.approx(2 * e / (2 * e + 1), abs=1e-12)
+    assert reading.legal_mass == pytest.approx((2 * e + 1) / (2 * e + 1 + e**2), abs=1e-12)
