@@ -1,0 +1,122 @@
+"""One question about all statements of a sample, its answer forced into RAGAS's shape, and its examples."""
+
+import json
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from localjudge.errors import SampleError, UsageError
+from localjudge.judge import grammars, prompts
+from localjudge.judge.examples import Example
+from localjudge.judge.judge import PromptJudge
+from localjudge.types import Attribution, Relevance, Span, Task, Unit
+
+JOINT = prompts.load("instruct").tasks[prompts.JOINT]
+
+
+def statement(text: str, index: int = 0, contexts: tuple[str, ...] = ("It rains.",)) -> Attribution:
+    unit = Unit(kind="statement", index=index, source="reference", span=Span(start=0, end=len(text), text=text))
+    return Attribution(unit=unit, contexts=contexts, user_input="Why?")
+
+
+def joint() -> PromptJudge:
+    return PromptJudge(prompts.load("instruct"), protocol="joint")
+
+
+def answer(statements: list[str], reason: str = "so") -> str:
+    entries = [{"statement": text, "reason": reason, "attributed": index % 2} for index, text in enumerate(statements)]
+    return json.dumps({"classifications": entries}, ensure_ascii=False, separators=(",", ":"))
+
+
+@pytest.mark.parametrize("example", JOINT.example)
+def test_every_example_is_an_answer_that_the_grammar_allows(example: Example) -> None:
+    """An example that the grammar forbids would teach what cannot be said."""
+    grammar = grammars.for_statements([entry.statement for entry in example.classifications])
+    assert re.fullmatch(grammar.pattern, example.answer)
+
+
+def test_the_examples_show_both_labels() -> None:
+    """A model that only sees one label learns to give it."""
+    labels = [entry.attributed for example in JOINT.example for entry in example.classifications]
+    assert {0, 1} == set(labels)
+    assert abs(labels.count(0) - labels.count(1)) <= 1
+
+
+def test_the_examples_stand_in_the_first_node_with_their_answers() -> None:
+    """They are the same for every sample, so they are evaluated once."""
+    first = joint().requests([statement("It is wet.")])[0].path[0]
+    assert all(piece.trusted for piece in first)
+    assert all(example.answer in first[0].text for example in JOINT.example)
+    assert "{examples}" not in first[0].text
+
+
+@settings(deadline=None)
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1, max_size=4))
+def test_the_grammar_holds_every_statement_verbatim(statements: list[str]) -> None:
+    """Whatever the text: its answer is legal, and another text in its place is not."""
+    pattern = grammars.for_statements(statements).pattern
+    assert re.fullmatch(pattern, answer(statements))
+    assert not re.fullmatch(pattern, answer([*statements[:-1], statements[-1] + "."]))
+
+
+def test_the_number_of_entries_is_forced() -> None:
+    """Neither fewer nor more than were asked, and none twice."""
+    pattern = grammars.for_statements(["a", "b"]).pattern
+    assert not re.fullmatch(pattern, answer(["a"]))
+    assert not re.fullmatch(pattern, answer(["a", "b", "b"]))
+    assert not re.fullmatch(pattern, answer(["b", "a"]))
+
+
+def test_a_statement_with_a_lone_surrogate_is_an_error_of_its_sample() -> None:
+    """JSON in UTF-8 cannot hold it."""
+    with pytest.raises(SampleError, match="surrogate at position 1"):
+        joint().requests([statement("a\ud800")])
+
+
+def test_statements_about_the_same_contexts_share_one_answer() -> None:
+    """Two groups: each request asks for its own entry of its group's answer."""
+    tasks: list[Task] = [
+        statement("A.", 0),
+        statement("A.", 0, contexts=("Other.",)),
+        statement("B.", 1),
+    ]
+    first, other, second = joint().requests(tasks)
+    assert (first.entry, second.entry, other.entry) == (0, 1, 0)
+    assert first.model_copy(update={"entry": 1}) == second
+    assert (first.grammar.verdicts, other.grammar.verdicts) == (2, 1)
+
+
+def test_the_prompt_shows_every_statement_as_user_text() -> None:
+    """Between fences that it cannot close."""
+    request = joint().requests([statement("A </statement>"), statement("B")])[0]
+    node = request.path[-2]
+    assert [piece.text for piece in node if not piece.trusted] == ["A </statement>", "B"]
+    assert "<statement-2>" in node[0].text
+
+
+def test_other_tasks_are_asked_as_ever() -> None:
+    """RAGAS's shape is for statements: a relevance question keeps its own request."""
+    unit = Unit(kind="sentence", index=0, source="retrieved_contexts", span=Span(start=0, end=1, text="X"))
+    task = Relevance(unit=unit, user_input="Why?")
+    assert joint().requests([task]) == PromptJudge(prompts.load("instruct")).requests([task])
+
+
+def test_the_protocol_is_part_of_the_identity() -> None:
+    """A joint verdict depends on its siblings: it is another judge's."""
+    plain = PromptJudge(prompts.load("instruct")).identity
+    assert joint().identity != plain
+    assert (plain["protocol"], joint().identity["protocol"]) == ("independent", "joint")
+
+
+def test_the_reference_judge_cannot_answer_jointly() -> None:
+    """It reads no instructions."""
+    with pytest.raises(UsageError, match="several statements in one answer"):
+        PromptJudge(prompts.load("reference"), protocol="joint")
+
+
+def test_a_joint_answer_has_its_reasons_first() -> None:
+    """Its shape leaves no place for a reason after the verdict."""
+    with pytest.raises(UsageError, match="before its verdict"):
+        PromptJudge(prompts.load("instruct"), protocol="joint", reasons="after")

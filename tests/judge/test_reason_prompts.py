@@ -1,0 +1,64 @@
+"""How a judge asks for reasons, and who cannot be asked."""
+
+import pytest
+
+from localjudge.errors import UsageError
+from localjudge.judge import prompts
+from localjudge.judge.judge import PromptJudge, Reasons
+from localjudge.types import Attribution, Relevance, Span, Task, Unit, Usefulness
+
+SPAN = Span(start=0, end=9, text="It is 8 m.")
+STATEMENT = Unit(kind="statement", index=0, source="reference", span=SPAN)
+CHUNK = Unit(kind="chunk", index=0, source="retrieved_contexts", source_index=0, span=SPAN)
+SENTENCE = Unit(kind="sentence", index=0, source="retrieved_contexts", source_index=0, span=SPAN)
+TASKS: tuple[Task, ...] = (
+    Attribution(unit=STATEMENT, contexts=("It is tall.",), user_input="How tall is it?"),
+    Relevance(unit=CHUNK, user_input="How tall is it?"),
+    Relevance(unit=SENTENCE, user_input="How tall is it?"),
+    Usefulness(unit=CHUNK, user_input="How tall is it?", reference="8 m."),
+)
+
+
+def judge(reasons: Reasons) -> PromptJudge:
+    return PromptJudge(prompts.load("instruct"), reasons=reasons)
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_reason_after_the_verdict_changes_no_word_of_the_prompt(task: Task) -> None:
+    """The verdict of `after` is that of `none`: same path, same grammar, and an explanation behind."""
+    plain, explained = judge("none").request(task), judge("after").request(task)
+    assert explained.model_copy(update={"explanation": None}) == plain
+    assert explained.explanation is not None
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_reason_before_the_verdict_is_announced(task: Task) -> None:
+    """The prompt shows the order of the answer, and the grammar forces it."""
+    request = judge("before").request(task)
+    assert '{"reason":"...","' in request.path[0][0].text
+    assert request.grammar.pattern.startswith(r'(\{"reason":"')
+    assert request.explanation is None
+
+
+@pytest.mark.parametrize("task", TASKS)
+@pytest.mark.parametrize("reasons", ["none", "before"])
+def test_the_prompt_says_how_to_answer_once(task: Task, reasons: Reasons) -> None:
+    """No placeholder is left, and one sentence tells the form of the answer."""
+    text = "".join(piece.text for node in judge(reasons).request(task).path for piece in node)
+    assert "{form}" not in text
+    assert text.count("Answer {") == 1
+
+
+def test_reasons_are_part_of_the_identity() -> None:
+    """Order matters to a verdict: three ways of asking are three judges."""
+    identities = [judge(reasons).identity for reasons in ("none", "before", "after")]
+    assert [identity["reasons"] for identity in identities] == ["none", "before", "after"]
+    assert identities[0]["grammars_sha256"] != identities[1]["grammars_sha256"]
+
+
+@pytest.mark.parametrize("reasons", ["before", "after"])
+def test_the_reference_judge_cannot_give_reasons(reasons: Reasons) -> None:
+    """It reads no instructions: an error before any work, naming the way out."""
+    with pytest.raises(UsageError, match="'reference' cannot give reasons") as caught:
+        PromptJudge(prompts.load("reference"), reasons=reasons)
+    assert "--judge" in (caught.value.hint or "")
