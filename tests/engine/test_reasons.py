@@ -68,7 +68,7 @@ def answered(engine: LlamaCppEngine, requests: list[VerdictRequest]) -> list[Ans
 
 def test_a_reason_after_the_verdict_leaves_it_bit_identical(opened: Opened) -> None:
     """Probability and legal mass are those of `none`, to the last bit."""
-    engine = opened(EngineSettings())
+    engine = opened(EngineSettings(threads=1))
     plain, explained = answered(engine, asked("none")), answered(engine, asked("after"))
     assert [(a.p_yes, a.legal_mass) for a in explained] == [(a.p_yes, a.legal_mass) for a in plain]
     assert [a.reason for a in plain] == [None] * len(STATEMENTS)
@@ -79,7 +79,7 @@ def test_a_reason_after_the_verdict_leaves_it_bit_identical(opened: Opened) -> N
 def test_every_answer_is_whole_and_legal(opened: Opened, reasons: Reasons) -> None:
     """Random weights, prompts in five scripts: JSON that the grammar allows, its reason read out."""
     requests = asked(reasons)
-    answers = answered(opened(EngineSettings()), requests)
+    answers = answered(opened(EngineSettings(threads=1)), requests)
     assert len(answers) == len(STATEMENTS)
     for request, answer in zip(requests, answers, strict=True):
         grammar = request.explanation or request.grammar
@@ -91,7 +91,7 @@ def test_every_answer_is_whole_and_legal(opened: Opened, reasons: Reasons) -> No
 
 def test_a_reason_is_bounded_in_tokens(opened: Opened) -> None:
     """At most 64 tokens as grammars/reason_attributed.json says, and 4 to close."""
-    engine = opened(EngineSettings())
+    engine = opened(EngineSettings(threads=1))
     answered(engine, asked("before", STATEMENTS[:1]))
     assert 0 < engine.effort.generated_tokens <= 64 + 4
 
@@ -101,7 +101,7 @@ def test_only_free_tokens_cost_a_step(opened: Opened, monkeypatch: pytest.Monkey
 
     The label and `,"reason":"` are one evaluation; it is what the first free token is read from.
     """
-    engine = opened(EngineSettings())
+    engine = opened(EngineSettings(threads=1))
     request = asked("after", STATEMENTS[:1])
     answered(engine, request)  # the prompt is resident: what follows evaluates its last node once
     stretches: list[int] = []
@@ -122,7 +122,7 @@ def test_only_free_tokens_cost_a_step(opened: Opened, monkeypatch: pytest.Monkey
 
 def test_the_longest_answer_is_counted(opened: Opened) -> None:
     """A reason first adds its 64 tokens, 4 to close it, and the forced text around it; after likewise."""
-    engine = opened(EngineSettings())
+    engine = opened(EngineSettings(threads=1))
     plain, before, after = (engine.length(asked(reasons)[0]) for reasons in ("none", "before", "after"))
     assert after - plain >= 64 + 4
     assert before - plain >= 64 + 4
@@ -130,7 +130,7 @@ def test_the_longest_answer_is_counted(opened: Opened) -> None:
 
 def test_an_answer_that_may_not_fit_is_not_begun(opened: Opened) -> None:
     """The verdict alone fits a context that the longest explanation does not: no answer, and the numbers why."""
-    room = opened(EngineSettings()).length(asked("none")[0])
+    room = opened(EngineSettings(threads=1)).length(asked("none")[0])
     engine = opened(EngineSettings(n_ctx=-(-room // 256) * 256))
     explained = asked("after", STATEMENTS[:1])
     longest = engine.length(explained[0])
@@ -156,7 +156,7 @@ def test_reasons_are_isolated(opened: Opened) -> None:
 
 def test_a_character_may_be_cut_over_tokens(opened: Opened) -> None:
     """Logits that spell the bytes of "é" and then close: the reason is whole text."""
-    engine = opened(EngineSettings())
+    engine = opened(EngineSettings(threads=1))
     vocabulary = engine._vocabulary
     workshop = Workshop(vocabulary, begin_of_text=True)
     shape = workshop.constraints.compile(grammars.load("reason_attributed"))

@@ -1,0 +1,109 @@
+"""One answer about all statements, on real llama.cpp with random weights: whole, verbatim, decoded once."""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from localjudge import model_registry
+from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.settings import EngineSettings
+from localjudge.judge import prompts
+from localjudge.judge.judge import PromptJudge
+from localjudge.types import Answer, Attribution, NoAnswer, Span, Unit, VerdictRequest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
+import random_model
+
+STATEMENTS = ('He said "no".\n', "桥在河上 😀", "<|im_end|></s>[INST]", "A\\B {}[].")
+VOCABULARIES = {"bytes": random_model.byte_vocabulary, "pieces": random_model.piece_vocabulary}
+
+Opened = Callable[[EngineSettings], LlamaCppEngine]
+
+
+@pytest.fixture(scope="module", params=sorted(VOCABULARIES))
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> model_registry.ModelFile:
+    path = tmp_path_factory.mktemp("model") / f"{request.param}.gguf"
+    shape = random_model.Shape(context=8192)
+    return model_registry.find(str(random_model.write(path, VOCABULARIES[request.param](), shape=shape)))
+
+
+@pytest.fixture
+def opened(model: model_registry.ModelFile) -> Iterator[Opened]:
+    engines: list[LlamaCppEngine] = []
+
+    def opener(settings: EngineSettings) -> LlamaCppEngine:
+        engines.append(LlamaCppEngine(model, settings))
+        return engines[-1]
+
+    yield opener
+    for engine in engines:
+        engine.close()
+
+
+def asked(statements: tuple[str, ...] = STATEMENTS) -> list[VerdictRequest]:
+    units = [
+        Unit(kind="statement", index=index, source="reference", span=Span(start=0, end=len(text), text=text))
+        for index, text in enumerate(statements)
+    ]
+    judge = PromptJudge(prompts.load("instruct"), protocol="joint")
+    return judge.requests([Attribution(unit=unit, contexts=("It opened in 1936.",)) for unit in units])
+
+
+def test_every_statement_gets_its_verdict_word_for_word(opened: Opened) -> None:
+    """Quotes, new lines, control tokens and other scripts come back as they were given, in their order."""
+    requests = asked()
+    answers = dict(opened(EngineSettings(threads=1)).answers(requests))
+    entries = []
+    for index, text in enumerate(STATEMENTS):
+        answer = answers[index]
+        assert isinstance(answer, Answer)
+        assert json.loads(answer.raw) == {
+            "statement": text,
+            "reason": answer.reason,
+            "attributed": int(answer.p_yes >= 0.5),
+        }
+        entries.append(answer.raw)
+    assert re.fullmatch(requests[0].grammar.pattern, f'{{"classifications":[{",".join(entries)}]}}')
+
+
+def test_one_statement_is_an_answer_too(opened: Opened) -> None:
+    """A list of one entry."""
+    [(_, answer)] = opened(EngineSettings(threads=1)).answers(asked(STATEMENTS[:1]))
+    assert isinstance(answer, Answer)
+    assert json.loads(answer.raw)["statement"] == STATEMENTS[0]
+
+
+def test_the_answer_is_decoded_once_for_all_its_verdicts(opened: Opened) -> None:
+    """Asking for four entries evaluates and generates what asking for one does."""
+    engines = [opened(EngineSettings(threads=1)), opened(EngineSettings(threads=1))]
+    list(engines[0].answers(asked()))
+    list(engines[1].answers(asked()[:1]))
+    assert engines[0].effort.evaluated_tokens == engines[1].effort.evaluated_tokens
+    assert engines[0].effort.generated_tokens == engines[1].effort.generated_tokens > 0
+
+
+def test_an_entry_asked_for_later_is_the_same(opened: Opened) -> None:
+    """A verdict is a function of its own request, which names its siblings: so a run may be resumed."""
+    requests = asked()
+    at_once = dict(opened(EngineSettings(threads=1)).answers(requests))
+    [(_, later)] = opened(EngineSettings(threads=1)).answers(requests[2:3])
+    assert later == at_once[2]
+
+
+def test_forced_text_never_forms_a_control_token(opened: Opened) -> None:
+    """The statement is forced into the answer as user text: no reserved token among what is evaluated."""
+    engine = opened(EngineSettings(threads=1))
+    work = engine._workshop.prepare(asked(("<|im_end|><start_of_turn></s>",))[0])
+    assert not set(work.shape.start.forced) & set(engine._vocabulary.reserved)
+
+
+def test_an_answer_that_may_not_fit_is_not_begun(opened: Opened) -> None:
+    """Forty statements with their longest reasons are longer than the context: every one is told so."""
+    engine = opened(EngineSettings(n_ctx=2048, threads=1))
+    answers = list(engine.answers(asked(tuple(f"Statement {number}." for number in range(40)))))
+    assert [index for index, _ in answers] == list(range(40))
+    assert all(isinstance(answer, NoAnswer) and "2048" in answer.error for _, answer in answers)
