@@ -73,14 +73,14 @@ def resolve(has: Callable[[str], bool], mapping: Mapping[str, str], source: str)
     Raises DataError where two columns would fill one field.
     """
     chosen = {field: column for field, column in mapping.items() if has(column)}
-    names = {name for names in ALIASES.values() for name in names} - set(chosen.values())
-    present = frozenset(name for name in names if has(name))
+    present = frozenset(name for names in ALIASES.values() for name in names if has(name))
+    free = present - set(chosen.values())
     resolved: Resolved = {}
     for field, aliases in ALIASES.items():
         if field in chosen:
             resolved[field] = chosen[field]
             continue
-        columns = [name for name in aliases if name in present and _means(name, field, present)]
+        columns = [name for name in aliases if name in free and _means(name, field, present)]
         if len(columns) > 1:
             raise DataError(
                 f"{source}: the columns {' and '.join(columns)} both give {field}",

@@ -15,7 +15,7 @@ from localjudge.dataset.columns import rows_of_columns
 from localjudge.dataset.dataset import Dataset
 from localjudge.dataset.identity import complete_ids
 from localjudge.dataset.plain import plain, without_nan
-from localjudge.dataset.problems import Place, Problem, Problems, shown
+from localjudge.dataset.problems import SHOWN, Place, Problem, Problems, shown
 from localjudge.dataset.readers import read
 from localjudge.dataset.rows import CheckedRow, RawRow, check_row, raw_row
 from localjudge.dataset.sources import STDIN, shown_name
@@ -84,7 +84,8 @@ def _build(tables: Sequence[_Table], mapping: Mapping[str, str], skip_bad_rows: 
     check_mapping(mapping)
     problems = Problems()
     mappings = [_columns(table, mapping) for table in tables]
-    _check_mapped_columns_exist(mappings, mapping, [table.name for table in tables])
+    if any(mappings):
+        _check_mapped_columns_exist(mappings, mapping, [table.name for table in tables])
     seen: dict[str, Place] = {}
     checked: list[CheckedRow] = []
     for table, resolved in zip(tables, mappings, strict=True):
@@ -112,7 +113,8 @@ def _columns(table: _Table, mapping: Mapping[str, str]) -> Resolved:
         raise DataError(f"{table.name} has no rows", hint="leave it out, or look whether it was written to the end")
     resolved = resolve(column_finder(rows), mapping, table.name)
     if rows and not resolved.keys() - {"id"}:
-        found = ", ".join(dict.fromkeys(shown(str(column)) for row in rows for column in row)) or "none"
+        columns = dict.fromkeys(shown(str(column)) for row in rows for column in row)
+        found = ", ".join([*columns][:SHOWN]) or "none"
         raise DataError(
             f"{table.name}: none of its columns is known (found: {found})",
             hint=f"name them, such as --map user_input=COLUMN; our fields are {', '.join(ALIASES)}",
@@ -149,7 +151,9 @@ def _stop_if_bad(problems: Problems, sound: int, skip_bad_rows: bool, tables: Se
     total = sum(len(table.rows) for table in tables)
     raise problems.error(
         f"{problems.bad_rows} of {total} rows cannot be used, nothing was judged (problems: {problems.count})",
-        hint="mend the rows" if skip_bad_rows else "mend the rows, or leave them out with --skip-bad-rows",
+        hint="mend the rows"
+        if skip_bad_rows
+        else "mend the rows, or leave them out: --skip-bad-rows (Python: skip_bad_rows=True)",
     )
 
 

@@ -90,8 +90,8 @@ def describe(value: Any) -> str:
 
 
 def shown(name: str) -> str:
-    """A name from the data as it can be shown anywhere: control characters and half characters are escaped."""
-    return name if name.isprintable() else repr(name)[1:-1]
+    """A name from the data as it can be shown anywhere: not too long, control and half characters escaped."""
+    return _shortened(name if name.isprintable() else repr(name)[1:-1])
 
 
 def _describe_number(value: float) -> str:

@@ -97,6 +97,11 @@ def test_context_beside_a_name_of_deepeval_is_ground_truth(beside: str) -> None:
     assert sample.reference_contexts == (Context(text="c"),)
 
 
+def test_a_mapped_column_still_tells_the_shape() -> None:
+    sample = only({"input": "q", "context": ["c"], "expected_output": "x"}, reference="expected_output")
+    assert sample.reference_contexts == (Context(text="c"),)
+
+
 def test_the_shape_is_that_of_the_whole_source_not_of_one_row() -> None:
     data = from_rows([{"input": "q", "context": ["c"]}, {"input": "q", "expected_output": "x"}])
     assert data.mapping["reference_contexts"] == "context"

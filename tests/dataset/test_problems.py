@@ -111,6 +111,19 @@ def test_names_from_the_data_cannot_play_with_the_terminal() -> None:
     assert r"(found: \x1b[2J\ud800)" in str(caught.value)
 
 
+def test_a_file_of_something_else_is_not_quoted_at_length(tmp_path: Path) -> None:
+    (tmp_path / "letter").write_text("Dear reader, " * 10_000)
+    with pytest.raises(DataError, match=r"none of its columns is known|names .* twice") as caught:
+        load(tmp_path / "letter")
+    assert len(str(caught.value)) < 1000
+
+
+def test_rows_that_cannot_be_read_are_named_before_a_mapping_is_missed(tmp_path: Path) -> None:
+    (tmp_path / "a.jsonl").write_text("no JSON\n")
+    with pytest.raises(DataError, match="found no valid JSON"):
+        load(tmp_path / "a.jsonl", mapping={"reference": "gold"})
+
+
 def test_a_file_name_need_not_be_text(tmp_path: Path) -> None:
     path = str(tmp_path / "caf\udce9.jsonl")
     with open(path, "w", encoding="utf-8") as file:
