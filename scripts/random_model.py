@@ -16,14 +16,16 @@ import argparse
 import ctypes
 import tempfile
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import llama_cpp
 import numpy as np
-from gguf import GGUFReader, GGUFValueType, GGUFWriter
+from gguf import GGUFValueType, GGUFWriter
+from made_up_vocabulary import Keys, Tokenizer, Typed, byte_vocabulary, piece_vocabulary, vocabulary_of
 from numpy.typing import NDArray
+
+__all__ = ["Shape", "Tokenizer", "byte_vocabulary", "piece_vocabulary", "vocabulary_of", "write"]
 
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
@@ -49,8 +51,6 @@ _KINDS = {
 
 Shapes = dict[str, tuple[int, ...]]
 """Tensor shapes by name, rows first."""
-Keys = dict[str, Any]
-"""Metadata by name."""
 
 
 class Shape(NamedTuple):
@@ -79,13 +79,6 @@ class Architecture(NamedTuple):
     """Metadata, named without the architecture's prefix."""
     outside: Callable[[Shape], Shapes] = lambda shape: {"output_norm.weight": (shape.width,)}
     """Tensors that belong to no block."""
-
-
-class Tokenizer(NamedTuple):
-    """Metadata that make up a tokenizer, and how many tokens it has."""
-
-    keys: Keys
-    size: int
 
 
 def _gated(shape: Shape, _block: int = 0) -> Shapes:
@@ -231,69 +224,6 @@ ARCHITECTURES = {
 }
 
 
-def byte_vocabulary() -> Tokenizer:
-    """A byte-pair vocabulary of 256 bytes, a few words, and the control tokens of a chat model."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    stands_for = {byte: chr(byte) for byte in printable}
-    stands_for |= {byte: chr(256 + place) for place, byte in enumerate(b for b in range(256) if b not in stands_for)}
-    space = stands_for[ord(" ")]
-    merges = ["t h", "th e", f"{space} the", "i n", "a n", "an d", '" :', "a t"]
-    words = [merge.replace(" ", "") for merge in merges]
-    control = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-    user_defined = ["<|tool|>", "   "]
-    tokens = [*(stands_for[byte] for byte in range(256)), *words, *control, *user_defined]
-    types = [1] * (256 + len(words)) + [3] * len(control) + [4] * len(user_defined)
-    end = tokens.index("<|endoftext|>")
-    keys: Keys = {
-        "tokenizer.ggml.model": "gpt2",
-        "tokenizer.ggml.pre": "gpt-2",
-        "tokenizer.ggml.tokens": tokens,
-        "tokenizer.ggml.token_type": types,
-        "tokenizer.ggml.merges": merges,
-        "tokenizer.ggml.bos_token_id": end,
-        "tokenizer.ggml.eos_token_id": tokens.index("<|im_end|>"),
-        "tokenizer.ggml.add_bos_token": False,
-    }
-    return Tokenizer(keys, len(tokens))
-
-
-def piece_vocabulary() -> Tokenizer:
-    """A SentencePiece vocabulary that puts a space before every text and falls back to bytes."""
-    control = ["<unk>", "<s>", "</s>"]
-    marked = ["<start_of_turn>", "<end_of_turn>"]
-    letters = [chr(code) for code in range(33, 127)]
-    pieces = ["▁", *letters, "▁t", "he", "▁the", "in", "at"]
-    tokens = [*control, *(f"<0x{byte:02X}>" for byte in range(256)), *marked, *pieces]
-    types = [2, 3, 3] + [6] * 256 + [4] * len(marked) + [1] * len(pieces)
-    keys: Keys = {
-        "tokenizer.ggml.model": "llama",
-        "tokenizer.ggml.tokens": tokens,
-        "tokenizer.ggml.scores": [0.0] * (259 + len(marked)) + [-float(place) for place in range(len(pieces))],
-        "tokenizer.ggml.token_type": types,
-        "tokenizer.ggml.bos_token_id": 1,
-        "tokenizer.ggml.eos_token_id": 2,
-        "tokenizer.ggml.add_bos_token": True,
-        "tokenizer.ggml.add_space_prefix": True,
-    }
-    return Tokenizer(keys, len(tokens))
-
-
-@cache
-def vocabulary_of(file: Path) -> Tokenizer:
-    """The tokenizer of a GGUF file, without its chat template."""
-    keys: Keys = {}
-    for name, field in GGUFReader(file).fields.items():
-        if name.startswith("tokenizer.") and name != "tokenizer.chat_template":
-            keys[name] = _Typed(field.contents(), field.types[0], field.types[-1] if len(field.types) > 1 else None)
-    return Tokenizer(keys, len(keys["tokenizer.ggml.tokens"].value))
-
-
-class _Typed(NamedTuple):
-    value: Any
-    kind: GGUFValueType
-    element: GGUFValueType | None
-
-
 def write(
     path: Path,
     tokenizer: Tokenizer,
@@ -356,8 +286,8 @@ def _common_keys(shape: Shape) -> Keys:
 
 
 def _put(writer: GGUFWriter, name: str, value: Any) -> None:
-    if not isinstance(value, _Typed):
-        value = _Typed(value, _KINDS[type(value)], _element(value))
+    if not isinstance(value, Typed):
+        value = Typed(value, _KINDS[type(value)], _element(value))
     writer.add_key_value(name, *value)
 
 

@@ -28,7 +28,7 @@ from pydantic import Field, ValidationError
 
 from localjudge import resources
 from localjudge.engine.cells import Cells, Stretch, WayBack
-from localjudge.errors import ModelError
+from localjudge.errors import ModelError, SampleError
 from localjudge.types import Record
 
 TOLERANCE = 0.01
@@ -39,6 +39,7 @@ _PREFIX = (
     "the cable reached the island; its last keeper left in the spring of 1987."
 )
 _FIRST, _SECOND = " It was never made higher.", " Since 1987 nobody has lived there, and the lamp is switched by radio."
+_FOLDERS = re.compile(r"^/\S*/(?=[^/\s]+:\d+: )")
 _ABORT = re.compile(r"GGML_ASSERT|GGML_ABORT|fatal error|terminate called|what\(\)")
 
 
@@ -142,7 +143,7 @@ def _ending(done: "subprocess.CompletedProcess[str]") -> str:
     lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
     telling = next((line for line in lines if _ABORT.search(line)), lines[-1] if lines else "")
     name = signal.Signals(-done.returncode).name if done.returncode < 0 else f"status {done.returncode}"
-    return f"{name} ({telling})" if telling else name
+    return f"{name} ({_FOLDERS.sub('', telling)})" if telling else name
 
 
 def main() -> None:
@@ -160,7 +161,13 @@ def _find(trial: Trial) -> Finding:
     from localjudge.engine.loading import open_model
 
     model = open_model(trial.path, gpu_layers=trial.gpu_layers, check_tensors=True)
-    prefix, first, second = (model.vocabulary.user(text) for text in (_PREFIX, _FIRST, _SECOND))
+    try:
+        prefix, first, second = (model.vocabulary.user(text) for text in (_PREFIX, _FIRST, _SECOND))
+    except SampleError as error:
+        raise ModelError(
+            f"{trial.path} has a damaged tokenizer: of a plain English sentence, {error}",
+            hint="download the model again, or use another conversion of it",
+        ) from error
     ways: tuple[WayBack, ...] = ("cut", "snapshot")
     for way_back in ways:
         cells = Cells(
