@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
-from localjudge.engine.protocol import Engine
+from localjudge.engine.protocol import Effort, Engine
 from localjudge.judge import prompts
 from localjudge.judge.judge import PromptJudge
 from localjudge.run import manifest as manifests
@@ -53,6 +53,7 @@ def evaluate(
     settings = checked(options)
     planned = plan(data, metrics, settings)
     told = progress or Silence()
+    told.note(_columns(planned))
     with _opened(str(judge), engine, settings) as opened:
         told.note(opened.announcement)
         return _Job(planned, opened, settings, told).run(Path(out) if out is not None else None)
@@ -107,6 +108,7 @@ class _Job:
             session = _Session(started=_now())
             write_manifest(directory, self._manifest([*sessions, session]))
             store = stack.enter_context(closing(Store(path / STORE)))
+            store.add_samples(self._plan.dataset.samples)
             stack.callback(self._progress.close)
             asker = self._asker(store)
             evaluations = evaluate_samples(
@@ -124,6 +126,7 @@ class _Job:
             manifest = self._manifest([*sessions, session])
             write_results(directory, evaluations, summary)
             write_manifest(directory, manifest)
+        self._progress.note(_work_done(asker.asked, self._engine.effort))
         return Run(path, summary, manifest)
 
     def _asker(self, store: Store) -> Asker:
@@ -160,6 +163,22 @@ class _Job:
                 "sessions": [session._asdict() for session in sessions],
             },
         )
+
+
+def _columns(planned: Plan) -> str:
+    """How the data was understood: which column is taken for which field."""
+    fields = ", ".join(
+        field if field == column else f"{field} (column {column})" for field, column in planned.dataset.mapping.items()
+    )
+    return f"{len(planned.dataset.samples):,} samples with {fields}"
+
+
+def _work_done(asked: int, effort: Effort) -> str:
+    outside = max(effort.seconds_total - effort.seconds_inside, 0.0)
+    return (
+        f"asked {asked:,} verdicts: {effort.unique_tokens:,} distinct tokens, {effort.evaluated_tokens:,} evaluated, "
+        f"{effort.generated_tokens:,} generated; {effort.seconds_inside:.1f} s in the model, {outside:.1f} s around it"
+    )
 
 
 def _now() -> str:

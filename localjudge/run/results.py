@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from localjudge.errors import RunDirectoryError
-from localjudge.run.directory import MANIFEST, RunDirectory
+from localjudge.run.archive import stored_samples
+from localjudge.run.directory import MANIFEST, STORE, RunDirectory
 from localjudge.run.evaluate import Evaluation
 from localjudge.run.manifest import Manifest
 from localjudge.run.rows import ScoreRow, VerdictRow, json_line, score_rows, verdict_rows
 from localjudge.run.summary import SCHEMA_VERSION, Summary
+from localjudge.types import Sample
 
 _SUMMARY = "summary.json"
 _SCORES = "scores.jsonl"
@@ -43,6 +45,11 @@ class Run:
         manifest = _read_object(path / MANIFEST, Manifest, SCHEMA_VERSION)
         return cls(path, _read_object(path / _SUMMARY, Summary, SCHEMA_VERSION), manifest)
 
+    @property
+    def max_failed(self) -> int:
+        """How many samples of a metric were allowed to fail."""
+        return int(self.manifest.beside["settings"]["max_failed"])
+
     @cached_property
     def scores(self) -> tuple[ScoreRow, ...]:
         """One row for each sample and metric, in the order of the data, then of the metrics."""
@@ -52,6 +59,11 @@ class Run:
     def verdicts(self) -> tuple[VerdictRow, ...]:
         """One row for each judged unit, in the order of the data, then of the metrics, then of the units."""
         return tuple(VerdictRow(**_known(row, VerdictRow)) for row in _rows(self.directory / _VERDICTS))
+
+    @cached_property
+    def samples(self) -> tuple[Sample, ...]:
+        """The data that was scored, in its order."""
+        return stored_samples(self.directory / STORE)
 
 
 def write_manifest(directory: RunDirectory, manifest: Manifest) -> None:

@@ -24,6 +24,7 @@ class Options(TypedDict, total=False):
     n_ctx: int | None
     threads: int | None
     gpu_layers: int | None
+    batching: bool
 
 
 class RunSettings(Record):
@@ -51,11 +52,15 @@ class RunSettings(Record):
     """Processor threads; None: as many as this process may use."""
     gpu_layers: int | None = None
     """Layers to put on a GPU; None: all, if the build has a GPU backend."""
+    batching: bool = False
+    """Decode several answers at once: faster, and verdicts then depend a little on what else is asked."""
 
     @property
     def engine(self) -> EngineSettings:
         """The part that concerns the engine."""
-        return EngineSettings(n_ctx=self.n_ctx, threads=self.threads, gpu_layers=self.gpu_layers)
+        return EngineSettings(
+            n_ctx=self.n_ctx, threads=self.threads, gpu_layers=self.gpu_layers, batching=self.batching
+        )
 
 
 def checked(options: Mapping[str, Any]) -> RunSettings:

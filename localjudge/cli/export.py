@@ -1,0 +1,48 @@
+"""`localjudge export`: a run's results in another format."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from localjudge.errors import UsageError
+
+if TYPE_CHECKING:
+    from localjudge.report.export import Format, Rows
+
+
+@click.command("export")
+@click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
+@click.option(
+    "--as", "as_format", type=click.Choice(["ragas", "jsonl", "csv", "parquet"]), required=True, help="The format."
+)
+@click.option(
+    "--rows",
+    type=click.Choice(["scores", "verdicts", "samples"]),
+    default="scores",
+    show_default=True,
+    help="One row per sample and metric, per judged unit, or per sample (not for ragas).",
+)
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Default: standard output.")
+@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON; needs --out.")
+def command(directory: Path, as_format: "Format", rows: "Rows", out: Path | None, as_json: bool) -> None:
+    """Write a run's results as RAGAS's classifications, JSON lines, CSV that is safe in spreadsheets, or Parquet."""
+    from localjudge.report.export import exported
+    from localjudge.run.results import Run
+
+    if as_json and out is None:
+        raise UsageError("--json says what was written to a file", hint="name the file with --out")
+    if as_format == "parquet" and out is None and sys.stdout.isatty():
+        raise UsageError("Parquet is not for terminals", hint="name a file with --out")
+    content = exported(Run.open(directory), as_format, rows)
+    if out is None:
+        sys.stdout.buffer.write(content)
+        return
+    try:
+        out.write_bytes(content)
+    except OSError as error:
+        raise UsageError(f"{out} cannot be written: {error.strerror}", hint="name another file with --out") from error
+    if as_json:
+        click.echo(json.dumps({"file": str(out), "format": as_format, "bytes": len(content)}))

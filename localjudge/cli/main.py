@@ -1,0 +1,117 @@
+"""The command line: which commands there are, and what every one of them does about errors.
+
+    exit code   0   done, all scored or undefined
+                1   usage or input error, nothing judged
+                2   finished, some samples failed
+                3   a gate was missed
+                4   interrupted or out of a resource: run the same command again to go on
+
+Commands are imported when they are called, so that `localjudge --help` answers at once.
+"""
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from enum import IntEnum
+from importlib import import_module
+from typing import Any, NoReturn
+
+import click
+
+from localjudge.errors import LocaljudgeError, OutOfResource
+from localjudge.printable import printable_lines
+
+_COMMANDS = {
+    "run": "Score data with a local judge.",
+    "show": "Look at a finished run, or at one of its samples.",
+    "export": "Write a run's results in another format.",
+    "segment": "Show where a text is cut into sentences.",
+}
+_SIGNALLED = 128
+_GO_ON = "run the same command again to go on"
+
+
+class ExitCode(IntEnum):
+    """What a script can rely on."""
+
+    DONE = 0
+    NOTHING_JUDGED = 1
+    SOME_FAILED = 2
+    GATE_MISSED = 3
+    GO_ON_LATER = 4
+
+
+class _LazyGroup(click.Group):
+    """Lists the commands from the table above; imports the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = import_module(f"localjudge.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+def _print_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        from importlib.metadata import version
+
+        click.echo(f"localjudge {version('localjudge')}")
+        context.exit()
+
+
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
+)
+def command_line() -> None:
+    """Evaluate retrieval-augmented generation offline, with a local GGUF model as the judge.
+
+    Try it: localjudge run --demo
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    sys.exit(_exit_code(arguments))
+
+
+def _exit_code(arguments: Sequence[str] | None) -> int:
+    try:
+        code: Any = command_line.main(args=arguments, prog_name="localjudge", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return ExitCode.NOTHING_JUDGED
+    except BrokenPipeError:
+        # Whoever read our output has gone; Python would complain once more when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return _SIGNALLED + signal.SIGPIPE
+    except (LocaljudgeError, MemoryError, click.Abort, KeyboardInterrupt) as error:
+        return _reported(error)
+    return code or ExitCode.DONE
+
+
+def _reported(error: BaseException) -> ExitCode:
+    match error:
+        case OutOfResource():
+            message, code = str(error), ExitCode.GO_ON_LATER
+        case LocaljudgeError():
+            message, code = str(error), ExitCode.NOTHING_JUDGED
+        case MemoryError():
+            message, code = f"out of memory\n  hint: free some, or take a smaller model; {_GO_ON}", ExitCode.GO_ON_LATER
+        case _:
+            message, code = f"interrupted\n  hint: {_GO_ON}", ExitCode.GO_ON_LATER
+    click.echo(f"localjudge: {printable_lines(message)}", err=True)
+    return code

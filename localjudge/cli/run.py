@@ -1,0 +1,91 @@
+"""`localjudge run`: the main job. A thin layer over `localjudge.evaluate`, which does the same."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from localjudge.cli.main import ExitCode
+from localjudge.errors import UsageError
+
+if TYPE_CHECKING:
+    from localjudge.run.results import Run
+
+_DEMO_METRIC = "context_recall"
+
+
+def _pairs(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    for pair in given:
+        if not all(pair.partition("=")):
+            raise click.BadParameter(f"{pair!r} is not OURS=THEIRS, such as reference=gold_answer")
+    return dict(pair.split("=", 1) for pair in given)
+
+
+def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> list[str] | None:
+    names = [name.strip() for value in given for name in value.split(",")]
+    return [name for name in names if name] if given else None
+
+
+@click.command("run")
+@click.argument("data", nargs=-1)
+@click.option("--demo", is_flag=True, help="Score the bundled example and show its sentences with their verdicts.")
+@click.option(
+    "--judge", default="reference", show_default=True, metavar="NAME|PATH", help="Registered name or GGUF file."
+)
+@click.option(
+    "--metrics", multiple=True, callback=_names, metavar="A,B", help="Default: all whose columns the data has."
+)
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Default: runs/<data>-<hash>.")
+@click.option(
+    "--threshold", type=float, default=0.5, show_default=True, help="A verdict is 1 from this probability on."
+)
+@click.option("--language", default="en", show_default=True, help="Language whose rules cut sentences.")
+@click.option("--segmenter", metavar="PIPELINE", help="Installed spaCy pipeline that cuts sentences instead.")
+@click.option("--prompt", "prompts", multiple=True, metavar="FILE", help="Word a task yourself (may be repeated).")
+@click.option("--map", "mapping", multiple=True, callback=_pairs, metavar="OURS=THEIRS", help="Name a column.")
+@click.option("--skip-bad-rows", is_flag=True, help="Leave out rows that cannot be used, and count them.")
+@click.option("--n-ctx", type=int, metavar="N", help="Tokens of context. Default: the model's, at most 8192.")
+@click.option("--threads", type=int, metavar="N", help="Processor threads. They cannot move a number.")
+@click.option("--gpu-layers", type=int, metavar="N", help="Layers on the GPU. Default: all, if there is one.")
+@click.option("--batching", is_flag=True, help="Faster; verdicts then depend a little on what else is asked.")
+@click.option("--max-failed", type=int, default=0, show_default=True, metavar="N", help="Samples that may fail.")
+@click.option("--cluster-by", metavar="COLUMN", help="What samples share: intervals are over these groups.")
+@click.option("--quiet", is_flag=True, help="No progress and no messages, only the result.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, **options: Any) -> int:
+    """Score DATA (JSONL, JSON, CSV or Parquet files; - for standard input) with a local judge.
+
+    Everything asked and answered is kept in the run directory. An interrupted run goes on where it stopped when the
+    same command is given again.
+    """
+    from localjudge.run.job import evaluate
+    from localjudge.run.progress import progress_on
+
+    run = evaluate(_sources(data, demo), progress=progress_on(sys.stderr, quiet=quiet), **options)
+    if as_json:
+        click.echo(json.dumps({"run": str(run.directory), **run.summary.model_dump(mode="json")}, indent=2))
+    else:
+        _show(run, max_failed=options["max_failed"], with_sentences=demo)
+    return ExitCode.SOME_FAILED if run.summary.failed_beyond(options["max_failed"]) else ExitCode.DONE
+
+
+def _sources(data: tuple[str, ...], demo: bool) -> list[str]:
+    from localjudge import resources
+
+    if demo and data:
+        raise UsageError("--demo brings its own data", hint="leave out --demo, or leave out the files")
+    if not demo and not data:
+        raise UsageError("no data was named", hint="name a file, or try: localjudge run --demo")
+    return [str(resources.demo_file())] if demo else list(data)
+
+
+def _show(run: "Run", *, max_failed: int, with_sentences: bool) -> None:
+    from localjudge.report.table import summary_view, terminal
+    from localjudge.report.verdicts import verdicts_view
+
+    console = terminal()
+    if with_sentences:
+        console.print(verdicts_view(run, metric=_DEMO_METRIC))
+    console.print(summary_view(run, max_failed=max_failed))

@@ -1,0 +1,55 @@
+"""`localjudge segment`: where a text is cut into sentences."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from localjudge.errors import UsageError
+
+if TYPE_CHECKING:
+    from localjudge.types import Span
+
+
+@click.command("segment")
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@click.option("--language", default="en", show_default=True, help="Language whose rules cut sentences.")
+@click.option("--segmenter", metavar="PIPELINE", help="Installed spaCy pipeline that cuts sentences instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines: start, end, text.")
+def command(file: Path, language: str, segmenter: str | None, as_json: bool) -> None:
+    """Show the sentences of FILE (UTF-8 text; - for standard input) with their offsets in code points."""
+    from localjudge.text import Segmenter
+
+    spans = Segmenter(language, segmenter)(_text(file))
+    if as_json:
+        for span in spans:
+            click.echo(json.dumps(span.model_dump()))
+    else:
+        _show(spans)
+
+
+def _text(file: Path) -> str:
+    try:
+        content = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
+        return content.decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}", hint="name a text file") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{file} is not UTF-8 (byte {error.start})", hint="convert it first") from error
+
+
+def _show(spans: "list[Span]") -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from localjudge.printable import printable
+    from localjudge.report.table import terminal
+
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(justify="right", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for span in spans:
+        grid.add_row(Text(f"{span.start}-{span.end}", style="dim"), Text(printable(span.text)))
+    terminal().print(grid)

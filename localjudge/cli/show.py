@@ -1,0 +1,74 @@
+"""`localjudge show`: the terminal view of a run, or of one of its samples."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from localjudge.errors import UsageError
+
+if TYPE_CHECKING:
+    from localjudge.run.results import Run
+
+
+@click.command("show")
+@click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
+@click.argument("sample", required=False)
+@click.option("--metric", metavar="NAME", help="This metric alone.")
+@click.option(
+    "--worst", type=click.IntRange(min=0), default=5, show_default=True, help="How many of the worst samples."
+)
+@click.option("--prompts", is_flag=True, help="With SAMPLE: also the prompts, as the judge was asked.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(directory: Path, sample: str | None, metric: str | None, worst: int, prompts: bool, as_json: bool) -> None:
+    """Show a run: its table and its worst samples; or SAMPLE with its texts, its sentences and their verdicts."""
+    from localjudge.run.results import Run
+
+    run = Run.open(directory)
+    if metric is not None and metric not in run.summary.metrics:
+        raise UsageError(f"the run has no metric {metric!r}", hint=f"it has {', '.join(run.summary.metrics)}")
+    if as_json:
+        click.echo(json.dumps(_values(run, sample, metric, worst), indent=2))
+    elif sample is None:
+        _show_run(run, metric, worst)
+    else:
+        _show_sample(run, sample, metric, prompts=prompts)
+
+
+def _show_run(run: "Run", metric: str | None, worst: int) -> None:
+    from localjudge.report.table import summary_view, terminal
+    from localjudge.report.worst import worst_view
+
+    console = terminal()
+    console.print(summary_view(run, max_failed=run.max_failed))
+    if worst:
+        console.print(worst_view(run, metric=metric, count=worst))
+
+
+def _show_sample(run: "Run", sample: str, metric: str | None, *, prompts: bool) -> None:
+    from localjudge.report.sample import prompts_view, sample_view
+    from localjudge.report.table import terminal
+
+    console = terminal()
+    console.print(sample_view(run, sample, metric=metric))
+    if prompts:
+        for name in [metric] if metric else run.summary.metrics:
+            console.print(prompts_view(run, sample, name))
+
+
+def _values(run: "Run", sample: str | None, metric: str | None, worst: int) -> dict[str, Any]:
+    from localjudge.report.sample import find_sample
+    from localjudge.report.worst import worst_scores
+
+    names = [metric] if metric else list(run.summary.metrics)
+    if sample is None:
+        found = [vars(score) for name in names for score in worst_scores(run.scores, name, worst)]
+        return {**run.summary.model_dump(mode="json"), "run": str(run.directory), "worst": found}
+    given = find_sample(run, sample).model_dump(mode="json")
+    return {
+        "schema_version": run.summary.schema_version,
+        "sample": given,
+        "scores": [vars(row) for row in run.scores if row.sample_id == sample and row.metric in names],
+        "verdicts": [vars(row) for row in run.verdicts if row.sample_id == sample and row.metric in names],
+    }

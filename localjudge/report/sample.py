@@ -1,0 +1,61 @@
+"""One sample of a run: what was given, what was asked about it, and what was found."""
+
+import difflib
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from localjudge.errors import UsageError
+from localjudge.printable import printable
+from localjudge.report.verdicts import verdicts_view
+from localjudge.run.archive import stored_prompts
+from localjudge.run.directory import STORE
+from localjudge.run.results import Run
+from localjudge.types import Sample, context_texts
+
+_TEXT_FIELDS = ("user_input", "reference", "response")
+_CONTEXT_FIELDS = ("retrieved_contexts", "reference_contexts")
+
+
+def sample_view(run: Run, sample_id: str, *, metric: str | None = None) -> RenderableType:
+    """The sample's texts, and its scores and units. Raises UsageError if the run has no such sample."""
+    return Group(_texts(find_sample(run, sample_id)), verdicts_view(run, sample_id=sample_id, metric=metric))
+
+
+def prompts_view(run: Run, sample_id: str, metric: str) -> RenderableType:
+    """Every prompt of one metric on the sample, whole, as the judge was asked."""
+    prompts = stored_prompts(run.directory / STORE, sample_id, metric)
+    return Group(
+        *(
+            Group(
+                Padding(Text(f"prompt {number} of {len(prompts)}", style="bold"), (0, 1), expand=False),
+                Padding(Group(*(Text(printable(line)) for line in prompt.split("\n"))), (0, 1, 1, 3), expand=False),
+            )
+            for number, prompt in enumerate(prompts, 1)
+        )
+    )
+
+
+def find_sample(run: Run, sample_id: str) -> Sample:
+    """The sample of that id. Raises UsageError with the nearest ids if there is none."""
+    samples = {sample.id: sample for sample in run.samples}
+    if sample_id not in samples:
+        near = difflib.get_close_matches(sample_id, samples) or list(samples)[:3]
+        raise UsageError(f"the run has no sample {sample_id!r}", hint=f"did you mean {', '.join(map(repr, near))}?")
+    return samples[sample_id]
+
+
+def _texts(sample: Sample) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for field in _TEXT_FIELDS:
+        if (text := getattr(sample, field)) is not None:
+            grid.add_row(Text(field, style="dim"), Text(printable(text)))
+    for field in _CONTEXT_FIELDS:
+        for number, text in enumerate(context_texts(getattr(sample, field))):
+            grid.add_row(Text(f"{field}[{number}]", style="dim"), Text(printable(text)))
+    heading = Padding(Text(printable(sample.id), style="bold"), (0, 1), expand=False)
+    return Group(heading, Padding(grid, (0, 1, 1, 3), expand=False))

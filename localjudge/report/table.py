@@ -1,0 +1,74 @@
+"""The summary of a run as a table, with its signature under it.
+
+     metric            mean   95 % interval   scored   undefined   failed
+     context_recall   0.583   0.090 - 0.960        2           0        0
+
+     context_recall: some key information is missing
+     signature judge:3f9a1c2e|data:77b0d4aa
+
+A mean stands there only if no more samples failed than are allowed; what failures could have made of it is said below.
+"""
+
+from collections.abc import Iterator
+
+from rich import box
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from localjudge.printable import printable
+from localjudge.report.bands import meaning
+from localjudge.run.results import Run
+from localjudge.run.summary import MetricSummary
+
+_NOTHING = "-"
+
+
+def summary_view(run: Run, *, max_failed: int = 0) -> RenderableType:
+    """Table, remarks and signature of a run. More than `max_failed` failed samples leave a metric without a mean."""
+    withheld = run.summary.failed_beyond(max_failed)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("metric")
+    for heading in ("mean", "95 % interval", "scored", "undefined", "failed"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, metric in run.summary.metrics.items():
+        table.add_row(*_row(name, metric, withheld=name in withheld))
+    lines = [line for name, metric in run.summary.metrics.items() for line in _remarks(name, metric, name in withheld)]
+    if run.summary.skipped_rows:
+        lines.append(f"{run.summary.skipped_rows:,} rows of the data could not be used and were left out")
+    lines.append(f"signature {run.summary.signature}")
+    lines.append(f"run {run.directory}")
+    return Group(table, *(Padding(_line(line), (0, 1), expand=False) for line in lines))
+
+
+def terminal(*, stderr: bool = False) -> Console:
+    """Console that prints text as it is: no markup, no emoji codes, no guessing at numbers and paths."""
+    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+
+
+def number(value: float) -> str:
+    """A score with three digits, as tables show it."""
+    return f"{value:.3f}"
+
+
+def _row(name: str, metric: MetricSummary, *, withheld: bool) -> Iterator[Text]:
+    shown = metric.mean is not None and metric.ci95 is not None and not withheld
+    yield _line(name)
+    yield _line(number(metric.mean) if shown and metric.mean is not None else _NOTHING)
+    yield _line(" - ".join(map(number, metric.ci95)) if shown and metric.ci95 else _NOTHING)
+    yield from (_line(f"{count:,}") for count in (metric.scored, metric.undefined, metric.failed))
+
+
+def _remarks(name: str, metric: MetricSummary, withheld: bool) -> Iterator[str]:
+    if metric.failed and metric.bounds:
+        low, high = map(number, metric.bounds)
+        yield f"{name}: {metric.failed:,} failed; whatever they are worth, the mean is from {low} to {high}"
+    if withheld:
+        yield f"{name}: no mean is shown (--max-failed allows some samples to fail)"
+    elif metric.mean is not None and (words := meaning(name, metric.mean)):
+        yield f"{name}: {words}"
+
+
+def _line(text: str) -> Text:
+    return Text(printable(text), overflow="fold")
