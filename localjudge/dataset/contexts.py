@@ -10,80 +10,18 @@ An object's text may be called `text`, `content` or `page_content`, its id `id` 
 null in an object is the same as no key.
 """
 
-import ast
-import io
-import json
-import tokenize
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from localjudge.dataset.problems import describe
-
-Report = Callable[[str, str, str], None]
-"""Takes a problem: field, what was found, what was expected."""
+from localjudge.dataset.checks import Report, check_id, check_text, check_writable
+from localjudge.dataset.problems import describe, shown
 
 _TEXTS = ("text", "content", "page_content")
 _IDS = ("id", "doc_id")
 _METAS = ("meta", "metadata")
-DEEPEST = 64
-"""Values inside a context may be nested so deep."""
-_LONGEST_ID = 128
+_LARGEST = 1.7976931348623157e308
+"""The largest float: a greater whole number cannot become one. No NaN is at most this either."""
 _SHAPE = "text, a list of texts, or a list of objects with a text"
-
-
-def check_text(value: Any, field: str, report: Report, expected: str = "text or null") -> str | None:
-    """The value if it is Unicode text, None for null; anything else is reported."""
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        report(field, describe(value), expected)
-        return None
-    return value if check_writable(value, field, report) else None
-
-
-def check_writable(value: Any, field: str, report: Report, depth: int = 0) -> bool:
-    """Whether the value can be written as JSON in Unicode; a text that cannot, however deep it stands, is reported."""
-    if depth > DEEPEST:
-        report(field, f"values nested more than {DEEPEST} deep", "fewer levels")
-        return False
-    match value:
-        case str():
-            return _check_characters(value, field, report)
-        case list() | tuple():
-            return all([check_writable(item, field, report, depth + 1) for item in value])
-        case Mapping():
-            return all([check_writable(item, field, report, depth + 1) for pair in value.items() for item in pair])
-        case None | int() | float():
-            return True
-        case _:
-            report(field, describe(value), "a value that JSON knows")
-            return False
-
-
-def lone_surrogate(text: str) -> int | None:
-    """Position of the first half of a character that lacks its other half: such text cannot be written anywhere."""
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        return error.start
-    return None
-
-
-def _check_characters(text: str, field: str, report: Report) -> bool:
-    position = lone_surrogate(text)
-    if position is None:
-        return True
-    report(field, f"half a character (U+{ord(text[position]):04X}, at position {position})", "Unicode text")
-    return False
-
-
-def check_id(value: Any, field: str, report: Report) -> str | None:
-    """The id as text; whole numbers are ids too. None for a missing or blank one."""
-    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= _LONGEST_ID:
-        return str(value)
-    text = check_text(value, field, report, "text or a whole number")
-    return text if text and text.strip() else None
 
 
 def check_contexts(value: Any, field: str, report: Report) -> list[dict[str, Any]] | None:
@@ -98,27 +36,6 @@ def check_contexts(value: Any, field: str, report: Report) -> list[dict[str, Any
         case _:
             report(field, describe(value), _SHAPE)
             return None
-
-
-def read_cell(cell: str, field: str, report: Report) -> Any:
-    """Contexts in a CSV cell: a list if it can be read as one, otherwise the cell is one text.
-
-    A cell that begins like a list of texts or objects and cannot be read is reported, not taken for a text.
-    """
-    stripped = cell.strip()
-    if not (stripped.startswith("[") and stripped.endswith("]")) and not _begins_like_list(stripped):
-        return cell
-    for read in (json.loads, _python_list):
-        try:
-            value = read(stripped)
-        except (ValueError, SyntaxError, Warning, RecursionError, MemoryError, tokenize.TokenError):
-            continue
-        if isinstance(value, list):
-            return value
-    if not _begins_like_list(stripped):
-        return cell
-    report(field, f"a list that cannot be read ({describe(cell)})", 'a JSON list, such as ["one text", "another"]')
-    return None
 
 
 def add_ids(contexts: list[dict[str, Any]] | None, ids: Any, field: str, report: Report) -> None:
@@ -157,6 +74,9 @@ def _context(value: Any, field: str, report: Report) -> dict[str, Any]:
         meta = None
     if not (check_writable(rest, field, report) and check_writable(meta, f"{field}.meta", report)):
         rest, meta = {}, None
+    twice = [key for key in rest if key in (meta or {}) and rest[key] != (meta or {})[key]]
+    if twice:
+        report(field, f"{shown(str(twice[0]))} both in the object and in its meta", "only one of them")
     return {
         "text": _given_text(text, field, report) if text is not None else "",
         "id": identifier,
@@ -195,27 +115,3 @@ def _score(value: Any, field: str, report: Report) -> float | None:
         return float(value)
     report(field, describe(value), "a finite number or null")
     return None
-
-
-_LARGEST = 1.7976931348623157e308
-"""The largest float: a greater whole number cannot become one. No NaN is at most this either."""
-
-
-def _begins_like_list(text: str) -> bool:
-    return text.startswith("[") and text[1:].lstrip()[:1] in {'"', "'", "{"}
-
-
-def _python_list(text: str) -> Any:
-    """A list as Python prints it (ragas and pandas write it into CSV). Raises ValueError where a comma is missing.
-
-    NumPy prints a list of texts without commas, and Python would read that as one long text.
-    """
-    previous = None
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == previous == tokenize.STRING:
-            raise ValueError("two texts without a comma between them")
-        if token.type not in {tokenize.NL, tokenize.NEWLINE}:
-            previous = token.type
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # an escape that Python does not know was not printed by Python
-        return ast.literal_eval(text)

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import Any, get_args
 
 from localjudge.dataset.aliases import ALIASES, Resolved, column_finder, lookup
-from localjudge.dataset.contexts import lone_surrogate
+from localjudge.dataset.checks import lone_surrogate
 from localjudge.dataset.identity import fingerprint
 from localjudge.dataset.problems import Problem, describe, shown
 from localjudge.errors import UsageError

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any
 from uuid import UUID
 
-from localjudge.dataset.contexts import DEEPEST
+from localjudge.dataset.checks import DEEPEST
 from localjudge.types import Record
 
 _MISSING = {"NAType", "NaTType"}

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from localjudge.dataset.aliases import ID_COLUMNS, Resolved, lookup
-from localjudge.dataset.contexts import Report, add_ids, check_contexts, check_id, check_text, read_cell
+from localjudge.dataset.cells import read_cell
+from localjudge.dataset.checks import Report, check_id, check_text
+from localjudge.dataset.contexts import add_ids, check_contexts
 from localjudge.dataset.problems import Place, Problem, describe
 from localjudge.types import Context
 

@@ -64,6 +64,7 @@ def test_what_is_not_ours_in_an_object_is_kept_in_its_meta() -> None:
         ([{"text": {"a": 1}}], "contexts[0]: found an object with the keys a, expected text"),
         ([{"text": "a", "content": "b"}], "contexts[0]: found an object with text and content, expected only one"),
         ([{"text": "a", "meta": {}, "metadata": {}}], "found an object with meta and metadata, expected only one"),
+        ([{"text": "a", "p": 1, "meta": {"p": 2}}], "contexts[0]: found p both in the object and in its meta"),
         ([{"text": "a", "meta": "m"}], "contexts[0].meta: found text 'm', expected an object"),
         ([{"text": "a", "score": "1"}], "contexts[0].score: found text '1', expected a finite number or null"),
         ([{"text": "a", "score": True}], "contexts[0].score: found true, expected a finite number or null"),
@@ -133,7 +134,9 @@ def test_an_empty_cell_is_null(tmp_path: Path) -> None:
     assert cell(tmp_path, "") is None
 
 
-@pytest.mark.parametrize("text", ['["a", "b"', "['a' 'b']", "['a'\n 'b']", '["a" b]', "['\\d']", "[{'a'"])
+@pytest.mark.parametrize(
+    "text", ['["a", "b"', "['a' 'b']", "['a'\n 'b']", '["a" b]', "['\\d']", "[{'a'", '[{"text": "a", "text": "b"}]']
+)
 def test_a_cell_that_begins_like_a_list_and_is_none_is_named(tmp_path: Path, text: str) -> None:
     """A list of texts as NumPy prints it, without commas, would be read by Python as one long text."""
     with pytest.raises(DataError, match=r"data.csv:2: contexts: found a list that cannot be read .*expected a JSON"):
