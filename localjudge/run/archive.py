@@ -18,6 +18,12 @@ def stored_samples(path: Path) -> tuple[Sample, ...]:
         return tuple(Sample.model_validate(json.loads(content)) for (content,) in rows)
 
 
+def stored_clusters(path: Path) -> dict[str, str] | None:
+    """The group of each sample by its id; None for a run whose samples each stand alone."""
+    with _reading(path) as connection:
+        return dict(connection.execute("SELECT id, cluster FROM sample WHERE cluster IS NOT NULL")) or None
+
+
 def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
     """Prompts asked for one metric on one sample, in the order of its units, then of their windows."""
     query = "SELECT prompt FROM verdict WHERE sample_id = ? AND metric = ? ORDER BY position, window"

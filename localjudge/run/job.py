@@ -108,7 +108,7 @@ class _Job:
             session = _Session(started=_now())
             write_manifest(directory, self._manifest([*sessions, session]))
             store = stack.enter_context(closing(Store(path / STORE)))
-            store.add_samples(self._plan.dataset.samples)
+            store.add_samples(self._plan.dataset.samples, self._plan.cluster_of)
             stack.callback(self._progress.close)
             asker = self._asker(store)
             evaluations = evaluate_samples(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from localjudge.errors import RunDirectoryError
-from localjudge.run.archive import stored_samples
+from localjudge.run.archive import stored_clusters, stored_samples
 from localjudge.run.directory import MANIFEST, STORE, RunDirectory
 from localjudge.run.evaluate import Evaluation
 from localjudge.run.manifest import Manifest
@@ -64,6 +64,11 @@ class Run:
     def samples(self) -> tuple[Sample, ...]:
         """The data that was scored, in its order."""
         return stored_samples(self.directory / STORE)
+
+    @cached_property
+    def cluster_of(self) -> dict[str, str] | None:
+        """The group of each sample by its id; None if each stands alone."""
+        return stored_clusters(self.directory / STORE)
 
 
 def write_manifest(directory: RunDirectory, manifest: Manifest) -> None:

@@ -12,7 +12,7 @@ last commits may be missing, and are asked again.)
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -25,8 +25,8 @@ SCHEMA_VERSION = 1
 _BUSY_SECONDS = 30
 _SCHEMA = f"""
 BEGIN;
--- The data as it was read, one JSON object for each sample, in the order of the data.
-CREATE TABLE sample (id TEXT PRIMARY KEY, position INTEGER NOT NULL, content TEXT NOT NULL);
+-- The data as it was read, one JSON object for each sample, in the order of the data, with its group if it has one.
+CREATE TABLE sample (id TEXT PRIMARY KEY, position INTEGER NOT NULL, content TEXT NOT NULL, cluster TEXT);
 -- A piece of prompt. `pieces` lists [code points, 1 if it is our own text and 0 if it is the user's] along `text`.
 CREATE TABLE node (id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, text TEXT NOT NULL, pieces TEXT NOT NULL);
 -- Which answers are legal: grammars (regular expressions) and the label of each value, as JSON.
@@ -79,14 +79,20 @@ class Store:
             self._node_ids = dict(self._connection.execute("SELECT sha256, id FROM node"))
             self._shape_ids = dict(self._connection.execute("SELECT content, id FROM shape"))
 
-    def add_samples(self, samples: Sequence[Sample]) -> None:
-        """Keep the data, in the order of this run."""
+    def add_samples(self, samples: Sequence[Sample], cluster_of: Mapping[str, str] | None = None) -> None:
+        """Keep the data, in the order of this run, and the group that each sample belongs to, by its id."""
+        groups = cluster_of or {}
         rows = (
-            (_storable(sample.id), position, json.dumps(sample.model_dump(mode="json", exclude_defaults=True)))
+            (
+                _storable(sample.id),
+                position,
+                json.dumps(sample.model_dump(mode="json", exclude_defaults=True)),
+                _storable(groups[sample.id]) if sample.id in groups else None,
+            )
             for position, sample in enumerate(samples)
         )
         with self._translated(), self._transaction():
-            self._connection.executemany("INSERT OR REPLACE INTO sample VALUES (?, ?, ?)", rows)
+            self._connection.executemany("INSERT OR REPLACE INTO sample VALUES (?, ?, ?, ?)", rows)
 
     def answers(self) -> dict[str, Answer | NoAnswer]:
         """All answers so far by request key."""
