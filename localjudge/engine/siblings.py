@@ -8,6 +8,7 @@ Only for the mode that gives up isolation: what is evaluated together moves each
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from localjudge.engine.planner import Path, shared_nodes
@@ -34,29 +35,29 @@ def alone(order: Iterable[int], paths: Sequence[Path]) -> Iterator[Siblings]:
 
 
 def together(order: Iterable[int], paths: Sequence[Path], longest: Sequence[int], room: Room) -> Iterator[Siblings]:
-    """Neighbours in the order that part at the same node, as many as the room allows.
+    """Neighbours in the order that part at one node and share no more with anybody else, as many as the room allows.
 
     `longest` holds, for each path, its tokens with the longest answer.
     """
-    group: Siblings | None = None
-    for place in order:
-        joined = _joined(group, place, paths) if group else None
-        if joined and _fits(joined, paths, longest, room):
-            group = joined
-            continue
-        if group:
-            yield group
-        group = Siblings([place], len(paths[place]) - 1)
-    if group:
-        yield group
+    walk = list(order)
+    common = [0, *(_common(paths[before], paths[after]) for before, after in pairwise(walk)), 0]
+    start = 0
+    while start < len(walk):
+        end = start + 1
+        shared = common[end]
+        while (
+            end < len(walk)
+            and common[start] <= shared == common[end] >= common[end + 1]
+            and _fits(Siblings(walk[start : end + 1], shared), paths, longest, room)
+        ):
+            end += 1
+        yield Siblings(walk[start:end], shared if end > start + 1 else len(paths[walk[start]]) - 1)
+        start = end
 
 
-def _joined(group: Siblings, place: int, paths: Sequence[Path]) -> Siblings | None:
-    """The group with one more member; None if it would not part where the others do."""
-    shared = min(shared_nodes(paths[group.members[-1]], paths[place]), len(paths[place]) - 1)
-    if len(group.members) > 1 and shared != group.shared:
-        return None
-    return Siblings([*group.members, place], shared)
+def _common(before: Path, after: Path) -> int:
+    """Nodes that two paths share; the last of either is its own, as the answer is read behind it."""
+    return min(shared_nodes(before, after), len(before) - 1, len(after) - 1)
 
 
 def _fits(group: Siblings, paths: Sequence[Path], longest: Sequence[int], room: Room) -> bool:

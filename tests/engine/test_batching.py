@@ -45,6 +45,13 @@ def test_whole_branches_are_siblings_too() -> None:
     assert grouped(paths, PLENTY) == [Siblings([0, 1, 2], 1)]
 
 
+def test_no_shared_node_is_evaluated_twice() -> None:
+    """Single statements on contexts of their own fork at the root; two on one context do not join them."""
+    single = [((ROOT, (10 + place,), (7,))) for place in range(2)]
+    paths = [*single, (ROOT, CONTEXT, (7,)), (ROOT, CONTEXT, (8,)), (ROOT, OTHER, (7,))]
+    assert grouped(paths, PLENTY) == [Siblings([0, 1], 1), Siblings([2, 3], 2), Siblings([4], 2)]
+
+
 @pytest.mark.parametrize(
     ("room", "sizes"),
     [
