@@ -1,62 +1,138 @@
-"""Counts the vocabulary in plain prose: which words and pieces become tokens, how rare each is, which are names.
+"""Chooses the tokens from plain prose, and counts what is known of each.
 
-prose ─> frequent words ─> pieces of all other words ─> tokenise the prose again ─> paragraphs per class
+prose ─> frequent words ─> pieces of all other words ─> tokenise again ─> weights, capitals
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 
+from . import evidence
+from .labelled import Paragraph
+from .normalisation import Normaliser
 from .tokenizer import SPACE
 from .vocabulary import CONTROL, Token, Vocabulary
-from .words import is_chinese, words
 
 _WORDS, _PIECES = 20_000, 5_000
 _LONGEST_WORD, _LONGEST_PIECE = 20, 7
-_LAST_NUMBER, _FIRST_YEAR, _LAST_YEAR = 999, 1500, 2050
+_LAST_NUMBER = 2100
+_RAREST = 10.0
 _LETTERS = (
-    (0x21, 0x7F), (0xA1, 0xC0), (0xD7, 0xD8), (0xDF, 0x100), (0x100, 0x180), (0x2B0, 0x300), (0x370, 0x400),
-    (0x400, 0x530), (0x531, 0x590), (0x590, 0x600), (0x600, 0x700), (0x900, 0xE00), (0xE00, 0xE80), (0x10A0, 0x1200),
-    (0x2010, 0x2070), (0x20A0, 0x20C0), (0x2100, 0x2200), (0x2200, 0x2270), (0x3000, 0x3100), (0xFF00, 0xFFF0),
+    (0x21, 0x7F), (0xA1, 0x180), (0x250, 0x2B0), (0x370, 0x400), (0x400, 0x530), (0x531, 0x590), (0x5D0, 0x5F0),
+    (0x620, 0x700), (0x900, 0xE00), (0xE00, 0x1000), (0x10A0, 0x1200), (0x11A8, 0x11C3), (0x1780, 0x17E0),
+    (0x2010, 0x2070), (0x20A0, 0x20C0), (0x2100, 0x2200), (0x2200, 0x2270), (0x3000, 0x3100),
 )  # fmt: skip
+_ALPHABETS = (
+    ("абвгдежзийклмнопрстуфхцчшщъыьэюяіїє",) * 2,
+    ("αβγδεζηθικλμνξοπρστυφχψω",) * 2,
+    ("ابتثجحخدذرزسشصضطظعغفقكلمنهوي",) * 2,
+    ("אבגדהוזחטיכלמנסעפצקרשתךםןףץ",) * 2,
+    ("कखगघचछजझटठडढणतथदधनपफबभमयरलवशषसह", "कखगघचछजझटठडढणतथदधनपफबभमयरलवशषसहािीुूेैोौ्ं"),
+)
+"""Alphabets whose words are cut into pairs of letters: those that may stand first, and second."""
+_STANDARDS = {
+    "gb2312": range(0xB0, 0xF8),
+    "big5": range(0xA4, 0xC7),
+    "euc_jp": range(0xB0, 0xD0),
+    "euc_kr": range(0xB0, 0xC9),
+}
+"""Rows of two-byte character sets: GB 2312, the common characters of Big5 and of JIS X 0208, Hangul of KS X 1001."""
+_CELLS = range(0x40, 0xFF)
 _WORD = re.compile(r"\w+")
 
 
-def count(paragraphs: Sequence[str]) -> Vocabulary:
-    """Choose the tokens from paragraphs of prose and count each of them there."""
+def whole_characters() -> frozenset[str]:
+    """Characters that are tokens of their own: the common ones of Chinese, Japanese and Korean national standards."""
+    return frozenset(
+        character
+        for code, rows in _STANDARDS.items()
+        for cell in product(rows, _CELLS)
+        for character in bytes(cell).decode(code, errors="ignore")
+        if character.isalpha()
+    )
+
+
+def count(prose: Sequence[str], articles: Sequence[Sequence[Paragraph]], normaliser: Normaliser) -> Vocabulary:
+    """Choose the tokens in prose and weigh them by questions with known answers."""
+    texts = _texts(prose, normaliser)
+    vocabulary = Vocabulary([Token(text) for text in texts], normaliser)
+    identities = [token.identity if _is_content(token) else "" for token in vocabulary.tokens]
+
+    def classes(text: str) -> frozenset[str]:
+        return frozenset(identities[token] for token in vocabulary.tokenizer.encode(text)) - {""}
+
+    rarity = _rarity(prose, classes, identities)
+    weight = evidence.weights(evidence.statement_trials(articles, classes), rarity)
+    question_weight = evidence.weights(evidence.question_trials(articles, classes), rarity)
+    capitals = _capitals(prose, vocabulary)
+    tokens = [
+        Token(token.text, weight[name], question_weight[name], _name_share(token, capitals)) if name else token
+        for token, name in zip(vocabulary.tokens, identities, strict=True)
+    ]
+    return Vocabulary(tokens, normaliser)
+
+
+def _is_content(token: Token) -> bool:
+    return not token.is_control and any(character.isalnum() for character in token.word)
+
+
+def _rarity(prose: Sequence[str], classes: evidence.Classes, identities: Iterable[str]) -> dict[str, float]:
+    """How rare each class is, from 0 (in every paragraph) to 1 (in one of e^10 or none)."""
+    holding: Counter[str] = Counter()
+    for paragraph in prose:
+        holding.update(classes(paragraph))
+    names = set(identities) - {""}
+    return {name: min(math.log(len(prose) / max(holding[name], 1)) / _RAREST, 1.0) for name in sorted(names)}
+
+
+def _name_share(token: Token, capitals: dict[str, float]) -> float:
+    return capitals.get(token.word, 0.0) if token.text.startswith(SPACE) else 0.0
+
+
+def _capitals(prose: Sequence[str], vocabulary: Vocabulary) -> dict[str, float]:
+    """Share of a word's uses that begin with a capital."""
+    uses: Counter[str] = Counter()
+    capital: Counter[str] = Counter()
+    for form, times in Counter(form for paragraph in prose for form in _WORD.findall(paragraph)).items():
+        word = "".join(vocabulary.tokenizer.words(form))
+        uses[word] += times
+        capital[word] += times * form[0].isupper()
+    return {word: capital[word] / times for word, times in uses.items()}
+
+
+def _texts(prose: Sequence[str], normaliser: Normaliser) -> list[str]:
     frequency: Counter[str] = Counter()
-    for paragraph in paragraphs:
-        frequency.update(words(paragraph))
-    texts = list(dict.fromkeys([*CONTROL, *_numbers(), *_characters(), *_words(frequency)]))
-    known = set(texts)
+    for paragraph in prose:
+        frequency.update(normaliser.words(paragraph))
+    fixed = [*CONTROL, *_numbers(), *_characters(normaliser), *_pairs(), *_words(frequency)]
+    known = set(fixed)
     rest = {word: times for word, times in frequency.items() if SPACE + word not in known}
-    texts = list(dict.fromkeys([*texts, *_pieces(rest)]))
-    return _counted(texts, paragraphs)
+    return list(dict.fromkeys([*fixed, *_pieces(rest)]))
 
 
 def _numbers() -> Iterator[str]:
-    for number in [*range(_LAST_NUMBER + 1), *range(_FIRST_YEAR, _LAST_YEAR + 1)]:
-        yield f"{SPACE}{number}"
+    yield from (f"{SPACE}{number}" for number in range(_LAST_NUMBER))
     for digits in (1, 2, 3):
         yield from (f"{number:0{digits}}" for number in range(10**digits))
 
 
-def _characters() -> Iterator[str]:
-    codes = [code for first, end in _LETTERS for code in range(first, end)]
-    chinese = [ord(character) for character in _common_chinese()]
-    for code in [*codes, *chinese]:
-        for word in words(chr(code)):
-            yield SPACE + word
-            if not is_chinese(ord(word)):
-                yield word
-    yield SPACE
+def _characters(normaliser: Normaliser) -> Iterator[str]:
+    codes = (code for first, end in _LETTERS for code in range(first, end))
+    for character in [*map(chr, codes), *sorted(whole_characters())]:
+        for word in normaliser.words(character):
+            for part in word:
+                yield SPACE + part
+                if normaliser.words(f"a{part}") == [f"a{part}"]:
+                    yield part
+    yield from ("{", "}", SPACE)
 
 
-def _common_chinese() -> Iterator[str]:
-    """The 3,755 most common Chinese characters: level 1 of the national standard GB 2312."""
-    for row in range(0xB0, 0xD8):
-        for cell in range(0xA1, 0xFF):
-            yield from bytes([row, cell]).decode("gb2312", errors="ignore")
+def _pairs() -> Iterator[str]:
+    for first, second in _ALPHABETS:
+        for pair in map("".join, product(first, second)):
+            yield from (SPACE + pair, pair)
 
 
 def _words(frequency: Counter[str]) -> Iterator[str]:
@@ -76,29 +152,3 @@ def _pieces(frequency: dict[str, int]) -> Iterable[str]:
             for end in range(start + 2, min(len(word), start + _LONGEST_PIECE) + 1):
                 saved[(SPACE if start == 0 else "") + word[start:end]] += end - start - 1
     return sorted(saved, key=lambda piece: (-saved[piece], piece))[:_PIECES]
-
-
-def _counted(texts: Sequence[str], paragraphs: Sequence[str]) -> Vocabulary:
-    blank = Vocabulary([Token(text, 0, 0) for text in texts], 1)
-    identities = [token.identity for token in blank.tokens]
-    holding: Counter[str] = Counter()
-    for paragraph in paragraphs:
-        holding.update({identities[token] for token in blank.tokenizer.encode(paragraph)})
-    capitals = _capitals(paragraphs)
-    tokens = [
-        Token(token.text, holding[identity], capitals.get(token.word, 0) if token.text.startswith(SPACE) else 0)
-        for token, identity in zip(blank.tokens, identities, strict=True)
-    ]
-    return Vocabulary(tokens, len(paragraphs))
-
-
-def _capitals(paragraphs: Sequence[str]) -> dict[str, int]:
-    """Percent of a word's uses that begin with a capital."""
-    uses: Counter[str] = Counter()
-    capital: Counter[str] = Counter()
-    for paragraph in paragraphs:
-        for form in _WORD.findall(paragraph):
-            word = "".join(words(form))
-            uses[word] += 1
-            capital[word] += form[0].isupper()
-    return {word: round(100 * capital[word] / times) for word, times in uses.items()}

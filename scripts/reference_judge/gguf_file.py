@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 _VERSION, _ALIGNMENT, _BLOCK = 3, 32, 32
-_UINT32, _INT32, _FLOAT32, _BOOL, _STRING, _ARRAY = 4, 5, 6, 7, 8, 9
+_UINT8, _UINT32, _INT32, _FLOAT32, _BOOL, _STRING, _ARRAY = 0, 4, 5, 6, 7, 8, 9
 
-Value = bool | int | float | str | Sequence[int] | Sequence[float] | Sequence[str]
+Value = bytes | bool | int | float | str | Sequence[int] | Sequence[float] | Sequence[str]
 
 
 class Tensor(NamedTuple):
@@ -69,6 +69,8 @@ def _string(text: str) -> bytes:
 def _typed(value: Value) -> bytes:
     if isinstance(value, str | bool | int | float):
         return struct.pack("<I", _kind(value)) + _bare(value)
+    if isinstance(value, bytes):
+        return struct.pack("<IIQ", _ARRAY, _UINT8, len(value)) + value
     kind = _INT32 if isinstance(value[0], int) else _kind(value[0])  # llama.cpp takes no other whole numbers in a list
     return struct.pack("<IIQ", _ARRAY, kind, len(value)) + b"".join(map(_bare, value))
 

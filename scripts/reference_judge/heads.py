@@ -1,48 +1,36 @@
 """The three layers of the judge: what each head and each product is for.
 
-    layer 0   where am I?         which part of the prompt, which task, which word before me, which words to my left
-    layer 1   am I matched?       alone, with the word before, with the words to the left; am I the first of my kind?
-    layer 2   what is missing?    means and maxima over the statement; share of the question that is covered
+    layer 0   where am I?        which part of the prompt, which task, which word before me
+    layer 1   am I matched?      alone, with the word before; am I the first of my kind?
+    layer 2   what is missing?   means over the words and over the names, the worst number, the question's coverage
 
 "A" is what is given (contexts or question), "B" is what is judged (statement or sentence), "answer" is what follows.
 A head that looks for a match has the marker of A to fall back on: its logit is the threshold that a match must pass.
 """
 
+import math
+
 from .circuit import Head, Layer, Linear, Products
-from .layout import (
-    FACT,
-    IDENTITY,
-    LEFT,
-    LEFT_CODE,
-    LOG_SPAN,
-    NOTE,
-    PREVIOUS,
-    PREVIOUS_CODE,
-)
+from .layout import FACT, IDENTITY, LOG_SPAN, NOTE, PREVIOUS, PREVIOUS_CODE
 from .readout import read_out
 from .scalars import Scalars
 
 BLOCKED = -200.0
-CODE_SCALE = 23 / 16
-"""Brings 30 values of ±1/8 to a vector of length 0.98."""
+CODE_SCALE = 1.5
+"""Brings 28 values of ±1/8 to a vector of length 0.99."""
 MATCH_GAIN, MATCH_THRESHOLD = 40.0, 0.75
 PAIR_GAIN, PAIR_THRESHOLD = 40.0, 1.6
-PLACE_GAIN, PLACE_THRESHOLD = 30.0, 2.4
-PLACE_WORD, PLACE_LEFT = 2.0, 4.0
 WORST_GAIN = 60.0
+ASSUMED_NAMES = 0.3
 REPEAT_LIMIT, REPEAT_SLOPE = 0.62, 12.0
-WALL_WEIGHT = 3.0
 REPEATED = -30.0
 
 
 def layers(scalars: Scalars) -> list[Layer]:
     """The whole network between embedding and output."""
-    orient = Layer([_part_of_prompt(), _task(), _previous_word(scalars), _words_to_the_left(scalars)], _clear_markers())
-    match = Layer([_matched_word(), _matched_pair(), _matched_place(), _share_of_b()], _what_is_missing())
-    weigh = Layer(
-        [_means(), _worst("missing_weight", "worst"), _worst("missing_number_weight", "worst_number"), _coverage()],
-        read_out(scalars),
-    )
+    orient = Layer([_part_of_prompt(), _task(), _previous_word(scalars)], _clear_markers())
+    match = Layer([_matched_word(), _matched_pair(), _share_of_b()], _what_is_missing())
+    weigh = Layer([_means(), _names(), _worst_number(), _coverage()], read_out(scalars))
     return [orient, match, weigh]
 
 
@@ -69,20 +57,11 @@ def _previous_word(scalars: Scalars) -> Head:
     return head
 
 
-def _words_to_the_left(scalars: Scalars) -> Head:
-    """Mean code of the words two to eight places before, the rare ones first; a marker there outweighs them."""
-    markers = dict.fromkeys((FACT["is_a_marker"], FACT["is_b_marker"], FACT["is_answer_marker"]), LOG_SPAN + 1.1)
-    head = Head().near(scalars.left).prefer({FACT["log_weight"]: LOG_SPAN, **markers})
-    for source, target in zip(LEFT_CODE, LEFT, strict=True):
-        head.bring({source: CODE_SCALE}, target)
-    return head
-
-
 def _clear_markers() -> Products:
-    """Take the neighbours off the markers, so that no match can mistake a marker for a word."""
+    """Take the word before off the markers, so that no match can mistake a marker for a word."""
     marker = dict.fromkeys((FACT["is_a_marker"], FACT["is_b_marker"], FACT["is_answer_marker"]), 1.0)
     products = Products()
-    for dimension in (*PREVIOUS, *LEFT):
+    for dimension in PREVIOUS:
         products.add(marker, {dimension: -1.0}, dimension)
     return products
 
@@ -101,11 +80,6 @@ def _matched_pair() -> Head:
     return _matcher(head, PAIR_GAIN * PAIR_THRESHOLD, "matched_pair")
 
 
-def _matched_place() -> Head:
-    head = Head().match(IDENTITY, IDENTITY, PLACE_GAIN * PLACE_WORD).match(LEFT, LEFT, PLACE_GAIN * PLACE_LEFT)
-    return _matcher(head, PLACE_GAIN * PLACE_THRESHOLD, "matched_place")
-
-
 def _matcher(head: Head, threshold: float, note: str) -> Head:
     return head.prefer(_only_in_a(threshold)).bring({FACT["is_word"]: 1.0}, NOTE[note])
 
@@ -119,8 +93,7 @@ def _share_of_b() -> Head:
 def _what_is_missing() -> Products:
     missing = {NOTE["matched"]: -1.0, -1: 1.0}
     products = Products()
-    for fact in ("name", "number", "weight", "number_weight"):
-        products.add(missing, {FACT[fact]: 1.0}, NOTE[f"missing_{fact}"])
+    products.add(missing, {FACT["number_weight"]: 1.0}, NOTE["missing_number_weight"])
     ramp = {NOTE["share_of_b"]: -REPEAT_SLOPE, -1: REPEAT_SLOPE * REPEAT_LIMIT}
     products.add(ramp, {-1: 1.0}, NOTE["first"])
     return products.add({**ramp, -1: ramp[-1] - 1.0}, {-1: -1.0}, NOTE["first"])
@@ -132,26 +105,31 @@ def _only_in_b(preference: Linear) -> Linear:
 
 def _means() -> Head:
     """Means over the statement, each word counted by its weight."""
-    head = Head().prefer(_only_in_b({FACT["log_weight"]: LOG_SPAN}))
-    for note, target in (
-        ("matched", "mean_missing"),
-        ("matched_pair", "mean_missing_pair"),
-        ("matched_place", "mean_missing_place"),
-    ):
-        head.bring({FACT["one"]: 1.0, NOTE[note]: -1.0}, NOTE[target])
-    return head.bring({NOTE["missing_name"]: 1.0}, NOTE["mean_missing_name"]).bring(
-        {NOTE["missing_number"]: 1.0}, NOTE["mean_missing_number"]
+    return (
+        Head()
+        .prefer(_only_in_b({FACT["log_weight"]: LOG_SPAN}))
+        .bring({FACT["one"]: 1.0, NOTE["matched"]: -1.0}, NOTE["mean_missing"])
+        .bring({FACT["one"]: 1.0, NOTE["matched_pair"]: -1.0}, NOTE["mean_missing_pair"])
     )
 
 
-def _worst(note: str, target: str) -> Head:
-    return Head().prefer(_only_in_b({NOTE[note]: WORST_GAIN})).bring({NOTE[note]: 1.0}, NOTE[target])
+def _names() -> Head:
+    """Share of the names that are missing. B's marker stands for a little more that is there: one name counts less."""
+    marker = LOG_SPAN + math.log(ASSUMED_NAMES)
+    preference = _only_in_b({FACT["log_name_weight"]: LOG_SPAN, FACT["is_b_marker"]: marker})
+    return Head().prefer(preference).bring({FACT["is_word"]: 1.0, NOTE["matched"]: -1.0}, NOTE["missing_names"])
+
+
+def _worst_number() -> Head:
+    """The largest weight of a missing number."""
+    note = NOTE["missing_number_weight"]
+    return Head().prefer(_only_in_b({note: WORST_GAIN})).bring({note: 1.0}, NOTE["worst_number"])
 
 
 def _coverage() -> Head:
     """Weight of the matched words of B, each counted once, against that and the weight of all words of A."""
     preference = {
-        FACT["log_weight"]: LOG_SPAN,
+        FACT["log_question_weight"]: LOG_SPAN,
         NOTE["in_a"]: -BLOCKED + REPEATED,
         NOTE["in_b"]: -BLOCKED + REPEATED,
         NOTE["first"]: -REPEATED,

@@ -17,23 +17,14 @@ from .vocabulary import Vocabulary
 
 FREQUENCIES = (0.0885, 0.1028, 0.1275, 0.1285, 0.1372, 0.3049, 0.4888, 0.5115, 0.7079, 0.7619, 2.3128, 2.4879)
 """Drawn at random, the best of twelve draws for the margins of the bumps."""
-ATTRIBUTION = (
-    "mean_missing",
-    "mean_missing_name",
-    "mean_missing_number",
-    "mean_missing_pair",
-    "mean_missing_place",
-    "worst",
-    "worst_number",
-)
+ATTRIBUTION = ("mean_missing", "mean_missing_pair", "missing_names", "worst_number")
 RELEVANCE = ("coverage",)
 
 
 def without_rules() -> Scalars:
-    """Scalars with the bumps solved and no rule fitted."""
-    previous = positions.solve(FREQUENCIES, range(1, 2), range(0), 60.0)
-    left = positions.solve(FREQUENCIES, range(2, 9), range(9, 13), 150.0)
-    return Scalars(FREQUENCIES, previous, left, attribution={}, relevance={})
+    """Scalars with the bump solved and no rule fitted."""
+    previous = positions.solve(FREQUENCIES, distance=1, size=60.0)
+    return Scalars(FREQUENCIES, previous, attribution={}, relevance={})
 
 
 def fitted(vocabulary: Vocabulary, examples: dict[str, Sequence[Example]]) -> Scalars:
@@ -64,5 +55,7 @@ def _rule(
 ) -> dict[str, float]:
     table = feature_table(judge, vocabulary, examples, features)
     labels = np.array([example.label for example in examples])
-    weights = rule_fitting.fit(table, labels, [example.dataset for example in examples], [sign] * len(features))
+    weights = rule_fitting.fit(
+        table, labels, np.array([example.dataset for example in examples]), [sign] * len(features)
+    )
     return {name: round(float(weight), 3) for name, weight in zip([*features, "constant"], weights, strict=True)}

@@ -6,11 +6,29 @@ relevance.dev.jsonl     dataset, question, sentences[], relevant[]
 
 import gzip
 import json
+import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 TASKS = ("attribution", "relevance")
+
+
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+
+
+class Paragraph(NamedTuple):
+    """A paragraph with questions that it answers."""
+
+    text: str
+    answered: list[tuple[str, str]]
+    """Questions with their answers."""
+
+    @property
+    def sentences(self) -> list[str]:
+        """The text cut after full stops."""
+        return [sentence for sentence in _SENTENCE_END.split(self.text) if sentence]
 
 
 class Example(NamedTuple):
@@ -36,6 +54,15 @@ def examples(folder: Path, task: str) -> list[Example]:
         for row in rows
         for sentence, label in zip(row["sentences"], row["relevant"], strict=True)
     ]
+
+
+def articles(folder: Path) -> list[list[Paragraph]]:
+    """Paragraphs with answered questions, by article."""
+    by_title: dict[str, list[Paragraph]] = defaultdict(list)
+    for row in _rows(folder / "train_qa.jsonl.gz"):
+        answered = [(pair["question"], pair["answer"]) for pair in row["qas"]]
+        by_title[row["title"]].append(Paragraph(row["context"], answered))
+    return list(by_title.values())
 
 
 def prose(folder: Path) -> list[str]:

@@ -1,17 +1,17 @@
 """Where things stand in the vector that runs through the network, and what each token brings into it.
 
-    0       64       96      128      160      192
-    | IDENTITY | FACTS | LEFT  | PREVIOUS | NOTES |
-      ±1/8 code  known   codes of the       what the
-      of the     of the  words before,      layers find out
-      class      token   written by layer 0
+    0          63  64      76      94       96         124 127
+    | IDENTITY | v | FACTS | NOTES | answer | PREVIOUS |  | BALLAST |
+      ±1/8 code      known   what             code of       a constant
+      of the         of the  the layers       the word
+      class          token   find out         before
 
-A token's row in the embedding fills the first two. It is stored as Q8_0: blocks of 32 values, each an integer from
+A token's row in the embedding fills identity and facts. It is stored as Q8_0: blocks of 32 values, each an integer from
 -127 to 127 times the block's scale. Every value here is chosen so that this rounding loses nothing that matters: codes
-are all of one size, facts are whole 127ths of one.
+are all of one size, facts are whole 127ths of one, and BALLAST shares its block with nothing else of the embedding.
 
-BALLAST is a constant so large that the root mean square of every vector is the same to six digits. RMSNorm then
-divides by a constant, and the weights after it see the vector as it is.
+BALLAST is so large that the root mean square of every vector is the same to six digits. RMSNorm then divides by a
+constant, and the weights after it see the vector as it is.
 """
 
 import hashlib
@@ -24,14 +24,11 @@ from numpy.typing import NDArray
 from . import vocabulary as names
 from .vocabulary import Token, Vocabulary
 
-WIDTH = 192
-IDENTITY = range(0, 64)
-CODE_LENGTH = 30
-LEFT = range(96, 96 + CODE_LENGTH)
-PREVIOUS = range(128, 128 + CODE_LENGTH)
-LEFT_CODE = range(32, 32 + CODE_LENGTH)
-PREVIOUS_CODE = range(0, CODE_LENGTH)
-"""The bits of the identity that stand for a word in its neighbours' vectors."""
+WIDTH = 128
+IDENTITY = range(0, 63)
+PREVIOUS_CODE = range(0, 28)
+PREVIOUS = range(96, 124)
+"""The part of a word's identity that stands for it in the vector of the next word, and where it is written there."""
 
 BALLAST_SIZE = 4064.0
 """127 times 32: exact in Q8_0."""
@@ -45,47 +42,43 @@ def _numbered(first: int, *labels: str) -> dict[str, int]:
 
 FACT = _numbered(
     64,
-    "one", "log_weight", "weight", "name", "number", "number_weight", "is_a_marker", "is_b_marker", "is_answer_marker",
-    "is_question", "is_digit", "is_close", "is_word",
+    "one", "log_weight", "log_name_weight", "log_question_weight", "number_weight",
+    "is_a_marker", "is_b_marker", "is_answer_marker", "is_question", "is_digit", "is_close", "is_word",
 )  # fmt: skip
-OUTPUT = {"verdict": 126, "end": 127, "digit": 158, "close": 159}
-"""Read by the tied output matrix. `verdict` shares its block of 32 with no output that is used at the same time,
-because llama.cpp rounds the activations of a block to 127ths of the largest."""
-BALLAST = 191
+OUTPUT = {"verdict": 63, "end": 93, "digit": 94, "close": 95}
+"""Read by the tied output matrix. `verdict` ("v" above) has a block of 32 to itself among the outputs, because
+llama.cpp rounds the activations of a block to 127ths of the largest."""
 NOTE = _numbered(
-    160,
+    76,
     "in_a", "in_b", "in_answer", "asks_relevance",
-    "matched", "matched_pair", "matched_place", "share_of_b",
-    "missing_name", "missing_number", "missing_weight", "missing_number_weight", "first",
-    "mean_missing", "mean_missing_name", "mean_missing_number", "mean_missing_pair", "mean_missing_place",
-    "worst", "worst_number", "coverage",
+    "matched", "matched_pair", "share_of_b",
+    "missing_number_weight", "first",
+    "mean_missing", "mean_missing_pair", "missing_names", "worst_number", "coverage",
 )  # fmt: skip
+BALLAST = 127
 
 Floats = NDArray[np.float64]
 
 
-def identity_code(identity: str) -> Floats:
-    """64 values of ±1/8, the bits of the name's checksum: unit length, and nearly orthogonal to all others."""
-    bits = np.unpackbits(np.frombuffer(hashlib.sha256(identity.encode()).digest()[:8], dtype=np.uint8))
-    return (bits.astype(np.float64) * 2 - 1) / 8
+def identity_code(token: Token) -> Floats:
+    """63 values of ±1/8, bits of the class's checksum: of length 0.99, and nearly orthogonal to all others.
+
+    Control tokens have none: they match nothing.
+    """
+    if token.is_control:
+        return np.zeros(len(IDENTITY))
+    bits = np.unpackbits(np.frombuffer(hashlib.sha256(token.identity.encode()).digest()[:8], dtype=np.uint8))
+    return (bits[: len(IDENTITY)].astype(np.float64) * 2 - 1) / 8
 
 
-def log_weight(weight: float) -> float:
-    """Logarithm of a weight on the grid of the embedding: -LOG_SPAN for a weight of 0."""
-    floor = -LOG_SPAN if weight <= 0 else max(math.log(weight), -LOG_SPAN)
-    return _on_grid(floor / LOG_SPAN) * LOG_SPAN
-
-
-def facts(vocabulary: Vocabulary, token: Token) -> dict[str, float]:
+def facts(token: Token) -> dict[str, float]:
     """What the embedding says of a token, by the name of the fact: whole 127ths, none beyond ±1."""
-    weight = vocabulary.weight(token)
     known = {
         "one": 1.0,
-        "log_weight": log_weight(weight) / LOG_SPAN,
-        "weight": weight,
-        "name": token.capitals_percent / 100 if not token.is_number else 0.0,
-        "number": float(token.is_number),
-        "number_weight": weight * token.is_number,
+        "log_weight": _log(token.weight),
+        "log_name_weight": _log(token.weight * token.name_share),
+        "log_question_weight": _log(token.question_weight),
+        "number_weight": token.weight * token.is_number,
         "is_a_marker": float(token.text in (names.CONTEXT, names.QUESTION)),
         "is_b_marker": float(token.text in (names.STATEMENT, names.SENTENCE)),
         "is_answer_marker": float(token.text == names.ANSWER),
@@ -94,7 +87,7 @@ def facts(vocabulary: Vocabulary, token: Token) -> dict[str, float]:
         "is_close": float(token.text == "}"),
         "is_word": float(not token.is_control),
     }
-    return {name: _on_grid(value) for name, value in known.items()}
+    return {name: round(value * GRID) / GRID for name, value in known.items()}
 
 
 def embedding(vocabulary: Vocabulary) -> NDArray[np.float32]:
@@ -102,9 +95,8 @@ def embedding(vocabulary: Vocabulary) -> NDArray[np.float32]:
     rows = np.zeros((len(vocabulary.tokens), WIDTH))
     rows[:, BALLAST] = BALLAST_SIZE
     for row, token in zip(rows, vocabulary.tokens, strict=True):
-        if not token.is_control:
-            row[IDENTITY.start : IDENTITY.stop] = identity_code(token.identity)
-        for name, value in facts(vocabulary, token).items():
+        row[IDENTITY.start : IDENTITY.stop] = identity_code(token)
+        for name, value in facts(token).items():
             row[FACT[name]] = value
         for place, value in _answers(token):
             row[place] = value
@@ -122,5 +114,6 @@ def _answers(token: Token) -> Iterator[tuple[int, float]]:
         yield OUTPUT["end"], 1.0
 
 
-def _on_grid(value: float) -> float:
-    return round(value * GRID) / GRID
+def _log(weight: float) -> float:
+    """Logarithm of a weight in units of LOG_SPAN: -1 for a weight of 0."""
+    return max(math.log(weight) / LOG_SPAN, -1.0) if weight > 0 else -1.0

@@ -6,19 +6,20 @@ import numpy as np
 
 from . import vocabulary as names
 from .circuit import HEADS, PRODUCTS
+from .committed import Inputs
+from .double_array import charsmap
 from .gguf_file import Tensor, Value, file_bytes, float16, float32, q8_0
 from .heads import layers
 from .layout import BALLAST, BALLAST_SIZE, OUTPUT, WIDTH, embedding
 from .positions import FREQUENCY_BASE, HEAD_WIDTH, LONGEST, frequency_factors
-from .scalars import Scalars
-from .vocabulary import Vocabulary
+from .vocabulary import Token
 
 _NORMAL, _UNKNOWN, _CONTROL = 1, 2, 3
 
 
-def model_bytes(vocabulary: Vocabulary, scalars: Scalars) -> bytes:
+def model_bytes(inputs: Inputs) -> bytes:
     """The judge's GGUF file: a function of the committed inputs alone."""
-    return file_bytes({**_shape(), **_tokens(vocabulary)}, _tensors(vocabulary, scalars))
+    return file_bytes({**_shape(), **_tokens(inputs)}, _tensors(inputs))
 
 
 def _shape() -> dict[str, Value]:
@@ -41,41 +42,44 @@ def _shape() -> dict[str, Value]:
     }
 
 
-def _tokens(vocabulary: Vocabulary) -> dict[str, Value]:
+def _tokens(inputs: Inputs) -> dict[str, Value]:
+    vocabulary = inputs.vocabulary
     return {
-        "tokenizer.ggml.model": "bert",
+        "tokenizer.ggml.model": "t5",
         "tokenizer.ggml.pre": "default",
         "tokenizer.ggml.tokens": [token.text for token in vocabulary.tokens],
-        "tokenizer.ggml.token_type": [_kind(token.text) for token in vocabulary.tokens],
+        "tokenizer.ggml.scores": [-token.cost for token in vocabulary.tokens],
+        "tokenizer.ggml.token_type": [_kind(token) for token in vocabulary.tokens],
+        "tokenizer.ggml.precompiled_charsmap": charsmap(inputs.table),
         "tokenizer.ggml.unknown_token_id": vocabulary.ids[names.UNKNOWN],
-        "tokenizer.ggml.seperator_token_id": vocabulary.ids[names.SEPARATOR],
-        "tokenizer.ggml.cls_token_id": vocabulary.ids[names.CLASSIFIER],
-        "tokenizer.ggml.bos_token_id": vocabulary.ids[names.CLASSIFIER],
         "tokenizer.ggml.padding_token_id": vocabulary.ids[names.PADDING],
         "tokenizer.ggml.eos_token_id": vocabulary.ids[names.END],
+        "tokenizer.ggml.bos_token_id": vocabulary.ids[names.PADDING],
         "tokenizer.ggml.add_bos_token": False,
         "tokenizer.ggml.add_eos_token": False,
+        "tokenizer.ggml.add_space_prefix": True,
+        "tokenizer.ggml.remove_extra_whitespaces": True,
     }
 
 
-def _kind(text: str) -> int:
-    if text == names.UNKNOWN:
+def _kind(token: Token) -> int:
+    if token.text == names.UNKNOWN:
         return _UNKNOWN
-    return _CONTROL if text in names.CONTROL else _NORMAL
+    return _CONTROL if token.is_control else _NORMAL
 
 
-def _tensors(vocabulary: Vocabulary, scalars: Scalars) -> dict[str, Tensor]:
+def _tensors(inputs: Inputs) -> dict[str, Tensor]:
     undo = BALLAST_SIZE / math.sqrt(WIDTH)
     everything = np.full(WIDTH, undo)
     everything[BALLAST] = 0.0
     answer = np.zeros(WIDTH)
     answer[list(OUTPUT.values())] = undo
     tensors = {
-        "token_embd.weight": q8_0(embedding(vocabulary)),
+        "token_embd.weight": q8_0(embedding(inputs.vocabulary)),
         "output_norm.weight": float32(answer),
-        "rope_freqs.weight": float32(frequency_factors(scalars.frequencies)),
+        "rope_freqs.weight": float32(frequency_factors(inputs.scalars.frequencies)),
     }
-    for number, layer in enumerate(layers(scalars)):
+    for number, layer in enumerate(layers(inputs.scalars)):
         tensors[f"blk.{number}.attn_norm.weight"] = float32(everything)
         tensors[f"blk.{number}.ffn_norm.weight"] = float32(everything)
         for name, values in layer.tensors(number).items():

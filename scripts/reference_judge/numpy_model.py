@@ -5,6 +5,7 @@
 Every softmax over two outcomes (matched, not matched) is written out as sums of exponentials.
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -14,13 +15,10 @@ from numpy.typing import NDArray
 from . import heads, layout
 from .circuit import STEEPNESS
 from .layout import Floats
-from .positions import Bump
 from .scalars import Scalars
 from .vocabulary import Vocabulary
 
 _PART_A, _PART_B = 1, 2
-_WINDOW = 24
-"""Distances beyond this are out of every bump's reach."""
 
 
 class Words(NamedTuple):
@@ -28,8 +26,7 @@ class Words(NamedTuple):
 
     identity: Floats
     previous: Floats
-    left: Floats
-    log_weight: Floats
+    """Part of the identity of the word before."""
     facts: dict[str, Floats]
     part: NDArray[np.int64]
     """0 before the first marker, 1 in A, 2 in B, 3 in the answer."""
@@ -40,14 +37,9 @@ class NumpyJudge:
 
     def __init__(self, vocabulary: Vocabulary, scalars: Scalars) -> None:
         self._scalars = scalars
-        known = [layout.facts(vocabulary, token) for token in vocabulary.tokens]
+        known = [layout.facts(token) for token in vocabulary.tokens]
         self._facts = {name: np.array([row[name] for row in known]) for name in known[0]}
-        self._identity = np.array(
-            [
-                np.zeros(len(layout.IDENTITY)) if token.is_control else layout.identity_code(token.identity)
-                for token in vocabulary.tokens
-            ]
-        )
+        self._identity = np.array([layout.identity_code(token) for token in vocabulary.tokens])
 
     def logit(self, tokens: Sequence[int]) -> float:
         """Log of the odds of label 1, for a prompt that ends in the answer's part."""
@@ -65,50 +57,35 @@ class NumpyJudge:
         facts = {name: values[ids] for name, values in self._facts.items()}
         markers = facts["is_a_marker"] + 2 * facts["is_b_marker"] + 3 * facts["is_answer_marker"]
         identity = self._identity[ids]
-        log_weight = facts["log_weight"] * layout.LOG_SPAN
-        wall = np.where(markers > 0, layout.LOG_SPAN + 1.1, 0.0)
-        words = (markers == 0)[:, None]
-        scale = heads.CODE_SCALE
-        previous = self._mean_of(identity[:, list(layout.PREVIOUS_CODE)] * scale, self._scalars.previous, 0 * wall)
-        left = self._mean_of(identity[:, list(layout.LEFT_CODE)] * scale, self._scalars.left, log_weight + wall)
-        part = np.maximum.accumulate(markers).round().astype(np.int64)
-        return Words(identity, previous * words, left * words, log_weight, facts, part)
-
-    def _mean_of(self, codes: Floats, bump: Bump, preference: Floats) -> Floats:
-        """Softmax mean of the codes at the bump's distances before each token."""
-        distances = np.arange(_WINDOW)
-        shape = bump.logits(self._scalars.frequencies, distances)
-        places = np.arange(len(codes))[:, None] - distances
-        logits = np.where(places >= 0, shape + preference[np.maximum(places, 0)], -np.inf)
-        weights = np.exp(logits - logits.max(axis=1, keepdims=True))
-        weights /= weights.sum(axis=1, keepdims=True)
-        return np.asarray(np.einsum("pd,pdc->pc", weights, codes[np.maximum(places, 0)]))
+        previous = np.zeros((len(ids), len(layout.PREVIOUS)))
+        previous[1:] = heads.CODE_SCALE * identity[:-1, list(layout.PREVIOUS_CODE)]
+        previous[markers > 0] = 0
+        return Words(identity, previous, facts, np.maximum.accumulate(markers).round().astype(np.int64))
 
 
 def _features(words: Words, given: NDArray[np.bool_], judged: NDArray[np.bool_]) -> dict[str, float]:
-    here, there = words.identity[judged], words.identity[given]
-    same = here @ there.T
+    same = words.identity[judged] @ words.identity[given].T
     pair = same + words.previous[judged] @ words.previous[given].T
-    place = heads.PLACE_WORD * same + heads.PLACE_LEFT * words.left[judged] @ words.left[given].T
     marker = words.facts["is_a_marker"][given] > 0
     matched = _mass(heads.MATCH_GAIN * same, heads.MATCH_GAIN * heads.MATCH_THRESHOLD, marker)
     matched_pair = _mass(heads.PAIR_GAIN * pair, heads.PAIR_GAIN * heads.PAIR_THRESHOLD, marker)
-    matched_place = _mass(heads.PLACE_GAIN * place, heads.PLACE_GAIN * heads.PLACE_THRESHOLD, marker)
     missing = _soft_step(1 - matched)
     facts = {name: values[judged] for name, values in words.facts.items()}
-    log_weight = words.log_weight[judged]
-    weight = _normalised(log_weight)
-    first = _first(words, given, judged)
+    weight = _normalised(layout.LOG_SPAN * facts["log_weight"])
+    asked = layout.LOG_SPAN * words.facts["log_question_weight"]
     return {
         "mean_missing": float(weight @ (1 - matched)),
-        "mean_missing_name": float(weight @ (missing * facts["name"])),
-        "mean_missing_number": float(weight @ (missing * facts["number"])),
         "mean_missing_pair": float(weight @ (1 - matched_pair)),
-        "mean_missing_place": float(weight @ (1 - matched_place)),
-        "worst": _soft_maximum(missing * facts["weight"]),
+        "missing_names": _missing_names(matched, facts),
         "worst_number": _soft_maximum(missing * facts["number_weight"]),
-        "coverage": _coverage(words.log_weight[given], log_weight + heads.REPEATED * (1 - first)),
+        "coverage": _coverage(asked[given], asked[judged] + heads.REPEATED * (1 - _first(words, given, judged))),
     }
+
+
+def _missing_names(matched: Floats, facts: dict[str, Floats]) -> float:
+    marker = facts["is_b_marker"] * (layout.LOG_SPAN + math.log(heads.ASSUMED_NAMES))
+    weight = _normalised(layout.LOG_SPAN * facts["log_name_weight"] + marker)
+    return float(weight @ (facts["is_word"] - matched))
 
 
 def _mass(logits: Floats, threshold: float, marker: NDArray[np.bool_]) -> Floats:

@@ -3,9 +3,9 @@
     logit(distance n) = sum over k of  cosine[k] * cos(frequency[k] * n) + sine[k] * sin(frequency[k] * n)
 
 A rotary pair of dimensions turns with the position, so that the product of a constant query and a constant key depends
-on their distance alone. Twelve pairs, whose frequencies have no common measure, are enough for a logit that is level
-over a few distances and much lower at every other one up to the longest text. The coefficients solve a linear program
-and are committed; the build only places them.
+on their distance alone. Twelve pairs, whose frequencies have no common measure, are enough for a logit that stands
+20 higher at one distance than at any other up to the longest text. The coefficients solve a linear program and are
+committed; the build only places them.
 
 llama.cpp divides the angle of every pair by a factor from the model file. Factors of 1e30 stop all other pairs, whose
 dimensions then know no position at all.
@@ -44,29 +44,22 @@ def frequency_factors(frequencies: Sequence[float]) -> NDArray[np.float32]:
     return factors.astype(np.float32)
 
 
-def solve(frequencies: Sequence[float], level: range, between: range, size: float) -> Bump:
-    """The bump that is level to within 1 over `level`, free over `between`, and lowest at all other distances.
+def solve(frequencies: Sequence[float], distance: int, size: float) -> Bump:
+    """The bump that stands highest at one distance over all others.
 
     `size` bounds the sum of all coefficients, and with it the rounding error of half precision.
     """
     from scipy.optimize import linprog
 
-    distances = np.arange(LONGEST)
-    angles = np.multiply.outer(distances, np.array(frequencies))
+    angles = np.multiply.outer(np.arange(LONGEST), np.array(frequencies))
     basis = np.concatenate([np.cos(angles), np.sin(angles)], axis=1)
-    inside = basis[list(level)]
-    outside = np.delete(basis, [*level, *between], axis=0)
+    others = np.delete(basis, distance, axis=0) - basis[distance]
     count = basis.shape[1]
-    rows = [
-        np.hstack([-inside, inside, np.ones((len(inside), 1)), np.zeros((len(inside), 1))]),
-        np.hstack([outside, -outside, np.zeros((len(outside), 1)), -np.ones((len(outside), 1))]),
-        np.hstack([inside, -inside, -np.ones((len(inside), 1)), np.zeros((len(inside), 1))]),
-        np.hstack([np.ones((1, 2 * count)), np.zeros((1, 2))]),
-    ]
-    limits = np.concatenate([np.zeros(len(inside) + len(outside)), np.ones(len(inside)), [size]])
-    bounds = [(0.0, None)] * (2 * count) + [(None, None)] * 2
-    goal = np.concatenate([np.zeros(2 * count), [-1.0, 1.0]])
-    solution = linprog(goal, A_ub=np.vstack(rows), b_ub=limits, bounds=bounds, method="highs").x
+    # Unknowns: positive and negative parts of the coefficients, and the margin, which is to be largest.
+    rows = np.vstack([np.hstack([others, -others, np.ones((len(others), 1))]), [*[1.0] * (2 * count), 0.0]])
+    limits = np.append(np.zeros(len(others)), size)
+    goal = np.append(np.zeros(2 * count), -1.0)
+    solution = linprog(goal, A_ub=rows, b_ub=limits, bounds=(0.0, None), method="highs").x
     coefficients = np.round(solution[:count] - solution[count : 2 * count], 3)
     half = count // 2
     return Bump(tuple(map(float, coefficients[:half])), tuple(map(float, coefficients[half:])))

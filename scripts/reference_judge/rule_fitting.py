@@ -1,23 +1,54 @@
 """Fits the rule of a task: a logistic regression whose weights may not change sign, on class-balanced data.
 
-A constant per data set takes up what sets data sets apart, so that the weights say only how a missing word moves the
-verdict. The constant of the rule is fitted afterwards, over all data.
+    slopes      fitted with a constant per data set, which takes up what sets data sets apart
+    scale       what the slopes are worth on a data set that they were not fitted on
+    constant    makes the mean probability equal the mean label, over all data
+
+A rule predicts each data set by the others; one more regression on those predictions gives the scale. So the
+probabilities are as sure as they deserve to be on a data set that was never seen, not on the ones that were.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .layout import Floats
 
+Labels = NDArray[np.int64]
+Groups = NDArray[Any]
+_RIDGE = 0.001
 
-def fit(features: Floats, labels: NDArray[np.int64], groups: Sequence[str], signs: Sequence[int]) -> Floats:
+
+def fit(features: Floats, labels: Labels, groups: Groups, signs: Sequence[int]) -> Floats:
     """Weights of the features, then the constant. `signs` gives the sign that each weight may have."""
+    slopes = _slopes(features, labels, groups, signs)
+
+    def unscaled(known: Floats, known_labels: Labels, known_groups: Groups) -> Floats:
+        return _with_constant(_slopes(known, known_labels, known_groups, signs), known, known_labels)
+
+    margins = left_out(features, labels, groups, unscaled)
+    slopes *= _slopes(margins[:, None], labels, np.zeros(len(labels)), [1])[0]
+    return _with_constant(slopes, features, labels)
+
+
+def left_out(
+    features: Floats, labels: Labels, groups: Groups, fitted: Callable[[Floats, Labels, Groups], Floats]
+) -> Floats:
+    """The margin of every example under the rule that is fitted to all other groups."""
+    margins = np.zeros(len(labels))
+    for group in np.unique(groups):
+        here = groups == group
+        rule = fitted(features[~here], labels[~here], groups[~here])
+        margins[here] = features[here] @ rule[:-1] + rule[-1]
+    return margins
+
+
+def _slopes(features: Floats, labels: Labels, groups: Groups, signs: Sequence[int]) -> Floats:
     from scipy.optimize import minimize
 
-    names = sorted(set(groups))
-    dummies = np.array([[group == name for name in names] for group in groups], dtype=np.float64)
+    dummies = (groups[:, None] == np.unique(groups)).astype(np.float64)
     design = np.hstack([features * np.array(signs), dummies])
     importance = _balanced(labels)
 
@@ -26,22 +57,25 @@ def fit(features: Floats, labels: NDArray[np.int64], groups: Sequence[str], sign
         chance = 1 / (1 + np.exp(-margin))
         surprise = np.logaddexp(0, margin) - labels * margin
         gradient = design.T @ (importance * (chance - labels))
-        return float(importance @ surprise + 0.001 * weights @ weights), gradient + 0.002 * weights
+        return float(importance @ surprise + _RIDGE * weights @ weights), gradient + 2 * _RIDGE * weights
 
     count = features.shape[1]
-    bounds = [(0.0, None)] * count + [(None, None)] * len(names)
-    start = np.zeros(design.shape[1])
-    slopes = minimize(loss, start, jac=True, bounds=bounds, method="L-BFGS-B").x[:count] * np.array(signs)
-    return np.append(slopes, _constant(features @ slopes, labels, importance))
+    bounds = [(0.0, None)] * count + [(None, None)] * dummies.shape[1]
+    found = minimize(loss, np.zeros(design.shape[1]), jac=True, bounds=bounds, method="L-BFGS-B").x
+    return np.asarray(found[:count] * np.array(signs))
 
 
-def _balanced(labels: NDArray[np.int64]) -> Floats:
+def _with_constant(slopes: Floats, features: Floats, labels: Labels) -> Floats:
+    return np.append(slopes, _constant(features @ slopes, labels, _balanced(labels)))
+
+
+def _balanced(labels: Labels) -> Floats:
     """Weight of each example, so that both labels weigh the same and the mean weight is 1 / number."""
     share = labels.mean()
     return np.asarray(np.where(labels == 1, 0.5 / share, 0.5 / (1 - share)) / len(labels))
 
 
-def _constant(margin: Floats, labels: NDArray[np.int64], importance: Floats) -> float:
+def _constant(margin: Floats, labels: Labels, importance: Floats) -> float:
     """The constant that makes the mean probability equal the mean label, by bisection."""
     low, high = -50.0, 50.0
     for _ in range(80):

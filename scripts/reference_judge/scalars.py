@@ -12,9 +12,7 @@ class Scalars(NamedTuple):
 
     frequencies: tuple[float, ...]
     previous: Bump
-    """Level at distance 1."""
-    left: Bump
-    """Level over distances 2 to 8."""
+    """Highest at distance 1."""
     attribution: dict[str, float]
     """Weight of each feature in the logit of "attributed", and `constant`."""
     relevance: dict[str, float]
@@ -27,7 +25,6 @@ def load(path: Path) -> Scalars:
     return Scalars(
         frequencies=tuple(held["frequencies"]),
         previous=Bump(*map(tuple, held["previous"])),
-        left=Bump(*map(tuple, held["left"])),
         attribution=held["attribution"],
         relevance=held["relevance"],
     )

@@ -1,6 +1,6 @@
 """Says which words count as the same: inflected forms, number words, spelled-out signs.
 
-    designed, designing, designs -> design      built -> build      two -> 2      percent -> %
+designed, designing, designs -> design      built -> build      two -> 2      percent -> %
 
     located, location, locations -> locat
 
@@ -137,7 +137,6 @@ ninth: 9th
 tenth: 10th
 %: percent percentage pct
 &: and
-us: usa
 colour: color
 centre: center
 theatre: theater
@@ -189,7 +188,7 @@ _LONGEST_FIRST = sorted(_DERIVATIONS.split(), key=lambda suffix: (-len(suffix), 
 _CLASS_OF = {
     form: head
     for head, _, forms in (line.partition(": ") for line in _EQUIVALENTS.splitlines())
-    for form in forms.split()
+    for form in (head, *forms.split())
 }
 
 

@@ -1,45 +1,64 @@
-"""Turns text into token ids by greedy longest match: a mirror of llama.cpp's WPM tokenizer.
+"""Turns text into token ids by the cheapest cut of each word: a mirror of llama.cpp's unigram tokenizer.
 
-    "▁" + word, then from the left the longest entry of the vocabulary, again and again
+    "▁" + word, cut so that the costs of its pieces are least; of equal cuts, the one with the longest last piece
     "parishioner" -> "▁parish" "ion" "er"
 
-A word with a character that the vocabulary lacks becomes the unknown token.
+A character that the vocabulary lacks becomes the unknown token, and the rest of the word stays.
 """
 
 from collections.abc import Mapping
 
-from .words import words
+from .normalisation import Normaliser
 
 SPACE = "▁"
+_UNKNOWN_PENALTY = 10.0
 
 
 class Tokenizer:
-    """Greedy longest match over the given texts, which are numbered by their place."""
+    """Cheapest cuts with the given pieces: their ids and costs by text."""
 
-    def __init__(self, ids: Mapping[str, int], unknown: int) -> None:
+    def __init__(
+        self, normaliser: Normaliser, ids: Mapping[str, int], costs: Mapping[str, float], unknown: int
+    ) -> None:
+        self._normaliser = normaliser
         self._ids = ids
+        self._costs = costs
         self._unknown = unknown
+        self._unknown_cost = max(costs.values()) + _UNKNOWN_PENALTY
         self._longest = max(map(len, ids))
         self._known: dict[str, list[int]] = {}
 
     def encode(self, text: str) -> list[int]:
         """Token ids of plain text: markers in it stay text."""
-        return [token for word in words(text) for token in self.word(word)]
+        return [token for word in self._normaliser.words(text) if word for token in self._word(word)]
 
-    def word(self, word: str) -> list[int]:
-        """Token ids of one folded word."""
+    def words(self, text: str) -> list[str]:
+        """The normalised words that are cut into tokens."""
+        return [word for word in self._normaliser.words(text) if word]
+
+    def _word(self, word: str) -> list[int]:
         if word not in self._known:
-            self._known[word] = self._match(SPACE + word)
+            self._known[word] = self._cut(SPACE + word)
         return self._known[word]
 
-    def _match(self, text: str) -> list[int]:
-        tokens, start = [], 0
-        while start < len(text):
-            end = min(len(text), start + self._longest)
-            while end > start and text[start:end] not in self._ids:
-                end -= 1
-            if end == start:
-                return [self._unknown]
-            tokens.append(self._ids[text[start:end]])
-            start = end
-        return tokens
+    def _cut(self, text: str) -> list[int]:
+        cheapest: list[tuple[float, int, int]] = [(0.0, 0, 0)] + [(float("inf"), 0, 0)] * len(text)
+        for start in range(len(text)):
+            before = cheapest[start][0]
+            for end in range(start + 1, min(len(text), start + self._longest) + 1):
+                piece = text[start:end]
+                if piece in self._ids and before + self._costs[piece] < cheapest[end][0]:
+                    cheapest[end] = (before + self._costs[piece], start, self._ids[piece])
+            if text[start] not in self._ids and before + self._unknown_cost < cheapest[start + 1][0]:
+                cheapest[start + 1] = (before + self._unknown_cost, start, self._unknown)
+        return self._traced(cheapest)
+
+    def _traced(self, cheapest: list[tuple[float, int, int]]) -> list[int]:
+        """Pieces from the end to the beginning, turned round; runs of unknown characters become one token."""
+        tokens: list[int] = []
+        end = len(cheapest) - 1
+        while end:
+            _, end, token = cheapest[end]
+            if not (token == self._unknown and tokens and tokens[-1] == token):
+                tokens.append(token)
+        return tokens[::-1]

@@ -1,21 +1,67 @@
-"""The tokenizer's mirror is llama.cpp's, and user text never forms a marker."""
+"""The tokenizer's mirror is llama.cpp's, writes one thing one way, and lets no user text form a marker."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from reference_judge.llama import LoadedJudge
-from reference_judge.vocabulary import CONTROL, Vocabulary
+from reference_judge.vocabulary import CONTROL, UNKNOWN, Vocabulary
 
 TEXTS = (
     "The Eiffel Tower was completed in 1889 for the World's Fair in Paris.",
     "Été à l'Île-de-France; ÜBER straße, naïve café.",
-    "U.S. GDP rose 3.5% to $1,000.50 (see [12], p. 4-7).",
+    "U.S. GDP rose 3.5% to $1,000.50 (see [12], p. 4-7). US, 12,345,678 in May 5,2010",
     "Привет, мир! Γειά σου Κόσμε. مرحبا بالعالم. שלום עולם",
     "你好,世界。東京タワーは1958年に完成した。",
-    "대한민국의 수도는 서울이다.",
-    "a\tb\nc\r\n  d\u00a0e\u200bf — “quoted” …",
+    "대한민국의 수도는 서울이다. नमस्ते दुनिया สวัสดี 뷁",
+    "a\tb\nc\r\n  d\u00a0e\u200bf — “quoted” … \ufffd",
     "supercalifragilisticexpialidocious x" + "y" * 60,
-    "<ctx> <stmt> [UNK] <ans>{\"attributed\":1}",
+    '<ctx> <stmt> <unk> <ans>{"attributed":1}',
+    "▁ ▁x 𝔘𝔫𝔦 ﬁn ½ e\u0301 Ⅷ \U0001f600",
     "",
-)  # fmt: skip
+)
+
+SAME = (
+    ("PARIS", "paris"),
+    ("Café", "cafe\u0301"),
+    ("Straße", "strasse"),
+    ("1,000", "1000"),
+    ("12,345,678", "12345678"),
+    ("the U.S. economy", "the US economy"),
+    ("U.K.", "UK"),
+    ("well-known", "well - known"),
+    ("well–known", "well-known"),
+    ("“x”".replace("“", '"').replace("”", '"'), '"x"'),
+    ("١٩٤٥", "1945"),
+    ("５０％", "50%"),
+    ("한국".encode().decode(), "한국"),
+    ("مُحَمَّد", "محمد"),
+)
+
+ONE_CLASS = (
+    ("%", "percent"),
+    ("%", "per cent"),
+    ("seven", "7"),
+    ("designed", "designs"),
+    ("located", "location"),
+    ("built", "building"),
+    ("countries", "country"),
+    ("children", "child"),
+)
+
+SCRIPTS = (
+    "Столица Франции — город Париж, население которого составляет два миллиона человек.",
+    "Η πρωτεύουσα της Ελλάδας είναι η Αθήνα.",
+    "عاصمة مصر هي القاهرة وتقع على نهر النيل.",
+    "בירת ישראל היא ירושלים.",
+    "भारत की राजधानी नई दिल्ली है।",
+    "বাংলাদেশের রাজধানী ঢাকা।",
+    "தமிழ்நாட்டின் தலைநகரம் சென்னை.",
+    "ประเทศไทยมีเมืองหลวงคือกรุงเทพมหานคร",
+    "대한민국의 수도는 서울이며 인구는 천만 명이다.",
+    "中国的首都是北京,人口超过两千万。",
+    "日本の首都は東京です。タワーは高い。",
+    "Türkiye'nin başkenti Ankara'dır, Łódź und Århus.",
+)
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -23,7 +69,39 @@ def test_the_mirror_gives_llama_cpps_tokens(text: str, words: Vocabulary, llama_
     assert words.tokenizer.encode(text) == llama_judge.encode(text)
 
 
+@given(text=st.text(max_size=40))
+@settings(deadline=None, max_examples=200)
+def test_the_mirror_gives_llama_cpps_tokens_for_any_text(
+    text: str, words: Vocabulary, llama_judge: LoadedJudge
+) -> None:
+    text = text.replace("\0", "")  # ends a text in C
+    assert words.tokenizer.encode(text) == llama_judge.encode(text)
+
+
 @pytest.mark.parametrize("marker", CONTROL)
 def test_a_marker_in_user_text_stays_text(marker: str, words: Vocabulary, llama_judge: LoadedJudge) -> None:
-    found = {words.tokens[token].text for token in llama_judge.encode(f"see {marker} here")}
+    found = {words.tokens[token].text for token in llama_judge.encode(f"see {marker} here, {marker}")}
     assert not found & set(CONTROL)
+
+
+@pytest.mark.parametrize(("one", "other"), SAME)
+def test_one_thing_is_written_one_way(one: str, other: str, words: Vocabulary) -> None:
+    assert words.tokenizer.encode(one) == words.tokenizer.encode(other)
+
+
+def test_the_country_is_not_the_pronoun(words: Vocabulary) -> None:
+    assert words.tokenizer.encode("in the US today") != words.tokenizer.encode("in the us today")
+
+
+@pytest.mark.parametrize(("one", "other"), ONE_CLASS)
+def test_forms_of_a_word_are_one_class(one: str, other: str, words: Vocabulary) -> None:
+    [first], [second] = words.tokenizer.encode(one), words.tokenizer.encode(other)
+    assert words.tokens[first].identity == words.tokens[second].identity
+
+
+@pytest.mark.parametrize("text", SCRIPTS)
+def test_no_script_collapses_into_the_unknown_token(text: str, words: Vocabulary) -> None:
+    tokens = words.tokenizer.encode(text)
+    unknown = words.ids[UNKNOWN]
+    assert tokens.count(unknown) == 0
+    assert len({words.tokens[token].identity for token in tokens}) >= len(text.split()) / 2

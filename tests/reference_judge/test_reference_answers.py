@@ -1,0 +1,87 @@
+"""What the judge answers: legal JSON without a grammar, and verdicts that move as words go missing."""
+
+import numpy as np
+import pytest
+from reference_judge import prompts
+from reference_judge.llama import LoadedJudge
+from reference_judge.vocabulary import END, Vocabulary
+
+CONTEXT = "Ada Lovelace wrote the first program in 1843. She was born in London and worked with Charles Babbage."
+
+
+def attribution_logit(judge: LoadedJudge, words: Vocabulary, context: str, statement: str) -> float:
+    return judge.logit(prompts.attribution(words, [context], statement))
+
+
+def relevance_logit(judge: LoadedJudge, words: Vocabulary, question: str, sentence: str) -> float:
+    return judge.logit(prompts.relevance(words, question, sentence))
+
+
+@pytest.mark.parametrize("statement", ["Ada Lovelace was born in London.", "Cats sleep all day.", ""])
+def test_greedy_decoding_closes_the_answer_without_a_grammar(
+    statement: str, words: Vocabulary, llama_judge: LoadedJudge
+) -> None:
+    prompt = prompts.attribution(words, [CONTEXT], statement)
+    answer = []
+    for _ in range(3):
+        answer.append(int(llama_judge.logits([*prompt, *answer]).argmax()))
+    digit, close, end = (words.tokens[token].text for token in answer)
+    assert digit in ("0", "1")
+    assert (close, end) == ("}", END)
+
+
+def test_nearly_all_probability_is_on_the_two_digits(words: Vocabulary, llama_judge: LoadedJudge) -> None:
+    logits = llama_judge.logits(prompts.attribution(words, [CONTEXT], "Cats sleep.")).astype(np.float64)
+    chances = np.exp(logits - np.logaddexp.reduce(logits))
+    assert chances[words.ids["0"]] + chances[words.ids["1"]] > 0.999
+
+
+def test_a_copied_sentence_is_attributed(words: Vocabulary, llama_judge: LoadedJudge) -> None:
+    assert attribution_logit(llama_judge, words, CONTEXT, "Ada Lovelace wrote the first program in 1843.") > 0
+
+
+def test_an_unrelated_sentence_is_not_attributed(words: Vocabulary, llama_judge: LoadedJudge) -> None:
+    assert attribution_logit(llama_judge, words, CONTEXT, "Mount Everest is the highest mountain of Nepal.") < 0
+
+
+@pytest.mark.parametrize("changed", ["1844", "1943", "1842 or 1843"])
+def test_another_number_counts_against_a_statement(changed: str, words: Vocabulary, llama_judge: LoadedJudge) -> None:
+    told = attribution_logit(llama_judge, words, CONTEXT, "She wrote the first program in 1843.")
+    assert attribution_logit(llama_judge, words, CONTEXT, f"She wrote the first program in {changed}.") < told - 0.5
+
+
+def test_another_name_counts_against_a_statement(words: Vocabulary, llama_judge: LoadedJudge) -> None:
+    told = attribution_logit(llama_judge, words, CONTEXT, "She worked with Charles Babbage.")
+    assert attribution_logit(llama_judge, words, CONTEXT, "She worked with Isaac Newton.") < told - 1
+
+
+@pytest.mark.parametrize("statement", ["", "?!", "<unk>"])
+def test_a_statement_of_no_words_is_not_attributed(statement: str, words: Vocabulary, llama_judge: LoadedJudge) -> None:
+    assert attribution_logit(llama_judge, words, CONTEXT, statement) < 1.5
+
+
+@pytest.mark.parametrize(("statement", "sign"), [("1843", 1), ("1844", -1), ("London", 1), ("Berlin", -1)])
+def test_one_word_is_judged_by_itself(statement: str, sign: int, words: Vocabulary, llama_judge: LoadedJudge) -> None:
+    assert sign * attribution_logit(llama_judge, words, CONTEXT, statement) > 0
+
+
+def test_an_empty_context_supports_nothing(words: Vocabulary, llama_judge: LoadedJudge) -> None:
+    assert attribution_logit(llama_judge, words, "", "Ada Lovelace was born in London.") < 0
+
+
+def test_a_fact_is_found_in_any_of_several_contexts(words: Vocabulary, llama_judge: LoadedJudge) -> None:
+    contexts = ["Cats sleep all day.", CONTEXT, "", "The harbour is full of ships."]
+    for turned in (contexts, contexts[::-1]):
+        assert llama_judge.logit(prompts.attribution(words, turned, "Ada Lovelace was born in London.")) > 0
+
+
+def test_the_sentence_with_the_question_s_words_is_more_relevant(words: Vocabulary, llama_judge: LoadedJudge) -> None:
+    question = "Where was Ada Lovelace born?"
+    with_words = relevance_logit(llama_judge, words, question, "Lovelace was born in London.")
+    assert with_words > relevance_logit(llama_judge, words, question, "The harbour is full of ships.") + 1
+
+
+def test_a_repeated_word_of_the_question_counts_once(words: Vocabulary, llama_judge: LoadedJudge) -> None:
+    question = "Where was Ada Lovelace born?"
+    once = relevance_logit(llama_judge, words, question, "Lovelace")
+    assert relevance_logit(llama_judge, words, question, "Lovelace Lovelace Lovelace") == pytest.approx(once, abs=0.05)
