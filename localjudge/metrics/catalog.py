@@ -15,6 +15,11 @@ from localjudge.errors import UsageError
 from localjudge.metrics.context_precision import ContextPrecision
 from localjudge.metrics.context_recall import ContextRecall
 from localjudge.metrics.context_relevancy import ContextRelevancy, ContextRelevancyChunk
+from localjudge.metrics.document_at_k import HitRateAtK, PrecisionAtK, RecallAtK
+from localjudge.metrics.document_map import DocumentMAP
+from localjudge.metrics.document_mrr import DocumentMRR
+from localjudge.metrics.document_ndcg import DocumentNDCG
+from localjudge.metrics.document_recall import DocumentRecallMultiHit, DocumentRecallSingleHit
 from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.metrics.matrix import MATRIX_METRICS, recall_at
 from localjudge.metrics.protocol import ComputedMetric, JudgedMetric
@@ -27,9 +32,19 @@ _DEFAULT: tuple[AnyMetric, ...] = (
     ContextRelevancyChunk(),
     Faithfulness(),
     ContextPrecision(),
+    DocumentRecallSingleHit(),
+    DocumentRecallMultiHit(),
+    DocumentMRR(),
+    DocumentMAP(),
+    DocumentNDCG(),
 )
 _ON_REQUEST: tuple[AnyMetric, ...] = MATRIX_METRICS
-_AT_K: dict[str, Callable[[int], AnyMetric]] = {"matrix_recall": recall_at}
+_AT_K: dict[str, Callable[[int], AnyMetric]] = {
+    "matrix_recall": recall_at,
+    "hit_rate": HitRateAtK,
+    "precision": PrecisionAtK,
+    "recall": RecallAtK,
+}
 _AT = re.compile(r"(?P<name>\w+)@(?P<k>[1-9]\d*)")
 
 

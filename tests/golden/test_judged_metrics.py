@@ -5,7 +5,6 @@ from collections.abc import Mapping
 import pytest
 
 from localjudge.metrics import catalog
-from localjudge.metrics.protocol import JudgedMetric
 from localjudge.text import sentences
 from localjudge.types import Context, Label, Outcome, Sample, Scored, Task, Undefined, Verdict
 
@@ -188,11 +187,3 @@ def test_no_support_leaves_redundancy_undefined() -> None:
     assert score("matrix_redundancy", MATRIX, nothing) == Undefined(
         reason="no chunk supports any sentence of the reference"
     )
-
-
-@pytest.mark.parametrize("name", catalog.default_names())
-def test_every_judged_metric_has_a_version_and_needs_a_field(name: str) -> None:
-    """The signature and the choice of default metrics rest on these."""
-    metric: JudgedMetric = catalog.get(name)  # type: ignore[assignment]
-    assert metric.version >= 1
-    assert metric.requires

@@ -81,3 +81,12 @@ def test_an_unknown_name_gets_the_nearest() -> None:
     """A typing error is answered with what was meant."""
     with pytest.raises(UsageError, match="did you mean context_recall"):
         catalog.get("contxt_recall")
+
+
+@pytest.mark.parametrize("name", [name.replace("@k", "@3") for name in catalog.names()])
+def test_every_metric_says_its_name_its_version_and_what_it_needs(name: str) -> None:
+    """The signature and the choice of default metrics rest on these."""
+    metric = catalog.get(name)
+    assert metric.name == name
+    assert metric.version >= 1
+    assert metric.requires
