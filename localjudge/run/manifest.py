@@ -12,7 +12,7 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import ConfigDict
 
@@ -37,7 +37,7 @@ class Manifest(Record):
     beside: dict[str, Any]
 
 
-class Difference(NamedTuple):
+class Difference(Record):
     """One ingredient that differs between two manifests; None where one of them does not have it."""
 
     ingredient: str
@@ -89,7 +89,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Dif
     """Ingredients that differ between two parts of manifests, named by their path: `engine.n_ctx`."""
     old, new = dict(_leaves(before)), dict(_leaves(after))
     return [
-        Difference(name, old.get(name), new.get(name))
+        Difference(ingredient=name, before=old.get(name), after=new.get(name))
         for name in sorted(old.keys() | new.keys())
         if old.get(name) != new.get(name)
     ]

@@ -78,7 +78,8 @@ def refuse_other_run(directory: Path, there: Manifest, ours: Manifest) -> None:
     different = differences(there.judge, ours.judge) + differences(there.data, ours.data)
     if not different:
         return
-    lines = [f"\n  {name}: {before} there, {after} now" for name, before, after in different[:_DIFFERENCES_SHOWN]]
+    shown = different[:_DIFFERENCES_SHOWN]
+    lines = [f"\n  {change.ingredient}: {change.before} there, {change.after} now" for change in shown]
     more = len(different) - len(lines)
     raise RunDirectoryError(
         f"{directory} belongs to another run ({there.signature}, this one is {ours.signature}):"

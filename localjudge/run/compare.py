@@ -1,0 +1,290 @@
+"""What changed from one run to another, on the samples that both have.
+
+    A, the baseline   1.0  0.5   -   0.0
+    B, the new run    1.0  1.0  0.5   -       differences 0 and +0.5: one tied, one improved, two missing
+
+Every difference is B - A: above 0, the new run is better. It rests on the samples that have a score in both, one by
+one, so that how hard a sample is cancels. Where a metric has several verdicts per sample, these are not independent of
+each other: the interval of their changes is then taken over samples, or over the groups that both runs name.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from localjudge.errors import UsageError
+from localjudge.run.manifest import Difference, differences
+from localjudge.run.pairing import Pair, Pairing, pair_samples, question
+from localjudge.run.results import Run
+from localjudge.run.rows import ScoreRow, VerdictRow
+from localjudge.run.unit_changes import UnitChange, labelled_in_both, unit_changes
+from localjudge.types import Record
+
+SCHEMA_VERSION = 1
+MOVED_SAMPLES = 5
+
+
+class SampleChange(Record):
+    """A sample whose score moved, under its id in the new run, and the units that moved it."""
+
+    sample_id: str
+    baseline_id: str
+    before: float
+    after: float
+    units: tuple[UnitChange, ...]
+
+
+class VerdictChanges(Record):
+    """Verdicts on the same text in both runs, and how many flipped, up being from 0 to 1.
+
+    `difference` is that of the shares of 1, with its interval. `mcnemar_p` is given where each sample has one verdict
+    and stands alone; elsewhere the interval, over samples or groups, decides.
+    """
+
+    paired: int
+    unpaired: int
+    up: int
+    down: int
+    difference: float
+    ci95: tuple[float, float]
+    mcnemar_p: float | None
+
+
+class MetricChange(Record):
+    """One metric in both runs. The means are over the `compared` samples; without any there is no difference.
+
+    `unpaired` samples are in one run only; `unscored` ones are in both, and undefined or failed in one of them.
+    """
+
+    compared: int
+    before: float | None = None
+    after: float | None = None
+    difference: float | None = None
+    ci95: tuple[float, float] | None = None
+    method: str | None = None
+    clusters: int | None = None
+    improved: int = 0
+    worsened: int = 0
+    tied: int = 0
+    unpaired: int
+    unscored: int
+    smallest_detectable: float | None = None
+    verdicts: VerdictChanges | None = None
+    moved: tuple[SampleChange, ...] = ()
+
+    @property
+    def missing(self) -> int:
+        """Samples of either run that have no difference."""
+        return self.unpaired + self.unscored
+
+
+class SharedSamples(Record):
+    """How the samples of the two runs were paired. `other_question`: pairs by id that do not ask the same."""
+
+    by_id: int
+    by_content: int
+    by_question: int
+    same_content: int
+    other_question: int
+    only_baseline: int
+    only_new: int
+
+
+class RunComparison(Record):
+    """Baseline and new run, what they share, what differs between their judges, and each metric of both."""
+
+    schema_version: int = SCHEMA_VERSION
+    baseline: str
+    run: str
+    baseline_signature: str
+    signature: str
+    samples: SharedSamples
+    judge_changes: tuple[Difference, ...]
+    warnings: tuple[str, ...]
+    metrics: dict[str, MetricChange]
+
+
+def compare(baseline: Run, run: Run, *, moved: int = MOVED_SAMPLES) -> RunComparison:
+    """Compare a run with a baseline; list at most `moved` samples of each metric that moved most.
+
+    Raises UsageError where the runs share no sample or no metric.
+    """
+    pairing = pair_samples(baseline.samples, run.samples)
+    names = [name for name in run.summary.metrics if name in baseline.summary.metrics]
+    if not names:
+        raise UsageError(
+            f"{baseline.directory} and {run.directory} have no metric in common",
+            hint=f"they have {', '.join(baseline.summary.metrics)} and {', '.join(run.summary.metrics)}",
+        )
+    if not pairing.pairs:
+        raise UsageError(
+            f"{baseline.directory} and {run.directory} have no sample in common",
+            hint="samples are paired by id, by content or by question: give the rows of both an id column",
+        )
+    comparer = _Comparer(baseline, run, pairing, moved)
+    judges = _judge_changes(baseline, run)
+    return RunComparison(
+        baseline=str(baseline.directory),
+        run=str(run.directory),
+        baseline_signature=baseline.summary.signature,
+        signature=run.summary.signature,
+        samples=_shared(pairing),
+        judge_changes=judges,
+        warnings=tuple(_warnings(baseline, run, _shared(pairing), judges)),
+        metrics={name: comparer.change(name) for name in names},
+    )
+
+
+class _Scored(NamedTuple):
+    """A pair with a score in both runs."""
+
+    pair: Pair
+    before: float
+    after: float
+    units: list[UnitChange]
+
+
+class _Comparer:
+    """The rows of both runs, by metric and sample."""
+
+    def __init__(self, baseline: Run, run: Run, pairing: Pairing, moved: int) -> None:
+        self._scores_before, self._scores_after = _scores(baseline), _scores(run)
+        self._units_before, self._units_after = _units(baseline), _units(run)
+        self._pairing = pairing
+        self._moved = moved
+        self._cluster_of = run.cluster_of if baseline.cluster_of is not None else None
+
+    def change(self, metric: str) -> MetricChange:
+        """One metric over all pairs."""
+        from localjudge.stats import paired_difference
+
+        both = [scored for pair in self._pairing.pairs if (scored := self._scored(metric, pair))]
+        unpaired = len(self._pairing.only_before) + len(self._pairing.only_after)
+        unscored = len(self._pairing.pairs) - len(both)
+        if not both:
+            return MetricChange(compared=0, unpaired=unpaired, unscored=unscored)
+        before, after = [scored.before for scored in both], [scored.after for scored in both]
+        change = paired_difference(before, after, clusters=self._clusters(both))
+        return MetricChange(
+            compared=len(both),
+            before=sum(before) / len(before),
+            after=sum(after) / len(after),
+            difference=change.difference.mean,
+            ci95=(change.difference.low, change.difference.high),
+            method=change.difference.method,
+            clusters=change.difference.clusters,
+            improved=change.improved,
+            worsened=change.worsened,
+            tied=change.tied,
+            unpaired=unpaired,
+            unscored=unscored,
+            smallest_detectable=change.smallest_detectable,
+            verdicts=self._verdicts(both),
+            moved=tuple(_moved_most(both, self._moved)),
+        )
+
+    def _scored(self, metric: str, pair: Pair) -> _Scored | None:
+        old = self._scores_before.get((metric, pair.before.id))
+        new = self._scores_after.get((metric, pair.after.id))
+        if old is None or new is None or old.score is None or new.score is None:
+            return None
+        changes = unit_changes(
+            self._units_before.get((metric, pair.before.id), ()),
+            self._units_after.get((metric, pair.after.id), ()),
+            same_content=pair.same_content,
+        )
+        return _Scored(pair, old.score, new.score, changes)
+
+    def _clusters(self, both: Sequence[_Scored]) -> list[str] | None:
+        if self._cluster_of is None:
+            return None
+        return [self._cluster_of[scored.pair.after.id] for scored in both]
+
+    def _verdicts(self, both: Sequence[_Scored]) -> VerdictChanges | None:
+        """Verdicts of the pairs; None for a metric that has none on the same text."""
+        from localjudge.stats import mcnemar, paired_difference
+
+        groups = self._clusters(both) or [scored.pair.after.id for scored in both]
+        found = [
+            (*labels, group)
+            for group, scored in zip(groups, both, strict=True)
+            for labels in labelled_in_both(scored.units)
+        ]
+        if not found:
+            return None
+        before, after, clusters = zip(*found, strict=True)
+        change = paired_difference(before, after, clusters=clusters)
+        alone = self._cluster_of is None and all(len(scored.units) <= 1 for scored in both)
+        return VerdictChanges(
+            paired=len(found),
+            unpaired=sum(len(scored.units) for scored in both) - len(found),
+            up=change.improved,
+            down=change.worsened,
+            difference=change.difference.mean,
+            ci95=(change.difference.low, change.difference.high),
+            mcnemar_p=mcnemar(change.improved, change.worsened) if alone else None,
+        )
+
+
+def _moved_most(both: Sequence[_Scored], count: int) -> list[SampleChange]:
+    moved = [scored for scored in both if scored.before != scored.after]
+    moved.sort(key=lambda scored: -abs(scored.after - scored.before))
+    return [
+        SampleChange(
+            sample_id=scored.pair.after.id,
+            baseline_id=scored.pair.before.id,
+            before=scored.before,
+            after=scored.after,
+            units=tuple(unit for unit in scored.units if unit.before != unit.after),
+        )
+        for scored in moved[:count]
+    ]
+
+
+def _shared(pairing: Pairing) -> SharedSamples:
+    grounds = [pair.by for pair in pairing.pairs]
+    return SharedSamples(
+        by_id=grounds.count("id"),
+        by_content=grounds.count("content"),
+        by_question=grounds.count("question"),
+        same_content=sum(pair.same_content for pair in pairing.pairs),
+        other_question=sum(question(pair.before) != question(pair.after) for pair in pairing.pairs),
+        only_baseline=len(pairing.only_before),
+        only_new=len(pairing.only_after),
+    )
+
+
+def _judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
+    """What differs between the judges, metrics aside that only one of the runs has."""
+    return tuple(
+        change
+        for change in differences(baseline.manifest.judge, run.manifest.judge)
+        if not change.ingredient.startswith("metrics.") or None not in (change.before, change.after)
+    )
+
+
+def _warnings(baseline: Run, run: Run, shared: SharedSamples, judges: Sequence[Difference]) -> list[str]:
+    found = []
+    if judges:
+        names = ", ".join(change.ingredient for change in judges)
+        found.append(f"the judges differ ({names}): a difference may be theirs, not that of what they judged")
+    if shared.other_question:
+        found.append(f"{shared.other_question:,} samples have the same id and another question or reference")
+    if (baseline.cluster_of is None) != (run.cluster_of is None):
+        found.append("one of the runs has groups (--cluster-by) and the other has none: samples are taken one by one")
+    for name, which in (("the baseline", baseline), ("the new run", run)):
+        found += [
+            f"{name} has no score for {which.summary.metrics[metric].failed:,} failed samples of {metric}"
+            for metric in which.summary.failed_beyond(0)
+        ]
+    return found
+
+
+def _scores(run: Run) -> dict[tuple[str, str], ScoreRow]:
+    return {(row.metric, row.sample_id): row for row in run.scores}
+
+
+def _units(run: Run) -> Mapping[tuple[str, str], Sequence[VerdictRow]]:
+    found: dict[tuple[str, str], list[VerdictRow]] = {}
+    for row in run.verdicts:
+        found.setdefault((row.metric, row.sample_id), []).append(row)
+    return found
