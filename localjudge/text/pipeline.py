@@ -1,5 +1,6 @@
 """spaCy pipelines by language or by name, each loaded once per process."""
 
+import logging
 from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -9,31 +10,69 @@ from localjudge.errors import UsageError
 if TYPE_CHECKING:
     from spacy.language import Language
 
-RULES_VERSION = "0"
+RULES_VERSION = "1"
 """Changes whenever our rules cut any text differently."""
+
+_ANY_LANGUAGE = "xx"
+
+_logger = logging.getLogger(__name__)
 
 
 @cache
-def load_pipeline(language: str, name: str | None) -> "Language":
-    """Return the named installed pipeline, or ours for the language. Raises UsageError where there is none."""
+def rules_pipeline(language: str) -> "Language":
+    """Return the blank pipeline of a language with our rules.
+
+    A language whose tokenizer needs a package that is not installed gets the tokenizer for any language instead, and
+    a warning says so. Raises UsageError for a language that spaCy does not know.
+    """
+    from spacy.util import get_lang_class
+
+    from localjudge.text.component import blank_pipeline
+
+    try:
+        get_lang_class(language)
+    except ImportError as error:
+        raise UsageError(
+            f"spaCy knows no language {language!r}", hint="give a code such as 'en' or 'de', or 'xx' for any language"
+        ) from error
+    try:
+        return blank_pipeline(language)
+    except ImportError as error:
+        _logger.warning(
+            "sentences of language %r are cut with the tokenizer for any language (%r): %s",
+            language,
+            _ANY_LANGUAGE,
+            error,
+        )
+        return blank_pipeline(_ANY_LANGUAGE)
+
+
+@cache
+def named_pipeline(name: str) -> "Language":
+    """Load an installed pipeline by its package name or path. Raises UsageError if there is none."""
     import spacy
 
     try:
-        nlp = spacy.load(name) if name else spacy.blank(language)
-    except (ImportError, OSError) as error:
-        wanted = f"spaCy pipeline {name!r}" if name else f"language {language!r}"
-        raise UsageError(f"cannot load the {wanted}: {error}", hint="name an installed pipeline or language") from error
-    if not name:
-        nlp.add_pipe("sentencizer")
-    return nlp
+        return spacy.load(name)
+    except (ImportError, OSError, ValueError) as error:
+        raise UsageError(
+            f"cannot load the spaCy pipeline {name!r}: {error}",
+            hint="install the pipeline's package, give the path of its folder, or leave it out to use the rules",
+        ) from error
 
 
-def pipeline_identity(language: str, name: str | None) -> dict[str, str]:
-    """Name and version of what cuts, for a signature."""
-    meta = load_pipeline(language, name).meta
+def rules_identity(language: str) -> dict[str, str]:
+    """Name and versions of our rules for a language, for a signature."""
     return {
-        "name": name or "localjudge",
+        "name": "localjudge",
         "version": version("spacy"),
-        "rules": str(meta["version"]) if name else RULES_VERSION,
-        "language": str(meta["lang"]),
+        "rules": RULES_VERSION,
+        "language": language,
+        "tokenizer": str(rules_pipeline(language).meta["lang"]),
     }
+
+
+def named_identity(name: str) -> dict[str, str]:
+    """Name and versions of an installed pipeline, for a signature."""
+    meta = named_pipeline(name).meta
+    return {"name": name, "version": version("spacy"), "rules": str(meta["version"]), "language": str(meta["lang"])}

@@ -3,48 +3,58 @@ r"""A text as the sentences that it is made of, each a verbatim span.
     " One. Two.\n"  ->  Span(1, 5, "One."), Span(6, 10, "Two.")
 
 The invariant, for every string that Python can hold: `span.text == text[span.start:span.end]`; spans stand in order and
-do not overlap; together they cover every character that is not white space; none is empty or has a blank edge.
+do not overlap; together they cover every character that is not white space (`str.isspace`); none is empty or has a
+blank edge. A long text is read in parts of at most 100,000 characters, parted at blank lines where there are any, so
+a sentence is never longer than that.
 """
 
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from localjudge.text.pipeline import load_pipeline, pipeline_identity
+from localjudge.errors import UsageError
+from localjudge.text.pipeline import named_identity, named_pipeline, rules_identity, rules_pipeline
 from localjudge.types import Span
 
-_LINE = re.compile(r"[^\r\n]+")
+if TYPE_CHECKING:
+    from spacy.language import Language
+
+MAX_PART = 100_000
+"""Characters of a text that are read at once. spaCy refuses more than a million."""
+
+_PARTINGS = tuple(map(re.compile, (r"\n\s*\n", r"\n", r"[.!?。！？][\"'”’)\]」』]*\s", r"[。！？]", r"\s")))
+"""Where a long text is parted: at the first of these that it holds, as far on as possible."""
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
 class Segmenter:
-    """Cuts a text into sentences: with our rules for `language`, or with the installed spaCy `pipeline`."""
+    """Cuts texts into sentences: by our rules for `language`, or with `pipeline` if one is named.
+
+    `pipeline` is the package name or the path of any installed spaCy pipeline that sets sentence boundaries.
+    """
 
     language: str = "en"
     pipeline: str | None = None
 
     def __call__(self, text: str) -> list[Span]:
-        """Sentences of the text, in its order. Raises UsageError for an unknown language or pipeline."""
+        """Sentences of a text, in its order. Raises UsageError for an unknown language or an unfit pipeline."""
+        nlp = named_pipeline(self.pipeline) if self.pipeline else rules_pipeline(self.language)
         return [
             Span(start=start, end=end, text=text[start:end])
-            for line in _LINE.finditer(text)
-            for start, end in self._cut_line(line.group(), line.start())
+            for part_start, part_end in _parts(text)
+            for start, end in _cut(nlp, text[part_start:part_end], part_start)
         ]
 
     @property
     def identity(self) -> dict[str, str]:
-        """All that can move a cut: for a signature."""
-        return pipeline_identity(self.language, self.pipeline)
+        """All that can move a cut: `name`, `version` (of spaCy), `rules` (their version), `language`.
 
-    def _cut_line(self, line: str, offset: int) -> Iterator[tuple[int, int]]:
-        # spaCy stores strings as UTF-8, which has no lone surrogates.
-        doc = load_pipeline(self.language, self.pipeline)(_SURROGATE.sub("\ufffd", line))
-        for sent in doc.sents:
-            piece = line[sent.start_char : sent.end_char]
-            start = offset + sent.start_char + len(piece) - len(piece.lstrip())
-            if bare := piece.strip():
-                yield start, start + len(bare)
+        Of a named pipeline, `rules` is the pipeline's own version. Of our rules, `tokenizer` is the language whose
+        tokenizer is used.
+        """
+        return named_identity(self.pipeline) if self.pipeline else rules_identity(self.language)
 
 
 def sentences(text: str, language: str = "en", segmenter: Callable[[str], list[Span]] | None = None) -> list[Span]:
@@ -53,3 +63,35 @@ def sentences(text: str, language: str = "en", segmenter: Callable[[str], list[S
     Offsets count Unicode code points. Raises UsageError for a language that spaCy does not know.
     """
     return (segmenter or Segmenter(language))(text)
+
+
+def _parts(text: str) -> Iterator[tuple[int, int]]:
+    start = 0
+    while len(text) - start > MAX_PART:
+        end = _parting(text, start, start + MAX_PART)
+        yield start, end
+        start = end
+    yield start, len(text)
+
+
+def _parting(text: str, start: int, end: int) -> int:
+    for parting in _PARTINGS:
+        last = max((match.end() for match in parting.finditer(text, start, end)), default=0)
+        if last:
+            return last
+    return end
+
+
+def _cut(nlp: "Language", text: str, offset: int) -> Iterator[tuple[int, int]]:
+    # spaCy stores strings as UTF-8, which has no lone surrogates.
+    doc = nlp(_SURROGATE.sub("\ufffd", text))
+    if len(doc) and not doc.has_annotation("SENT_START"):
+        raise UsageError(
+            f"the spaCy pipeline {nlp.meta['name']!r} sets no sentence boundaries",
+            hint="name one with a parser, a 'senter' or a 'sentencizer', or leave it out to use the rules",
+        )
+    for sent in doc.sents:
+        piece = text[sent.start_char : sent.end_char]
+        start = offset + sent.start_char + len(piece) - len(piece.lstrip())
+        if bare := piece.strip():
+            yield start, start + len(bare)

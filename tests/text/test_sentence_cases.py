@@ -1,0 +1,254 @@
+"""What a reader would call a sentence. In each case "|" stands for the space at which the text is cut."""
+
+import pytest
+
+from localjudge.text import sentences
+
+STOPS = [
+    "The sky is blue.|Grass is green!|Is snow white?|It is.",
+    "he said so.|he left.",
+    "What?!|Never!!!|Well...|Fine.",
+    "No stop at the end of this one",
+    "The war ended in 1945.|Then the rebuilding began.",
+    "He published 4 papers in 1905.|Einstein moved to Switzerland in 1895",
+    "Pi is 3.14 and e is 2.72.|Both are irrational.",
+    "It costs $1.50.|That is 1,000.50 yen.|Buy it.",
+    "Version 2.0.1 is out.|Upgrade now.",
+    "The ratio was 3.|4 of them failed.",
+    "Is it?|yes it is.|ok.",
+]
+
+ABBREVIATIONS = [
+    "Dr. Watson met Mr. and Mrs. Hudson on Baker St. in London.|They had tea.",
+    "Prof. Curie and Gen. Foch spoke.|Rev. Green prayed.",
+    "I live in the U.S.|How about you?",
+    "The U.S. Senate met with the U.K. Parliament.",
+    "She works for the U.S. Government in Virginia.",
+    "He has lived in the U.S. for twenty years.",
+    "They moved to Washington, D.C.|The house was small.",
+    "Use a metal, e.g. Iron, or a gas, i.e. Helium.",
+    "See the appendix, cf. Table 3.|It is long.",
+    "Please turn to p. 55.|Then read pp. 60-62.",
+    "See No. 5.|There is no.|No, there is.",
+    "He said no.|Then he left.",
+    "Look at Fig. 3 and Eq. 12 in Vol. 2, Ch. 4, Sec. 1.|All agree.",
+    "The No. of people rose.",
+    "J. R. R. Tolkien wrote it.|C. S. Lewis read it.",
+    "J.R.R. Tolkien wrote it.|C.S. Lewis read it.",
+    "George W. Bush met John F. Kerry.|They shook hands.",
+    "You and I.|Did you see Albert I. Jones?",
+    "This is Plan B.|The other failed.",
+    "She sold it to Pitt, Briggs & Co.|It closed yesterday.",
+    "Pitt, Briggs & Co. Limited sold it.",
+    "Pitt, Briggs & Co. sold it.",
+    "Apple Inc. and Acme Corp. merged.|They are now Acme Ltd.",
+    "Sammy Davis Jr. Smith sang.",
+    "Martin Luther King Jr. was born in 1929.|He died in 1968.",
+    "He has a Ph.D. in physics.|He also has an M.D.|She has none.",
+    "Bring pens, paper, etc.|Toyota will bring the rest.",
+    "Pens, paper, etc. are there.",
+    "(Pens, paper, etc.).|Then we left.",
+    "Smith et al., 2015, agree with Jones et al. (2016).|We do not.",
+    "Brown v. Board of Education changed it.|Roe vs. Wade too.",
+    "The co. has lots of money.|We have none.",
+    "It rained on Jan. 5 and Sept. 30.|March was dry.",
+    "He lives at 12 Main St.|The house is red.",
+    "She met Lt. Col. Brown and Sgt. Pepper.",
+    "It is approx. Five miles away.",
+    "P.S. I love you.",
+    "It weighs 5 lbs.|Put it down.",
+    "Mt. Everest and St. Louis are far from Ft. Worth.",
+    "Tell Messrs. Smith and Jones.|They know.",
+]
+
+CLOCK = [
+    "The store opens at 9 a.m. and closes at 5 p.m.|It is open daily.",
+    "At 5 a.m. Mr. Smith went to the bank.|He left the bank at 6 P.M.|Mr. Smith then went to the store.",
+    "We meet at 10 a.m. Monday or 3 p.m. EST.|Be there.",
+    "It starts at 8p.m.|Doors open at 7.",
+]
+
+ELLIPSES = [
+    "I never meant that...|She left the store.",
+    "I wasn't really ... well, what I mean...see . . . what I'm saying is . . . I didn't mean it.",
+    "So it ended....|The next day it rained.",
+    "He waited… and waited…|Nobody came.",
+    "...and then it stopped.",
+    "Maybe... I thought so.",
+    "It was there.. and gone.|Right.",
+]
+
+QUOTES = [
+    '"Go away."|He left.',
+    'He said, "Go away."|Then he left.',
+    '"Go away!" he said.|She went.',
+    '"Really?" asked Tom.|Nobody answered.',
+    "She said “Stop.”|He stopped.",
+    "‘It is late.’|They left.",
+    'They won.|"We are happy," she said.|"It was hard."',
+    "They won.|(Nobody knows how.)|It was late.",
+    "They won (nobody knows how).|It was late.",
+    "They won.|[See the note.]|It was late.",
+    "It was over (was it?) and they left.",
+    "« C'est fini. »|Il est parti.",
+    'It is true."|We know.',
+    'He said nothing.|"Then he left."',
+    '" It is true . "|We know .',
+    'The show "Who Is It?" was long.|We slept.',
+    "**Bold words.**|Plain words.",
+    'Read "The End." by Lee.|It is short.',
+]
+
+CITATIONS = [
+    "He was born in Dulwich.[17]|He died in Greece.[18][19]",
+    "He was born in Dulwich. [17]|He died in Greece. [citation needed]|The end.",
+    "So they say [1].|We agree [2, 3].",
+]
+
+NAMES = [
+    "She joined Yahoo! and AOL.|Then she left.",
+    "She left Yahoo!|Then she joined AOL.",
+    "Yahoo! Inc. was sold.",
+    "They watched Jeopardy! together.",
+]
+
+ADDRESSES = [
+    "Write to a.smith@example.com.|She will answer.",
+    "Visit www.example.com.|It is free.",
+    "Visit https://example.com/a.b?c=D.E&f=G!|It is free.",
+    "See example.com/Index.Html for more.|Or ask.",
+    "Use node.js or ASP.NET with os.path.|Run main.py.|Done.",
+    "The price of Amazon.com fell.|It rose again.",
+    "Call numpy.Array(x).Sum() first.|Then print.",
+    "Reach us at www.example.com|We answer soon.",
+]
+
+EMOTICONS = [
+    "I liked it. :)|We will come again.",
+    "I liked it :-)|We will come again.",
+    "Great! 😀|We will come again.",
+    "I ❤ New York.|You do too.",
+]
+
+LISTS = [
+    "1. The first item|2. The second item|3. The last one",
+    "1) The first item|2) The second item",
+    "1.) The first item.|2.) The second item.",
+    "a. The first item|b. The second item|c. The third item",
+    "(a) The first item|(b) The second item",
+    "• The first item|• The second item",
+    "• 9. The first item|• 10. The second item",
+    "The house has 2.|It is small.",
+    "We need 1) eggs, 2) milk and 3) flour.",
+]
+
+CASES = [
+    *STOPS, *ABBREVIATIONS, *CLOCK, *ELLIPSES, *QUOTES, *CITATIONS, *NAMES, *ADDRESSES, *EMOTICONS, *LISTS,
+]  # fmt: skip
+
+NO_SPACE = [
+    ["Hello world.", "Today is fine.", "Mr. Smith bought 1,000.", "That is a lot."],
+    ["It ended....", "Then it began."],
+    ["Is it free?", "thanks for asking"],
+    ["Yes!", "No!", "Maybe."],
+    ['He said "no."', "Then he left."],
+    ["He left (at last.)", "Then she came."],
+]
+
+LINES = [
+    ["Introduction", "This paper is short.", "It has no end."],
+    ["# Heading", "Text under the heading."],
+    ["## A Heading That Is Long Enough To Fill The Whole Line Of Text", "and text below it"],
+    ["Groceries:", "- two eggs", "- one loaf."],
+    ["* one", "* two"],
+    ["1. one", "2. two", "10. ten"],
+    ["a) one", "b) two"],
+    ["| a | b |", "| 1 | 2 |"],
+    ["features", "contact manager", "events, activities"],
+    ["Dear John,", "I was on vacation."],
+    ["Kind regards,", "Ann"],
+    ["Undergraduate Student Government", "The Pennsylvania State University"],
+    ["Above the rule", "----------", "Below the rule"],
+]
+
+WRAPPED = [
+    "This sentence was broken across two lines of text because the\nfile is narrow.",
+    "It was a cold \nnight in the city.",
+    "The committee that was appointed by the Congress of the United\nStates of America met on Monday and had nothing to "
+    "say to the\nGerman ambassador who came.",
+    "> This reply quotes a sentence that somebody wrote and that is\n> longer than one line.",
+    "- this item of a list is so long that it does not fit into one line\n  and goes on in the next.",
+]
+
+OTHER_LANGUAGES = [
+    ("de", "Am 3. Oktober 1990 war es so weit.|Die Mauer war weg."),
+    ("de", "Das gilt z. B. Montags und d. h. immer.|Gut."),
+    ("de", "Dr. Müller und Hr. Schmidt kamen usw.|Dann gingen sie."),
+    ("de", "Der 2. Weltkrieg endete 1945.|Danach kam Frieden."),
+    ("de", "Er sagte: „Ich komme.“|Dann kam er."),
+    ("fr", "M. Dupont et Mme. Martin sont là.|Ils parlent."),
+    ("fr", "Est-ce vrai ?|Oui !|Non."),
+    ("es", "¿Qué pasa?|¡Nada!|El Sr. López y la Dra. Ruiz llegaron."),
+    ("it", "Il Dott. Rossi arrivò ecc.|Poi partì."),
+    ("pt", "O Sr. Silva chegou.|Ele saiu."),
+    ("nl", "Dhr. de Vries kwam bijv. Maandag.|Toen ging hij."),
+    ("ru", "Он жил в г. Москве.|Потом уехал."),
+    ("ru", "А. С. Пушкин родился в 1799 г.|Он был поэтом."),
+    ("pl", "Spotkałem dr. Nowaka.|Było miło."),
+    ("el", "Τι είναι αυτό;|Δεν ξέρω."),
+    ("hi", "यह एक वाक्य है।|यह दूसरा है।"),
+    ("ar", "ما هذا؟|هذا كتاب."),
+    ("ur", "یہ ایک جملہ ہے۔|یہ دوسرا ہے۔"),
+    ("am", "ይህ አንድ ነው።|ይህ ሁለት ነው።"),
+    ("hy", "Սա մեկն է։|Սա երկրորդն է։"),
+    ("xx", "ဒါက ပထမ။|ဒါက ဒုတိယ။"),
+    ("he", "זה משפט.|זה עוד משפט."),
+    ("en", "यह एक वाक्य है।|That is Hindi."),
+]
+
+CJK = [
+    ("zh", ["这是第一句。", "这是第二句！", "是吗？", "是。"]),
+    ("zh", ["他说：“你好。”", "然后走了。"]),
+    ("ja", ["これはペンです。", "それはマーカーです。"]),
+    ("ja", ["「はい。」と言った。", "終わり。"]),
+    ("ja", ["良かったね！", "すごい！"]),
+    ("en", ["这是第一句。", "这是第二句。", "And this is English."]),
+    ("xx", ["円周率は３．１４です。", "はい。"]),
+]
+
+
+def cut(text: str, language: str = "en") -> list[str]:
+    return [span.text for span in sentences(text, language)]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_english_is_cut_where_a_reader_would(case: str) -> None:
+    expected = case.split("|")
+    assert cut(" ".join(expected)) == expected
+
+
+@pytest.mark.parametrize("expected", NO_SPACE)
+def test_a_stop_with_no_space_after_it_ends_a_sentence_before_a_whole_word(expected: list[str]) -> None:
+    assert cut("".join(expected)) == expected
+
+
+@pytest.mark.parametrize("expected", LINES)
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\n\n", "\u2028"])
+def test_headings_list_items_and_short_lines_are_sentences(expected: list[str], line_end: str) -> None:
+    assert cut(line_end.join(expected)) == expected
+
+
+@pytest.mark.parametrize("text", WRAPPED)
+def test_a_wrapped_line_goes_on_with_the_sentence(text: str) -> None:
+    assert cut(text) == [text]
+
+
+@pytest.mark.parametrize(("language", "case"), OTHER_LANGUAGES)
+def test_other_languages_are_cut_where_a_reader_would(language: str, case: str) -> None:
+    expected = case.split("|")
+    assert cut(" ".join(expected), language) == expected
+
+
+@pytest.mark.parametrize(("language", "expected"), CJK)
+def test_scripts_without_spaces_are_cut_at_their_own_stops(language: str, expected: list[str]) -> None:
+    assert cut("".join(expected), language) == expected
