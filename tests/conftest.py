@@ -2,11 +2,15 @@
 
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+import localjudge
+
+ScriptedRun = Callable[..., localjudge.Run]
 
 
 @pytest.fixture(autouse=True)
@@ -42,3 +46,16 @@ def labelled_data() -> Path:
     if not named:
         pytest.skip("needs labelled data: set LOCALJUDGE_TEST_DATA to its folder")
     return Path(named)
+
+
+@pytest.fixture
+def scripted_run(tmp_path: Path) -> ScriptedRun:
+    """Makes a run: `scripted_run("name", rows, {unit text: probability or error}, **options)`, other units 1."""
+
+    def run(
+        name: str, rows: Sequence[Mapping[str, Any]], script: Mapping[str, float | str], **options: Any
+    ) -> localjudge.Run:
+        engine = localjudge.ScriptedEngine(script, default=1.0)
+        return localjudge.evaluate(rows, out=tmp_path / name, engine=engine, **options)
+
+    return run
