@@ -5,7 +5,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from urllib.parse import quote
 
 from localjudge.errors import RunDirectoryError
 from localjudge.types import Sample
@@ -37,7 +36,7 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     written_now = path.with_name(f"{path.name}-wal").exists()
     mode = "mode=ro" if written_now else "mode=ro&immutable=1"
     try:
-        with closing(sqlite3.connect(f"file:{quote(str(path.absolute()))}?{mode}", uri=True)) as connection:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as connection:
             yield connection
     except sqlite3.DatabaseError as error:
         raise RunDirectoryError(f"{path} cannot be read: {error}", hint="is it the directory of a run?") from error

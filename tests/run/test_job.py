@@ -1,0 +1,197 @@
+"""The main job from data to a run directory, with a scripted engine."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import localjudge
+from localjudge.engine import ScriptedEngine
+from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.run.results import Run
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "a", "question": "Why?", "contexts": ["Because."], "ground_truth": "One. Two.", "topic": "x"},
+    {"id": "b", "question": "How?", "contexts": ["So."], "ground_truth": "One. Three.", "topic": "y"},
+    {"id": "c", "question": "When?", "contexts": [], "ground_truth": "Never.", "topic": "y"},
+    {"id": "d", "question": "Who?", "contexts": ["Me."], "ground_truth": None, "topic": "x"},
+]
+SCRIPT = {"One.": 0.9, "Two.": 0.2, "Three.": 0.7}
+
+
+def engine(script: dict[str, float | str] | None = None) -> ScriptedEngine:
+    return ScriptedEngine(SCRIPT if script is None else script, default=0.4)
+
+
+def run(out: Path, rows: list[dict[str, Any]] = ROWS, **options: Any) -> Run:
+    options = {"metrics": ["context_recall"], "engine": engine(), **options}
+    return localjudge.evaluate(rows, out=out, **options)
+
+
+def written(directory: Path) -> dict[str, bytes]:
+    return {name: (directory / name).read_bytes() for name in ("scores.jsonl", "verdicts.jsonl", "summary.json")}
+
+
+def test_scores_of_a_small_run(tmp_path: Path) -> None:
+    """a: 1/2 (0.9 and 0.2); b: 2/2; c: no context, 0/1; d: no reference, undefined. Mean (0.5 + 1 + 0) / 3."""
+    found = run(tmp_path)
+    assert [(row.sample_id, row.score, row.detail) for row in found.scores] == [
+        ("a", 0.5, None),
+        ("b", 1.0, None),
+        ("c", 0.0, None),
+        ("d", None, "reference is null"),
+    ]
+    summary = found.summary.metrics["context_recall"]
+    assert (summary.mean, summary.scored, summary.undefined, summary.failed) == (0.5, 3, 1, 0)
+
+
+def test_every_file_of_the_contract_is_there(tmp_path: Path) -> None:
+    run(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "manifest.json",
+        "run.lock",
+        "run.sqlite",
+        "scores.jsonl",
+        "summary.json",
+        "verdicts.jsonl",
+    }
+    assert json.loads((tmp_path / "summary.json").read_text())["schema_version"] == 1
+    assert json.loads((tmp_path / "manifest.json").read_text())["schema_version"] == 1
+
+
+def test_verdict_offsets_slice_the_given_text(tmp_path: Path) -> None:
+    found = run(tmp_path)
+    references = {row["id"]: row["ground_truth"] for row in ROWS}
+    for verdict in found.verdicts:
+        assert references[verdict.sample_id][verdict.start : verdict.end] == verdict.text
+
+
+def test_a_run_reads_back_as_it_was_returned(tmp_path: Path) -> None:
+    found = run(tmp_path)
+    again = Run.open(tmp_path)
+    assert (again.summary, again.manifest, again.scores, again.verdicts) == (
+        found.summary,
+        found.manifest,
+        found.scores,
+        found.verdicts,
+    )
+    assert [sample.id for sample in again.samples] == ["a", "b", "c", "d"]
+
+
+def test_the_same_call_again_asks_nothing_and_leaves_the_same_bytes(tmp_path: Path) -> None:
+    run(tmp_path)
+    before = written(tmp_path)
+    second = engine()
+    run(tmp_path, engine=second)
+    assert (second.asked, written(tmp_path)) == ((), before)
+    assert len(Run.open(tmp_path).manifest.beside["sessions"]) == 2
+
+
+def test_a_directory_of_another_run_is_refused_with_what_differs(tmp_path: Path) -> None:
+    """Nothing in it changes."""
+    run(tmp_path)
+    before = written(tmp_path)
+    with pytest.raises(RunDirectoryError, match=r"belongs to another run .*\n  threshold: 0\.5 there, 0\.6 now"):
+        run(tmp_path, threshold=0.6)
+    assert written(tmp_path) == before
+
+
+def test_the_default_directory_is_found_again_and_differs_by_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my answers.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
+    scripted = engine()
+    first = localjudge.evaluate("my answers.jsonl", engine=scripted)
+    again = localjudge.evaluate(["my answers.jsonl"], engine=scripted)
+    other = localjudge.evaluate("my answers.jsonl", engine=scripted, threshold=0.6)
+    assert first.directory == again.directory != other.directory
+    assert first.directory.parent == Path("runs")
+    assert first.directory.name.startswith("my-answers-")
+
+
+def test_rows_and_files_give_the_same_numbers_and_signature(tmp_path: Path) -> None:
+    file = tmp_path / "rows.jsonl"
+    file.write_text("\n".join(map(json.dumps, ROWS)))
+    from_rows = run(tmp_path / "1")
+    from_file = localjudge.evaluate(file, metrics=["context_recall"], engine=engine(), out=tmp_path / "2")
+    assert from_rows.summary == from_file.summary
+    assert written(tmp_path / "1") == written(tmp_path / "2")
+
+
+def test_a_unit_without_an_answer_fails_its_sample_and_is_listed(tmp_path: Path) -> None:
+    found = run(tmp_path, engine=engine({**SCRIPT, "Two.": "it does not fit"}))
+    assert found.scores[0].status == "failed"
+    assert [(row.text, row.label, row.error) for row in found.verdicts[:2]] == [
+        ("One.", 1, None),
+        ("Two.", None, "it does not fit"),
+    ]
+    summary = found.summary.metrics["context_recall"]
+    assert (summary.mean, summary.failed) == (0.5, 1)
+    assert summary.bounds == pytest.approx((1 / 3, 2 / 3))
+
+
+def test_an_engine_that_breaks_leaves_what_was_answered(tmp_path: Path) -> None:
+    """A bug stops the run; the next call goes on behind the answers that were there."""
+
+    class Breaking(ScriptedEngine):
+        """Breaks at the third answer."""
+
+        def _answer(self, request: Any) -> Any:
+            if len(self.asked) == 3:
+                raise ZeroDivisionError
+            return super()._answer(request)
+
+    with pytest.raises(ZeroDivisionError):
+        run(tmp_path, engine=Breaking(SCRIPT, default=0.4), metrics=["context_recall", "context_relevancy"])
+    with closing(sqlite3.connect(tmp_path / "run.sqlite")) as store:
+        assert store.execute("SELECT count(*) FROM answer").fetchone() == (2,)
+    with pytest.raises(RunDirectoryError, match="is not finished"):
+        Run.open(tmp_path)
+
+
+def test_clusters_move_the_interval_and_not_the_mean(tmp_path: Path) -> None:
+    alone, grouped = run(tmp_path / "1"), run(tmp_path / "2", cluster_by="topic")
+    one, two = alone.summary.metrics["context_recall"], grouped.summary.metrics["context_recall"]
+    assert (one.mean, one.clusters, two.clusters) == (two.mean, 3, 2)
+    assert one.ci95 != two.ci95
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metrics": ["faithfulness"]}, "faithfulness needs response, retrieved_contexts, and the data has no column"),
+        ({"metrics": ["context_recal"]}, "no metric is called 'context_recal'"),
+        ({"metrics": []}, "no metric was named"),
+        ({"threshold": 1.5}, "threshold = 1.5"),
+        ({"cluster_by": "nothing"}, "no column"),
+        ({"colour": "red"}, "colour = 'red'"),
+        ({"segmenter": "xx_none"}, "xx_none"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_judged(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    """And nothing is written."""
+    with pytest.raises(UsageError, match=message):
+        run(tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
+def test_metrics_come_in_the_catalogue_s_order_whatever_was_asked(tmp_path: Path) -> None:
+    found = run(tmp_path, metrics=["context_relevancy", "context_recall", "context_relevancy"])
+    assert list(found.summary.metrics) == ["context_recall", "context_relevancy"]
+
+
+def test_default_metrics_are_those_whose_columns_the_data_has(tmp_path: Path) -> None:
+    """There is no response, so no faithfulness."""
+    found = run(tmp_path, metrics=None)
+    assert list(found.summary.metrics) == [
+        "context_recall",
+        "context_relevancy",
+        "context_relevancy_chunk",
+        "context_precision",
+    ]
