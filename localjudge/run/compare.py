@@ -8,6 +8,7 @@ one, so that how hard a sample is cancels. Where a metric has several verdicts p
 each other: the interval of their changes is then taken over samples, or over the groups that both runs name.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ from localjudge.run.pairing import Pair, Pairing, pair_samples, question
 from localjudge.run.results import Run
 from localjudge.run.rows import ScoreRow, VerdictRow
 from localjudge.run.unit_changes import UnitChange, labelled_in_both, unit_changes
+from localjudge.stats import mcnemar, paired_difference
 from localjudge.types import Record
 
 SCHEMA_VERSION = 1
@@ -49,27 +51,38 @@ class VerdictChanges(Record):
     mcnemar_p: float | None
 
 
+class ScoreChanges(Record):
+    """Scores of the same samples in both runs: means, their difference with its interval, and what moved.
+
+    `smallest_detectable` is the true difference that so many samples would show with a probability of 80 %.
+    """
+
+    before: float
+    after: float
+    difference: float
+    ci95: tuple[float, float]
+    method: str
+    clusters: int
+    improved: int
+    worsened: int
+    tied: int
+    smallest_detectable: float
+
+
 class MetricChange(Record):
-    """One metric in both runs. The means are over the `compared` samples; without any there is no difference.
+    """One metric in both runs: `scores` are those of the `compared` samples, None if there are none.
 
     `unpaired` samples are in one run only; `unscored` ones are in both, and undefined or failed in one of them.
+    `failed_in_baseline` counts all that failed there.
     """
 
     compared: int
-    before: float | None = None
-    after: float | None = None
-    difference: float | None = None
-    ci95: tuple[float, float] | None = None
-    method: str | None = None
-    clusters: int | None = None
-    improved: int = 0
-    worsened: int = 0
-    tied: int = 0
     unpaired: int
     unscored: int
-    smallest_detectable: float | None = None
-    verdicts: VerdictChanges | None = None
-    moved: tuple[SampleChange, ...] = ()
+    failed_in_baseline: int
+    scores: ScoreChanges | None
+    verdicts: VerdictChanges | None
+    moved: tuple[SampleChange, ...]
 
     @property
     def missing(self) -> int:
@@ -147,44 +160,29 @@ class _Comparer:
     """The rows of both runs, by metric and sample."""
 
     def __init__(self, baseline: Run, run: Run, pairing: Pairing, moved: int) -> None:
-        self._scores_before, self._scores_after = _scores(baseline), _scores(run)
+        self._rows_before, self._rows_after = _scores(baseline), _scores(run)
         self._units_before, self._units_after = _units(baseline), _units(run)
+        self._baseline = baseline
         self._pairing = pairing
         self._moved = moved
         self._cluster_of = run.cluster_of if baseline.cluster_of is not None else None
 
     def change(self, metric: str) -> MetricChange:
         """One metric over all pairs."""
-        from localjudge.stats import paired_difference
-
         both = [scored for pair in self._pairing.pairs if (scored := self._scored(metric, pair))]
-        unpaired = len(self._pairing.only_before) + len(self._pairing.only_after)
-        unscored = len(self._pairing.pairs) - len(both)
-        if not both:
-            return MetricChange(compared=0, unpaired=unpaired, unscored=unscored)
-        before, after = [scored.before for scored in both], [scored.after for scored in both]
-        change = paired_difference(before, after, clusters=self._clusters(both))
         return MetricChange(
             compared=len(both),
-            before=sum(before) / len(before),
-            after=sum(after) / len(after),
-            difference=change.difference.mean,
-            ci95=(change.difference.low, change.difference.high),
-            method=change.difference.method,
-            clusters=change.difference.clusters,
-            improved=change.improved,
-            worsened=change.worsened,
-            tied=change.tied,
-            unpaired=unpaired,
-            unscored=unscored,
-            smallest_detectable=change.smallest_detectable,
+            unpaired=len(self._pairing.only_before) + len(self._pairing.only_after),
+            unscored=len(self._pairing.pairs) - len(both),
+            failed_in_baseline=self._baseline.summary.metrics[metric].failed,
+            scores=self._scores(both) if both else None,
             verdicts=self._verdicts(both),
             moved=tuple(_moved_most(both, self._moved)),
         )
 
     def _scored(self, metric: str, pair: Pair) -> _Scored | None:
-        old = self._scores_before.get((metric, pair.before.id))
-        new = self._scores_after.get((metric, pair.after.id))
+        old = self._rows_before.get((metric, pair.before.id))
+        new = self._rows_after.get((metric, pair.after.id))
         if old is None or new is None or old.score is None or new.score is None:
             return None
         changes = unit_changes(
@@ -199,10 +197,24 @@ class _Comparer:
             return None
         return [self._cluster_of[scored.pair.after.id] for scored in both]
 
+    def _scores(self, both: Sequence[_Scored]) -> ScoreChanges:
+        before, after = [scored.before for scored in both], [scored.after for scored in both]
+        change = paired_difference(before, after, clusters=self._clusters(both))
+        return ScoreChanges(
+            before=math.fsum(before) / len(both),
+            after=math.fsum(after) / len(both),
+            difference=change.difference.mean,
+            ci95=(change.difference.low, change.difference.high),
+            method=change.difference.method,
+            clusters=change.difference.clusters,
+            improved=change.improved,
+            worsened=change.worsened,
+            tied=change.tied,
+            smallest_detectable=change.smallest_detectable,
+        )
+
     def _verdicts(self, both: Sequence[_Scored]) -> VerdictChanges | None:
         """Verdicts of the pairs; None for a metric that has none on the same text."""
-        from localjudge.stats import mcnemar, paired_difference
-
         groups = self._clusters(both) or [scored.pair.after.id for scored in both]
         found = [
             (*labels, group)
@@ -273,7 +285,7 @@ def _warnings(baseline: Run, run: Run, shared: SharedSamples, judges: Sequence[D
         found.append("one of the runs has groups (--cluster-by) and the other has none: samples are taken one by one")
     for name, which in (("the baseline", baseline), ("the new run", run)):
         found += [
-            f"{name} has no score for {which.summary.metrics[metric].failed:,} failed samples of {metric}"
+            f"{name} has failed samples of {metric}: {which.summary.metrics[metric].failed:,}"
             for metric in which.summary.failed_beyond(0)
         ]
     return found
