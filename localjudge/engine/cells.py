@@ -79,7 +79,7 @@ class Cells:
         llama_cpp.llama_memory_seq_cp(self._memory, 0, sequence, -1, -1)
 
     def drop(self, sequence: int) -> None:
-        """Forget all that a fork holds."""
+        """Forget all that a sequence holds."""
         llama_cpp.llama_memory_seq_rm(self._memory, sequence, 0, -1)
 
     def mark(self, position: int) -> None:
@@ -98,7 +98,8 @@ class Cells:
             position = self._snapshots.restore(position)
         if position and llama_cpp.llama_memory_seq_rm(self._memory, 0, position, -1):
             return position
-        self.clear()
+        self._snapshots.clear()
+        self.drop(0)
         return 0
 
     def clear(self) -> None:

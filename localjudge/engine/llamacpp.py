@@ -13,23 +13,19 @@ Invariant: a verdict is bit-identical whatever else is asked, in any order, with
 - No two statements in one batch, for the same reason: it moved logits by up to 0.18 on a 1.2 B model.
 - Flash attention is off on a CPU: with it, one-token steps over 512 cells or more differ between 1 and 2 threads.
 
-With `batching`, the third is given up: neighbours are decoded together, as forks of the path they share. That is
-another engine by its identity.
+With `batching`, the first and the third are given up: answers are decoded together, as forks of the paths they share.
+That is another engine by its identity.
 """
 
 import time
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
-from itertools import chain
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from localjudge.engine.answering import Answering
-from localjudge.engine.cells import UBATCH, Cells, Stretch
+from localjudge.engine.cells import UBATCH, Cells
+from localjudge.engine.decoding import Alone, Decoded, Pool
 from localjudge.engine.loading import LoadedModel, load
-from localjudge.engine.planner import Path, depth_first, distinct_tokens, shared_nodes
+from localjudge.engine.planner import depth_first, distinct_tokens
 from localjudge.engine.protocol import Effort
 from localjudge.engine.settings import EngineSettings
 from localjudge.engine.siblings import Room, Siblings, alone, together
@@ -60,7 +56,10 @@ class LlamaCppEngine:
             vocabulary_size=self._vocabulary.size,
             way_back=self._model.self_check.way_back,
         )
-        self._resident: Path = ()
+        constraints = self._workshop.constraints
+        self._decoder: Alone | Pool = Alone(constraints, self._cells)
+        if settings.batching:
+            self._decoder = Pool(constraints, self._cells, forks=_FORKS, n_ctx=self._n_ctx)
         self._unique = self._generated = 0
         self._total = 0.0
 
@@ -126,15 +125,14 @@ class LlamaCppEngine:
                 askers.append(indices)
             except SampleError as error:
                 yield from ((index, NoAnswer(error=str(error))) for index in indices)
-        groups = self._groups(works)
+        decoded = self._decoder.decode(works, self._groups(works))
         self._total += time.perf_counter() - started
-        for group in groups:
-            started = time.perf_counter()
-            answered = self._answer([works[place] for place in group.members], group.shared)
-            self._total += time.perf_counter() - started
-            for place, found in zip(group.members, answered, strict=True):
-                for index in askers[place]:
-                    yield index, found if isinstance(found, NoAnswer) else found[requests[index].entry]
+        for place, decoding in self._timed(decoded):
+            self._generated += decoding.free_tokens
+            self._unique += decoding.continued
+            found = decoding.result()
+            for index in askers[place]:
+                yield index, found if isinstance(found, NoAnswer) else found[requests[index].entry]
 
     def close(self) -> None:
         """Free the context and the model."""
@@ -160,85 +158,15 @@ class LlamaCppEngine:
         room = Room(answers=_FORKS, step_tokens=UBATCH, cells=self._n_ctx)
         return list(together(order, paths, [work.longest for work in works], room))
 
-    def _answer(self, works: Sequence[Work], shared: int) -> list[tuple[Answer, ...] | NoAnswer]:
-        """Decode the answers in step, each behind the nodes that they share."""
-        self._make_resident(works[0].path[:shared])
-        start = sum(map(len, self._resident))
-        first_sequence = 1 if self._batching else 0
-        decodings = [
-            _Decoding(self._workshop, work, Stretch(sequence, start, tuple(chain(*work.path[shared:]))))
-            for sequence, work in enumerate(works, first_sequence)
-        ]
-        if self._batching:
-            self._decode_together(decodings)
-        else:
-            self._decode_alone(*decodings)
-        self._generated += sum(decoding.answering.free_tokens for decoding in decodings)
-        self._unique += sum(decoding.continued for decoding in decodings)
-        return [decoding.result() for decoding in decodings]
-
-    def _decode_alone(self, decoding: "_Decoding") -> None:
-        while decoding.going_on:
-            decoding.take(self._cells.logits_behind(decoding.stretch))
-
-    def _decode_together(self, decodings: Sequence["_Decoding"]) -> None:
-        for decoding in decodings:
-            self._cells.fork(decoding.stretch.sequence)
-        while going_on := [decoding for decoding in decodings if decoding.going_on]:
-            logits = self._cells.logits_behind_each([decoding.stretch for decoding in going_on])
-            for decoding, behind in zip(going_on, logits, strict=True):
-                decoding.take(behind)
-        for decoding in decodings:
-            self._cells.drop(decoding.stretch.sequence)
-
-    def _make_resident(self, path: Path) -> None:
-        """Let sequence 0 hold this path and nothing else; evaluates only what is not there."""
-        shared = shared_nodes(self._resident, path)
-        self._resident = ()
-        held = self._cells.go_back(sum(map(len, path[:shared])))
-        position = 0
-        for node in path:
-            if position >= held:
-                self._cells.evaluate(Stretch(0, position, node))
-                self._cells.mark(position + len(node))
-            position += len(node)
-        self._resident = path
-
-
-class _Decoding:
-    """One answer and the sequence that it is decoded in. `first` is what to evaluate before its first decision."""
-
-    def __init__(self, workshop: Workshop, work: Work, first: Stretch) -> None:
-        self.answering = Answering(workshop.constraints, work.shape, work.explanation)
-        self.stretch = first
-        self.continued = 0
-        """Tokens of the answer that were evaluated behind its forced beginning."""
-        self._limit = work.longest
-        self._failure: NoAnswer | None = None
-
-    @property
-    def going_on(self) -> bool:
-        """Whether `stretch` is to be evaluated."""
-        return not self.answering.finished and self._failure is None
-
-    def take(self, logits: NDArray[np.float32]) -> None:
-        """Decide from the logits behind the stretch."""
-        position = self.stretch.position + len(self.stretch.tokens)
-        try:
-            self.answering.take(logits)
-        except SampleError as error:
-            self._failure = NoAnswer(error=str(error))
-            return
-        if self.answering.finished:
-            return
-        self.stretch = Stretch(self.stretch.sequence, position, self.answering.pending)
-        self.continued += len(self.stretch.tokens)
-        if position + len(self.stretch.tokens) >= self._limit:
-            self._failure = NoAnswer(error=f"the answer did not end within the {self._limit} tokens kept for it")
-
-    def result(self) -> tuple[Answer, ...] | NoAnswer:
-        """An answer for each verdict, or why there is none."""
-        return self._failure or self.answering.answers()
+    def _timed(self, decoded: Iterator[Decoded]) -> Iterator[Decoded]:
+        """The same, the time that each takes added to the total."""
+        while True:
+            started = time.perf_counter()
+            found = next(decoded, None)
+            self._total += time.perf_counter() - started
+            if found is None:
+                return
+            yield found
 
 
 def _by_question(requests: Sequence[VerdictRequest]) -> list[list[int]]:
