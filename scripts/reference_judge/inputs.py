@@ -17,8 +17,10 @@ from .vocabulary import Vocabulary
 
 FREQUENCIES = (0.0885, 0.1028, 0.1275, 0.1285, 0.1372, 0.3049, 0.4888, 0.5115, 0.7079, 0.7619, 2.3128, 2.4879)
 """Drawn at random, the best of twelve draws for the margins of the bumps."""
-ATTRIBUTION = ("mean_missing", "mean_missing_pair", "missing_names", "worst_number")
-RELEVANCE = ("coverage",)
+FEATURES = {
+    "attribution": ("mean_missing", "mean_missing_pair", "missing_names", "worst_number"),
+    "relevance": ("coverage",),
+}
 
 
 def without_rules() -> Scalars:
@@ -31,31 +33,40 @@ def fitted(vocabulary: Vocabulary, examples: dict[str, Sequence[Example]]) -> Sc
     """Scalars with the rules of both tasks fitted to labelled examples."""
     scalars = without_rules()
     judge = NumpyJudge(vocabulary, scalars)
-    return scalars._replace(
-        attribution=_rule(judge, vocabulary, examples["attribution"], ATTRIBUTION, -1),
-        relevance=_rule(judge, vocabulary, examples["relevance"], RELEVANCE, 1),
-    )
+    rules = {task: _rule(judge, vocabulary, task, found) for task, found in examples.items()}
+    return scalars._replace(attribution=rules["attribution"], relevance=rules["relevance"])
 
 
-def feature_table(
-    judge: NumpyJudge, vocabulary: Vocabulary, examples: Sequence[Example], features: Sequence[str]
-) -> Floats:
-    """Features of each example, shape (examples, features)."""
-    task = prompts.relevance if "coverage" in features else _attribution
-    found = [judge.features(task(vocabulary, example.given, example.judged)) for example in examples]
-    return np.array([[row[name] for name in features] for row in found])
+def prompt(vocabulary: Vocabulary, task: str, example: Example) -> list[int]:
+    """Token ids of a labelled example, asked as its task is."""
+    if task == "attribution":
+        return prompts.attribution(vocabulary, [example.given], example.judged)
+    return prompts.relevance(vocabulary, example.given, example.judged)
 
 
-def _attribution(vocabulary: Vocabulary, context: str, statement: str) -> list[int]:
-    return prompts.attribution(vocabulary, [context], statement)
+def unseen_logits(judge: NumpyJudge, vocabulary: Vocabulary, task: str, examples: Sequence[Example]) -> Floats:
+    """Logits of each data set's examples by a rule that is fitted to all other data sets."""
+
+    def known(features: Floats, labels: rule_fitting.Labels, groups: rule_fitting.Groups) -> Floats:
+        return rule_fitting.fit(features, labels, groups, _signs(task))
+
+    return rule_fitting.left_out(*_table(judge, vocabulary, task, examples), known)
 
 
-def _rule(
-    judge: NumpyJudge, vocabulary: Vocabulary, examples: Sequence[Example], features: Sequence[str], sign: int
-) -> dict[str, float]:
-    table = feature_table(judge, vocabulary, examples, features)
+def _rule(judge: NumpyJudge, vocabulary: Vocabulary, task: str, examples: Sequence[Example]) -> dict[str, float]:
+    weights = rule_fitting.fit(*_table(judge, vocabulary, task, examples), _signs(task))
+    return {name: round(float(weight), 3) for name, weight in zip([*FEATURES[task], "constant"], weights, strict=True)}
+
+
+def _table(
+    judge: NumpyJudge, vocabulary: Vocabulary, task: str, examples: Sequence[Example]
+) -> tuple[Floats, rule_fitting.Labels, rule_fitting.Groups]:
+    found = [judge.features(prompt(vocabulary, task, example)) for example in examples]
+    features = np.array([[row[name] for name in FEATURES[task]] for row in found])
     labels = np.array([example.label for example in examples])
-    weights = rule_fitting.fit(
-        table, labels, np.array([example.dataset for example in examples]), [sign] * len(features)
-    )
-    return {name: round(float(weight), 3) for name, weight in zip([*features, "constant"], weights, strict=True)}
+    return features, labels, np.array([example.dataset for example in examples])
+
+
+def _signs(task: str) -> list[int]:
+    """What is missing speaks against a statement; what is covered speaks for a sentence."""
+    return [-1 if task == "attribution" else 1] * len(FEATURES[task])

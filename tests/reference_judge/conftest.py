@@ -8,26 +8,26 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
 
-from reference_judge import committed  # noqa: E402  the path must be set first
-from reference_judge.committed import Inputs  # noqa: E402
-from reference_judge.llama import LoadedJudge  # noqa: E402
-from reference_judge.numpy_model import NumpyJudge  # noqa: E402
-from reference_judge.vocabulary import Vocabulary  # noqa: E402
+from reference_judge import committed
+from reference_judge.committed import Inputs
+from reference_judge.llama import LoadedJudge
+from reference_judge.numpy_model import NumpyJudge
+from reference_judge.vocabulary import Vocabulary
 
 
 @pytest.fixture(scope="session")
-def inputs() -> Inputs:
+def known() -> Inputs:
     return committed.load()
 
 
 @pytest.fixture(scope="session")
-def words(inputs: Inputs) -> Vocabulary:
-    return inputs.vocabulary
+def words(known: Inputs) -> Vocabulary:
+    return known.vocabulary
 
 
 @pytest.fixture(scope="session")
-def numpy_judge(inputs: Inputs) -> NumpyJudge:
-    return NumpyJudge(inputs.vocabulary, inputs.scalars)
+def numpy_judge(known: Inputs) -> NumpyJudge:
+    return NumpyJudge(known.vocabulary, known.scalars)
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ def test_greedy_decoding_closes_the_answer_without_a_grammar(
     statement: str, words: Vocabulary, llama_judge: LoadedJudge
 ) -> None:
     prompt = prompts.attribution(words, [CONTEXT], statement)
-    answer = []
+    answer: list[int] = []
     for _ in range(3):
         answer.append(int(llama_judge.logits([*prompt, *answer]).argmax()))
     digit, close, end = (words.tokens[token].text for token in answer)
