@@ -237,6 +237,7 @@ def write(
     """Write the model and return its path. The same arguments give the same bytes."""
     if quantisation == "F16":
         return _write_f16(path, tokenizer, architecture, shape, chat_template, seed)
+    llama_cpp.llama_log_set(_quiet, ctypes.c_void_p(0))
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         plain = _write_f16(Path(folder) / "f16.gguf", tokenizer, architecture, shape, chat_template, seed)
         parameters = llama_cpp.llama_model_quantize_default_params()
@@ -244,6 +245,11 @@ def write(
         if llama_cpp.llama_model_quantize(str(plain).encode(), str(path).encode(), ctypes.byref(parameters)):
             raise RuntimeError(f"llama.cpp could not quantise {path} to {quantisation}")
     return path
+
+
+@llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
+def _quiet(_level: int, _text: bytes, _user_data: ctypes.c_void_p) -> None:
+    """llama.cpp prints a line for every tensor that it quantises."""
 
 
 def _write_f16(

@@ -70,6 +70,8 @@ class Header(NamedTuple):
 
     path: Path
     keys: Mapping[str, Value]
+    lengths: Mapping[str, int]
+    """Of the keys that are lists."""
     tensors: frozenset[str]
     """Names of its tensors."""
     weight_bytes: int
@@ -108,6 +110,7 @@ class _Reader:
         self._data = data
         self._size = len(data)
         self._position = 0
+        self._lengths: dict[str, int] = {}
 
     def header(self) -> Header:
         self._check_format()
@@ -120,7 +123,7 @@ class _Reader:
         weight_bytes = max(tensors.values(), default=0)
         if tensors:
             self._check_length(self._data_start(keys) + weight_bytes)
-        return Header(self._path, keys, frozenset(tensors), weight_bytes)
+        return Header(self._path, keys, self._lengths, frozenset(tensors), weight_bytes)
 
     def _check_format(self) -> None:
         head = self._data[:64]
@@ -182,6 +185,7 @@ class _Reader:
 
     def _list(self, name: str) -> tuple[Any, ...]:
         kind, count = self._number(_UINT32), self._number(_UINT64)
+        self._lengths[name] = count
         if kind == _STRING:
             for _ in range(count):
                 self._skip(self._number(_UINT64))

@@ -2,7 +2,8 @@
 
     weights    bytes of tensor data (mapped from disk, and read again from disk for every token if they do not fit)
     cache      n_ctx x sum over layers of (key + value) x heads x 2 bytes          attention keys and values, F16
-    working    max(heads x n_ctx, vocabulary) x n_ubatch x 4 bytes + mask          the largest matrix of one step
+    working    (max(heads x n_ctx, vocabulary) + 2 x (n_ctx + feed forward + 2 x width)) x n_ubatch x 4 bytes
+                                     the largest matrix of one step, the masks, and what passes between layers
 
 The formulas follow llama.cpp's buffers without flash attention; a test holds them against what it allocates. For models
 whose layers are not all attention the estimate of the cache is an upper bound.
@@ -42,8 +43,9 @@ def needed(model: CheckedModel, *, n_ctx: int, n_ubatch: int) -> MemoryNeed:
         "attention.value_length", head_width
     )
     cache = n_ctx * _key_value_heads(model, heads) * key_and_value * _BYTES_OF_F16
-    rows = max(heads * n_ctx, model.number("vocab_size"), width)
-    working = (rows + n_ctx) * n_ubatch * _BYTES_OF_F32
+    vocabulary = model.header.lengths.get("tokenizer.ggml.tokens", 0)
+    streams = 2 * (n_ctx + model.number("feed_forward_length") + 2 * width)
+    working = (max(heads * n_ctx, vocabulary) + streams) * n_ubatch * _BYTES_OF_F32
     return MemoryNeed(model.weight_bytes, cache, working)
 
 
@@ -62,7 +64,7 @@ def require(model: CheckedModel, need: MemoryNeed, *, n_ctx: int) -> None:
 
 def available_bytes() -> int | None:
     """Memory that this process may still take: what the machine has free, or its control group, if that is less."""
-    bounds = [bound for bound in (_free_on_machine(), _free_in_group()) if bound is not None]
+    bounds = [bound for bound in (_free_on_machine(), room_in_groups(_own_group())) if bound is not None]
     return min(bounds, default=None)
 
 
@@ -85,15 +87,19 @@ def _free_on_machine() -> int | None:
     return next((int(words[1]) * 1024 for words in found), None)
 
 
-def _free_in_group() -> int | None:
-    """Room under the tightest limit of the control groups (version 2) that this process is in."""
-    try:
-        group = Path("/proc/self/cgroup").read_text(encoding="utf-8").rpartition("::")[2].strip()
-    except OSError:
-        return None
+def room_in_groups(group: str) -> int | None:
+    """Room under the tightest limit of a control group (version 2) and those that it is in; None if there is none."""
     here = _CGROUPS / group.lstrip("/")
     folders = [folder for folder in (here, *here.parents) if folder.is_relative_to(_CGROUPS)]
     return min((room for room in map(_room, folders) if room is not None), default=None)
+
+
+def _own_group() -> str:
+    try:
+        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except OSError:
+        return ""
+    return next((line.removeprefix("0::") for line in lines if line.startswith("0::")), "")
 
 
 def _room(group: Path) -> int | None:

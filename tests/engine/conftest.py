@@ -1,0 +1,88 @@
+"""Random models and plain requests, so that tests of the engine need no outside data."""
+
+import functools
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import pytest
+import random_model
+
+from localjudge import model_registry
+from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.settings import EngineSettings
+from localjudge.judge import grammars
+from localjudge.model_registry import ModelFile
+from localjudge.types import Piece, VerdictRequest
+
+ModelMaker = Callable[..., ModelFile]
+Opener = Callable[..., LlamaCppEngine]
+Asker = Callable[..., VerdictRequest]
+
+
+@pytest.fixture(scope="session")
+def make_model(tmp_path_factory: pytest.TempPathFactory) -> ModelMaker:
+    """A random model of the given kind; the same kind is written once."""
+    folder = tmp_path_factory.mktemp("models")
+
+    @functools.cache
+    def make(
+        architecture: str = "llama",
+        quantisation: str = "F16",
+        shape: random_model.Shape = random_model.Shape(),  # noqa: B008 -- a NamedTuple is a value
+        vocabulary: str = "bytes",
+        chat_template: str | None = None,
+    ) -> ModelFile:
+        tokenizers = {"bytes": random_model.byte_vocabulary, "pieces": random_model.piece_vocabulary}
+        tokenizer = (
+            tokenizers[vocabulary]() if vocabulary in tokenizers else random_model.vocabulary_of(Path(vocabulary))
+        )
+        path = folder / f"{len(list(folder.iterdir()))}.gguf"
+        random_model.write(
+            path,
+            tokenizer,
+            architecture=architecture,
+            shape=shape,
+            quantisation=quantisation,
+            chat_template=chat_template,
+        )
+        return model_registry.find(str(path))
+
+    return make
+
+
+@pytest.fixture
+def open_engine() -> Iterator[Opener]:
+    """Opens engines, and closes them after the test. One thread, if not asked otherwise: tests share the machine."""
+    engines: list[LlamaCppEngine] = []
+
+    def opener(file: ModelFile, *, begin_of_text: bool = True, **settings: int | bool) -> LlamaCppEngine:
+        wanted = EngineSettings.model_validate({"threads": 1, **settings})
+        engines.append(LlamaCppEngine(file, wanted, begin_of_text=begin_of_text))
+        return engines[-1]
+
+    yield opener
+    for engine in engines:
+        engine.close()
+
+
+@pytest.fixture(scope="session")
+def ask() -> Asker:
+    """A request: instructions | context ... | unit, with the grammar of a metric."""
+
+    def request(unit: str, contexts: Sequence[str] = (), *, grammar: str = "attributed") -> VerdictRequest:
+        nodes: list[tuple[Piece, ...]] = [(Piece(text=f"Is it {grammar}? ", trusted=True),)]
+        nodes += [(Piece(text=context, trusted=False), Piece(text="\n", trusted=True)) for context in contexts]
+        nodes.append((Piece(text=unit, trusted=False), Piece(text="\nAnswer: ", trusted=True)))
+        return VerdictRequest(path=tuple(nodes), grammar=grammars.load(grammar))
+
+    return request
+
+
+@pytest.fixture(scope="session")
+def vocabularies() -> Path:
+    """Folder of vocabulary-only GGUF files and of chat templates, named by LOCALJUDGE_TEST_VOCABS."""
+    named = os.environ.get("LOCALJUDGE_TEST_VOCABS")
+    if not named:
+        pytest.skip("needs real tokenizers: set LOCALJUDGE_TEST_VOCABS to a folder of vocabulary-only GGUF files")
+    return Path(named)

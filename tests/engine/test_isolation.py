@@ -1,0 +1,202 @@
+"""A verdict is bit-identical whatever else is judged: proved on llama.cpp, at sizes where it would not be by itself.
+
+The first test is the control: the same requests, decoded several at once, give other verdicts. So the others could
+fail.
+"""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+
+import numpy as np
+import pytest
+import random_model
+
+from localjudge.engine.cells import Cells, Stretch
+from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.loading import open_model
+from localjudge.engine.settings import EngineSettings
+from localjudge.model_registry import ModelFile
+from localjudge.types import Answer, NoAnswer, VerdictRequest
+
+Asker = Callable[..., VerdictRequest]
+Opener = Callable[..., LlamaCppEngine]
+Answers = list[Answer | NoAnswer]
+
+QUICK = random_model.Shape(width=256, layers=2, feed_forward=512, context=4096)
+LARGE = QUICK._replace(layers=8)
+MODELS = [
+    pytest.param(("llama", "F16", QUICK), id="llama-F16"),
+    pytest.param(("qwen2", "Q4_K", QUICK), id="qwen2-Q4_K"),
+    pytest.param(("gemma2", "F16", QUICK), id="gemma2-F16"),
+    pytest.param(("lfm2", "Q4_K", QUICK), id="lfm2-Q4_K"),
+    *(
+        pytest.param((architecture, quantisation, LARGE), id=f"{architecture}-{quantisation}-8", marks=pytest.mark.slow)
+        for architecture in ("llama", "qwen2", "gemma2", "lfm2", "mamba")
+        for quantisation in ("F16", "Q8_0", "Q4_0", "Q4_K")
+    ),
+]
+WORDS = ("it", "opened", "rain", "bridge", "widened", "toll", "council", "painted", "blue", "river", "1936", "charged")
+LONG_CONTEXT = "The bridge over the river opened in 1936 and was widened twice, as the council decided. " * 14
+"""More than two steps of 512 tokens."""
+SHORT_CONTEXTS = ["It rained.", "A toll of 50 cents was charged until 1954."]
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def model(request: pytest.FixtureRequest, make_model: Callable[..., ModelFile]) -> ModelFile:
+    return make_model(*request.param)
+
+
+@pytest.fixture(scope="module")
+def requests(ask: Asker) -> list[VerdictRequest]:
+    """Statements of many lengths about one long context, and some about two short ones."""
+    draw = random.Random(1)
+    sentences = [" ".join(draw.choices(WORDS, k=draw.randrange(2, 30))).capitalize() + "." for _ in range(24)]
+    return [ask(text, [LONG_CONTEXT]) for text in sentences[:16]] + [
+        ask(text, SHORT_CONTEXTS) for text in sentences[16:]
+    ]
+
+
+@pytest.fixture(scope="module")
+def engine(model: ModelFile) -> Iterator[LlamaCppEngine]:
+    """One engine for a whole module of questions: what it was asked before must not matter either."""
+    opened = LlamaCppEngine(model, EngineSettings(threads=1))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def expected(model: ModelFile, requests: list[VerdictRequest]) -> Answers:
+    """The verdicts of one call to an engine of its own."""
+    opened = LlamaCppEngine(model, EngineSettings(threads=1))
+    answers = in_order(opened, requests)
+    opened.close()
+    return answers
+
+
+def in_order(engine: LlamaCppEngine, requests: Sequence[VerdictRequest]) -> Answers:
+    """The answers in the order of the requests."""
+    found = dict(engine.answers(requests))
+    return [found[index] for index in range(len(requests))]
+
+
+def test_control_decoding_several_at_once_moves_verdicts(
+    model: ModelFile, requests: list[VerdictRequest], expected: Answers, open_engine: Opener
+) -> None:
+    """Otherwise this model would be too small to show anything."""
+    assert in_order(open_engine(model, batching=True), requests) != expected
+
+
+def test_every_request_gets_a_number(expected: Answers) -> None:
+    assert all(isinstance(answer, Answer) for answer in expected)
+    assert len({answer.p_yes for answer in expected if isinstance(answer, Answer)}) > len(expected) // 2
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2], ids=["reversed", "shuffled", "shuffled again"])
+def test_in_any_order(
+    engine: LlamaCppEngine, requests: list[VerdictRequest], expected: Answers, seed: int | None
+) -> None:
+    order = list(range(len(requests)))[::-1]
+    if seed is not None:
+        random.Random(seed).shuffle(order)
+    found = in_order(engine, [requests[index] for index in order])
+    assert found == [expected[index] for index in order]
+
+
+@pytest.mark.parametrize("chosen", [[3], [20], [2, 5, 17], [0, 23]])
+def test_any_subset_in_a_fresh_engine(
+    model: ModelFile, requests: list[VerdictRequest], expected: Answers, open_engine: Opener, chosen: list[int]
+) -> None:
+    """A resumed run, or a shard of one, asks for what is left."""
+    found = in_order(open_engine(model), [requests[index] for index in chosen])
+    assert found == [expected[index] for index in chosen]
+
+
+def test_one_by_one(engine: LlamaCppEngine, requests: list[VerdictRequest], expected: Answers) -> None:
+    """Every request in a call of its own, first from the long context and then from the short, in turn."""
+    alternating = [index for pair in zip(range(8), range(16, 24), strict=True) for index in pair]
+    assert [in_order(engine, [requests[index]])[0] for index in alternating] == [expected[i] for i in alternating]
+
+
+def test_after_a_foreign_branch(
+    engine: LlamaCppEngine, requests: list[VerdictRequest], expected: Answers, ask: Asker
+) -> None:
+    """Other samples, judged before or between."""
+    foreign = [ask("Something else.", ["Another sample altogether. " * 40]), ask("Else.", ["A third one."])]
+    in_order(engine, foreign)
+    found = in_order(engine, [foreign[0], requests[2], foreign[1], requests[18], requests[3]])
+    assert [found[1], found[3], found[4]] == [expected[2], expected[18], expected[3]]
+
+
+def test_with_other_metrics_in_the_call(
+    engine: LlamaCppEngine, requests: list[VerdictRequest], expected: Answers, ask: Asker
+) -> None:
+    """`--metrics a` against `--metrics a,b`: other instructions, other grammars, the same contexts and units."""
+    others = [ask(LONG_CONTEXT[:80], grammar="relevant"), ask("It opened.", [LONG_CONTEXT], grammar="useful")]
+    mixed = [others[0], *requests[:3], others[1], *requests[16:18]]
+    found = in_order(engine, mixed)
+    assert [*found[1:4], *found[5:]] == [*expected[:3], *expected[16:18]]
+
+
+@pytest.mark.parametrize("threads", [2, 4])
+def test_with_any_number_of_threads(
+    model: ModelFile, requests: list[VerdictRequest], expected: Answers, open_engine: Opener, threads: int
+) -> None:
+    chosen = [0, 1, 2, 16, 17]
+    found = in_order(open_engine(model, threads=threads), [requests[index] for index in chosen])
+    assert found == [expected[index] for index in chosen]
+
+
+def test_after_a_call_that_was_not_read_to_its_end(
+    engine: LlamaCppEngine, requests: list[VerdictRequest], expected: Answers
+) -> None:
+    """The answers are an iterator; whoever stops reading leaves the engine in the middle of a sample."""
+    answers = engine.answers(requests)
+    next(answers)
+    next(answers)
+    answers.close()  # type: ignore[attr-defined]
+    assert in_order(engine, requests[1:4]) == expected[1:4]
+
+
+@pytest.mark.parametrize("place", ["_feed", "mark", "go_back"])
+def test_after_an_interrupt(
+    model: ModelFile,
+    requests: list[VerdictRequest],
+    expected: Answers,
+    open_engine: Opener,
+    monkeypatch: pytest.MonkeyPatch,
+    place: str,
+) -> None:
+    """Control-C right after llama.cpp did something, and before anybody wrote down that it did."""
+    engine = open_engine(model)
+    real = getattr(Cells, place)
+    calls = iter([False, False, True])
+
+    def interrupted(self: Cells, *arguments: object, **options: object) -> object:
+        found = real(self, *arguments, **options)
+        if next(calls, False):
+            raise KeyboardInterrupt
+        return found
+
+    monkeypatch.setattr(Cells, place, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        in_order(engine, requests[:2] + requests[16:])
+    assert in_order(engine, requests[:3]) == expected[:3]
+
+
+def test_single_token_steps_behind_six_hundred_cells_do_not_depend_on_threads(model: ModelFile) -> None:
+    """With flash attention they do, on a CPU, from 512 cells on."""
+    opened = open_model(model.path, gpu_layers=0)
+    prefix = [token % 250 for token in range(1, 651)]
+    found = [steps(opened.pointer, opened.vocabulary.size, prefix, threads) for threads in (1, 2, 4)]
+    opened.close()
+    assert np.array_equal(found[0], found[1])
+    assert np.array_equal(found[0], found[2])
+
+
+def steps(model: object, vocabulary_size: int, prefix: list[int], threads: int) -> np.ndarray[tuple[int, int]]:
+    """Logits behind each of five single tokens that follow the prefix, shape (5, vocabulary)."""
+    cells = Cells(model, n_ctx=1024, forks=0, threads=threads, vocabulary_size=vocabulary_size, way_back="scratch")
+    cells.evaluate(Stretch(0, 0, prefix))
+    rows = [cells.logits_behind(Stretch(0, len(prefix) + place, [place + 7])).copy() for place in range(5)]
+    cells.close()
+    return np.stack(rows)
