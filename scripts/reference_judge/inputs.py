@@ -16,7 +16,7 @@ from .scalars import Scalars
 from .vocabulary import Vocabulary
 
 FREQUENCIES = (0.0885, 0.1028, 0.1275, 0.1285, 0.1372, 0.3049, 0.4888, 0.5115, 0.7079, 0.7619, 2.3128, 2.4879)
-"""Drawn at random, the best of twelve draws for the margins of the bumps."""
+"""Drawn at random, one of the better of twelve draws for the margin of the bump."""
 FEATURES = {
     "attribution": ("mean_missing", "mean_missing_pair", "missing_names", "worst_number"),
     "relevance": ("coverage",),

@@ -1,7 +1,6 @@
 """Says which words count as the same: inflected forms, number words, spelled-out signs.
 
-designed, designing, designs -> design      built -> build      two -> 2      percent -> %
-
+    designed, designing, designs -> design      built -> build      two -> 2      percent -> %
     located, location, locations -> locat
 
 Words of one class get the same identity, so that another form of a word matches as well as the word itself.
