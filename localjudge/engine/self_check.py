@@ -18,9 +18,10 @@ import resource
 import signal
 import subprocess
 import sys
+from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,7 @@ from pydantic import Field, ValidationError
 
 from localjudge import resources
 from localjudge.engine.cells import Cells, Stretch, WayBack
+from localjudge.engine.vocabulary import Vocabulary
 from localjudge.errors import ModelError, SampleError
 from localjudge.types import Record
 
@@ -151,39 +153,32 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     trial = Trial.model_validate_json(sys.stdin.read())
     try:
-        said = _find(trial).model_dump_json()
+        said = find(trial).model_dump_json()
     except ModelError as error:
         said = json.dumps({"error": error.args[0], "hint": error.hint})
     sys.stdout.write(said)
 
 
-def _find(trial: Trial) -> Finding:
+def find(trial: Trial) -> Finding:
+    """Try the model in this process. Raises ModelError for one that cannot judge."""
     from localjudge.engine.loading import open_model
 
-    model = open_model(trial.path, gpu_layers=trial.gpu_layers, check_tensors=True)
-    try:
-        prefix, first, second = (model.vocabulary.user(text) for text in (_PREFIX, _FIRST, _SECOND))
-    except SampleError as error:
-        raise ModelError(
-            f"{trial.path} has a damaged tokenizer: of a plain English sentence, {error}",
-            hint="download the model again, or use another conversion of it",
-        ) from error
-    ways: tuple[WayBack, ...] = ("cut", "snapshot")
-    for way_back in ways:
-        cells = Cells(
-            model.pointer,
-            n_ctx=trial.n_ctx,
-            forks=1 if trial.batching else 0,
-            threads=trial.threads,
-            vocabulary_size=model.vocabulary.size,
-            way_back=way_back,
-        )
-        difference = _difference(cells, prefix, first, second)
-        if difference is not None and trial.batching:
-            difference = max(difference, _difference_of_fork(cells, prefix, second))
-        cells.close()
-        if difference is not None and difference <= TOLERANCE:
-            return Finding(way_back=way_back, difference=difference)
+    with closing(open_model(trial.path, gpu_layers=trial.gpu_layers, check_tensors=True)) as model:
+        texts = _texts(trial, model.vocabulary)
+        ways: tuple[WayBack, ...] = ("cut", "snapshot")
+        for way_back in ways:
+            cells = Cells(
+                model.pointer,
+                n_ctx=trial.n_ctx,
+                forks=1 if trial.batching else 0,
+                threads=trial.threads,
+                vocabulary_size=model.vocabulary.size,
+                way_back=way_back,
+            )
+            with closing(cells):
+                difference = _difference(cells, texts, forked=trial.batching)
+            if difference <= TOLERANCE:
+                return Finding(way_back=way_back, difference=difference)
     if trial.batching:
         raise ModelError(
             f"{trial.path} gives other answers when several are decoded at once: forked sequences do not work for it",
@@ -192,30 +187,50 @@ def _find(trial: Trial) -> Finding:
     return Finding(way_back="scratch", difference=0)
 
 
-def _difference(cells: Cells, prefix: list[int], first: list[int], second: list[int]) -> float | None:
-    """How far the logits behind `second` are from those from scratch, on a way back; None if there is no way back."""
-    cells.evaluate(Stretch(0, 0, prefix))
-    cells.mark(len(prefix))
-    cells.evaluate(Stretch(0, len(prefix), first))
-    if cells.go_back(len(prefix)) != len(prefix):
-        return None
-    forked = cells.logits_behind(Stretch(0, len(prefix), second)).copy()
-    return _distance(forked, _from_scratch(cells, prefix, second))
+class _Texts(NamedTuple):
+    """Tokens of a prefix and of two ways to go on."""
+
+    prefix: list[int]
+    first: list[int]
+    second: list[int]
 
 
-def _difference_of_fork(cells: Cells, prefix: list[int], suffix: list[int]) -> float:
-    """The same for a forked sequence."""
-    expected = _from_scratch(cells, prefix, suffix)
+def _texts(trial: Trial, vocabulary: Vocabulary) -> _Texts:
+    """Cut to what fits a small context."""
+    try:
+        prefix, first, second = (vocabulary.user(text) for text in (_PREFIX, _FIRST, _SECOND))
+    except SampleError as error:
+        raise ModelError(
+            f"{trial.path} has a damaged tokenizer: of a plain English sentence, {error}",
+            hint="download the model again, or use another conversion of it",
+        ) from error
+    half, quarter = trial.n_ctx // 2, trial.n_ctx // 4
+    return _Texts(prefix[:half], first[:quarter], second[:quarter])
+
+
+def _difference(cells: Cells, texts: _Texts, *, forked: bool) -> float:
+    """How far the logits behind the second text are from those from scratch, once the first has been there.
+
+    Infinite if there is no way back. With `forked`, so are those of a forked sequence.
+    """
+    place = len(texts.prefix)
+    expected = _from_scratch(cells, texts)
     cells.clear()
-    cells.evaluate(Stretch(0, 0, prefix))
-    cells.fork(1)
-    return _distance(cells.logits_behind(Stretch(1, len(prefix), suffix)).copy(), expected)
+    cells.evaluate(Stretch(0, 0, texts.prefix))
+    cells.mark(place)
+    cells.evaluate(Stretch(0, place, texts.first))
+    if cells.go_back(place) != place:
+        return float("inf")
+    difference = _distance(cells.logits_behind(Stretch(0, place, texts.second)), expected)
+    if forked and cells.go_back(place) == place:
+        cells.fork(1)
+        difference = max(difference, _distance(cells.logits_behind(Stretch(1, place, texts.second)), expected))
+    return difference
 
 
-def _from_scratch(cells: Cells, prefix: list[int], suffix: list[int]) -> NDArray[np.float32]:
-    cells.clear()
-    cells.evaluate(Stretch(0, 0, prefix))
-    logits = cells.logits_behind(Stretch(0, len(prefix), suffix)).copy()
+def _from_scratch(cells: Cells, texts: _Texts) -> NDArray[np.float32]:
+    cells.evaluate(Stretch(0, 0, texts.prefix))
+    logits = cells.logits_behind(Stretch(0, len(texts.prefix), texts.second)).copy()
     if np.isnan(logits).any():
         raise ModelError("the model gives no numbers for a plain sentence", hint="use another conversion of the model")
     return logits

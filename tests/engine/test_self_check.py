@@ -1,0 +1,259 @@
+"""The first meeting with a model: once per model, build and machine, in a process of its own."""
+
+import json
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from localjudge.engine import self_check
+from localjudge.engine.cells import Cells, Stretch
+from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.loading import load, open_model
+from localjudge.engine.self_check import Finding, Trial
+from localjudge.engine.settings import EngineSettings
+from localjudge.errors import ModelError
+from localjudge.model_registry import ModelFile
+from localjudge.types import Answer, NoAnswer, VerdictRequest
+
+ModelMaker = Callable[..., ModelFile]
+Opener = Callable[..., LlamaCppEngine]
+Asker = Callable[..., VerdictRequest]
+
+CUT = ("llama", "qwen2", "gemma2", "gemma3", "phi3", "gpt2")
+SAVED = ("mamba", "lfm2")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A state directory that remembers nothing."""
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def trials(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """What is given to child processes."""
+    given: list[str] = []
+    run = subprocess.run
+
+    def watched(*arguments: Any, **options: Any) -> Any:
+        given.append(options["input"])
+        return run(*arguments, **options)
+
+    monkeypatch.setattr(subprocess, "run", watched)
+    return given
+
+
+@pytest.mark.parametrize("architecture", [*CUT, *SAVED])
+def test_how_each_kind_of_memory_goes_back(make_model: ModelMaker, open_engine: Opener, architecture: str) -> None:
+    """Attention (with a sliding window too) is cut; recurrent layers get their saved state; both are exact."""
+    engine = open_engine(make_model(architecture))
+    assert engine.identity["self_check"] == "bit-identical"
+    found = load(make_model(architecture), EngineSettings(threads=1))
+    assert found.self_check == Finding(way_back="snapshot" if architecture in SAVED else "cut", difference=0)
+    found.close()
+
+
+def test_a_model_is_tried_once(home: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str]) -> None:
+    open_engine(make_model())
+    open_engine(make_model())
+    assert len(trials) == 1
+    assert len(list((home / "self-checks").glob("*.json"))) == 1
+
+
+@pytest.mark.parametrize("settings", [{"n_ctx": 128}, {"batching": True}])
+def test_other_settings_are_another_trial(
+    home: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str], settings: dict[str, Any]
+) -> None:
+    open_engine(make_model())
+    open_engine(make_model(), **settings)
+    assert len(trials) == 2
+
+
+def test_threads_are_no_other_trial(home: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str]) -> None:
+    open_engine(make_model())
+    open_engine(make_model(), threads=2)
+    assert len(trials) == 1
+
+
+@pytest.mark.parametrize("damage", ["", "{}", '{"way_back": "by air", "difference": 0}'])
+def test_a_damaged_memory_is_another_trial(
+    home: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str], damage: str
+) -> None:
+    open_engine(make_model())
+    for file in (home / "self-checks").glob("*.json"):
+        file.write_text(damage, encoding="utf-8")
+    open_engine(make_model())
+    assert len(trials) == 2
+
+
+def test_without_a_state_directory_a_model_is_tried_each_time(
+    tmp_path: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    file = make_model()
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "file"))
+    open_engine(file)
+    open_engine(file)
+    assert len(trials) == 2
+
+
+def test_files_in_the_working_directory_are_not_imported(
+    home: Path, make_model: ModelMaker, open_engine: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """People run in folders of data, where anything may lie."""
+    file = make_model()
+    (tmp_path / "numpy.py").write_text("raise SystemExit('imported from the working directory')", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert open_engine(file).identity["self_check"] == "bit-identical"
+
+
+def remembered_as(home: Path, finding: Finding) -> None:
+    """Put another finding into the memory of every model met so far."""
+    for file in (home / "self-checks").glob("*.json"):
+        file.write_text(finding.model_dump_json(), encoding="utf-8")
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gemma2", *SAVED])
+def test_a_model_that_cannot_go_back_is_evaluated_from_scratch_and_says_so(
+    home: Path, make_model: ModelMaker, open_engine: Opener, ask: Asker, architecture: str
+) -> None:
+    """The verdicts are the same to the bit, every prefix is paid for again, and the manifest shows it."""
+    requests = [ask(f"Statement {number}.", ["It opened in 1936."]) for number in range(5)]
+    forked = open_engine(make_model(architecture))
+    expected = dict(forked.answers(requests))
+    remembered_as(home, Finding(way_back="scratch", difference=0))
+    unforked = open_engine(make_model(architecture))
+    assert dict(unforked.answers(requests)) == expected
+    assert unforked.identity["self_check"] == "not forked"
+    assert forked.effort.evaluated_tokens == forked.effort.unique_tokens
+    assert unforked.effort.evaluated_tokens > 1.5 * unforked.effort.unique_tokens
+
+
+@pytest.mark.parametrize("architecture", SAVED)
+def test_saved_states_serve_a_path_of_many_nodes(
+    make_model: ModelMaker, open_engine: Opener, ask: Asker, architecture: str
+) -> None:
+    """More nodes than states are kept: back to any of them, the verdicts stay those of a fresh engine."""
+    contexts = [f"Context number {number}." for number in range(9)]
+    requests = [ask("It opened.", contexts[:count]) for count in (9, 8, 5, 2, 0, 9, 3)]
+    requests += [ask("It closed.", contexts[:count]) for count in (9, 1)]
+    shared = open_engine(make_model(architecture))
+    for request in requests:
+        [(_, found)] = shared.answers([request])
+        [(_, alone)] = open_engine(make_model(architecture)).answers([request])
+        assert found == alone
+
+
+@pytest.mark.parametrize("architecture", SAVED)
+def test_a_saved_state_is_exact_behind_thousands_of_tokens(make_model: ModelMaker, architecture: str) -> None:
+    model = open_model(make_model(architecture).path, gpu_layers=0)
+    cells = Cells(
+        model.pointer, n_ctx=2048, forks=0, threads=1, vocabulary_size=model.vocabulary.size, way_back="snapshot"
+    )
+    prefix = [token % 250 for token in range(1500)]
+    cells.evaluate(Stretch(0, 0, prefix))
+    cells.mark(len(prefix))
+    rows = []
+    for _ in range(3):
+        rows.append(cells.logits_behind(Stretch(0, len(prefix), [5, 6, 7])).copy())
+        cells.evaluate(Stretch(0, len(prefix) + 3, list(range(90))))
+        assert cells.go_back(len(prefix)) == len(prefix)
+    assert np.array_equal(rows[0], rows[1])
+    assert np.array_equal(rows[0], rows[2])
+    cells.close()
+    model.close()
+
+
+def test_a_build_with_wrong_forks_does_not_fork(make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As some GPU builds have done: behind a way back, the logits are other ones."""
+    spoil(monkeypatch, "cut", "snapshot")
+    assert self_check.find(trial_of(make_model())) == Finding(way_back="scratch", difference=0)
+
+
+def test_a_build_that_only_cuts_wrongly_restores_saved_states(
+    make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoil(monkeypatch, "cut")
+    assert self_check.find(trial_of(make_model())).way_back == "snapshot"
+
+
+def test_a_build_with_wrong_forks_refuses_batching(make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Cells, "fork", lambda self, sequence: None)
+    with pytest.raises(ModelError, match="forked sequences do not work") as caught:
+        self_check.find(trial_of(make_model(), batching=True))
+    assert "--batching" in (caught.value.hint or "")
+
+
+def test_a_difference_within_the_tolerance_is_noted() -> None:
+    assert Finding(way_back="cut", difference=0.001).verdict == "within tolerance"
+
+
+def trial_of(file: ModelFile, *, batching: bool = False) -> Trial:
+    """The trial of a model in this process."""
+    return Trial(path=file.path, n_ctx=256, gpu_layers=0, batching=batching, threads=1)
+
+
+def spoil(monkeypatch: pytest.MonkeyPatch, *ways: str) -> None:
+    """Let the logits that follow a way back be wrong."""
+    logits_behind, go_back = Cells.logits_behind, Cells.go_back
+    went_back: set[int] = set()
+
+    def going(self: Cells, position: int) -> int:
+        if self._way_back in ways:
+            went_back.add(id(self))
+        return go_back(self, position)
+
+    def wrong(self: Cells, stretch: Stretch) -> Any:
+        logits = logits_behind(self, stretch)
+        if id(self) in went_back:
+            went_back.discard(id(self))
+            return np.roll(logits, 1)
+        return logits
+
+    monkeypatch.setattr(Cells, "go_back", going)
+    monkeypatch.setattr(Cells, "logits_behind", wrong)
+
+
+@pytest.mark.parametrize(
+    ("ending", "said"),
+    [
+        ((-6, "noise\n/tmp/build/src/a.cpp:12: GGML_ASSERT(x > 0) failed\nAborted"), "SIGABRT (a.cpp:12: GGML_ASSERT"),
+        ((-9, ""), "ended with SIGKILL"),
+        ((-11, "Segmentation fault"), "SIGSEGV (Segmentation fault)"),
+        ((1, "Traceback ...\nImportError: no such library"), "status 1 (ImportError: no such library)"),
+    ],
+)
+def test_what_became_of_the_child_is_told(
+    home: Path,
+    make_model: ModelMaker,
+    open_engine: Opener,
+    monkeypatch: pytest.MonkeyPatch,
+    ending: tuple[int, str],
+    said: str,
+) -> None:
+    def ended(command: Sequence[str], **_options: Any) -> "subprocess.CompletedProcess[str]":
+        return subprocess.CompletedProcess(command, ending[0], "", ending[1])
+
+    monkeypatch.setattr(subprocess, "run", ended)
+    with pytest.raises(ModelError) as caught:
+        open_engine(make_model())
+    assert said in str(caught.value)
+    assert not list((home / "self-checks").glob("*.json"))
+
+
+def test_the_finding_is_kept_as_plain_json(home: Path, make_model: ModelMaker, open_engine: Opener) -> None:
+    open_engine(make_model())
+    [file] = (home / "self-checks").glob("*.json")
+    assert json.loads(file.read_bytes()) == {"way_back": "cut", "difference": 0.0}
+
+
+def test_answers_of_a_recurrent_model_are_numbers(make_model: ModelMaker, open_engine: Opener, ask: Asker) -> None:
+    answers: list[Answer | NoAnswer] = [
+        answer for _, answer in open_engine(make_model("mamba")).answers([ask("It opened.", ["In 1936."])])
+    ]
+    assert all(isinstance(answer, Answer) for answer in answers)
