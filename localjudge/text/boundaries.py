@@ -5,7 +5,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from localjudge.text.conventions import Conventions
-from localjudge.text.lines import Piece, items, pieces
+from localjudge.text.lines import pieces
+from localjudge.text.lists import items
+from localjudge.text.piece import Piece
 from localjudge.text.stops import SMILE, stops
 
 _RULE = re.compile(r"(?:^|(?<=\s))(?:-{4,}|(?P<sign>[_=*~#])(?P=sign){2,})\s+")

@@ -70,7 +70,7 @@ _TITLES = {
 
 _NUMBERED = {
     "en": (
-        "Nos No Art Arts Bk Ch Chap Chaps Cl Div Eq Eqs Ex Exs Fig Figs fn ll nn Op para paras pg pgs pl pp "
+        "no nos N° Nº Art Arts Bk Ch Chap Chaps Cl Div Eq Eqs Ex Exs Fig Figs fn ll nn Op para paras pg pgs pl pp "
         "Pt Pts Ref Refs Sec Secs Sect Ser Tab Tel ext Vers Vol Vols vv Jan Feb Mar Apr Jun Jul Aug Sep Sept "
         "Oct Nov Dec"
     ),
@@ -87,7 +87,7 @@ _ABBREVIATIONS = {
     "en": (
         "Assn Assoc Ave Bhd Bldg Blvd Bros Cie Co Corp Cos Cres Cyn Dept Dist Ed Eds Esq Est Expy Hts Hwy Inc "
         "Jct Jr Ln Ltd Mfg Mgmt Natl Pkwy Pl Plc Pty Pvt Pte Rd Ret Rte Sr Sq St Ste Sts Ter Tpk Univ al anon "
-        "avg ed eds est feat govt ibid illus int'l intl misc orig pseud temp trans vol Mon Tue Tues Wed Thu "
+        "avg ed eds est feat govt ibid illus int'l intl misc orig PS NB pseud temp trans vol Mon Tue Tues Wed Thu "
         "Thur Thurs Fri Sat Sun Ariz Cal Calif Colo Conn Fla Ill Ind Kan Mass Md Mich Minn Miss Mo Neb Nev "
         "Okla Ore Pa Penn Tenn Tex Va Vt Wash Wis Wyo Ont Que"
     ),

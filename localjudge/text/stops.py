@@ -1,9 +1,8 @@
 """Where a sentence stops inside a piece of text.
 
-    He said: "Go to Dr. No." Then he left.
-                      |   |  +-- next word: capitalised
-                      |   +----- stop "." and what closes with it: a cut after the quote
-                      +--------- stop, but "Dr" is a title: no cut
+    She met Dr. No (twice.) Then she left.
+              ^ "Dr" is a title: no cut
+                         ^ mark "."   closed ")"   next "Then"   cut before "Then"
 
 Every stop is found by one regular expression, then read by a table of rules in their order: the first that has an
 opinion decides, and a stop that no rule objects to ends the sentence. A cut never falls inside a word.
@@ -14,20 +13,25 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from localjudge.text.conventions import Conventions
-from localjudge.text.lines import MARKER, Piece
+from localjudge.text.lists import MARKER
+from localjudge.text.piece import Piece
 
 LATIN_STOPS = ".!?…"
 _MORE_STOPS = "។៕།༎\u037e"
 """Full stops of Khmer and Tibetan, and the Greek question mark, which spaCy's table lacks."""
 
 _CLOSING = r"[\"'”’»›)\]}」』）】》〉］｝*_`]|[“‘«](?![^\s\"')\]])"
-SMILE = r"(?:[:;=][-'^]?[)(\]\[DPpOo|/\\*]+|<3|\^_?\^|[xX]D+|[☀-⛿❤✨\U0001f000-\U0001faff\u200d\ufe0f]+)(?!\w)"
-_CITATION = r"\[(?:\d+|[a-z]|[a-z]+ (?:\d+|needed))(?:\s?[,–-]\s?\d+)*\]"
+SMILE = r"(?:[:;=][-'^]?[)(\]\[DPpOo|/\\*]+|<3|\^_?\^|[xX]D+|[☹☺❤✨\U0001f000-\U0001faff\u200d\ufe0f]+)(?!\w)"
+_CITATION = r"\[(?:\d+|[a-z]|[a-z]+ (?:\d+|needed))(?:\s?[,–-]\s?\d+)*\]|[¹²³⁰⁴-⁹]+"
+_PAGES = r":\d+(?:[,–-]\s?\d+)*"
+"""Pages of a footnote that lost its number: "in 1905.:75–76 Then"."""
+
 _WINDOW = 40
 """Characters before a stop in which its word is looked for: longer ones are no abbreviations."""
 
-_WORD = re.compile(r"[^\s(\[{\"“«„/—–-]*$")
-_NEXT = re.compile(r"[\W_]{0,12}?(?P<word>[^\W_]+(?:['’][^\W_]+)?)")
+_WORD_EDGE = re.compile(r"[\s(\[{\"“«„/—–-]")
+_SPACE = re.compile(r"\s")
+_NEXT = re.compile(r"[\W_]{0,12}?(?P<word>[^\W\d_]\.(?!\w)|[^\W_]+(?:['’][^\W_]+)?)")
 _LOOSE_QUOTE = re.compile(r"(?P<quote>[\"'])\s+")
 _DOTTED = re.compile(r"(?:[^\W\d_]{1,3}\.)+[^\W\d_]{1,3}")
 _CLOCK = re.compile(r"\d*[ap]\.?m", re.IGNORECASE)
@@ -37,32 +41,12 @@ _AFTER_CLOCK = re.compile(
 )
 _CONSONANTS = re.compile(r"(?![HhMmSs]+\b)[B-DF-HJ-NP-TV-Z]?[b-df-hj-np-tv-xz]{1,4}")
 _ROMAN = re.compile(r"[IVXLCDM]+")
+_LABEL = re.compile(r"[A-Z][a-z]+ \d{1,3}(?:\.\d+)*")
 _PLAIN = re.compile(r"[^\W\d_]{2,}$")
 _RUN_ON = re.compile(r"(?:[A-Z][a-z’']+|[IA])(?=[\s,;:.!?'’]|$)")
-_NOT_RUN_ON = frozenset(
-    (
-        "com",
-        "net",
-        "org",
-        "edu",
-        "gov",
-        "info",
-        "io",
-        "co",
-        "uk",
-        "de",
-        "fr",
-        "eu",
-        "js",
-        "py",
-        "ts",
-        "md",
-        "txt",
-        "doc",
-    )
-)
+_NOT_RUN_ON = re.compile(r"com|net|org|edu|gov|info|io|co|uk|de|fr|eu|js|py|ts|md|txt|doc", re.IGNORECASE)
 """What is written with a stop before it, in names of hosts and files."""
-_ADDRESS = re.compile(r"[/\\@=&_<>|{}#%+~]")
+_ADDRESS = re.compile(r"[/\\@=&_<>|{}#%+~`]")
 _QUOTING = "とっとでなのをにがはもへ、"
 """What goes on with a Japanese sentence after a quotation: "「はい。」と言った"."""
 
@@ -84,25 +68,25 @@ class Stop(NamedTuple):
     word: str
     """What the stop is written at, back to white space or an opening bracket."""
     next: str
-    """The next word."""
+    """The next word; with its full stop, if it is an initial."""
     follower: str
     """The character right after the gap."""
     sentence: tuple[int, int]
     """Where the sentence so far begins and the stop stands."""
-    around: str
-    """The unbroken characters around the stop."""
+    unbroken: tuple[str, str]
+    """With no gap, the characters up to the white space on both sides: left of the stop, right of what closes it."""
 
 
 Rule = Callable[[Stop, Conventions, str], bool | None]
 
 
 def stop_pattern(stops: str) -> re.Pattern[str]:
-    """Pattern of a stop, what closes with it, what refers to it ("[17]", ":-)"), and the gap after it."""
+    """Pattern of a stop, what closes with it, what is added to it ("[17]", ":-)"), and the gap after it."""
     some = f"[{re.escape(''.join(sorted({*stops, *LATIN_STOPS, *_MORE_STOPS})))}]"
     return re.compile(
-        rf"(?P<mark>{some}+(?:[ \u00a0][.!?](?![^\s\"')\]]))*)"
+        rf"(?P<mark>{some}+(?:[ \u00a0][.!?](?!\w))*)"
         rf"(?P<closed>(?:{_CLOSING})*(?:{some}+(?:{_CLOSING})*)*(?:\s(?:»|[)\]](?!\S)))?)"
-        rf"(?:\s?(?:{_CITATION}))*(?:\s?{SMILE})*"
+        rf"(?:\s?(?:{_CITATION}))*(?:{_PAGES})?(?:\s?{SMILE})*"
         r"(?P<gap>\s*)"
     )
 
@@ -121,21 +105,17 @@ def stops(text: str, piece: Piece, pattern: re.Pattern[str], conventions: Conven
 
 def _stop(text: str, piece: Piece, begin: int, match: re.Match[str]) -> Stop:
     start, end = match.start(), match.end()
-    word = _WORD.search(text[max(begin, start - _WINDOW) : start])
+    left = text[max(begin, start - _WINDOW) : start]
     following = _NEXT.match(text, end, piece.end)
-    around = ""
-    if not match["gap"]:
-        left = text[max(begin, start - _WINDOW) : start].rsplit(None, 1)[-1:] if start > begin else []
-        around = "".join(left) + text[start : min(piece.end, end + _WINDOW)].split(None, 1)[0]
     return Stop(
         mark=match["mark"],
         closed=match["closed"],
         gap=match["gap"],
-        word=word[0].lstrip("'‘’*_`") if word else "",
+        word=_WORD_EDGE.split(left)[-1].lstrip("'‘’*_`"),
         next=following["word"] if following else "",
         follower=text[end],
         sentence=(begin, start),
-        around=around,
+        unbroken=("", "") if match["gap"] else (_SPACE.split(left)[-1], _SPACE.split(text[end : end + _WINDOW])[0]),
     )
 
 
@@ -162,8 +142,11 @@ def _begin(text: str, piece: Piece, match: re.Match[str]) -> int:
 
 
 def _is_capital(word: str) -> bool:
-    """Whether a word is written as a name or as the first of a sentence: "The", "iPhone", and any caseless script."""
-    return not word[:1].islower() or not word.islower()
+    """Whether a word is written as a name or as the first of a sentence: "The", "iPhone", and any caseless script.
+
+    Georgian letters count as small ones in Unicode, but the script has no capitals in use.
+    """
+    return not word.islower() or "ა" <= word[0] <= "ჿ"
 
 
 def _is_starter(stop: Stop, conventions: Conventions) -> bool:
@@ -171,12 +154,9 @@ def _is_starter(stop: Stop, conventions: Conventions) -> bool:
     return _is_capital(word) and re.split(r"['’]", word, maxsplit=1)[0].lower() in conventions.starters
 
 
-# The rules, in the order of `RULES`.
-
-
 def goes_on(stop: Stop, conventions: Conventions, text: str) -> bool | None:
     """A comma, a colon or a closing bracket after the stop goes on with the sentence: "et al., 2015"."""
-    return False if stop.follower in ",;:)]}、，；：" else None
+    return False if stop.follower in ",;:)]}、，；：،؛" else None
 
 
 def first(stop: Stop, conventions: Conventions, text: str) -> bool | None:
@@ -186,11 +166,12 @@ def first(stop: Stop, conventions: Conventions, text: str) -> bool | None:
 
 
 def list_marker(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """What stands before the stop is only the number or letter of a list item: "1. First"."""
+    """What stands before the stop is only the number or letter of a list item, or a label: "1. First", "Step 2. Go"."""
     begin, end = stop.sentence
-    if end - begin > len("(xviii"):
+    if end - begin > _WINDOW:
         return None
-    return False if MARKER.fullmatch(text[begin:end] + ".") else None
+    so_far = text[begin:end]
+    return False if MARKER.fullmatch(so_far + ".") or _LABEL.fullmatch(so_far) else None
 
 
 def own_stop(stop: Stop, conventions: Conventions, text: str) -> bool | None:
@@ -206,7 +187,7 @@ def run_on(stop: Stop, conventions: Conventions, text: str) -> bool | None:
     """With no space, only a whole word on both sides makes a stop: "the end.Then", not "node.Js" or "a.b/C"."""
     if stop.gap:
         return None
-    if _ADDRESS.search(stop.around) or not stop.follower.isalpha():
+    if _ADDRESS.search("".join(stop.unbroken)) or not stop.follower.isalpha():
         return False
     if stop.closed:
         return stop.closed[-1] not in "'’*_`" and stop.follower.isupper()
@@ -218,14 +199,14 @@ def run_on(stop: Stop, conventions: Conventions, text: str) -> bool | None:
 
 
 def _is_run_on_word(stop: Stop, conventions: Conventions) -> bool:
-    if not _RUN_ON.match(stop.next) or stop.next.lower() in _NOT_RUN_ON:
+    if not _RUN_ON.match(stop.next) or _NOT_RUN_ON.fullmatch(stop.next):
         return False
-    rest = stop.around.partition(stop.next)[2]
+    rest = stop.unbroken[1].removeprefix(stop.next)
     if rest[:1] not in ("", *".,;:!?'’") or "(" in rest:
         return False
-    if stop.word.isdecimal() or "," in stop.word:
-        return _is_starter(stop, conventions)
-    return bool(_PLAIN.fullmatch(stop.word)) and stop.word[1:].islower() and stop.word not in conventions.titles
+    if stop.word.islower() and _PLAIN.fullmatch(stop.word):
+        return True
+    return _is_starter(stop, conventions) or stop.next in conventions.titles
 
 
 def second_stop(stop: Stop, conventions: Conventions, text: str) -> bool | None:
@@ -277,7 +258,8 @@ def numbered(stop: Stop, conventions: Conventions, text: str) -> bool | None:
     small = len(stop.word) == 1 and stop.word.islower()
     if not small and stop.word not in conventions.numbered:
         return None
-    if stop.next[:1].isdigit() or stop.follower in "#§" or _ROMAN.fullmatch(stop.next):
+    roman = _ROMAN.fullmatch(stop.next) and not (stop.next == "I" and stop.word.lower() == "no")
+    if stop.next[:1].isdigit() or stop.follower in "#§" or roman:
         return False
     return False if stop.word[0].isupper() and not _is_capital(stop.next) else None
 

@@ -57,6 +57,10 @@ ABBREVIATIONS = [
     "It is approx. Five miles away.",
     "P.S. I love you.",
     "It weighs 5 lbs.|Put it down.",
+    "The film was directed by M. A. Khan.|It was long.",
+    "He said no.|I left.|See Vol. I for more.",
+    "The U.S.-based firm and JFK Jr.'s book are here.",
+    "You can find it at N°. 1026.253.|That is all.",
     "Mt. Everest and St. Louis are far from Ft. Worth.",
     "Tell Messrs. Smith and Jones.|They know.",
 ]
@@ -103,6 +107,8 @@ CITATIONS = [
     "He was born in Dulwich.[17]|He died in Greece.[18][19]",
     "He was born in Dulwich. [17]|He died in Greece. [citation needed]|The end.",
     "So they say [1].|We agree [2, 3].",
+    "He died in 1905.:75–76|Then his son ruled.",
+    "He died.¹²|His son ruled.",
 ]
 
 NAMES = [
@@ -131,6 +137,11 @@ EMOTICONS = [
 ]
 
 LISTS = [
+    "Do this:|1. Open it|2. Close it|3. Go",
+    "Fruits:|• apples|• pears",
+    "Ratings • 12 reviews • Home",
+    "Step 2. Close the lid.|Step 3. Wait.",
+    "A. B. Yehoshua met C. D. Smith.|They talked.",
     "1. The first item|2. The second item|3. The last one",
     "1) The first item|2) The second item",
     "1.) The first item.|2.) The second item.",
@@ -161,6 +172,7 @@ LINES = [
     ["## A Heading That Is Long Enough To Fill The Whole Line Of Text", "and text below it"],
     ["Groceries:", "- two eggs", "- one loaf."],
     ["* one", "* two"],
+    ["+ one", "– two"],
     ["1. one", "2. two", "10. ten"],
     ["a) one", "b) two"],
     ["| a | b |", "| 1 | 2 |"],
@@ -174,8 +186,10 @@ LINES = [
 WRAPPED = [
     "This sentence was broken across two lines of text because the\nfile is narrow.",
     "It was a cold \nnight in the city.",
-    "The committee that was appointed by the Congress of the United\nStates of America met on Monday and had nothing to "
-    "say to the\nGerman ambassador who came.",
+    "The committee that was appointed by the Congress of the United\nStates of America met on Monday and had nothing "
+    "to tell the\nGerman ambassador who came.",
+    "The tower which the town built in the year of the flood had cost\n$5 million by then.",
+    "    An indented sentence that does not fit into one line of text and\n    goes on in the next.".strip(),
     "> This reply quotes a sentence that somebody wrote and that is\n> longer than one line.",
     "- this item of a list is so long that it does not fit into one line\n  and goes on in the next.",
 ]
@@ -233,7 +247,7 @@ def test_a_stop_with_no_space_after_it_ends_a_sentence_before_a_whole_word(expec
 
 
 @pytest.mark.parametrize("expected", LINES)
-@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\n\n", "\u2028"])
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\n\n", " \n   ", "\u2028"])
 def test_headings_list_items_and_short_lines_are_sentences(expected: list[str], line_end: str) -> None:
     assert cut(line_end.join(expected)) == expected
 
