@@ -63,10 +63,9 @@ def _row(name: str, metric: MetricSummary, *, withheld: bool) -> Iterator[Text]:
 def _remarks(name: str, metric: MetricSummary, withheld: bool) -> Iterator[str]:
     if metric.failed and metric.bounds:
         low, high = map(number, metric.bounds)
-        yield f"{name}: {metric.failed:,} failed; whatever they are worth, the mean is from {low} to {high}"
-    if withheld:
-        yield f"{name}: no mean is shown (--max-failed allows some samples to fail)"
-    elif metric.mean is not None and (words := meaning(name, metric.mean)):
+        no_mean = ", more than allowed (--max-failed): no mean" if withheld else ""
+        yield f"{name}: {metric.failed:,} failed{no_mean}; it is from {low} to {high} whatever they are worth"
+    if not withheld and metric.mean is not None and (words := meaning(name, metric.mean)):
         yield f"{name}: {words}"
 
 

@@ -1,0 +1,207 @@
+"""A run that is killed at any moment and begun again loses nothing, asks nothing twice and leaves the same bytes."""
+
+import json
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from localjudge import ScriptedEngine, evaluate
+
+FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
+
+# Judges with an engine that takes a moment for each answer, and notes each question before it answers.
+SLOW_RUN = """
+import sys, time, localjudge
+from localjudge.engine.scripted import unit_text
+
+def said(request):
+    return (sum(map(ord, unit_text(request))) % 97) / 96
+
+class Slow(localjudge.ScriptedEngine):
+    def _answer(self, request):
+        with open(sys.argv[3], "a", encoding="utf-8") as notes:
+            notes.write(unit_text(request).replace("\\n", " ") + "\\n")
+        time.sleep(0.004)
+        return super()._answer(request)
+
+localjudge.evaluate(sys.argv[1], out=sys.argv[2], engine=Slow(said), metrics=["context_recall"])
+"""
+SAMPLES, SENTENCES = 25, 6
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """25 samples of 6 different sentences: 150 questions."""
+    file = tmp_path_factory.mktemp("data") / "data.jsonl"
+    rows = (
+        {
+            "id": str(sample),
+            "retrieved_contexts": [f"Context {sample}."],
+            "reference": " ".join(f"Sentence {sample} and {number}." for number in range(SENTENCES)),
+        }
+        for sample in range(SAMPLES)
+    )
+    file.write_text("\n".join(map(json.dumps, rows)))
+    return file
+
+
+def start(data: Path, out: Path, notes: Path) -> subprocess.Popen[bytes]:
+    script = data.parent / "slow_run.py"  # `inspect` reads the source of `said` from a file
+    script.write_text(SLOW_RUN)
+    return subprocess.Popen([sys.executable, str(script), str(data), str(out), str(notes)])
+
+
+def answers(out: Path) -> int:
+    if not (out / "run.sqlite").exists():
+        return 0
+    with closing(sqlite3.connect(out / "run.sqlite")) as store:
+        try:
+            return int(store.execute("SELECT count(*) FROM answer").fetchone()[0])
+        except sqlite3.OperationalError:
+            return 0  # killed before the tables were there
+
+
+def results(out: Path) -> dict[str, bytes]:
+    return {name: (out / name).read_bytes() for name in FILES}
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What a run that nobody disturbs leaves."""
+    folder = tmp_path_factory.mktemp("uninterrupted")
+    assert start(data, folder / "run", folder / "notes").wait() == 0
+    return results(folder / "run")
+
+
+def test_killed_at_random_and_begun_again(data: Path, uninterrupted: dict[str, bytes], tmp_path: Path) -> None:
+    """SIGKILL once while it starts, then after 1 to 60 more questions, until a process comes to the end."""
+    out, notes = tmp_path / "run", tmp_path / "notes"
+    notes.touch()
+    moments = random.Random()
+    starting = start(data, out, notes)
+    time.sleep(moments.uniform(0.0, 1.0))
+    kills = killed(starting)
+    while (process := start(data, out, notes)).poll() is None:
+        enough = questions(notes) + moments.randint(1, 60)
+        while process.poll() is None and questions(notes) < enough:
+            time.sleep(moments.uniform(0.0, 0.01))
+        if process.poll() is not None:
+            break
+        kills += killed(process)
+        assert questions(notes) - answers(out) <= kills, "a kill loses at most the answer that is on its way"
+    assert process.returncode == 0
+    assert kills > 1
+    assert results(out) == uninterrupted
+    asked = notes.read_text().splitlines()
+    assert len(set(asked)) == SAMPLES * SENTENCES
+    assert len(asked) <= SAMPLES * SENTENCES + kills
+
+
+def killed(process: subprocess.Popen[bytes]) -> int:
+    process.kill()
+    process.wait()
+    return 1
+
+
+def questions(notes: Path) -> int:
+    return notes.read_bytes().count(b"\n")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_killed_while_results_are_written(data: Path, tmp_path: Path, name: str) -> None:
+    """Half a file under its temporary name, and none of those that come after it: as a kill would leave them."""
+    engine = ScriptedEngine({}, default=0.6)
+    evaluate(data, out=tmp_path, engine=engine)
+    before, asked = results(tmp_path), len(engine.asked)
+    for later in FILES[FILES.index(name) :]:
+        (tmp_path / later).unlink()
+    (tmp_path / f"{name}.part").write_bytes(before[name][: len(before[name]) // 2])
+    evaluate(data, out=tmp_path, engine=engine)
+    assert (results(tmp_path), len(engine.asked)) == (before, asked)
+    assert not list(tmp_path.glob("*.part"))
+
+
+def localjudge(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "localjudge", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def wait_for_answers(process: subprocess.Popen[str], out: Path, count: int) -> None:
+    """Until so many answers are stored, or the process ends."""
+    while answers(out) < count and process.poll() is None:
+        time.sleep(0.02)
+
+
+@pytest.fixture(scope="module")
+def judged(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """What the command leaves with the real judge when nobody disturbs it."""
+    out = tmp_path_factory.mktemp("judged") / "run"
+    process = localjudge("run", str(data), "--metrics", "context_recall", "--out", str(out), "--quiet")
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    return results(out)
+
+
+def test_the_command_stopped_in_three_ways_and_begun_again(
+    data: Path, judged: dict[str, bytes], tmp_path: Path
+) -> None:
+    """Killed, interrupted, terminated with at least 1, 40 and 90 of 150 answers; then to the end.
+
+    Ctrl-C and SIGTERM give exit code 4 and say how to go on.
+    """
+    out = tmp_path / "run"
+    command = ("run", str(data), "--metrics", "context_recall", "--out", str(out))
+    for count, sent, code in ((1, signal.SIGKILL, -9), (40, signal.SIGINT, 4), (90, signal.SIGTERM, 4)):
+        process = localjudge(*command)
+        wait_for_answers(process, out, count)
+        process.send_signal(sent)
+        _, errors = process.communicate()
+        assert process.returncode == code, errors
+        if code == 4:
+            assert errors.endswith("localjudge: interrupted\n  hint: run the same command again to go on\n")
+            assert "Traceback" not in errors
+    stored = answers(out)
+    process = localjudge(*command)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert f"{stored} answers are stored already" in errors
+    assert results(out) == judged
+    manifest = json.loads((out / "manifest.json").read_text())
+    assert manifest["beside"]["sessions"][-1]["asked"] == SAMPLES * SENTENCES - stored
+
+
+def test_a_second_process_is_told_and_changes_nothing(data: Path, tmp_path: Path, judged: dict[str, bytes]) -> None:
+    """Exit code 1; the first goes on to the end."""
+    command = ("run", str(data), "--metrics", "context_recall", "--out", str(tmp_path / "run"), "--quiet")
+    first = localjudge(*command)
+    wait_for_answers(first, tmp_path / "run", 1)
+    first.send_signal(signal.SIGSTOP)
+    second = localjudge(*command)
+    _, errors = second.communicate()
+    first.send_signal(signal.SIGCONT)
+    assert second.returncode == 1
+    assert f"is being written by another process (process {first.pid})" in errors
+    assert first.wait() == 0
+    first.communicate()
+    assert results(tmp_path / "run") == judged
+
+
+def test_a_file_size_limit_stands_for_a_full_disk(data: Path, tmp_path: Path, judged: dict[str, bytes]) -> None:
+    """With 64 KiB to a file the store cannot grow: exit code 4, and with room again the same command finishes."""
+    command = ("run", str(data), "--metrics", "context_recall", "--out", str(tmp_path / "run"), "--quiet")
+    limited = f"ulimit -f 64; exec {sys.executable} -m localjudge {' '.join(command)}"
+    done = subprocess.run(["bash", "-c", limited], capture_output=True, text=True, check=False)
+    assert done.returncode == 4, done.stderr
+    assert "run the same command again to go on" in done.stderr
+    process = localjudge(*command)
+    _, errors = process.communicate()
+    assert process.returncode == 0, errors
+    assert results(tmp_path / "run") == judged
