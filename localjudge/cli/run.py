@@ -44,6 +44,28 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
 @click.option("--language", default="en", show_default=True, help="Language whose rules cut sentences.")
 @click.option("--segmenter", metavar="PIPELINE", help="Installed spaCy pipeline that cuts sentences instead.")
 @click.option("--prompt", "prompts", multiple=True, metavar="FILE", help="Word a task yourself (may be repeated).")
+@click.option(
+    "--reasons",
+    type=click.Choice(["none", "before", "after"]),
+    default="none",
+    show_default=True,
+    help="Let the model write a reason before the verdict (which may move it) or after it (which cannot).",
+)
+@click.option(
+    "--protocol",
+    type=click.Choice(["independent", "joint"]),
+    default="independent",
+    show_default=True,
+    help="Judge each unit by itself, or all statements of a sample in one answer, as RAGAS does.",
+)
+@click.option("--matrix", is_flag=True, help="Also judge every statement against every chunk alone.")
+@click.option(
+    "--compare-by",
+    default="content",
+    show_default=True,
+    metavar="content|id|meta.NAME",
+    help="What makes two documents the same in document metrics.",
+)
 @click.option("--map", "mapping", multiple=True, callback=_pairs, metavar="OURS=THEIRS", help="Name a column.")
 @click.option("--skip-bad-rows", is_flag=True, help="Leave out rows that cannot be used, and count them.")
 @click.option("--n-ctx", type=int, metavar="N", help="Tokens of context. Default: the model's, at most 8192.")

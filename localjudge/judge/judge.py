@@ -61,7 +61,7 @@ class PromptJudge:
         reasons: Reasons = "none",
         protocol: JudgingProtocol = "independent",
     ) -> None:
-        _require(profile, reasons, protocol)
+        require(profile, reasons, protocol)
         self._profile = profile
         self._chat = chat if profile.chat else None
         self._ends = self._chat or _PLAIN._replace(tail=profile.bare_answer)
@@ -137,7 +137,8 @@ class PromptJudge:
         return prompt.reasons.form if self._reasons == "before" and prompt.reasons else prompt.form
 
 
-def _require(profile: prompts.PromptProfile, reasons: Reasons, protocol: JudgingProtocol) -> None:
+def require(profile: prompts.PromptProfile, reasons: Reasons, protocol: JudgingProtocol) -> None:
+    """Raise UsageError if the profile cannot ask for these reasons or in this protocol."""
     if protocol == "joint" and prompts.JOINT not in profile.tasks:
         raise UsageError(
             f"the prompt profile {profile.name!r} cannot judge several statements in one answer",

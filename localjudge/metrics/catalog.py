@@ -9,6 +9,7 @@ Your own: an installed package adds a metric by an entry point in the group `loc
 import difflib
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 
 from localjudge.errors import UsageError
@@ -45,6 +46,16 @@ _AT_K: dict[str, Callable[[int], AnyMetric]] = {
     "precision": PrecisionAtK,
     "recall": RecallAtK,
 }
+_BY_DOCUMENT = (
+    DocumentRecallSingleHit,
+    DocumentRecallMultiHit,
+    DocumentMRR,
+    DocumentMAP,
+    DocumentNDCG,
+    HitRateAtK,
+    PrecisionAtK,
+    RecallAtK,
+)
 _AT = re.compile(r"(?P<name>\w+)@(?P<k>[1-9]\d*)")
 
 
@@ -53,14 +64,27 @@ def default_names() -> tuple[str, ...]:
     return tuple(metric.name for metric in _DEFAULT)
 
 
+def matrix_names() -> tuple[str, ...]:
+    """Metrics that are read off the table of every statement against every chunk."""
+    return tuple(metric.name for metric in MATRIX_METRICS)
+
+
 def names() -> tuple[str, ...]:
     """Names of all metrics; `name@k` stands for one metric for each k."""
     ours = [*(metric.name for metric in (*_DEFAULT, *_ON_REQUEST)), *(f"{name}@k" for name in _AT_K)]
     return (*ours, *(name for name in _installed() if name not in ours))
 
 
-def get(name: str) -> AnyMetric:
-    """The metric of this name. Raises UsageError with the nearest names if there is none."""
+def get(name: str, compare_by: str = "content") -> AnyMetric:
+    """The metric of this name; `compare_by` is what makes two documents the same in a document metric.
+
+    Raises UsageError with the nearest names if there is none, and for a `compare_by` that no document has.
+    """
+    metric = _find(name)
+    return replace(metric, compare_by=compare_by) if isinstance(metric, _BY_DOCUMENT) else metric
+
+
+def _find(name: str) -> AnyMetric:
     for metric in (*_DEFAULT, *_ON_REQUEST):
         if metric.name == name:
             return metric

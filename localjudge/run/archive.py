@@ -1,13 +1,24 @@
-"""What a finished run keeps in `run.sqlite`, read without changing it: the data, and the prompt of every verdict."""
+"""What a finished run keeps in `run.sqlite`, read without changing it: the data, what was asked, what was answered."""
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from localjudge.errors import RunDirectoryError
-from localjudge.types import Sample
+from localjudge.run.request_keys import Node
+from localjudge.run.store import Asking
+from localjudge.types import Answer, NoAnswer, Piece, Sample, VerdictRequest
+
+
+class StoredRequest(NamedTuple):
+    """What was asked, under which key, and what was answered."""
+
+    key: str
+    request: VerdictRequest
+    answer: Answer | NoAnswer
 
 
 def stored_samples(path: Path) -> tuple[Sample, ...]:
@@ -28,6 +39,55 @@ def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
     query = "SELECT prompt FROM verdict WHERE sample_id = ? AND metric = ? ORDER BY position, window"
     with _reading(path) as connection:
         return [prompt for (prompt,) in connection.execute(query, (sample_id, metric))]
+
+
+def stored_requests(path: Path) -> list[StoredRequest]:
+    """Every request that has an answer, put together again from its pieces, in the order in which they were asked."""
+    query = """
+        SELECT request.key, shape.content, request.entry, request.path, p_yes, legal_mass, raw, reason, error
+        FROM request JOIN shape ON shape.id = request.shape JOIN answer ON answer.request = request.id
+        ORDER BY request.id
+    """
+    with _reading(path) as connection:
+        nodes = {
+            identifier: _node(text, json.loads(pieces))
+            for identifier, text, pieces in connection.execute("SELECT id, text, pieces FROM node")
+        }
+        return [
+            StoredRequest(key, _request(shape, entry, [nodes[step] for step in json.loads(path)]), _answer(*answer))
+            for key, shape, entry, path, *answer in connection.execute(query)
+        ]
+
+
+def stored_askings(path: Path) -> list[Asking]:
+    """Which unit of which sample asked which request."""
+    query = """
+        SELECT sample_id, metric, position, window, request.key FROM unit JOIN request ON request.id = unit.request
+        ORDER BY sample_id, metric, position, window
+    """
+    with _reading(path) as connection:
+        return [Asking(*row) for row in connection.execute(query)]
+
+
+def _node(text: str, pieces: list[tuple[int, int]]) -> Node:
+    found = []
+    start = 0
+    for length, trusted in pieces:
+        found.append(Piece(text=text[start : start + length], trusted=bool(trusted)))
+        start += length
+    return tuple(found)
+
+
+def _request(shape: str, entry: int, path: Sequence[Node]) -> VerdictRequest:
+    return VerdictRequest.model_validate({**json.loads(shape), "entry": entry, "path": tuple(path)})
+
+
+def _answer(
+    p_yes: float | None, legal_mass: float | None, raw: str | None, reason: str | None, error: str | None
+) -> Answer | NoAnswer:
+    if error is not None:
+        return NoAnswer(error=error)
+    return Answer.model_validate({"p_yes": p_yes, "legal_mass": legal_mass, "raw": raw, "reason": reason})
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from localjudge.run.progress import Progress
 from localjudge.run.request_keys import KeyedRequest, RequestKeys
 from localjudge.run.store import Asking, Store
 from localjudge.run.windows import windows
-from localjudge.types import Answer, Attribution, NoAnswer, Task, Verdict
+from localjudge.types import Answer, Attribution, NoAnswer, Task, Verdict, VerdictRequest
 
 NO_CONTEXT = Verdict(label=0, reason="no context text")
 _ROOM_FOR_SPECIAL_TOKENS = 64
@@ -101,26 +101,32 @@ class Asker:
         ]
 
     def _worded_together(self, tasks: Sequence[Task]) -> list[Worded]:
-        parts = [() if _has_no_context(task) else self._windows(task) for task in tasks]
+        to_ask = [task for task in tasks if not _has_no_context(task)]
         try:
-            requests = iter(self._judge.requests([part for parts_of_task in parts for part in parts_of_task]))
+            requests = iter(self._keyed_windows(to_ask))
         except SampleError as error:
             return [NoAnswer(error=in_one_line(error))] * len(tasks)
-        return [
-            [self._keys.keyed(next(requests)) for _ in parts_of_task] if parts_of_task else NO_CONTEXT
-            for parts_of_task in parts
+        return [NO_CONTEXT if _has_no_context(task) else next(requests) for task in tasks]
+
+    def _keyed_windows(self, tasks: Sequence[Task]) -> list[list[KeyedRequest]]:
+        """The requests of each task, one for each window: most tasks fit, and are not tokenised to find that out."""
+        whole = self._judge.requests(tasks)
+        if all(map(self._surely_fits, whole)):
+            return [[self._keys.keyed(request)] for request in whole]
+        parts = [
+            windows(task, cost=self._cost, capacity=self._engine.capacity, sentences=self._sentences) for task in tasks
         ]
+        requests = iter(self._judge.requests([part for parts_of_task in parts for part in parts_of_task]))
+        return [[self._keys.keyed(next(requests)) for _ in parts_of_task] for parts_of_task in parts]
 
-    def _windows(self, task: Task) -> tuple[Task, ...]:
-        return windows(task, cost=self._cost, capacity=self._engine.capacity, sentences=self._sentences)
-
-    def _cost(self, task: Task) -> int:
-        """Tokens of the task, or its bytes where those alone prove that it fits: a token is a byte or more."""
-        request = self._judge.request(task)
+    def _surely_fits(self, request: VerdictRequest) -> bool:
+        """Whether the number of bytes alone proves it: a token is a byte or more."""
         size = sum(len(piece.text.encode("utf-8", "surrogatepass")) for node in request.path for piece in node)
         size += len(request.path) + len(request.grammar.pattern) + request.grammar.reason_tokens
-        size += _ROOM_FOR_SPECIAL_TOKENS
-        return size if size <= self._engine.capacity else self._engine.length(request)
+        return size + _ROOM_FOR_SPECIAL_TOKENS <= self._engine.capacity
+
+    def _cost(self, task: Task) -> int:
+        return self._engine.length(self._judge.request(task))
 
     def _verdict(self, requests: Sequence[KeyedRequest]) -> Verdict | NoAnswer:
         answers: list[Answer] = []

@@ -6,20 +6,18 @@ An interrupted job is begun again with the same call: every answer that was ther
 again, and the results are the same bytes as if nothing had happened.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
 from localjudge.engine.protocol import Effort, Engine
-from localjudge.judge import prompts
-from localjudge.judge.judge import PromptJudge
 from localjudge.run import manifest as manifests
 from localjudge.run.ask import Asker
 from localjudge.run.directory import STORE, RunDirectory
 from localjudge.run.evaluate import evaluate as evaluate_samples
-from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, open_judge
+from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, opened
 from localjudge.run.plan import Data, Plan, default_directory, plan, refuse_other_run
 from localjudge.run.progress import Progress, Silence
 from localjudge.run.results import Run, read_manifest, write_manifest, write_results
@@ -27,8 +25,6 @@ from localjudge.run.settings import Options, RunSettings, checked
 from localjudge.run.store import Store
 from localjudge.run.summary import Summary, summarize
 from localjudge.text import Segmenter
-
-_SCRIPTED_PROFILE = "instruct"
 
 
 def evaluate(
@@ -54,20 +50,9 @@ def evaluate(
     planned = plan(data, metrics, settings)
     told = progress or Silence()
     told.note(_columns(planned))
-    with _opened(str(judge), engine, settings) as opened:
-        told.note(opened.announcement)
-        return _Job(planned, opened, settings, told).run(Path(out) if out is not None else None)
-
-
-@contextmanager
-def _opened(judge: str, engine: Engine | None, settings: RunSettings) -> Iterator[OpenJudge]:
-    if engine is not None:
-        profile = prompts.load(_SCRIPTED_PROFILE)
-        yield OpenJudge(PromptJudge(profile), engine, f"judge {engine.identity.get('engine')}")
-        return
-    opened = open_judge(judge, settings.engine, [Path(prompt) for prompt in settings.prompts])
-    with closing(opened.engine):
-        yield opened
+    with opened(str(judge), engine, settings) as ours:
+        told.note(ours.announcement)
+        return _Job(planned, ours, settings, told).run(Path(out) if out is not None else None)
 
 
 class _Session(NamedTuple):
@@ -82,9 +67,10 @@ class _Session(NamedTuple):
 class _Job:
     """A plan with an open judge."""
 
-    def __init__(self, planned: Plan, opened: OpenJudge, settings: RunSettings, progress: Progress) -> None:
+    def __init__(self, planned: Plan, ours: OpenJudge, settings: RunSettings, progress: Progress) -> None:
         self._plan = planned
-        self._judge, self._engine = opened.judge, opened.engine
+        self._judge, self._engine = ours.judge, ours.engine
+        self._judge_source = ours.source
         self._settings = settings
         self._progress = progress
         self._segmenter = Segmenter(settings.language, settings.segmenter)
@@ -156,6 +142,7 @@ class _Job:
             judge=self._judge_part,
             data=self._data_part,
             beside={
+                "judge": self._judge_source,
                 "sources": list(dataset.sources),
                 "mapping": dataset.mapping,
                 "settings": self._settings.model_dump(mode="json"),

@@ -1,42 +1,65 @@
 """Opens a judge: a model, the profile that suits it, and the engine that runs it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
 from localjudge import model_registry
 from localjudge.engine.protocol import Engine
-from localjudge.engine.settings import EngineSettings
 from localjudge.judge import chat, prompts
-from localjudge.judge.judge import Judge, PromptJudge
+from localjudge.judge.judge import Judge, PromptJudge, require
 from localjudge.judge.own_prompt import with_prompt
+from localjudge.run.settings import RunSettings
 
 DEFAULT_JUDGE = "reference"
 _DEFAULT_PROFILE = "instruct"
+_SCRIPTED_PROFILE = "instruct"
 
 
 class OpenJudge(NamedTuple):
-    """A judge with its engine, and one line that says what it is."""
+    """A judge with its engine, and one line that says what it is.
+
+    `source` is the registered name or the absolute path of its model, None for an engine that was brought along.
+    """
 
     judge: Judge
     engine: Engine
     announcement: str
+    source: str | None
 
 
-def open_judge(name_or_path: str, settings: EngineSettings, own_prompts: Sequence[Path] = ()) -> OpenJudge:
-    """Open a registered judge, or any GGUF file, with wordings of one's own. Close its engine after use.
+@contextmanager
+def opened(judge: str, engine: Engine | None, settings: RunSettings) -> Iterator[OpenJudge]:
+    """The judge while it is used. An engine takes the place of its model, and is not closed afterwards."""
+    if engine is not None:
+        profile = prompts.load(_SCRIPTED_PROFILE)
+        judging = PromptJudge(profile, reasons=settings.reasons, protocol=settings.protocol)
+        yield OpenJudge(judging, engine, f"judge {engine.identity.get('engine')}", None)
+        return
+    ours = open_judge(judge, settings)
+    with closing(ours.engine):
+        yield ours
 
-    Raises ModelError if the model cannot be found or used, UsageError for a prompt that is no wording of a task.
+
+def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:
+    """Open a registered judge, or any GGUF file. Close its engine after use.
+
+    Raises ModelError if the model cannot be found or used, UsageError for a prompt that is no wording of a task and for
+    reasons or a protocol that the judge cannot be asked for.
     """
     from localjudge.engine.llamacpp import LlamaCppEngine
 
     file = model_registry.find(name_or_path)
     profile = prompts.load(file.profile or _DEFAULT_PROFILE)
-    for own in own_prompts:
-        profile = with_prompt(profile, own)
-    engine = LlamaCppEngine(file, settings, begin_of_text=profile.begin_of_text)
+    for own in settings.prompts:
+        profile = with_prompt(profile, Path(own))
+    require(profile, settings.reasons, settings.protocol)
+    engine = LlamaCppEngine(file, settings.engine, begin_of_text=profile.begin_of_text)
     bos, eos = engine.special_texts
     ends = chat.chat_ends(engine.chat_template, bos=bos, eos=eos) if profile.chat and engine.chat_template else None
     note = f": {file.note}" if file.note else ""
     announcement = f"judge {file.name}{note} (sha256 {file.sha256[:12]}, {profile.description})"
-    return OpenJudge(PromptJudge(profile, ends), engine, announcement)
+    source = name_or_path if name_or_path in model_registry.registered() else str(file.path)
+    judge = PromptJudge(profile, ends, reasons=settings.reasons, protocol=settings.protocol)
+    return OpenJudge(judge, engine, announcement, source)

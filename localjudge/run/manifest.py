@@ -57,10 +57,16 @@ def judge_part(
         "engine": dict(engine_identity),
         "judge": dict(judge_identity),
         "segmenter": dict(segmenter_identity),
-        "metrics": {metric.name: metric.version for metric in metrics},
+        "metrics": {metric.name: _definition(metric) for metric in metrics},
         "threshold": threshold,
         "versions": {package: version(package) for package in _PACKAGES},
     }
+
+
+def _definition(metric: AnyMetric) -> dict[str, Any]:
+    """The metric's version and, for a document metric, what makes two documents the same."""
+    compare_by = getattr(metric, "compare_by", None)
+    return {"version": metric.version} | ({} if compare_by is None else {"compare_by": compare_by})
 
 
 def data_part(fingerprint: str, rows: int, cluster_of: Mapping[str, str] | None) -> dict[str, Any]:

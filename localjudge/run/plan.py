@@ -45,17 +45,20 @@ def plan(data: Data, metric_names: Sequence[str] | None, settings: RunSettings) 
     Raises DataError for data that cannot be used, UsageError for a metric that does not exist or lacks its columns.
     """
     dataset = _read(data, settings)
-    metrics = choose_metrics(metric_names, dataset.fields)
+    metrics = choose_metrics(metric_names, dataset.fields, settings)
     return Plan(dataset, metrics, _clusters(dataset, settings.cluster_by) if settings.cluster_by else None)
 
 
-def choose_metrics(wanted: Sequence[str] | None, fields: frozenset[str]) -> tuple[AnyMetric, ...]:
+def choose_metrics(
+    wanted: Sequence[str] | None, fields: frozenset[str], settings: RunSettings
+) -> tuple[AnyMetric, ...]:
     """The wanted metrics; if None, all whose fields are there. In the order of the catalogue, whatever was asked."""
-    if wanted is None:
-        return _possible_metrics(fields)
-    if not wanted:
+    if wanted is not None and not wanted:
         raise UsageError("no metric was named", hint=f"metrics are {', '.join(catalog.names())}")
-    metrics = [catalog.get(name) for name in dict.fromkeys(wanted)]
+    names = list(_possible_metrics(fields) if wanted is None else wanted)
+    if settings.matrix:
+        names += catalog.matrix_names()
+    metrics = [catalog.get(name, settings.compare_by) for name in dict.fromkeys(names)]
     for metric in metrics:
         if lacking := metric.requires - fields:
             raise UsageError(
@@ -101,7 +104,7 @@ def _are_files(data: Data) -> TypeGuard[Files]:
     return isinstance(data, Sequence) and len(data) > 0 and all(isinstance(item, str | Path) for item in data)
 
 
-def _possible_metrics(fields: frozenset[str]) -> tuple[AnyMetric, ...]:
+def _possible_metrics(fields: frozenset[str]) -> tuple[str, ...]:
     metrics = tuple(map(catalog.get, catalog.default_names()))
     possible = tuple(metric for metric in metrics if metric.requires <= fields)
     if not possible:
@@ -110,7 +113,7 @@ def _possible_metrics(fields: frozenset[str]) -> tuple[AnyMetric, ...]:
             f"the data's columns ({_listed(fields) or 'none of our fields'}) are enough for no metric:{needs}",
             hint="if a column has another name, say so: --map FIELD=COLUMN",
         )
-    return possible
+    return tuple(metric.name for metric in possible)
 
 
 def _listed(fields: frozenset[str]) -> str:

@@ -9,7 +9,7 @@ The first three hold no times and no names of machines: an interrupted run leave
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -84,9 +84,17 @@ def read_manifest(directory: Path) -> Manifest | None:
 
 def write_results(directory: RunDirectory, evaluations: Sequence[Evaluation], summary: Summary) -> None:
     """Write scores, verdicts and, when they are whole, the summary."""
-    directory.write(_SCORES, (json_line(vars(row)) for row in score_rows(evaluations)))
-    directory.write(_VERDICTS, (json_line(vars(row)) for row in verdict_rows(evaluations)))
-    directory.write(_SUMMARY, [_pretty(summary.model_dump(mode="json"))])
+    for name, pieces in result_files(evaluations, summary).items():
+        directory.write(name, pieces)
+
+
+def result_files(evaluations: Sequence[Evaluation], summary: Summary) -> dict[str, Iterable[str]]:
+    """The text of each result file in pieces, the summary last."""
+    return {
+        _SCORES: (json_line(vars(row)) for row in score_rows(evaluations)),
+        _VERDICTS: (json_line(vars(row)) for row in verdict_rows(evaluations)),
+        _SUMMARY: [_pretty(summary.model_dump(mode="json"))],
+    }
 
 
 def _pretty(value: Any) -> str:

@@ -7,6 +7,7 @@ from pydantic import Field, ValidationError
 
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import UsageError
+from localjudge.judge.judge import JudgingProtocol, Reasons
 from localjudge.types import Record
 
 
@@ -17,6 +18,10 @@ class Options(TypedDict, total=False):
     language: str
     segmenter: str | None
     prompts: tuple[str, ...]
+    reasons: Reasons
+    protocol: JudgingProtocol
+    compare_by: str
+    matrix: bool
     mapping: Mapping[str, str]
     skip_bad_rows: bool
     cluster_by: str | None
@@ -38,6 +43,14 @@ class RunSettings(Record):
     """Installed spaCy pipeline that cuts sentences in place of ours."""
     prompts: tuple[str, ...] = ()
     """Files that word a task in place of the judge's own wording."""
+    reasons: Reasons = "none"
+    """A reason before the verdict (which may move it), after it (which cannot), or none."""
+    protocol: JudgingProtocol = "independent"
+    """Each unit by itself, or all statements of a sample in one answer, as RAGAS asks: they then depend on each other."""
+    compare_by: str = "content"
+    """What makes two documents the same in document metrics: `content`, `id` or `meta.a.b`."""
+    matrix: bool = False
+    """Also judge every statement against every chunk alone, and read the matrix metrics off that table."""
     mapping: Mapping[str, str] = Field(default_factory=dict)
     """Our field -> their column, where the names do not say it."""
     skip_bad_rows: bool = False

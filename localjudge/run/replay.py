@@ -1,0 +1,98 @@
+"""A run's files, worked out again from what it stored: nothing is asked, everything else is done as if for the first time.
+
+    samples ──cut, word──> requests ──stored answers──> verdicts ──count──> scores, verdicts, summary
+
+Files that come out otherwise were changed by hand or damaged, or something that the manifest names has changed since.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from localjudge.engine.protocol import Effort, Engine
+from localjudge.metrics.catalog import AnyMetric
+from localjudge.metrics.protocol import Sentences
+from localjudge.run import manifest as manifests
+from localjudge.run.archive import StoredRequest
+from localjudge.run.ask import Asker
+from localjudge.run.evaluate import evaluate
+from localjudge.run.judges import OpenJudge
+from localjudge.run.progress import Silence
+from localjudge.run.request_keys import RequestKeys
+from localjudge.run.results import Run, result_files
+from localjudge.run.store import Store
+from localjudge.run.summary import summarize
+from localjudge.types import NoAnswer, VerdictRequest
+
+_IN_MEMORY = Path(":memory:")
+
+
+def files_that_differ(
+    run: Run,
+    stored: Sequence[StoredRequest],
+    ours: OpenJudge,
+    *,
+    metrics: Sequence[AnyMetric],
+    sentences: Sentences,
+) -> tuple[str, ...]:
+    """Names of the result files that are not what the stored samples and answers give."""
+    identity = run.manifest.judge["engine"]
+    keys = RequestKeys(identity)
+    answers = {keyed.key: (keyed, one.answer) for one in stored for keyed in [keys.keyed(one.request)]}
+    with closing(Store(_IN_MEMORY)) as store:
+        store.add_requests([keyed for keyed, _ in answers.values()], [])
+        for key, (_, answer) in answers.items():
+            store.add_answer(key, answer)
+        asker = Asker(
+            ours.judge,
+            _Unasked(ours.engine, identity),
+            store,
+            threshold=run.summary.threshold,
+            sentences=sentences,
+            progress=Silence(),
+        )
+        evaluations = evaluate(run.samples, metrics, sentences, asker.verdicts)
+    update = {
+        "signature": manifests.signature(run.manifest.judge, run.manifest.data),
+        "samples": len(run.samples),
+        "metrics": summarize(evaluations, [metric.name for metric in metrics], run.cluster_of),
+    }
+    expected = result_files(evaluations, run.summary.model_copy(update=update))
+    return tuple(
+        name for name, pieces in expected.items() if (run.directory / name).read_bytes() != "".join(pieces).encode()
+    )
+
+
+class _Unasked:
+    """An engine as the run knew it, that has no answer to what the run did not ask."""
+
+    def __init__(self, engine: Engine, identity: dict[str, Any]) -> None:
+        self._engine = engine
+        self._identity = identity
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """As the manifest has it, so that requests get the keys that they had."""
+        return self._identity
+
+    @property
+    def effort(self) -> Effort:
+        """None."""
+        return Effort()
+
+    @property
+    def capacity(self) -> int:
+        """The engine's own."""
+        return self._engine.capacity
+
+    def length(self, request: VerdictRequest) -> int:
+        """As the engine counts."""
+        return self._engine.length(request)
+
+    def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, NoAnswer]]:
+        """No answer, for each."""
+        return ((index, NoAnswer(error="the run did not ask this")) for index in range(len(requests)))
+
+    def close(self) -> None:
+        """Leave the engine open."""
