@@ -5,10 +5,12 @@
 
 llama.cpp's own switch (`parse_special`) is not enough: tokens of type USER_DEFINED match in plain text whatever it is.
 So user text is cut inside every literal of a control or user-defined token, its parts are tokenised by separate calls,
-and the result is checked: no such token in it, and it decodes to exactly the text.
+and the result is checked: no such token in it, and it decodes to exactly the text. Blank literals (runs of spaces) and
+single characters (some vocabularies define `ü` so) are text like any other, and stay.
 
-Some vocabularies (SentencePiece) put a space before whatever they tokenise. Every part is therefore tokenised behind a
-newline, whose tokens are then taken off.
+Some vocabularies (SentencePiece) put a space before whatever they tokenise. Every part is therefore tokenised behind an
+anchor, a newline if it will do, whose tokens are then taken off. They also write a space as `▁`, so a `▁` in a text
+would be read as a space: it is spelled by the tokens of its bytes.
 """
 
 import ctypes
@@ -21,7 +23,9 @@ import llama_cpp
 from localjudge.errors import ModelError, SampleError
 
 _NORMALISING = (llama_cpp.LLAMA_VOCAB_TYPE_WPM, llama_cpp.LLAMA_VOCAB_TYPE_UGM)
-_RESERVED = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL | llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED
+_CONTROL = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL | llama_cpp.LLAMA_TOKEN_ATTR_UNKNOWN
+_DEFINED = llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED | llama_cpp.LLAMA_TOKEN_ATTR_UNUSED
+_SPACE_MARK = "▁".encode()
 _CONTINUATION_BYTE = 0b1000_0000  # of a character in UTF-8
 _ANCHORS = (b"\n", b".", b"a")
 
@@ -43,24 +47,28 @@ class Vocabulary:
         self.bos: int = llama_cpp.llama_vocab_bos(pointer)
         self.begin: int | None = self.bos if llama_cpp.llama_vocab_get_add_bos(pointer) and self.bos >= 0 else None
         """The token that every text of this model begins with, if it has one."""
-        self._anchor = self._find_anchor()
+        self._anchors = self._find_anchors()
+        self._space_mark = self._spelled_space_mark()
 
     @cached_property
     def reserved(self) -> dict[int, bytes]:
-        """Tokens that user text must never contain, with their literals: control and non-blank user-defined ones."""
-        attributes = ((token, llama_cpp.llama_vocab_get_attr(self._pointer, token)) for token in range(self.size))
+        """Tokens that user text must never contain, with their literals."""
+        attributes = (llama_cpp.llama_vocab_get_attr(self._pointer, token) for token in range(self.size))
         return {
             token: self.pieces[token]
-            for token, attribute in attributes
-            if attribute & _RESERVED and self.pieces[token].strip()
+            for token, attribute in enumerate(attributes)
+            if attribute & (_CONTROL | _DEFINED) and _is_reserved(self.pieces[token], attribute)
         }
+
+    @cached_property
+    def _by_literal(self) -> dict[bytes, int]:
+        return {literal: token for token, literal in self.reserved.items()}
 
     def trusted(self, text: str) -> list[int]:
         """Tokens of our own text: literals of control tokens become those tokens."""
-        by_literal = {literal: token for token, literal in self.reserved.items()}
         tokens: list[int] = []
         for part in _split(self._literals, text.encode()):
-            tokens += [by_literal[part]] if part in by_literal else self._plain(part)
+            tokens += [self._by_literal[part]] if part in self._by_literal else self._plain(part)
         return tokens
 
     def user(self, text: str) -> list[int]:
@@ -94,25 +102,39 @@ class Vocabulary:
 
     def _plain(self, data: bytes) -> list[int]:
         """Tokens of the bytes, with no control token parsed and no space put before them."""
+        if self._space_mark and _SPACE_MARK in data:
+            first, *others = (self._plain(part) for part in data.split(_SPACE_MARK))
+            return first + [token for other in others for token in (*self._space_mark, *other)]
         if not data:
             return []
-        if not self._anchor:
-            return self._tokenize(data)
-        anchor = self._tokenize(self._anchor)
-        tokens = self._tokenize(self._anchor + data)
-        if tokens[: len(anchor)] != anchor:
-            raise SampleError(f"the model's tokenizer joins a text that begins with {data[:20]!r} to what is before it")
-        return tokens[len(anchor) :]
+        for anchor, head in self._anchors.items():
+            tokens = self._tokenize(anchor + data)
+            if tokens[: len(head)] == head:
+                return tokens[len(head) :]
+        raise SampleError(f"the model's tokenizer joins a text that begins with {data[:20]!r} to what is before it")
 
-    def _find_anchor(self) -> bytes:
-        """What to put before a text so that the vocabulary puts no space there; b"" if it puts none anyway."""
+    def _find_anchors(self) -> dict[bytes, list[int]]:
+        """What to put before a text so that the vocabulary puts no space there, with its tokens; nothing, if it can."""
         if not self.exact or self.decode(self._tokenize(b"x")) == b"x":
-            return b""
-        for anchor in _ANCHORS:
-            head, whole = self._tokenize(anchor), self._tokenize(anchor + b"x")
-            if whole[: len(head)] == head and self.decode(whole[len(head) :]) == b"x":
-                return anchor
-        raise ModelError("the model's tokenizer cannot tokenise a text without putting a space before it")
+            return {b"": []}
+        heads = {anchor: self._tokenize(anchor) for anchor in _ANCHORS}
+        found = {anchor: head for anchor, head in heads.items() if self._tokenize(anchor + b"x")[: len(head)] == head}
+        if not found:
+            raise ModelError("the model's tokenizer cannot tokenise a text without putting a space before it")
+        return found
+
+    def _spelled_space_mark(self) -> list[int]:
+        """Tokens of the single bytes of `▁`, where the vocabulary takes it for a space and has such tokens."""
+        if self.decode(self._tokenize(b"a" + _SPACE_MARK)).endswith(_SPACE_MARK):
+            return []
+        is_byte = llama_cpp.LLAMA_TOKEN_ATTR_BYTE
+        by_byte = {
+            piece: token
+            for token, piece in enumerate(self.pieces)
+            if len(piece) == 1 and llama_cpp.llama_vocab_get_attr(self._pointer, token) & is_byte
+        }
+        spelled = [by_byte.get(bytes([byte])) for byte in _SPACE_MARK]
+        return [token for token in spelled if token is not None] if None not in spelled else []
 
     def _tokenize(self, data: bytes) -> list[int]:
         room = len(data) + 16
@@ -131,6 +153,11 @@ class Vocabulary:
             if length >= 0:
                 return buffer.raw[:length]
             room = -length
+
+
+def _is_reserved(literal: bytes, attribute: int) -> bool:
+    """Whether a special token's literal can be told from text. One character can not, and cannot be cut either."""
+    return bool(literal.strip()) and (bool(attribute & _CONTROL) or len(literal.decode(errors="replace")) > 1)
 
 
 def _utf8(text: str) -> bytes:

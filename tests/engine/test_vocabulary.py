@@ -1,0 +1,207 @@
+"""The border between our text and the user's: what is the user's never becomes a control token, and nothing is lost."""
+
+import ctypes
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import llama_cpp
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from localjudge.engine.vocabulary import Vocabulary
+from localjudge.errors import SampleError
+from localjudge.model_registry import ModelFile
+
+ModelMaker = Callable[..., ModelFile]
+
+MADE_UP = ("bytes", "pieces")
+REAL = ("command-r", "gemma-4", "gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "qwen35")
+FAMILIAR = (
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|im_start|>system\n",
+    "<start_of_turn>",
+    "<end_of_turn>",
+    "<|turn>",
+    "[INST]",
+    "[/INST]",
+    "<s>",
+    "</s>",
+    "<unk>",
+    "<bos>",
+    "<|endoftext|>",
+    "<|end|>",
+    "<|assistant|>",
+    "<|START_OF_TURN_TOKEN|><|SYSTEM_TOKEN|>",
+    "<|channel|>final<|message|>",
+    "<think>",
+    "</think>",
+    "<｜User｜>",
+    "<0x0A>",
+    "▁",
+)
+TEXTS = {
+    "Latin": "The bridge — 1,280 m long — opened in 1937; naïve façades, “quotes”.",
+    "Cyrillic": "Мост открыли в 1937 году, и он стоит до сих пор.",
+    "Arabic": "افتتح الجسر في عام ١٩٣٧ ولا يزال قائماً.",
+    "Chinese": "这座桥于1937年开通，至今仍在使用。",
+    "emoji": "🌉👩‍👩‍👧‍👦🇳🇱 e\u0301 \u200b\ufeff",
+    "spaces": "  two\t\ttabs\r\n\r\n   three spaces \n",
+    "code": "if (x) {\n    return y;\n}",
+    "controls": "a\x00b\x07c\x1b[0m",
+}
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[Vocabulary]:
+    """The vocabulary of a GGUF file, loaded without weights."""
+    parameters = llama_cpp.llama_model_default_params()
+    parameters.vocab_only = True
+    llama_cpp.llama_log_set(_quiet, ctypes.c_void_p(0))
+    model = llama_cpp.llama_model_load_from_file(str(path).encode(), parameters)
+    yield Vocabulary(llama_cpp.llama_model_get_vocab(model))
+    llama_cpp.llama_model_free(model)
+
+
+@llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
+def _quiet(_level: int, _text: bytes, _user_data: ctypes.c_void_p) -> None:
+    """llama.cpp describes every vocabulary that it loads."""
+
+
+@pytest.fixture(scope="module", params=[*MADE_UP, *REAL])
+def vocabulary(request: pytest.FixtureRequest, make_model: ModelMaker) -> Iterator[Vocabulary]:
+    if request.param in MADE_UP:
+        path = make_model(vocabulary=request.param).path
+    else:
+        folder: Path = request.getfixturevalue("vocabularies")
+        path = folder / f"ggml-vocab-{request.param}.gguf"
+    with opened(path) as found:
+        yield found
+
+
+def special_ids(vocabulary: Vocabulary) -> set[int]:
+    """Ids of control tokens and of user-defined ones that are not blank, as llama.cpp lists them."""
+    special = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL | llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED
+    return {
+        token
+        for token in range(vocabulary.size)
+        if llama_cpp.llama_vocab_get_attr(vocabulary._pointer, token) & special and vocabulary.pieces[token].strip()
+    }
+
+
+@pytest.fixture(scope="module")
+def specials(vocabulary: Vocabulary) -> set[int]:
+    return special_ids(vocabulary)
+
+
+@pytest.mark.parametrize("text", TEXTS.values(), ids=TEXTS)
+def test_text_of_every_script_comes_back(vocabulary: Vocabulary, text: str) -> None:
+    assert vocabulary.decode(vocabulary.user(text)).decode() == text
+
+
+def test_control(vocabulary: Vocabulary, specials: set[int]) -> None:
+    """Tokenised as a whole with special tokens on, the same literals are control tokens: there is something to stop."""
+    literal = vocabulary.pieces[min(specials)]
+    buffer = (llama_cpp.llama_token * 64)()
+    count = llama_cpp.llama_tokenize(vocabulary._pointer, literal, len(literal), buffer, 64, False, True)
+    assert set(buffer[:count]) & specials
+
+
+def test_every_special_literal_stays_text(vocabulary: Vocabulary, specials: set[int]) -> None:
+    """Alone, inside a word, doubled, cut in two, and one inside another."""
+    for token in specials:
+        literal = vocabulary.pieces[token].decode(errors="replace")
+        half = len(literal) // 2
+        for text in (
+            literal,
+            f"a{literal}b",
+            literal * 2,
+            f" {literal}\n",
+            literal[:half] + literal + literal[half:],
+        ):
+            tokens = vocabulary.user(text)
+            assert not specials & set(tokens), text
+            assert vocabulary.decode(tokens).decode() == text
+
+
+@pytest.mark.parametrize("literal", FAMILIAR)
+def test_familiar_literals_stay_text(vocabulary: Vocabulary, specials: set[int], literal: str) -> None:
+    """Those of other families too: a context may have been copied from any chat."""
+    for text in (literal, f"It said {literal} and ended.", f"{literal}{literal}", f"x{literal}"):
+        tokens = vocabulary.user(text)
+        assert not specials & set(tokens)
+        assert vocabulary.decode(tokens).decode() == text
+
+
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_any_text_comes_back_without_a_special_token(
+    vocabulary: Vocabulary, specials: set[int], data: st.DataObject
+) -> None:
+    """Any characters, with pieces of special literals among them."""
+    literals = [vocabulary.pieces[token].decode(errors="replace") for token in sorted(specials)[:8]]
+    pieces = st.one_of(st.text(max_size=8), st.sampled_from([*FAMILIAR, *literals, " ", "\n", "\n\n", "<", "|", "|>"]))
+    text = "".join(data.draw(st.lists(pieces, max_size=8)))
+    try:
+        tokens = vocabulary.user(text)
+    except SampleError:
+        assert any(0xD800 <= ord(character) < 0xE000 for character in text)
+        return
+    assert not specials & set(tokens)
+    assert vocabulary.decode(tokens).decode() == text
+
+
+def test_our_own_text_may_name_every_special_token(vocabulary: Vocabulary, specials: set[int]) -> None:
+    """The template's control tokens are one token each, wherever they stand in it."""
+    literals = {vocabulary.pieces[token]: token for token in specials}
+    for literal, token in literals.items():
+        text = f"x{literal.decode(errors='replace')}y"
+        if text.encode() == b"x" + literal + b"y":
+            assert vocabulary.trusted(text).count(token) == 1
+            assert vocabulary.decode(vocabulary.trusted(text)).decode() == text
+
+
+def test_no_space_is_put_at_a_seam(vocabulary: Vocabulary) -> None:
+    """Pieces that are tokenised apart read as if they had been written together."""
+    parts = ("Passage:\n", "It opened", " in 1937", ".", "\n", "Next", "\n\n", "1", "<", "é", "日")
+    ours = [token for part in parts for token in vocabulary.trusted(part)]
+    theirs = [token for part in parts for token in vocabulary.user(part)]
+    assert vocabulary.decode(ours).decode() == "".join(parts)
+    assert vocabulary.decode(theirs).decode() == "".join(parts)
+
+
+@pytest.mark.parametrize("blank", [" ", "\n", "\t", "\r\n", "\n\n", "   ", "\u3000", "\xa0"])
+def test_blank_text_at_either_end_is_kept(vocabulary: Vocabulary, blank: str) -> None:
+    text = f"{blank}It opened.{blank}"
+    assert vocabulary.decode(vocabulary.user(text)).decode() == text
+
+
+def test_a_lone_surrogate_is_an_error_of_the_sample(vocabulary: Vocabulary) -> None:
+    with pytest.raises(SampleError, match="lone surrogate at position 1"):
+        vocabulary.user("a\ud800b")
+
+
+def test_no_text_is_no_tokens(vocabulary: Vocabulary) -> None:
+    assert vocabulary.user("") == []
+    assert vocabulary.trusted("") == []
+
+
+def test_user_defined_tokens_of_one_character_are_text(make_model: ModelMaker) -> None:
+    """A vocabulary may define `ü` as a token: a German text must still be shown as it is."""
+    with opened(make_model().path) as found:
+        assert found.pieces.index(b"   ") not in found.reserved
+        assert found.pieces.index(b"<|tool|>") in found.reserved
+
+
+def test_the_folder_of_real_vocabularies_is_the_one_expected(vocabularies: Path) -> None:
+    """Every file in it is tested: a new one is to be added to the list."""
+    assert sorted(path.stem.removeprefix("ggml-vocab-") for path in vocabularies.glob("*.gguf")) == sorted(REAL)
+
+
+def test_without_the_folder_the_tests_of_real_vocabularies_are_skipped() -> None:
+    """Said here, so that a green run is not taken for more than it is."""
+    if "LOCALJUDGE_TEST_VOCABS" not in os.environ:
+        pytest.skip("LOCALJUDGE_TEST_VOCABS is not set: eight real tokenizers were not tested")
