@@ -18,7 +18,7 @@ from localjudge.run.progress import Progress
 from localjudge.run.request_keys import KeyedRequest, RequestKeys
 from localjudge.run.store import Asking, Store
 from localjudge.run.windows import windows
-from localjudge.types import Answer, Attribution, NoAnswer, Task, Verdict, VerdictRequest
+from localjudge.types import Answer, Attribution, NoAnswer, Task, Verdict, VerdictRequest, VerdictRequest
 
 NO_CONTEXT = Verdict(label=0, reason="no context text")
 _ROOM_FOR_SPECIAL_TOKENS = 64
@@ -82,6 +82,11 @@ class Asker:
         self._store.add_requests(missing.values(), askings)
         self._ask(list(missing.values()))
         return [self._verdict(requests) if isinstance(requests, list) else requests for requests in worded]
+
+    def requests(self, tasks: Sequence[AskedTask]) -> list[VerdictRequest]:
+        """The distinct requests that the tasks come to, asked or not."""
+        worded = (requests for requests in self._worded(tasks) if isinstance(requests, list))
+        return list({keyed.key: keyed.request for requests in worded for keyed in requests}.values())
 
     def _ask(self, requests: Sequence[KeyedRequest]) -> None:
         self._progress.expect(len(requests))

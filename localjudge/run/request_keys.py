@@ -31,7 +31,7 @@ class RequestKeys:
 
     def __init__(self, engine_identity: Mapping[str, Any]) -> None:
         self._engine = canonical_sha256(engine_identity)
-        self._nodes: dict[Node, tuple[str, Node]] = {}
+        self._nodes: dict[tuple[tuple[str, bool], ...], tuple[str, Node]] = {}
         self._shapes: dict[str, str] = {}
 
     def keyed(self, request: VerdictRequest) -> KeyedRequest:
@@ -46,9 +46,10 @@ class RequestKeys:
         return KeyedRequest(key, node_keys, shape, shared)
 
     def _node(self, node: Node) -> tuple[str, Node]:
-        if node not in self._nodes:
-            self._nodes[node] = (canonical_sha256([(piece.text, piece.trusted) for piece in node]), node)
-        return self._nodes[node]
+        content = tuple((piece.text, piece.trusted) for piece in node)
+        if content not in self._nodes:
+            self._nodes[content] = (canonical_sha256(content), node)
+        return self._nodes[content]
 
 
 def canonical_sha256(value: Mapping[str, Any] | Sequence[Any]) -> str:
