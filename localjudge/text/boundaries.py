@@ -10,9 +10,9 @@ from localjudge.text.lists import items
 from localjudge.text.piece import Piece
 from localjudge.text.stops import SMILE, stops
 
-_RULE = re.compile(r"(?:^|(?<=\s))(?:-{4,}|(?P<sign>[_=*~#])(?P=sign){2,})\s+")
+_RULE = re.compile(r"(?<!\S)(?:-{4,}|(?P<sign>[_=*~#])(?P=sign){2,})\s+")
 _UNSTOPPED = re.compile(
-    rf"(?<=\s)(?:(?P<smile>{SMILE})|(?:https?://|www\.|[^\s@]+@)\S*[^\s.,;:!?\"'(])\s+(?=(?P<next>[A-Z]\w*))"
+    rf"(?<!\S)(?:(?P<smile>{SMILE})|(?:https?://|www\.|[^\s@]+@)\S*[^\s.,;:!?\"'(])\s+(?=(?P<next>[A-Z]\w*))"
 )
 
 
@@ -33,5 +33,7 @@ def _unstopped(text: str, piece: Piece, conventions: Conventions) -> Iterator[in
         yield from (rule.start(), rule.end())
     for match in _UNSTOPPED.finditer(text, piece.start, piece.end):
         smile = match["smile"]
+        if smile and match.start() == piece.start:
+            continue
         if (smile and smile.isascii()) or match["next"].lower() in conventions.starters:
             yield match.end()

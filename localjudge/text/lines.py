@@ -22,6 +22,9 @@ _LINE = re.compile(rf"[^\s{_END}](?:[^{_END}]*[^\s{_END}])?")
 _BLANK = re.compile(r"(?:\r\n|[\n\r\v\x85\u2028])\s*?(?:\r\n|[\n\r\v\x85\u2028])|[\f\x1c-\x1e\u2029]")
 _INITIAL = re.compile(r"[A-Z]\.(?=\s)")
 _HEADING = re.compile(r"#{1,6}\s")
+_FORMULA = re.compile(r"(?:^|[\s(\d])(?:[A-Z][a-z]?){1,3}\)?[+-]?$")
+_SUBSCRIPT = re.compile(r"\d{1,2}(?!\d)")
+"""A chemical formula before a line that begins with its lost subscript: "H\\n2 is a gas"."""
 _ENDED = re.compile(r"[.!?…。！？][\"'”’»)\]]*$")
 _BEFORE_FIRST_LETTER = " \t\xa0>\"'“‘«(["
 
@@ -89,6 +92,8 @@ def _cuts(text: str, above: Line, line: Line) -> bool:
     if MARKER.match(content) and not (full and _INITIAL.match(content)):
         return True
     content_above = text[above.start : above.end]
+    if _SUBSCRIPT.match(content) and _FORMULA.search(content_above):
+        return False
     if not (_has_letter(content_above) and _has_letter(content)):
         return True
     if content.lstrip(_BEFORE_FIRST_LETTER)[:1].islower() and not content_above.endswith(":"):

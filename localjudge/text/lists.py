@@ -3,6 +3,7 @@ r"""Where the items of a list begin, one to a line or one after the other.
     - two eggs\n- one loaf              a marker at the beginning of each line
     Do this: 1. Open it 2. Close it     numbers that count on from the first
     • one • two                         the same bullet again
+    Bring: - A pen - A book             dashes after a colon, before capitals
 
 A list inside a line begins with its piece, or, a number after a colon, a bullet after a stop. Numbers that a comma or
 "and" comes before are part of a sentence: "1) eggs, 2) milk and 3) flour".
@@ -20,7 +21,8 @@ MARKER = re.compile(rf"\s*(?:(?:[{_BULLET}]\s*)?(?:{_NUMBER})(?=\s|$)|[{_BULLET}
 """A bullet, number or letter at the beginning of a list item, or what begins a heading or a table row."""
 
 _FIRST_BULLET = re.compile(rf"(?:(?<=[.:!?]\s)|(?<=[.:!?]\s\s))[{_BULLET}]")
-_FIRST_NUMBER = re.compile(r"(?<=:\s)\(?(?P<number>[1aA])(?P<after>[.)]\)?|\.\))(?=\s)")
+_FIRST_DASH = re.compile(r"(?:(?<=:\s)|(?<=:\s\s))(?P<dash>[-*])\s(?=[A-Z*])")
+_FIRST_NUMBER = re.compile(r"(?:(?<=:\s)|(?<=:\s\s))\(?(?P<number>[1aA])(?P<after>[.)]\)?|\.\))(?=\s)")
 _ENUMERATION = re.compile(r"(?:[,;]|\b(?:and|or))\s+$")
 _BEFORE = 8
 """Characters before a number in which a comma or "and" is looked for."""
@@ -29,6 +31,7 @@ _BEFORE = 8
 def items(text: str, piece: Piece) -> Iterator[int]:
     """Where list items begin inside a piece."""
     yield from _bullets(text, piece)
+    yield from _dashes(text, piece)
     yield from _numbers(text, piece)
 
 
@@ -42,6 +45,14 @@ def _bullets(text: str, piece: Piece) -> Iterator[int]:
         bullet, start = first[0], first.start()
     for match in re.compile(rf"(?<=\s){bullet}").finditer(text, start, piece.end):
         yield match.start()
+
+
+def _dashes(text: str, piece: Piece) -> Iterator[int]:
+    first = _FIRST_DASH.search(text, piece.start, piece.end)
+    if first:
+        dash = re.compile(rf"(?<=\s){re.escape(first['dash'])}\s(?=[A-Z*])")
+        for match in dash.finditer(text, first.start(), piece.end):
+            yield match.start()
 
 
 def _numbers(text: str, piece: Piece) -> Iterator[int]:

@@ -22,7 +22,7 @@ _MORE_STOPS = "។៕།༎\u037e"
 
 _CLOSING = r"[\"'”’»›)\]}」』）】》〉］｝*_`]|[“‘«](?![^\s\"')\]])"
 SMILE = r"(?:[:;=][-'^]?[)(\]\[DPpOo|/\\*]+|<3|\^_?\^|[xX]D+|[☹☺❤✨\U0001f000-\U0001faff\u200d\ufe0f]+)(?!\w)"
-_CITATION = r"\[(?:\d+|[a-z]|[a-z]+ (?:\d+|needed))(?:\s?[,–-]\s?\d+)*\]|[¹²³⁰⁴-⁹]+"
+_CITATION = r"\[(?:\d+|[a-z]{1,2}|[a-z]+ (?:\d+|needed))(?:\s?[,–-]\s?\d+)*\]|[¹²³⁰⁴-⁹]+"
 _PAGES = r":\d+(?:[,–-]\s?\d+)*"
 """Pages of a footnote that lost its number: "in 1905.:75–76 Then"."""
 

@@ -108,6 +108,7 @@ CITATIONS = [
     "He was born in Dulwich. [17]|He died in Greece. [citation needed]|The end.",
     "So they say [1].|We agree [2, 3].",
     "He died in 1905.:75–76|Then his son ruled.",
+    "They were persecuted.[aa]|They fled.[note 3]",
     "He died.¹²|His son ruled.",
 ]
 
@@ -139,6 +140,7 @@ EMOTICONS = [
 LISTS = [
     "Do this:|1. Open it|2. Close it|3. Go",
     "Fruits:|• apples|• pears",
+    "Bring these:|- A pen - or two|- A book",
     "Ratings • 12 reviews • Home",
     "Step 2. Close the lid.|Step 3. Wait.",
     "A. B. Yehoshua met C. D. Smith.|They talked.",
@@ -173,6 +175,7 @@ LINES = [
     ["Groceries:", "- two eggs", "- one loaf."],
     ["* one", "* two"],
     ["+ one", "– two"],
+    ["RESULTS", "2020 was a good year"],
     ["1. one", "2. two", "10. ten"],
     ["a) one", "b) two"],
     ["| a | b |", "| 1 | 2 |"],
@@ -185,6 +188,7 @@ LINES = [
 
 WRAPPED = [
     "This sentence was broken across two lines of text because the\nfile is narrow.",
+    "The gas H\n2 and the salt Zn\n5(OH)\n6 are made here.",
     "It was a cold \nnight in the city.",
     "The committee that was appointed by the Congress of the United\nStates of America met on Monday and had nothing "
     "to tell the\nGerman ambassador who came.",
