@@ -1,16 +1,17 @@
-"""A run's files, worked out again from what it stored: nothing is asked, everything else is done as if for the first time.
+"""A run's files, worked out again from what it stored: nothing is asked, everything else is done anew.
 
     samples ──cut, word──> requests ──stored answers──> verdicts ──count──> scores, verdicts, summary
 
 Files that come out otherwise were changed by hand or damaged, or something that the manifest names has changed since.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from localjudge.engine.protocol import Effort, Engine
+from localjudge.engine.protocol import Engine
+from localjudge.engine.scripted import ScriptedEngine
 from localjudge.metrics.catalog import AnyMetric
 from localjudge.metrics.protocol import Sentences
 from localjudge.run import manifest as manifests
@@ -23,7 +24,7 @@ from localjudge.run.request_keys import RequestKeys
 from localjudge.run.results import Run, result_files
 from localjudge.run.store import Store
 from localjudge.run.summary import summarize
-from localjudge.types import NoAnswer, VerdictRequest
+from localjudge.types import VerdictRequest
 
 _IN_MEMORY = Path(":memory:")
 
@@ -64,10 +65,11 @@ def files_that_differ(
     )
 
 
-class _Unasked:
+class _Unasked(ScriptedEngine):
     """An engine as the run knew it, that has no answer to what the run did not ask."""
 
     def __init__(self, engine: Engine, identity: dict[str, Any]) -> None:
+        super().__init__({}, default="the run did not ask this", capacity=engine.capacity)
         self._engine = engine
         self._identity = identity
 
@@ -76,23 +78,6 @@ class _Unasked:
         """As the manifest has it, so that requests get the keys that they had."""
         return self._identity
 
-    @property
-    def effort(self) -> Effort:
-        """None."""
-        return Effort()
-
-    @property
-    def capacity(self) -> int:
-        """The engine's own."""
-        return self._engine.capacity
-
     def length(self, request: VerdictRequest) -> int:
-        """As the engine counts."""
+        """As the engine counts: windows come out as they were."""
         return self._engine.length(request)
-
-    def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, NoAnswer]]:
-        """No answer, for each."""
-        return ((index, NoAnswer(error="the run did not ask this")) for index in range(len(requests)))
-
-    def close(self) -> None:
-        """Leave the engine open."""

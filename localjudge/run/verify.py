@@ -1,0 +1,228 @@
+"""Whether a run can be had again: its judge is asked again, and its files are worked out again.
+
+    run.sqlite   requests ──judge──> the same answers?                     bit-identical, same verdicts or different
+                 samples, stored answers ──cut, count──> the same files?
+                 samples ──sha256──> the data that the manifest speaks of?
+
+Nothing but the run's directory and its judge is needed, and nothing in the directory is changed. A sample of the
+requests may be asked in place of all; files and data are always checked as a whole, which asks nothing.
+"""
+
+import random
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from localjudge.dataset.identity import fingerprint
+from localjudge.engine.protocol import Engine
+from localjudge.engine.scripted import unit_text
+from localjudge.errors import UsageError
+from localjudge.metrics import catalog
+from localjudge.run.archive import StoredRequest, stored_askings, stored_requests
+from localjudge.run.directory import STORE
+from localjudge.run.judges import opened
+from localjudge.run.manifest import Difference, Manifest, data_part, differences, judge_part
+from localjudge.run.progress import Progress, Silence
+from localjudge.run.replay import files_that_differ
+from localjudge.run.request_keys import RequestKeys
+from localjudge.run.results import Run
+from localjudge.run.settings import RunSettings
+from localjudge.text import Segmenter
+from localjudge.types import Answer, Label, NoAnswer, Record
+
+SCHEMA_VERSION = 1
+Result = Literal["bit-identical", "same verdicts", "different"]
+Answers = Mapping[str, Answer | NoAnswer]
+
+_MACHINE = {"engine.system", "engine.gpu_layers"}
+
+
+class RowChange(Record):
+    """A verdict row before and after; `changed` says whether any bit of its answers did.
+
+    `position` counts the rows of its sample and metric. A row without an answer has neither label nor probability.
+    """
+
+    sample_id: str
+    metric: str
+    position: int
+    text: str
+    changed: bool
+    before: Label | None
+    after: Label | None
+    p_before: float | None
+    p_after: float | None
+
+    @property
+    def moved(self) -> bool:
+        """Whether the verdict is another one."""
+        return self.before != self.after
+
+    @property
+    def distance(self) -> float:
+        """How far the probability moved; 1 where there is none on one side."""
+        if self.p_before is None or self.p_after is None:
+            return float(self.p_before != self.p_after)
+        return abs(self.p_after - self.p_before)
+
+
+class Verification(Record):
+    """What came of it. `judge_changes` and `data_changes` name the ingredients that are not what the manifest says.
+
+    `rows` are the verdict rows whose answer changed in any bit, those first whose verdict moved, then by distance.
+    `altered_requests` counts stored requests that are not what was asked, `files` the result files that the stored
+    answers do not give.
+    """
+
+    schema_version: int = SCHEMA_VERSION
+    run: str
+    signature: str
+    result: Result
+    stored_requests: int
+    asked_again: int
+    identical: int
+    verdicts: int
+    verdicts_moved: int
+    largest_move: float
+    rows: tuple[RowChange, ...]
+    altered_requests: int
+    files: tuple[str, ...]
+    judge_changes: tuple[Difference, ...]
+    data_changes: tuple[Difference, ...]
+
+    @property
+    def other_machine(self) -> bool:
+        """Whether this machine is of another kind, for which the run's bytes are not promised."""
+        return any(change.ingredient in _MACHINE for change in self.judge_changes)
+
+
+def verify(
+    run: Run,
+    *,
+    judge: str | None = None,
+    engine: Engine | None = None,
+    count: int | None = None,
+    seed: int = 0,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Verification:
+    """Ask the judge again, all requests of the run or `count` of them drawn by `seed`, and check data and files.
+
+    `judge` takes the place of the one that the run was made with, `engine` that of any model. Raises UsageError
+    (ModelError, RunDirectoryError) where the judge or the run cannot be opened.
+    """
+    settings = _settings(run.manifest, threads)
+    named = judge or run.manifest.beside.get("judge")
+    if named is None and engine is None:
+        raise UsageError(f"{run.directory} does not say which judge it was made with", hint="name it with --judge")
+    stored = stored_requests(run.directory / STORE)
+    chosen = _chosen(stored, count, seed)
+    metrics = [catalog.get(name, settings.compare_by) for name in run.summary.metrics]
+    segmenter = Segmenter(settings.language, settings.segmenter)
+    with opened(str(named), engine, settings) as ours:
+        again = _asked_again(ours.engine, chosen, progress or Silence(), note=ours.announcement)
+        files = files_that_differ(run, stored, ours, metrics=metrics, sentences=segmenter)
+        now = judge_part(ours.engine.identity, ours.judge.identity, segmenter.identity, metrics, run.summary.threshold)
+    rows = _rows(run, stored, again)
+    found = Verification(
+        run=str(run.directory),
+        signature=run.manifest.signature,
+        result="bit-identical",
+        stored_requests=len(stored),
+        asked_again=len(chosen),
+        identical=sum(again[one.key] == one.answer for one in chosen),
+        verdicts=len(rows),
+        verdicts_moved=sum(row.moved for row in rows),
+        largest_move=max((row.distance for row in rows), default=0.0),
+        rows=tuple(sorted((row for row in rows if row.changed), key=lambda row: (not row.moved, -row.distance))),
+        altered_requests=_altered(run.manifest, stored),
+        files=files,
+        judge_changes=tuple(differences(run.manifest.judge, now)),
+        data_changes=_data_changes(run),
+    )
+    return found.model_copy(update={"result": _result(found)})
+
+
+def _settings(manifest: Manifest, threads: int | None) -> RunSettings:
+    """The run's settings as it resolved them. A file with a prompt that is gone is missed in the judge's identity."""
+    kept = {name: value for name, value in manifest.beside["settings"].items() if name in RunSettings.model_fields}
+    prompts = tuple(prompt for prompt in kept["prompts"] if Path(prompt).is_file())
+    n_ctx = manifest.judge["engine"].get("n_ctx")
+    return RunSettings.model_validate({**kept, "prompts": prompts, "n_ctx": n_ctx, "threads": threads})
+
+
+def _chosen(stored: Sequence[StoredRequest], count: int | None, seed: int) -> list[StoredRequest]:
+    """So many requests, drawn from all in the order of their keys, which no order of rows moves."""
+    if count is None or count >= len(stored):
+        return list(stored)
+    return random.Random(seed).sample(sorted(stored, key=lambda one: one.key), count)
+
+
+def _asked_again(engine: Engine, chosen: Sequence[StoredRequest], progress: Progress, *, note: str) -> Answers:
+    progress.note(note)
+    progress.expect(len(chosen))
+    answers: dict[str, Answer | NoAnswer] = {}
+    for index, answer in engine.answers([one.request for one in chosen]):
+        answers[chosen[index].key] = answer
+        progress.advance()
+    progress.close()
+    return answers
+
+
+def _rows(run: Run, stored: Sequence[StoredRequest], again: Answers) -> list[RowChange]:
+    """Every verdict row that was asked about again, whole or in part, before and after."""
+    by_key = {one.key: one for one in stored}
+    keys_of_row: dict[tuple[str, str, int], list[str]] = {}
+    for asking in stored_askings(run.directory / STORE):
+        keys_of_row.setdefault(asking[:3], []).append(asking.request_key)
+    found = []
+    for (sample_id, metric, position), keys in keys_of_row.items():
+        if again.keys().isdisjoint(keys):
+            continue
+        old = [by_key[key].answer for key in keys]
+        new = [again.get(key, by_key[key].answer) for key in keys]
+        before, after = _row_verdict(old, run.summary.threshold), _row_verdict(new, run.summary.threshold)
+        found.append(
+            RowChange(
+                sample_id=sample_id,
+                metric=metric,
+                position=position,
+                text=unit_text(by_key[keys[0]].request),
+                changed=old != new,
+                before=before.label,
+                after=after.label,
+                p_before=before.p_yes,
+                p_after=after.p_yes,
+            )
+        )
+    return found
+
+
+class _RowVerdict(NamedTuple):
+    label: Label | None
+    p_yes: float | None
+
+
+def _row_verdict(answers: Sequence[Answer | NoAnswer], threshold: float) -> _RowVerdict:
+    """The verdict of a unit from the answers of its windows: the largest probability decides."""
+    probabilities = [answer.p_yes for answer in answers if isinstance(answer, Answer)]
+    if len(probabilities) < len(answers):
+        return _RowVerdict(None, None)
+    largest = max(probabilities)
+    return _RowVerdict(1 if largest >= threshold else 0, largest)
+
+
+def _altered(manifest: Manifest, stored: Sequence[StoredRequest]) -> int:
+    keys = RequestKeys(manifest.judge["engine"])
+    return sum(keys.keyed(one.request).key != one.key for one in stored)
+
+
+def _data_changes(run: Run) -> tuple[Difference, ...]:
+    now = data_part(fingerprint(run.samples), len(run.samples), run.cluster_of)
+    return tuple(differences(run.manifest.data, now))
+
+
+def _result(found: Verification) -> Result:
+    if found.verdicts_moved or found.altered_requests or found.files or found.data_changes:
+        return "different"
+    return "bit-identical" if found.identical == found.asked_again else "same verdicts"

@@ -1,0 +1,255 @@
+"""A run judged again: what is the same, what moved, and what was changed in between."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import localjudge
+from localjudge import Run, ScriptedEngine, UsageError
+from localjudge.engine.scripted import unit_text
+from localjudge.run.verify import Verification, verify
+from localjudge.types import VerdictRequest
+
+ScriptedRun = Callable[..., Run]
+
+ROWS = [
+    {"id": "a", "reference": "One. Two.", "retrieved_contexts": ["A context."], "user_input": "Why?"},
+    {"id": "b", "reference": "Three.", "retrieved_contexts": ["Another."], "user_input": "How?"},
+    {"id": "c", "reference": "Four.", "retrieved_contexts": [], "user_input": "When?"},
+]
+SCRIPT = {"One.": 0.9, "Two.": 0.3, "Three.": 0.6}
+
+
+class Another(ScriptedEngine):
+    """Says of itself what another engine says, so that only its answers differ."""
+
+    def __init__(self, script: dict[str, float | str], like: ScriptedEngine, **changes: Any) -> None:
+        super().__init__(script, default=1.0)
+        self._like = like
+        self._changes = changes
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The other one's, with changes."""
+        return {**self._like.identity, **self._changes}
+
+
+def same(**changes: Any) -> Another:
+    """The engine of `scripted_run` with SCRIPT, answering the same."""
+    return moved({}, **changes)
+
+
+def moved(script: dict[str, float | str], **changes: Any) -> Another:
+    """The engine of `scripted_run` with SCRIPT, answering some units otherwise."""
+    return Another({**SCRIPT, **script}, ScriptedEngine(SCRIPT, default=1.0), **changes)
+
+
+@pytest.fixture
+def run(scripted_run: ScriptedRun) -> Run:
+    """Two metrics on three samples: 3 statements with contexts, 2 sentences of contexts, 1 statement without any."""
+    return scripted_run("run", ROWS, SCRIPT, metrics=["context_recall", "context_relevancy"])
+
+
+def files(run: Run) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in run.directory.iterdir()}
+
+
+def test_the_same_judge_gives_the_same_bits(run: Run) -> None:
+    """Of 6 verdicts 5 were asked for; "Four." has no context."""
+    found = verify(run, engine=same())
+    assert (found.result, found.stored_requests, found.asked_again, found.identical) == ("bit-identical", 5, 5, 5)
+    assert (found.verdicts, found.verdicts_moved, found.largest_move, found.rows) == (5, 0, 0.0, ())
+    assert (found.judge_changes, found.data_changes, found.files, found.altered_requests) == ((), (), (), 0)
+
+
+def test_the_judge_is_asked_what_it_was_asked(tmp_path: Path) -> None:
+    """The requests come out of the file as they went in."""
+    first, again = ScriptedEngine(SCRIPT, default=1.0), same()
+    verify(localjudge.evaluate(ROWS, out=tmp_path / "run", engine=first), engine=again)
+    assert sorted(map(repr, again.asked)) == sorted(map(repr, first.asked))
+
+
+def test_bits_may_move_and_verdicts_stay(run: Run) -> None:
+    """0.9 -> 0.8 and 0.3 -> 0.31, both on the side of 0.5 where they were."""
+    found = verify(run, engine=moved({"One.": 0.8, "Two.": 0.31}))
+    assert (found.result, found.identical, found.verdicts_moved) == ("same verdicts", 3, 0)
+    assert [(row.sample_id, row.text, row.p_before, row.p_after) for row in found.rows] == [
+        ("a", "One.", 0.9, 0.8),
+        ("a", "Two.", 0.3, 0.31),
+    ]
+    assert found.largest_move == pytest.approx(0.1)
+
+
+def test_a_verdict_that_moved_is_named_first(run: Run) -> None:
+    """0.6 -> 0.4 crosses the threshold; 0.9 -> 0.6 goes further and does not."""
+    found = verify(run, engine=moved({"One.": 0.6, "Three.": 0.4}))
+    assert (found.result, found.verdicts_moved) == ("different", 1)
+    first, second = found.rows
+    assert (first.sample_id, first.metric, first.position, first.before, first.after) == (
+        "b",
+        "context_recall",
+        0,
+        1,
+        0,
+    )
+    assert second.text == "One."
+
+
+def test_an_answer_that_is_not_given_any_more_is_a_moved_verdict(run: Run) -> None:
+    found = verify(run, engine=moved({"One.": "it broke"}))
+    assert (found.result, found.rows[0].before, found.rows[0].after) == ("different", 1, None)
+
+
+def test_a_unit_judged_in_windows_moves_only_if_its_best_window_does(scripted_run: ScriptedRun, tmp_path: Path) -> None:
+    """Windows 0.2 and 0.8: the first may become 0.7, and the verdict stays 0.8."""
+    rows = [{"id": "a", "reference": "One.", "retrieved_contexts": ["a" * 3000, "b" * 3000]}]
+    run = localjudge.evaluate(rows, out=tmp_path / "run", engine=ScriptedEngine(_windows, capacity=4000))
+    like = ScriptedEngine(_windows, capacity=4000)
+
+    class Windows(Another):
+        """Answers the first window otherwise."""
+
+        @property
+        def capacity(self) -> int:
+            """As before."""
+            return 4000
+
+        def _answer(self, request: VerdictRequest) -> Any:
+            answer: Any = like._answer(request)
+            return answer.model_copy(update={"p_yes": 0.7}) if answer.p_yes == 0.2 else answer
+
+    found = verify(run, engine=Windows({}, like))
+    assert (found.result, found.asked_again, found.identical) == ("same verdicts", 2, 1)
+    assert [(row.p_before, row.p_after, row.moved) for row in found.rows] == [(0.8, 0.8, False)]
+
+
+def _windows(request: VerdictRequest) -> float:
+    return 0.8 if "bbb" in repr(request.path) else 0.2
+
+
+def test_a_sample_of_the_requests_is_drawn_by_its_seed(run: Run) -> None:
+    """The same seed draws the same two of five; over a few seeds, others are drawn."""
+
+    def asked(seed: int) -> list[str]:
+        engine = same()
+        assert verify(run, engine=engine, count=2, seed=seed).asked_again == 2
+        return sorted(map(unit_text, engine.asked))
+
+    assert asked(1) == asked(1)
+    assert len({tuple(asked(seed)) for seed in range(5)}) > 1
+
+
+def test_more_than_there_are_is_all(run: Run) -> None:
+    assert verify(run, engine=same(), count=1000).asked_again == 5
+
+
+def test_nothing_in_the_run_changes(run: Run) -> None:
+    before = files(run)
+    verify(run, engine=moved({"One.": 0.1}))
+    assert files(run) == before
+
+
+def test_the_ingredient_that_changed_is_named(run: Run) -> None:
+    found = verify(run, engine=same(n_ctx=4096))
+    assert [(change.ingredient, change.before, change.after) for change in found.judge_changes] == [
+        ("engine.n_ctx", None, 4096)
+    ]
+    assert (found.result, found.other_machine) == ("bit-identical", False)
+
+
+def test_another_kind_of_processor_is_told_apart(run: Run) -> None:
+    """For it, no bytes are promised."""
+    found = verify(run, engine=moved({"One.": 0.91}, system="CPU : NEON = 1"))
+    assert (found.result, found.other_machine) == ("same verdicts", True)
+
+
+def _edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("scores.jsonl", '"score": 0.5', '"score": 0.9'),
+        ("verdicts.jsonl", '"label": 0', '"label": 1'),
+        ("summary.json", '"mean": 0.5', '"mean": 0.9'),
+    ],
+)
+def test_a_result_file_that_was_changed_by_hand_is_named(run: Run, name: str, old: str, new: str) -> None:
+    """Nothing that the judge says again could show it."""
+    _edit(run.directory / name, old, new)
+    found = verify(Run.open(run.directory), engine=same())
+    assert (found.result, found.files, found.identical) == ("different", (name,), 5)
+
+
+def _sql(run: Run, statement: str) -> None:
+    with closing(sqlite3.connect(run.directory / "run.sqlite")) as store, store:
+        store.execute(statement)
+
+
+def test_an_answer_that_was_changed_by_hand_is_found(run: Run) -> None:
+    """The judge says otherwise, and the files do not follow from it."""
+    _sql(run, "UPDATE answer SET p_yes = 0.95 WHERE p_yes = 0.3")
+    found = verify(run, engine=same())
+    assert (found.result, found.verdicts_moved) == ("different", 1)
+    assert found.files == ("scores.jsonl", "verdicts.jsonl", "summary.json")
+
+
+def test_a_question_that_was_changed_by_hand_is_found(run: Run) -> None:
+    """Their keys are not those of their content any more: two statements against the context, and its own sentence."""
+    _sql(run, "UPDATE node SET text = replace(text, 'A context.', 'A kontext.')")
+    found = verify(run, engine=same())
+    assert (found.result, found.altered_requests) == ("different", 3)
+
+
+def test_data_that_was_changed_by_hand_is_found(run: Run) -> None:
+    _sql(run, "UPDATE sample SET content = replace(content, 'Three.', 'Thrice.')")
+    found = verify(run, engine=same())
+    assert (found.result, [change.ingredient for change in found.data_changes]) == ("different", ["sha256"])
+    assert found.files == ("scores.jsonl", "verdicts.jsonl", "summary.json")
+
+
+def test_a_manifest_that_was_changed_by_hand_is_found(run: Run) -> None:
+    """Another threshold was used than it says."""
+    _edit(run.directory / "manifest.json", '"threshold": 0.5,\n    "versions"', '"threshold": 0.6,\n    "versions"')
+    found = verify(Run.open(run.directory), engine=same())
+    assert [change.ingredient for change in found.judge_changes] == ["threshold"]
+    assert (found.result, found.files) == ("different", ("summary.json",))
+
+
+def test_clusters_and_failures_come_out_as_they_were(scripted_run: ScriptedRun) -> None:
+    rows = [{**row, "topic": number % 2} for number, row in enumerate(ROWS)]
+    script: dict[str, float | str] = {**SCRIPT, "Two.": "too long"}
+    run = scripted_run("run", rows, script, cluster_by="topic")
+    engine = Another(script, ScriptedEngine(script, default=1.0))
+    assert verify(run, engine=engine).result == "bit-identical"
+
+
+def test_joint_answers_and_reasons_are_asked_for_again(scripted_run: ScriptedRun) -> None:
+    for options in ({"protocol": "joint"}, {"reasons": "after"}):
+        run = scripted_run(str(options), ROWS, SCRIPT, **options)
+        assert verify(run, engine=same()).result == "bit-identical"
+
+
+def test_a_run_that_asked_nothing_is_verified_by_its_files(scripted_run: ScriptedRun) -> None:
+    rows = [{"id": "a", "retrieved_contexts": ["x"], "reference_contexts": ["x"]}]
+    run = scripted_run("run", rows, SCRIPT)
+    found = verify(run, engine=same())
+    assert (found.result, found.stored_requests, found.verdicts) == ("bit-identical", 0, 0)
+
+
+def test_a_run_with_an_engine_of_one_s_own_does_not_say_which_judge_to_take(run: Run) -> None:
+    with pytest.raises(UsageError, match="does not say which judge"):
+        verify(run)
+
+
+def test_it_is_plain_values_for_scripts(run: Run) -> None:
+    found = verify(run, engine=moved({"One.": 0.1}))
+    assert Verification.model_validate(json.loads(found.model_dump_json())) == found
