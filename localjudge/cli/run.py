@@ -74,9 +74,10 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
 @click.option("--batching", is_flag=True, help="Faster; verdicts then depend a little on what else is asked.")
 @click.option("--max-failed", type=int, default=0, show_default=True, metavar="N", help="Samples that may fail.")
 @click.option("--cluster-by", metavar="COLUMN", help="What samples share: intervals are over these groups.")
+@click.option("--dry-run", is_flag=True, help="Only say what the run would take: verdicts, tokens, time, memory.")
 @click.option("--quiet", is_flag=True, help="No progress and no messages, only the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, **options: Any) -> int:
+def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_run: bool, **options: Any) -> int:
     """Score DATA (JSONL, JSON, CSV or Parquet files; - for standard input) with a local judge.
 
     Everything asked and answered is kept in the run directory. An interrupted run goes on where it stopped when the
@@ -85,12 +86,27 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, **opt
     from localjudge.run.job import evaluate
     from localjudge.run.progress import progress_on
 
+    if dry_run:
+        return _estimated(_sources(data, demo), as_json, options)
     run = evaluate(_sources(data, demo), progress=progress_on(sys.stderr, quiet=quiet), **options)
     if as_json:
         click.echo(json.dumps({"run": str(run.directory), **run.summary.model_dump(mode="json")}, indent=2))
     else:
         _show(run, max_failed=options["max_failed"], with_sentences=demo)
     return ExitCode.SOME_FAILED if run.summary.failed_beyond(options["max_failed"]) else ExitCode.DONE
+
+
+def _estimated(sources: list[str], as_json: bool, options: dict[str, Any]) -> int:
+    from localjudge.report.estimate import estimate_view
+    from localjudge.report.table import terminal
+    from localjudge.run.estimate import estimate
+
+    found = estimate(sources, **{name: value for name, value in options.items() if name != "out"})
+    if as_json:
+        click.echo(found.model_dump_json(indent=2))
+    else:
+        terminal().print(estimate_view(found))
+    return ExitCode.DONE
 
 
 def _sources(data: tuple[str, ...], demo: bool) -> list[str]:

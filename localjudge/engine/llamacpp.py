@@ -19,6 +19,7 @@ That is another engine by its identity.
 
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from typing import Any
 
@@ -113,6 +114,19 @@ class LlamaCppEngine:
     def length(self, request: VerdictRequest) -> int:
         """Tokens of the prompt and the longest legal answer, up to its last decision."""
         return self._workshop.prepare(request).longest
+
+    def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
+        """Tokens of the tree that the requests form; what the model cannot be shown counts nothing."""
+        paths = []
+        for request in requests:
+            with suppress(SampleError):
+                paths.append(self._workshop.prepare(request).path)
+        return distinct_tokens(paths)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Weights, cache and working space."""
+        return self._model.memory_bytes
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
         """Answer every request, sharing what they have in common; what is asked twice is decoded once."""

@@ -57,6 +57,7 @@ class LoadedModel(OpenModel):
     """An open model with the context that it gets, and what its self-check found."""
 
     n_ctx: int
+    memory_bytes: int
     gpu_layers: int
     self_check: Finding
 
@@ -66,8 +67,9 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
     checked = model_check.check(file.path)
     n_ctx = min(settings.n_ctx or file.n_ctx or MAX_DEFAULT_CONTEXT, checked.number("context_length"))
     gpu_layers = _gpu_layers(settings)
+    need = memory.needed(checked, n_ctx=n_ctx, n_ubatch=UBATCH)
     if not gpu_layers:
-        memory.require(checked, memory.needed(checked, n_ctx=n_ctx, n_ubatch=UBATCH), n_ctx=n_ctx)
+        memory.require(checked, need, n_ctx=n_ctx)
     trial = Trial(
         path=file.path,
         n_ctx=n_ctx,
@@ -77,7 +79,7 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
     )
     found = finding_of(file.sha256, trial)
     opened = open_model(file.path, gpu_layers=gpu_layers)
-    return LoadedModel(**vars(opened), n_ctx=n_ctx, gpu_layers=gpu_layers, self_check=found)
+    return LoadedModel(**vars(opened), n_ctx=n_ctx, memory_bytes=need.total, gpu_layers=gpu_layers, self_check=found)
 
 
 def open_model(path: Path, *, gpu_layers: int, check_tensors: bool = False) -> OpenModel:

@@ -40,6 +40,15 @@ class Engine(Protocol):
         """Tokens that the request occupies at its longest: prompt and longest legal answer."""
         ...
 
+    def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
+        """Tokens to evaluate for these requests before their first decisions, those that they share counted once."""
+        ...
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory that the model takes with its context, estimated."""
+        ...
+
     @property
     def capacity(self) -> int:
         """Tokens that fit: a request longer than this gets a `NoAnswer`."""

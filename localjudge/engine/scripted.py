@@ -73,6 +73,16 @@ class ScriptedEngine:
         """One token a code point."""
         return sum(len(piece.text) for node in request.path for piece in node)
 
+    def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
+        """One token a code point, each distinct beginning of a path counted once."""
+        nodes = {request.path[: depth + 1] for request in requests for depth in range(len(request.path))}
+        return sum(len(piece.text) for path in nodes for piece in path[-1])
+
+    @property
+    def memory_bytes(self) -> int:
+        """No model is loaded."""
+        return 0
+
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
         """Answer in the order given."""
         for index, request in enumerate(requests):

@@ -23,7 +23,7 @@ import llama_cpp
 from localjudge.errors import ModelError, SampleError
 
 _NORMALISING = (llama_cpp.LLAMA_VOCAB_TYPE_WPM, llama_cpp.LLAMA_VOCAB_TYPE_UGM)
-_CONTROL = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL | llama_cpp.LLAMA_TOKEN_ATTR_UNKNOWN
+_CONTROL = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL
 _DEFINED = llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED | llama_cpp.LLAMA_TOKEN_ATTR_UNUSED
 _SPACE_MARK = "▁".encode()
 _CONTINUATION_BYTE = 0b1000_0000  # of a character in UTF-8
@@ -52,12 +52,16 @@ class Vocabulary:
 
     @cached_property
     def reserved(self) -> dict[int, bytes]:
-        """Tokens that user text must never contain, with their literals."""
+        """Tokens that user text must never contain, with their literals.
+
+        The unknown token is one, except in vocabularies that fold text: there it is what a rare character becomes.
+        """
+        unwanted = _CONTROL | _DEFINED | (llama_cpp.LLAMA_TOKEN_ATTR_UNKNOWN if self.exact else 0)
         attributes = (llama_cpp.llama_vocab_get_attr(self._pointer, token) for token in range(self.size))
         return {
             token: self.pieces[token]
             for token, attribute in enumerate(attributes)
-            if attribute & (_CONTROL | _DEFINED) and _is_reserved(self.pieces[token], attribute)
+            if attribute & unwanted and _is_reserved(self.pieces[token], attribute)
         }
 
     @cached_property

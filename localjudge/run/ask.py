@@ -18,7 +18,7 @@ from localjudge.run.progress import Progress
 from localjudge.run.request_keys import KeyedRequest, RequestKeys
 from localjudge.run.store import Asking, Store
 from localjudge.run.windows import windows
-from localjudge.types import Answer, Attribution, NoAnswer, Task, Verdict, VerdictRequest, VerdictRequest
+from localjudge.types import Answer, Attribution, NoAnswer, Task, Verdict, VerdictRequest
 
 NO_CONTEXT = Verdict(label=0, reason="no context text")
 _ROOM_FOR_SPECIAL_TOKENS = 64

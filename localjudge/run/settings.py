@@ -46,7 +46,7 @@ class RunSettings(Record):
     reasons: Reasons = "none"
     """A reason before the verdict (which may move it), after it (which cannot), or none."""
     protocol: JudgingProtocol = "independent"
-    """Each unit by itself, or all statements of a sample in one answer, as RAGAS asks: they then depend on each other."""
+    """Each unit by itself, or all statements of a sample in one answer, as RAGAS asks: they then sway each other."""
     compare_by: str = "content"
     """What makes two documents the same in document metrics: `content`, `id` or `meta.a.b`."""
     matrix: bool = False

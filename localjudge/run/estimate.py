@@ -1,0 +1,93 @@
+"""What a run would take, before it is begun: `localjudge run --dry-run`.
+
+    tokens     counted on the real prompts, those that requests share once
+    seconds    tokens x seconds a token, measured on this machine with the first requests of this data
+    memory     weights, cache and working space of the model
+
+Nothing is written. Of a metric that asks in several rounds only the first is counted.
+"""
+
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Unpack
+
+from localjudge.engine.protocol import Engine
+from localjudge.run.ask import AskedTask, Asker
+from localjudge.run.evaluate import evaluate
+from localjudge.run.judges import DEFAULT_JUDGE, opened
+from localjudge.run.plan import Data, plan
+from localjudge.run.progress import Silence
+from localjudge.run.settings import Options, checked
+from localjudge.run.store import Store
+from localjudge.text import Segmenter
+from localjudge.types import NoAnswer, Record, Verdict, VerdictRequest
+
+_MEASURED_TOKENS = 1024
+_MEASURED_REQUESTS = 16
+
+
+class Estimate(Record):
+    """What a run would take. `seconds` is None where nothing is asked."""
+
+    samples: int
+    metrics: tuple[str, ...]
+    verdicts: int
+    requests: int
+    tokens: int
+    seconds: float | None
+    memory_bytes: int
+
+
+def estimate(
+    data: Data,
+    *,
+    judge: str | Path = DEFAULT_JUDGE,
+    metrics: Sequence[str] | None = None,
+    engine: Engine | None = None,
+    **options: Unpack[Options],
+) -> Estimate:
+    """Count and measure what `evaluate` with the same arguments would do; raises what it would raise at the start."""
+    settings = checked(options)
+    planned = plan(data, metrics, settings)
+    tasks: list[AskedTask] = []
+
+    def note(asked: Sequence[AskedTask]) -> Sequence[Verdict | NoAnswer]:
+        tasks.extend(asked)
+        return [NoAnswer(error="not asked")] * len(asked)
+
+    segmenter = Segmenter(settings.language, settings.segmenter)
+    evaluate(planned.dataset.samples, planned.metrics, segmenter, note)
+    with opened(str(judge), engine, settings) as ours, closing(Store(Path(":memory:"))) as store:
+        asker = Asker(
+            ours.judge,
+            ours.engine,
+            store,
+            threshold=settings.threshold,
+            sentences=segmenter,
+            progress=Silence(),
+        )
+        requests = asker.requests(tasks)
+        tokens = ours.engine.distinct_tokens(requests)
+        return Estimate(
+            samples=len(planned.dataset.samples),
+            metrics=tuple(metric.name for metric in planned.metrics),
+            verdicts=len(tasks),
+            requests=len(requests),
+            tokens=tokens,
+            seconds=_seconds(ours.engine, requests, tokens),
+            memory_bytes=ours.engine.memory_bytes,
+        )
+
+
+def _seconds(engine: Engine, requests: Sequence[VerdictRequest], tokens: int) -> float | None:
+    """Time for all requests, from the time of the first few."""
+    if not requests:
+        return None
+    few = 1
+    while few < min(len(requests), _MEASURED_REQUESTS) and engine.distinct_tokens(requests[:few]) < _MEASURED_TOKENS:
+        few += 1
+    before = engine.effort.seconds_total
+    for _ in engine.answers(requests[:few]):
+        pass
+    return (engine.effort.seconds_total - before) * tokens / max(engine.distinct_tokens(requests[:few]), 1)
