@@ -23,17 +23,20 @@ Opener = Callable[..., LlamaCppEngine]
 Answers = list[Answer | NoAnswer]
 
 QUICK = random_model.Shape(width=256, layers=2, feed_forward=512, context=4096)
-LARGE = QUICK._replace(layers=8)
+LARGE = QUICK._replace(layers=12)
 MODELS = [
     pytest.param(("llama", "F16", QUICK), id="llama-F16"),
     pytest.param(("qwen2", "Q4_K", QUICK), id="qwen2-Q4_K"),
     pytest.param(("gemma2", "F16", QUICK), id="gemma2-F16"),
     pytest.param(("lfm2", "Q4_K", QUICK), id="lfm2-Q4_K"),
     *(
-        pytest.param((architecture, quantisation, LARGE), id=f"{architecture}-{quantisation}-8", marks=pytest.mark.slow)
-        for architecture in ("llama", "qwen2", "gemma2", "lfm2", "mamba")
+        pytest.param(
+            (architecture, quantisation, LARGE), id=f"{architecture}-{quantisation}-large", marks=pytest.mark.slow
+        )
+        for architecture in ("llama", "qwen2", "gemma2", "lfm2")
         for quantisation in ("F16", "Q8_0", "Q4_0", "Q4_K")
     ),
+    pytest.param(("mamba", "Q4_K", LARGE), id="mamba-Q4_K-large", marks=pytest.mark.slow),
 ]
 WORDS = ("it", "opened", "rain", "bridge", "widened", "toll", "council", "painted", "blue", "river", "1936", "charged")
 LONG_CONTEXT = "The bridge over the river opened in 1936 and was widened twice, as the council decided. " * 14
