@@ -88,9 +88,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _exit_code(arguments: Sequence[str] | None) -> int:
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        code: Any = command_line.main(args=arguments, prog_name="localjudge", standalone_mode=False)
+        # Not `command_line.main`: it has exit codes of its own.
+        with command_line.make_context("localjudge", given) as context:
+            code: Any = command_line.invoke(context)
         sys.stdout.flush()
+    except click.exceptions.Exit as ended:
+        return ended.exit_code
     except click.ClickException as error:
         error.show()
         return ExitCode.NOTHING_JUDGED

@@ -1,0 +1,75 @@
+"""Commands that look at a finished run, and the one that cuts sentences."""
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from localjudge import ScriptedEngine, evaluate
+from localjudge.cli.main import main
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A finished run of two samples."""
+    rows = [
+        {"id": "a", "user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains. It is red."},
+        {"id": "b", "user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains."},
+    ]
+    out = tmp_path_factory.mktemp("run")
+    engine = ScriptedEngine({"It is red.": 0.1}, default=0.9)
+    evaluate(rows, engine=engine, metrics=["context_recall", "context_relevancy"], out=out)
+    return str(out)
+
+
+def output(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    printed, errors = capfd.readouterr()
+    assert (ended.value.code, errors) == (0, "")
+    return printed
+
+
+def test_show_gives_table_and_worst_samples(directory: str, capfd: pytest.CaptureFixture[str]) -> None:
+    printed = output(capfd, "show", directory)
+    assert "context_recall             0.750" in printed or "context_recall      0.750" in printed
+    assert "1 of 2" in printed
+
+
+def test_show_one_sample_with_its_prompts(directory: str, capfd: pytest.CaptureFixture[str]) -> None:
+    printed = output(capfd, "show", directory, "a", "--metric", "context_recall", "--prompts")
+    assert "context_recall 1/2 = 0.500" in printed
+    assert "prompt 2 of 2" in printed
+    assert "context_relevancy" not in printed
+
+
+def test_show_as_json(directory: str, capfd: pytest.CaptureFixture[str]) -> None:
+    whole = json.loads(output(capfd, "show", directory, "--json"))
+    assert [row["sample_id"] for row in whole["worst"]] == ["a"]
+    one = json.loads(output(capfd, "show", directory, "a", "--json"))
+    assert one["sample"]["reference"] == "It rains. It is red."
+    assert [row["label"] for row in one["verdicts"]] == [1, 0, 1]
+
+
+def test_export_to_standard_output_and_to_a_file(
+    directory: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    printed = output(capfd, "export", directory, "--as", "ragas")
+    file = tmp_path / "out.jsonl"
+    said = json.loads(output(capfd, "export", directory, "--as", "ragas", "--out", str(file), "--json"))
+    assert file.read_text() == printed
+    assert said == {"file": str(file), "format": "ragas", "bytes": len(printed.encode())}
+
+
+def test_segment_shows_the_cuts_of_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "text.txt"
+    file.write_text("\ufeffOne here. Zwei Ä.")
+    assert output(capfd, "segment", str(file)).split("\n")[0].split(maxsplit=1) == ["0-9", "One here."]
+    cuts = [json.loads(line) for line in output(capfd, "segment", str(file), "--json").splitlines()]
+    assert cuts == [{"start": 0, "end": 9, "text": "One here."}, {"start": 10, "end": 17, "text": "Zwei Ä."}]
+
+
+def test_segment_reads_standard_input(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"One here. Two.")))
+    assert "10-14  Two." in output(capfd, "segment", "-")

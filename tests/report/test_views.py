@@ -1,0 +1,114 @@
+"""Tables and views: what they show, and that user text cannot act on the terminal."""
+
+import io
+import unicodedata
+from collections.abc import Callable
+
+import pytest
+from rich.console import Console, RenderableType
+
+from localjudge import Run
+from localjudge.errors import UsageError
+from localjudge.report.bands import meaning
+from localjudge.report.sample import prompts_view, sample_view
+from localjudge.report.table import summary_view
+from localjudge.report.verdicts import verdicts_view
+from localjudge.report.worst import worst_scores, worst_view
+
+
+def printed(view: RenderableType, *, terminal: bool = False) -> str:
+    stream = io.StringIO()
+    Console(
+        file=stream, width=120, markup=False, emoji=False, highlight=False, force_terminal=terminal, color_system=None
+    ).print(view)
+    return stream.getvalue()
+
+
+EVERY_VIEW: dict[str, Callable[[Run], RenderableType]] = {
+    "summary": summary_view,
+    "verdicts": verdicts_view,
+    "worst": lambda run: worst_view(run, count=5),
+    "sample": lambda run: sample_view(run, "=evil\x1b[2J"),
+    "prompts": lambda run: prompts_view(run, "=evil\x1b[2J", "context_recall"),
+}
+
+
+@pytest.mark.parametrize("name", EVERY_VIEW)
+def test_no_view_lets_user_text_act_on_the_terminal(run: Run, name: str) -> None:
+    """No control character but the newlines of the view itself, and no change of direction."""
+    text = printed(EVERY_VIEW[name](run), terminal=True).replace("\n", "")
+    assert not [character for character in text if unicodedata.category(character) in {"Cc", "Cs"}]
+    assert "\u202e" not in text
+
+
+def test_markup_in_user_text_is_shown_and_not_obeyed(run: Run) -> None:
+    assert "[bold red]Not[/] \\u202etxet :smile:." in printed(verdicts_view(run))
+
+
+def test_the_table_has_mean_interval_counts_and_signature(run: Run) -> None:
+    """Recall: 1/2 and 0/2; mean 0.25, which lacks a significant part."""
+    lines = printed(summary_view(run)).splitlines()
+    low, high = run.summary.metrics["context_recall"].ci95 or (0, 0)
+    row = next(line.split() for line in lines if line.startswith(" context_recall "))
+    assert row == ["context_recall", "0.250", f"{low:.3f}", "-", f"{high:.3f}", "2", "1", "0"]
+    assert any("context_recall: lacks a significant part" in line for line in lines)
+    assert any(f"signature {run.summary.signature}" in line for line in lines)
+
+
+def test_more_failures_than_allowed_leave_no_mean_but_bounds(failed_run: Run) -> None:
+    """One scored 1, one failed: from 1/2 to 2/2."""
+    text = printed(summary_view(failed_run))
+    assert "context_recall: 1 failed, more than allowed (--max-failed): no mean; it is from 0.500 to 1.000" in text
+    assert "1.000 " not in text.split("context_recall:")[0]
+    allowed = printed(summary_view(failed_run, max_failed=1))
+    assert "context_recall: 1 failed; it is from 0.500 to 1.000" in allowed
+    assert "context_recall: contains all required information" in allowed
+
+
+def test_a_sample_shows_its_texts_units_and_probabilities(run: Run) -> None:
+    text = printed(sample_view(run, "good"))
+    for shown in (
+        "retrieved_contexts[0]",
+        "Rain.",
+        "context_recall 1/2 = 0.500",
+        "1 0.900 It rains.",
+        "0 0.100 It is red.",
+    ):
+        assert shown in text
+
+
+def test_a_unit_without_a_verdict_shows_why(failed_run: Run) -> None:
+    assert "It snows.  (it does not fit)" in printed(verdicts_view(failed_run, sample_id="bad"))
+
+
+def test_an_unknown_sample_is_told_the_nearest(run: Run) -> None:
+    with pytest.raises(UsageError, match=r"no sample 'goood'\n.*did you mean 'good'"):
+        sample_view(run, "goood")
+
+
+def test_the_worst_come_first_failures_before_low_scores(run: Run, failed_run: Run) -> None:
+    """Undefined samples and perfect ones are not among them."""
+    assert [row.sample_id for row in worst_scores(run.scores, "context_recall", 5)] == ["=evil\x1b[2J", "good"]
+    assert [row.sample_id for row in worst_scores(failed_run.scores, "context_recall", 5)] == ["bad"]
+    assert len(worst_scores(run.scores, "context_recall", 1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (1.0, "contains all required information"),
+        (0.9, "contains all required information"),
+        (0.8999, "contains most of the required information"),
+        (0.7, "contains most of the required information"),
+        (0.6999, "some key information is missing"),
+        (0.5, "some key information is missing"),
+        (0.4999, "lacks a significant part of the required information"),
+        (0.0, "lacks a significant part of the required information"),
+    ],
+)
+def test_the_lower_bound_belongs_to_the_band(value: float, words: str) -> None:
+    assert meaning("context_recall", value) == words
+
+
+def test_only_context_recall_has_bands() -> None:
+    assert meaning("context_relevancy", 1.0) is None
