@@ -6,7 +6,7 @@ An interrupted job is begun again with the same call: every answer that was ther
 again, and the results are the same bytes as if nothing had happened.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -49,7 +49,8 @@ def evaluate(
     settings = checked(options)
     planned = plan(data, metrics, settings)
     told = progress or Silence()
-    told.note(_columns(planned))
+    for line in _data_read(planned):
+        told.note(line)
     with opened(str(judge), engine, settings) as ours:
         told.note(ours.announcement)
         return _Job(planned, ours, settings, told).run(Path(out) if out is not None else None)
@@ -152,12 +153,16 @@ class _Job:
         )
 
 
-def _columns(planned: Plan) -> str:
-    """How the data was understood: which column is taken for which field."""
+def _data_read(planned: Plan) -> Iterator[str]:
+    """How the data was understood: which column is taken for which field, and what was left out."""
+    dataset = planned.dataset
     fields = ", ".join(
-        field if field == column else f"{field} (column {column})" for field, column in planned.dataset.mapping.items()
+        field if field == column else f"{field} (column {column})" for field, column in dataset.mapping.items()
     )
-    return f"{len(planned.dataset.samples):,} samples with {fields}"
+    yield f"{len(dataset.samples):,} samples with {fields}"
+    if dataset.skipped:
+        yield f"{dataset.skipped:,} rows left out, problems: {dataset.problem_count:,}"
+        yield from (f"  {problem}" for problem in dataset.problems)
 
 
 def _work_done(asked: int, effort: Effort) -> str:

@@ -77,6 +77,8 @@ def test_json_prints_the_summary_and_nothing_else(data: str, capfd: pytest.Captu
         (["run", "data.jsonl", "--threshold", "high"], "threshold"),
         (["run", "data.jsonl", "--no-such-option"], "No such option"),
         (["no-such-command"], "No such command"),
+        (["run", "data.jsonl", "--out", "data.jsonl"], "cannot be written: File exists"),
+        (["run", "data.jsonl", "--out", "data.jsonl/run"], "cannot be written: Not a directory"),
         (["show", "."], "holds no run"),
         (["export", ".", "--as", "csv"], "holds no run"),
         (["segment", "missing.txt"], "missing.txt cannot be read"),

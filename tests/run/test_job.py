@@ -1,5 +1,6 @@
 """The main job from data to a run directory, with a scripted engine."""
 
+import io
 import json
 import sqlite3
 from contextlib import closing
@@ -11,10 +12,18 @@ import pytest
 import localjudge
 from localjudge.engine import ScriptedEngine
 from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.run.progress import Lines
 from localjudge.run.results import Run
 
 ROWS: list[dict[str, Any]] = [
-    {"id": "a", "question": "Why?", "contexts": ["Because."], "ground_truth": "One. Two.", "topic": "x"},
+    {
+        "id": "a",
+        "question": "Why?",
+        "contexts": ["Because."],
+        "ground_truth": "One. Two.",
+        "topic": "x",
+        "sometimes": "s",
+    },
     {"id": "b", "question": "How?", "contexts": ["So."], "ground_truth": "One. Three.", "topic": "y"},
     {"id": "c", "question": "When?", "contexts": [], "ground_truth": "Never.", "topic": "y"},
     {"id": "d", "question": "Who?", "contexts": ["Me."], "ground_truth": None, "topic": "x"},
@@ -168,6 +177,7 @@ def test_clusters_move_the_interval_and_not_the_mean(tmp_path: Path) -> None:
         ({"metrics": []}, "no metric was named"),
         ({"threshold": 1.5}, "threshold = 1.5"),
         ({"cluster_by": "nothing"}, "no column"),
+        ({"cluster_by": "sometimes"}, "no value in the column 'sometimes'"),
         ({"colour": "red"}, "colour = 'red'"),
         ({"segmenter": "xx_none"}, "xx_none"),
     ],
@@ -195,3 +205,14 @@ def test_default_metrics_are_those_whose_columns_the_data_has(tmp_path: Path) ->
         "context_relevancy_chunk",
         "context_precision",
     ]
+
+
+def test_rows_left_out_are_counted_and_named(tmp_path: Path) -> None:
+    """On standard error, and in the summary."""
+    stream = io.StringIO()
+    found = run(
+        tmp_path, [*ROWS, {"id": 5, "question": ["no"], "ground_truth": 7}], skip_bad_rows=True, progress=Lines(stream)
+    )
+    assert (found.summary.samples, found.summary.skipped_rows) == (4, 1)
+    assert "1 rows left out, problems: " in stream.getvalue()
+    assert "ground_truth" in stream.getvalue()
