@@ -116,10 +116,13 @@ def _is_judged(metric: AnyMetric) -> TypeGuard[JudgedMetric]:
 
 
 def _remembering(sentences: Sentences) -> Sentences:
-    """Several metrics cut the same text, and many samples retrieve the same passage."""
+    """Sentences that say something: a line of dashes has no letter and no digit, and is in no denominator.
+
+    Remembered, because several metrics cut the same text and many samples retrieve the same passage.
+    """
 
     @lru_cache(maxsize=_CUTS_KEPT)
     def cut(text: str) -> tuple[Span, ...]:
-        return tuple(sentences(text))
+        return tuple(span for span in sentences(text) if any(map(str.isalnum, span.text)))
 
     return cut
