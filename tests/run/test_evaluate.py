@@ -148,3 +148,9 @@ def test_any_other_error_stops_the_run() -> None:
 
     with pytest.raises(ZeroDivisionError):
         evaluate([sample()], [ContextRecall()], sentences, ask)
+
+
+def test_a_line_without_letter_or_digit_is_no_sentence() -> None:
+    """Dashes between two parts of a reference are in no denominator: 2 / 2."""
+    found = evaluate([sample(reference="One.\n-----\nTwo.")], [ContextRecall()], sentences, Recorder())
+    assert [evaluation.outcome for evaluation in found] == [Scored(value=1.0, numerator=2, denominator=2)]
