@@ -12,7 +12,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from localjudge.errors import UsageError
 from localjudge.run.manifest import Difference, differences
 from localjudge.run.pairing import Pair, Pairing, pair_samples, question
 from localjudge.run.results import Run
@@ -101,6 +100,11 @@ class SharedSamples(Record):
     only_baseline: int
     only_new: int
 
+    @property
+    def paired(self) -> int:
+        """All pairs."""
+        return self.by_id + self.by_content + self.by_question
+
 
 class RunComparison(Record):
     """Baseline and new run, what they share, what differs between their judges, and each metric of both."""
@@ -119,20 +123,10 @@ class RunComparison(Record):
 def compare(baseline: Run, run: Run, *, moved: int = MOVED_SAMPLES) -> RunComparison:
     """Compare a run with a baseline; list at most `moved` samples of each metric that moved most.
 
-    Raises UsageError where the runs share no sample or no metric.
+    Runs that share no sample or no metric give a comparison without differences, and a warning.
     """
     pairing = pair_samples(baseline.samples, run.samples)
     names = [name for name in run.summary.metrics if name in baseline.summary.metrics]
-    if not names:
-        raise UsageError(
-            f"{baseline.directory} and {run.directory} have no metric in common",
-            hint=f"they have {', '.join(baseline.summary.metrics)} and {', '.join(run.summary.metrics)}",
-        )
-    if not pairing.pairs:
-        raise UsageError(
-            f"{baseline.directory} and {run.directory} have no sample in common",
-            hint="samples are paired by id, by content or by question: give the rows of both an id column",
-        )
     comparer = _Comparer(baseline, run, pairing, moved)
     judges = _judge_changes(baseline, run)
     return RunComparison(
@@ -276,6 +270,12 @@ def _judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
 
 def _warnings(baseline: Run, run: Run, shared: SharedSamples, judges: Sequence[Difference]) -> list[str]:
     found = []
+    if not shared.paired:
+        found.append(
+            "the runs have no sample in common, by id, content or question: give the rows of both an id column"
+        )
+    if not baseline.summary.metrics.keys() & run.summary.metrics.keys():
+        found.append("the runs have no metric in common")
     if judges:
         names = ", ".join(change.ingredient for change in judges)
         found.append(f"the judges differ ({names}): a difference may be theirs, not that of what they judged")

@@ -77,14 +77,19 @@ def parse_gate(text: str) -> Gate:
     return Gate(metric=found["metric"], delta=delta, comparison=comparison, threshold=threshold)
 
 
-def refuse_impossible(gates: Sequence[Gate], metrics: Collection[str], baseline: Collection[str] | None) -> None:
-    """Raise UsageError for a gate about a metric that the run, or the baseline that it needs, does not have."""
+def refuse_unknown(gates: Sequence[Gate], metrics: Collection[str]) -> None:
+    """Raise UsageError for a gate about a metric that is not among those of the run."""
     for gate in gates:
         _refuse_unknown(gate, metrics, "is not computed")
+
+
+def refuse_without_baseline(gates: Sequence[Gate], baseline: Run | None) -> None:
+    """Raise UsageError for a gate about a difference from a baseline that there is not, or that lacks the metric."""
+    for gate in gates:
         if gate.delta and baseline is None:
             raise UsageError(f"the gate {gate} needs a baseline", hint="name an earlier run with --baseline")
         if gate.delta and baseline is not None:
-            _refuse_unknown(gate, baseline, "is not in the baseline")
+            _refuse_unknown(gate, baseline.summary.metrics, "is not in the baseline")
 
 
 def decide_gates(
@@ -94,15 +99,15 @@ def decide_gates(
 
     Raises UsageError for a gate about a metric that is not there.
     """
-    refuse_impossible(gates, run.summary.metrics, comparison.metrics if comparison else None)
+    refuse_unknown(gates, run.summary.metrics)
     return tuple(_decided(gate, run, comparison, undecided) for gate in gates)
 
 
 def _decided(gate: Gate, run: Run, comparison: RunComparison | None, undecided: Undecided) -> GateDecision:
     metric = run.summary.metrics[gate.metric]
     failed, interval = metric.failed, _interval_of_mean(metric)
-    if gate.delta and comparison is not None:
-        change = comparison.metrics[gate.metric]
+    if gate.delta:
+        change = _change(gate, comparison)
         failed, interval = max(failed, change.failed_in_baseline), _interval_of_difference(change)
     outcome, needed, reason = _outcome(gate, failed, run.max_failed, interval)
     return GateDecision(
@@ -118,11 +123,17 @@ def _decided(gate: Gate, run: Run, comparison: RunComparison | None, undecided: 
     )
 
 
+def _change(gate: Gate, comparison: RunComparison | None) -> MetricChange:
+    if comparison is None or gate.metric not in comparison.metrics:
+        raise UsageError(f"the gate {gate} needs a baseline with this metric", hint="compare the run with one")
+    return comparison.metrics[gate.metric]
+
+
 def _outcome(gate: Gate, failed: int, max_failed: int, interval: Interval | None) -> tuple[Outcome, int | None, str]:
     if failed > max_failed:
         return "fail", None, f"failed samples: {failed:,}, allowed: {max_failed:,}; the others alone decide nothing"
     if interval is None:
-        return "undecided", None, "no sample has a score"
+        return "undecided", None, "there is no score to decide on"
     outcome, needed = decide(interval, gate.comparison, gate.threshold)
     shown = f"{interval.mean:.3f}, 95 % interval {interval.low:.3f} to {interval.high:.3f}, {interval.n:,} samples"
     if outcome != "undecided":

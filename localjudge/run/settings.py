@@ -26,6 +26,7 @@ class Options(TypedDict, total=False):
     skip_bad_rows: bool
     cluster_by: str | None
     max_failed: int
+    gates: tuple[str, ...]
     n_ctx: int | None
     threads: int | None
     gpu_layers: int | None
@@ -59,6 +60,8 @@ class RunSettings(Record):
     """Column that names what samples share (a document): intervals are then over these groups."""
     max_failed: int = Field(default=0, ge=0)
     """So many samples of a metric may fail before it has no headline."""
+    gates: tuple[str, ...] = ()
+    """Promises about means, such as `context_recall>=0.8`; `localjudge.run.gates` decides them afterwards."""
     n_ctx: int | None = Field(default=None, ge=64)
     """Tokens of context; None: the model's limit, at most 8,192."""
     threads: int | None = Field(default=None, ge=1)

@@ -1,13 +1,14 @@
 """Gates on finished runs: what is decided, on what, and what is said."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from localjudge import Run, UsageError
 from localjudge.run.compare import compare
-from localjudge.run.gates import Gate, GateDecision, decide_gates, parse_gate, refuse_impossible
+from localjudge.run.gates import Gate, GateDecision, decide_gates, parse_gate, refuse_without_baseline
 from localjudge.stats.gates import decide
 from localjudge.stats.intervals import mean_interval
 
@@ -122,7 +123,7 @@ def test_a_metric_without_a_score_is_undecided(scripted_run: ScriptedRun) -> Non
         "undecided",
         None,
         None,
-        "no sample has a score",
+        "there is no score to decide on",
     )
 
 
@@ -155,14 +156,26 @@ def test_failures_in_the_baseline_decide_a_delta_no_better(scripted_run: Scripte
     assert (decision.outcome, decision.reason[:17]) == ("fail", "failed samples: 1")
 
 
-@pytest.mark.parametrize(
-    ("gate", "baseline", "said"),
-    [
-        ("context_recal>=0.5", None, "'context_recal', which is not computed\n.*context_recall"),
-        ("context_recall.delta>=0", None, "needs a baseline\n.*--baseline"),
-        ("faithfulness.delta>=0", {"context_recall"}, "which is not in the baseline"),
-    ],
-)
-def test_a_gate_that_cannot_be_decided_is_refused(gate: str, baseline: set[str] | None, said: str) -> None:
-    with pytest.raises(UsageError, match=said):
-        refuse_impossible([parse_gate(gate)], ["context_recall", "faithfulness"], baseline)
+def test_without_a_pair_a_delta_is_undecided(scripted_run: ScriptedRun) -> None:
+    old, new = scripted_run("old", rows(1), {}), scripted_run("new", [{**rows(2)[1], "id": "other"}], {})
+    decision = decided(new, "context_recall.delta>=0", comparison=compare(old, new))
+    assert (decision.outcome, decision.samples) == ("undecided", 0)
+
+
+@pytest.mark.parametrize("gates", [["context_recal>=0.5"], ["context_recall>=0.5", "faithfulness>=0.5"], ["what?"]])
+def test_a_gate_that_cannot_be_decided_is_refused_before_anything_is_judged(
+    scripted_run: ScriptedRun, tmp_path: Path, gates: list[str]
+) -> None:
+    with pytest.raises(UsageError, match="gate"):
+        scripted_run("run", rows(1), {}, gates=gates)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_delta_needs_a_baseline_with_its_metric(scripted_run: ScriptedRun) -> None:
+    gate = parse_gate("faithfulness.delta>=0")
+    with pytest.raises(UsageError, match=r"needs a baseline\n.*--baseline"):
+        refuse_without_baseline([gate], None)
+    baseline = scripted_run("run", rows(1), {})
+    with pytest.raises(UsageError, match=r"'faithfulness', which is not in the baseline\n.*context_recall"):
+        refuse_without_baseline([gate], baseline)
+    refuse_without_baseline([parse_gate("faithfulness>=0.5")], None)
