@@ -13,14 +13,15 @@ from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 
 from localjudge.errors import UsageError
+from localjudge.metrics import document_at_k
 from localjudge.metrics.context_precision import ContextPrecision
 from localjudge.metrics.context_recall import ContextRecall
 from localjudge.metrics.context_relevancy import ContextRelevancy, ContextRelevancyChunk
-from localjudge.metrics.document_at_k import HitRateAtK, PrecisionAtK, RecallAtK
-from localjudge.metrics.document_map import DocumentMAP
-from localjudge.metrics.document_mrr import DocumentMRR
-from localjudge.metrics.document_ndcg import DocumentNDCG
-from localjudge.metrics.document_recall import DocumentRecallMultiHit, DocumentRecallSingleHit
+from localjudge.metrics.document_map import DOCUMENT_MAP
+from localjudge.metrics.document_mrr import DOCUMENT_MRR
+from localjudge.metrics.document_ndcg import DOCUMENT_NDCG
+from localjudge.metrics.document_recall import DOCUMENT_RECALL_MULTI_HIT, DOCUMENT_RECALL_SINGLE_HIT
+from localjudge.metrics.documents import DocumentMetric
 from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.metrics.matrix import MATRIX_METRICS, recall_at
 from localjudge.metrics.protocol import ComputedMetric, JudgedMetric
@@ -33,29 +34,19 @@ _DEFAULT: tuple[AnyMetric, ...] = (
     ContextRelevancyChunk(),
     Faithfulness(),
     ContextPrecision(),
-    DocumentRecallSingleHit(),
-    DocumentRecallMultiHit(),
-    DocumentMRR(),
-    DocumentMAP(),
-    DocumentNDCG(),
+    DOCUMENT_RECALL_SINGLE_HIT,
+    DOCUMENT_RECALL_MULTI_HIT,
+    DOCUMENT_MRR,
+    DOCUMENT_MAP,
+    DOCUMENT_NDCG,
 )
 _ON_REQUEST: tuple[AnyMetric, ...] = MATRIX_METRICS
 _AT_K: dict[str, Callable[[int], AnyMetric]] = {
     "matrix_recall": recall_at,
-    "hit_rate": HitRateAtK,
-    "precision": PrecisionAtK,
-    "recall": RecallAtK,
+    "hit_rate": document_at_k.hit_rate,
+    "precision": document_at_k.precision,
+    "recall": document_at_k.recall,
 }
-_BY_DOCUMENT = (
-    DocumentRecallSingleHit,
-    DocumentRecallMultiHit,
-    DocumentMRR,
-    DocumentMAP,
-    DocumentNDCG,
-    HitRateAtK,
-    PrecisionAtK,
-    RecallAtK,
-)
 _AT = re.compile(r"(?P<name>\w+)@(?P<k>[1-9]\d*)")
 
 
@@ -81,7 +72,7 @@ def get(name: str, compare_by: str = "content") -> AnyMetric:
     Raises UsageError with the nearest names if there is none, and for a `compare_by` that no document has.
     """
     metric = _find(name)
-    return replace(metric, compare_by=compare_by) if isinstance(metric, _BY_DOCUMENT) else metric
+    return replace(metric, compare_by=compare_by) if isinstance(metric, DocumentMetric) else metric
 
 
 def _find(name: str) -> AnyMetric:

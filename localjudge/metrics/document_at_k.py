@@ -10,20 +10,16 @@ value keep their rank and match nothing. No ground truth, or nothing retrieved: 
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
-from localjudge.errors import UsageError
 from localjudge.metrics.document_recall import multi_hit, single_hit
 from localjudge.metrics.documents import (
-    DOCUMENT_FIELDS,
     Document,
+    DocumentMetric,
     DocumentScores,
     Measure,
-    check_compare_by,
     over_questions,
-    score_sample,
 )
-from localjudge.types import Context, Outcome, Sample, Scored
+from localjudge.types import Context, Scored
 
 
 def hit_at(k: int) -> Measure:
@@ -38,10 +34,10 @@ def recall_at(k: int) -> Measure:
 
 def precision_at(k: int) -> Measure:
     """Share of hits among the first k. Raises ValueError if k is not positive."""
-    recall = recall_at(k)
+    hits = recall_at(k)
 
     def measure(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
-        found = recall(truths, retrieved, compare_by).numerator or 0
+        found = hits(truths, retrieved, compare_by).numerator or 0
         return Scored(value=found / k, numerator=found, denominator=k)
 
     return measure
@@ -89,58 +85,19 @@ def recall_at_k(
     return over_questions(recall_at(k), ground_truth_documents, retrieved_documents, compare_by)
 
 
-@dataclass(frozen=True)
-class _AtK:
-    """What the three have in common: the number of documents that count."""
-
-    k: int
-    compare_by: str = "content"
-    version: int = 1
-    requires: frozenset[str] = DOCUMENT_FIELDS
-
-    def __post_init__(self) -> None:
-        check_compare_by(self.compare_by)
-        if self.k < 1:
-            raise UsageError(f"{self.k} documents cannot be looked at", hint="give a k of 1 or more, such as recall@5")
+def hit_rate(k: int) -> DocumentMetric:
+    """The metric `hit_rate@k`."""
+    return DocumentMetric(f"hit_rate@{k}", hit_at(k))
 
 
-class HitRateAtK(_AtK):
-    """1 if any of the first k retrieved documents is a ground-truth document, otherwise 0."""
-
-    @property
-    def name(self) -> str:
-        """The name with its k."""
-        return f"hit_rate@{self.k}"
-
-    def score(self, sample: Sample) -> Outcome:
-        """Outcome for the sample."""
-        return score_sample(hit_at(self.k), sample, self.compare_by)
+def precision(k: int) -> DocumentMetric:
+    """The metric `precision@k`."""
+    return DocumentMetric(f"precision@{k}", precision_at(k))
 
 
-class PrecisionAtK(_AtK):
-    """Share of the first k retrieved documents that are ground-truth documents."""
-
-    @property
-    def name(self) -> str:
-        """The name with its k."""
-        return f"precision@{self.k}"
-
-    def score(self, sample: Sample) -> Outcome:
-        """Outcome for the sample."""
-        return score_sample(precision_at(self.k), sample, self.compare_by)
-
-
-class RecallAtK(_AtK):
-    """Share of the ground-truth documents that are among the first k retrieved."""
-
-    @property
-    def name(self) -> str:
-        """The name with its k."""
-        return f"recall@{self.k}"
-
-    def score(self, sample: Sample) -> Outcome:
-        """Outcome for the sample."""
-        return score_sample(recall_at(self.k), sample, self.compare_by)
+def recall(k: int) -> DocumentMetric:
+    """The metric `recall@k`."""
+    return DocumentMetric(f"recall@{k}", recall_at(k))
 
 
 def _first(k: int, measure: Callable[[Sequence[Context], Sequence[Context], str], Scored]) -> Measure:

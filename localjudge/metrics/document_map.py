@@ -8,19 +8,16 @@ Source: Haystack's `DocumentMAPEvaluator`. No ground truth, or nothing retrieved
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from localjudge.metrics.documents import (
-    DOCUMENT_FIELDS,
     Document,
+    DocumentMetric,
     DocumentScores,
-    check_compare_by,
     comparison_values,
     over_questions,
-    score_sample,
     unique,
 )
-from localjudge.types import Context, Outcome, Sample, Scored
+from localjudge.types import Context, Scored
 
 
 def average_precision(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
@@ -48,18 +45,4 @@ def document_map(
     return over_questions(average_precision, ground_truth_documents, retrieved_documents, compare_by)
 
 
-@dataclass(frozen=True)
-class DocumentMAP:
-    """Average precision of the ranking."""
-
-    compare_by: str = "content"
-    name: str = "document_map"
-    version: int = 1
-    requires: frozenset[str] = DOCUMENT_FIELDS
-
-    def __post_init__(self) -> None:
-        check_compare_by(self.compare_by)
-
-    def score(self, sample: Sample) -> Outcome:
-        """Outcome for the sample."""
-        return score_sample(average_precision, sample, self.compare_by)
+DOCUMENT_MAP = DocumentMetric("document_map", average_precision)

@@ -7,19 +7,16 @@ Source: Haystack's `DocumentMRREvaluator`. No ground truth, or nothing retrieved
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from localjudge.metrics.documents import (
-    DOCUMENT_FIELDS,
     Document,
+    DocumentMetric,
     DocumentScores,
-    check_compare_by,
     comparison_values,
     over_questions,
-    score_sample,
     unique,
 )
-from localjudge.types import Context, Outcome, Sample, Scored
+from localjudge.types import Context, Scored
 
 
 def reciprocal_rank(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
@@ -44,18 +41,4 @@ def document_mrr(
     return over_questions(reciprocal_rank, ground_truth_documents, retrieved_documents, compare_by)
 
 
-@dataclass(frozen=True)
-class DocumentMRR:
-    """Reciprocal rank of the first ground-truth document."""
-
-    compare_by: str = "content"
-    name: str = "document_mrr"
-    version: int = 1
-    requires: frozenset[str] = DOCUMENT_FIELDS
-
-    def __post_init__(self) -> None:
-        check_compare_by(self.compare_by)
-
-    def score(self, sample: Sample) -> Outcome:
-        """Outcome for the sample."""
-        return score_sample(reciprocal_rank, sample, self.compare_by)
+DOCUMENT_MRR = DocumentMetric("document_mrr", reciprocal_rank)

@@ -9,20 +9,17 @@ ground-truth documents of a question and not for others are an error, as there; 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import isfinite, log2
 
 from localjudge.metrics.documents import (
-    DOCUMENT_FIELDS,
     Document,
+    DocumentMetric,
     DocumentScores,
-    check_compare_by,
     comparison_values,
     over_questions,
-    score_sample,
     unique,
 )
-from localjudge.types import Context, Outcome, Sample, Scored
+from localjudge.types import Context, Scored
 
 
 def normalized_gain(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
@@ -60,21 +57,7 @@ def document_ndcg(
     return over_questions(normalized_gain, ground_truth_documents, retrieved_documents, compare_by)
 
 
-@dataclass(frozen=True)
-class DocumentNDCG:
-    """Normalized discounted cumulative gain of the ranking."""
-
-    compare_by: str = "content"
-    name: str = "document_ndcg"
-    version: int = 1
-    requires: frozenset[str] = DOCUMENT_FIELDS
-
-    def __post_init__(self) -> None:
-        check_compare_by(self.compare_by)
-
-    def score(self, sample: Sample) -> Outcome:
-        """Outcome for the sample. Raises SampleError for relevance scores that cannot be used."""
-        return score_sample(normalized_gain, sample, self.compare_by)
+DOCUMENT_NDCG = DocumentMetric("document_ndcg", normalized_gain)
 
 
 def _check_scores(truths: Sequence[Context]) -> None:

@@ -8,19 +8,16 @@ Source: Haystack's `DocumentRecallEvaluator`. No ground truth, or nothing retrie
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from localjudge.metrics.documents import (
-    DOCUMENT_FIELDS,
     Document,
+    DocumentMetric,
     DocumentScores,
-    check_compare_by,
     comparison_values,
     over_questions,
-    score_sample,
     unique,
 )
-from localjudge.types import Context, Outcome, Sample, Scored
+from localjudge.types import Context, Scored
 
 _EMPTY = (None, "")
 
@@ -66,35 +63,5 @@ def document_recall_multi_hit(
     return over_questions(multi_hit, ground_truth_documents, retrieved_documents, compare_by)
 
 
-@dataclass(frozen=True)
-class DocumentRecallSingleHit:
-    """1 if any ground-truth document was retrieved, otherwise 0."""
-
-    compare_by: str = "content"
-    name: str = "document_recall_single_hit"
-    version: int = 1
-    requires: frozenset[str] = DOCUMENT_FIELDS
-
-    def __post_init__(self) -> None:
-        check_compare_by(self.compare_by)
-
-    def score(self, sample: Sample) -> Outcome:
-        """Outcome for the sample."""
-        return score_sample(single_hit, sample, self.compare_by)
-
-
-@dataclass(frozen=True)
-class DocumentRecallMultiHit:
-    """Share of the ground-truth documents that were retrieved."""
-
-    compare_by: str = "content"
-    name: str = "document_recall_multi_hit"
-    version: int = 1
-    requires: frozenset[str] = DOCUMENT_FIELDS
-
-    def __post_init__(self) -> None:
-        check_compare_by(self.compare_by)
-
-    def score(self, sample: Sample) -> Outcome:
-        """Outcome for the sample."""
-        return score_sample(multi_hit, sample, self.compare_by)
+DOCUMENT_RECALL_SINGLE_HIT = DocumentMetric("document_recall_single_hit", single_hit)
+DOCUMENT_RECALL_MULTI_HIT = DocumentMetric("document_recall_multi_hit", multi_hit)

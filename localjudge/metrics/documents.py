@@ -9,6 +9,7 @@ with MRR and MAP), and a negative relevance is an error (there NDCG leaves [0, 1
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from localjudge.errors import SampleError, UsageError
@@ -31,6 +32,35 @@ class DocumentScores(NamedTuple):
 
     score: float
     individual_scores: list[float]
+
+
+@dataclass(frozen=True)
+class DocumentMetric:
+    """A measure as a metric of samples. Raises UsageError for a comparison value that no document has."""
+
+    name: str
+    measure: Measure
+    compare_by: str = "content"
+    version: int = 1
+    requires: frozenset[str] = DOCUMENT_FIELDS
+
+    def __post_init__(self) -> None:
+        if problem := problem_with(self.compare_by):
+            raise UsageError(problem, hint="meta.a.b reaches the value of b in the object a of the meta")
+
+    def score(self, sample: Sample) -> Outcome:
+        """Outcome for one sample; a 0 that means "nothing to compare" says so. Raises SampleError from the measure."""
+        truths, retrieved = sample.reference_contexts, sample.retrieved_contexts
+        if truths is None or retrieved is None:
+            field = "reference_contexts" if truths is None else "retrieved_contexts"
+            return Undefined(reason=f"{field} is null")
+        try:
+            scored = self.measure(truths, retrieved, self.compare_by)
+        except ValueError as error:
+            raise SampleError(f"sample {sample.id}: {error}") from error
+        if scored.value or scored.detail:
+            return scored
+        return scored.model_copy(update={"detail": _nothing_to_compare(truths, retrieved, self.compare_by)})
 
 
 def over_questions(
@@ -56,21 +86,6 @@ def over_questions(
     return DocumentScores(sum(scores) / len(scores), scores)
 
 
-def score_sample(measure: Measure, sample: Sample, compare_by: str) -> Outcome:
-    """Outcome for one sample; a 0 that means "nothing to compare" says so. Raises SampleError from the measure."""
-    truths, retrieved = sample.reference_contexts, sample.retrieved_contexts
-    if truths is None or retrieved is None:
-        field = "reference_contexts" if truths is None else "retrieved_contexts"
-        return Undefined(reason=f"{field} is null")
-    try:
-        scored = measure(truths, retrieved, compare_by)
-    except ValueError as error:
-        raise SampleError(f"sample {sample.id}: {error}") from error
-    if scored.value or scored.detail:
-        return scored
-    return scored.model_copy(update={"detail": _nothing_to_compare(truths, retrieved, compare_by)})
-
-
 def comparison_values(documents: Sequence[Context], compare_by: str) -> list[Any]:
     """Comparison value of each document: shape (documents,), None where it lacks one."""
     return [_comparison_value(document, compare_by) for document in documents]
@@ -90,12 +105,6 @@ def problem_with(compare_by: str) -> str | None:
     if compare_by in {"content", "id"} or compare_by.startswith("meta."):
         return None
     return f"documents cannot be compared by {compare_by!r}: use content, id or meta.KEY"
-
-
-def check_compare_by(compare_by: str) -> None:
-    """Raise UsageError for a comparison value that no document has."""
-    if problem := problem_with(compare_by):
-        raise UsageError(problem, hint="meta.a.b reaches the value of b in the object a of the meta")
 
 
 def _comparison_value(document: Context, compare_by: str) -> Any:

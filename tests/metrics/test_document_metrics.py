@@ -1,6 +1,7 @@
 """The document metrics on small rankings, worked by hand."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from math import log2
 
@@ -8,23 +9,23 @@ import pytest
 
 from localjudge.errors import SampleError, UsageError
 from localjudge.metrics.document_at_k import (
-    HitRateAtK,
-    PrecisionAtK,
-    RecallAtK,
+    hit_rate,
     hit_rate_at_k,
+    precision,
     precision_at_k,
+    recall,
     recall_at_k,
 )
-from localjudge.metrics.document_map import DocumentMAP, document_map
-from localjudge.metrics.document_mrr import DocumentMRR, document_mrr
-from localjudge.metrics.document_ndcg import DocumentNDCG, document_ndcg
+from localjudge.metrics.document_map import DOCUMENT_MAP, document_map
+from localjudge.metrics.document_mrr import DOCUMENT_MRR, document_mrr
+from localjudge.metrics.document_ndcg import DOCUMENT_NDCG, document_ndcg
 from localjudge.metrics.document_recall import (
-    DocumentRecallMultiHit,
-    DocumentRecallSingleHit,
+    DOCUMENT_RECALL_MULTI_HIT,
+    DOCUMENT_RECALL_SINGLE_HIT,
     document_recall_multi_hit,
     document_recall_single_hit,
 )
-from localjudge.metrics.documents import DocumentScores
+from localjudge.metrics.documents import DocumentMetric, DocumentScores
 from localjudge.types import Context, Sample, Scored, Undefined
 
 LISTS: list[Callable[..., DocumentScores]] = [
@@ -38,14 +39,14 @@ LISTS: list[Callable[..., DocumentScores]] = [
     partial(recall_at_k, k=3),
 ]
 FOR_SAMPLES = [
-    DocumentRecallSingleHit(),
-    DocumentRecallMultiHit(),
-    DocumentMRR(),
-    DocumentMAP(),
-    DocumentNDCG(),
-    HitRateAtK(k=3),
-    PrecisionAtK(k=3),
-    RecallAtK(k=3),
+    DOCUMENT_RECALL_SINGLE_HIT,
+    DOCUMENT_RECALL_MULTI_HIT,
+    DOCUMENT_MRR,
+    DOCUMENT_MAP,
+    DOCUMENT_NDCG,
+    hit_rate(3),
+    precision(3),
+    recall(3),
 ]
 TRUTHS = [["a", "b", "c", "d"], ["x"], ["p", "q"]]
 RETRIEVED = [["n", "a", "n", "c"], ["x"], ["m", "n"]]
@@ -135,7 +136,7 @@ def test_a_comparison_value_may_be_a_list(metric: Callable[..., DocumentScores])
 
 
 @pytest.mark.parametrize("metric", FOR_SAMPLES, ids=lambda metric: metric.name)
-def test_a_sample_scores_as_its_lists_do(metric: DocumentMRR) -> None:
+def test_a_sample_scores_as_its_lists_do(metric: DocumentMetric) -> None:
     of_lists = LISTS[FOR_SAMPLES.index(metric)]
     for truths, retrieved in zip(TRUTHS, RETRIEVED, strict=True):
         outcome = metric.score(sample_of(truths, retrieved))
@@ -155,7 +156,7 @@ def test_a_sample_scores_as_its_lists_do(metric: DocumentMRR) -> None:
     ],
 )
 def test_a_0_that_means_nothing_to_compare_says_so(
-    metric: DocumentMRR, truths: list[str], retrieved: list[str], reason: str | None
+    metric: DocumentMetric, truths: list[str], retrieved: list[str], reason: str | None
 ) -> None:
     outcome = metric.score(sample_of(truths, retrieved))
     assert isinstance(outcome, Scored)
@@ -163,13 +164,13 @@ def test_a_0_that_means_nothing_to_compare_says_so(
 
 
 @pytest.mark.parametrize("metric", FOR_SAMPLES, ids=lambda metric: metric.name)
-def test_a_null_is_undefined(metric: DocumentMRR) -> None:
+def test_a_null_is_undefined(metric: DocumentMetric) -> None:
     assert metric.score(Sample(id="1", reference_contexts=())) == Undefined(reason="retrieved_contexts is null")
     assert metric.score(Sample(id="1", retrieved_contexts=())) == Undefined(reason="reference_contexts is null")
 
 
 def test_recall_says_what_was_divided_by_what() -> None:
-    outcome = DocumentRecallMultiHit().score(sample_of(TRUTHS[0], RETRIEVED[0]))
+    outcome = DOCUMENT_RECALL_MULTI_HIT.score(sample_of(TRUTHS[0], RETRIEVED[0]))
     assert outcome == Scored(value=0.5, numerator=2, denominator=4)
 
 
@@ -177,17 +178,17 @@ def test_recall_says_what_was_divided_by_what() -> None:
 def test_relevances_that_cannot_be_used_fail_the_sample(scores: tuple[float | None, ...]) -> None:
     truths = tuple(Context(text=str(index), score=score) for index, score in enumerate(scores))
     with pytest.raises(SampleError, match="sample s7"):
-        DocumentNDCG().score(Sample(id="s7", reference_contexts=truths, retrieved_contexts=truths))
+        DOCUMENT_NDCG.score(Sample(id="s7", reference_contexts=truths, retrieved_contexts=truths))
 
 
 def test_relevances_of_0_are_no_ground_truth() -> None:
     truths = (Context(text="a", score=0),)
-    outcome = DocumentNDCG().score(Sample(id="1", reference_contexts=truths, retrieved_contexts=truths))
+    outcome = DOCUMENT_NDCG.score(Sample(id="1", reference_contexts=truths, retrieved_contexts=truths))
     assert outcome == Scored(value=0, detail="no ground-truth document has a relevance above 0")
 
 
 def test_a_name_holds_its_k() -> None:
-    assert [metric(k=5).name for metric in (HitRateAtK, PrecisionAtK, RecallAtK)] == [
+    assert [metric(5).name for metric in (hit_rate, precision, recall)] == [
         "hit_rate@5",
         "precision@5",
         "recall@5",
@@ -196,9 +197,9 @@ def test_a_name_holds_its_k() -> None:
 
 def test_a_metric_that_cannot_work_is_refused_before_any_sample() -> None:
     with pytest.raises(UsageError, match="use content, id or meta"):
-        DocumentMAP(compare_by="title")
-    with pytest.raises(UsageError, match="k of 1 or more"):
-        RecallAtK(k=0)
+        replace(DOCUMENT_MAP, compare_by="title")
+    with pytest.raises(ValueError, match="give 1 or more"):
+        recall(0)
     with pytest.raises(ValueError, match="give 1 or more"):
         recall_at_k(TRUTHS, RETRIEVED, 0)
 
