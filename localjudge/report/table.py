@@ -1,7 +1,7 @@
 """The summary of a run as a table, with its signature under it.
 
-     metric            mean   95 % interval   scored   undefined   failed
-     context_recall   0.583   0.090 - 0.960        2           0        0
+     metric           mean  95 % interval  scored  undefined  failed
+     context_recall  0.583  0.090 - 0.960       2          0       0
 
      context_recall: some key information is missing
      signature judge:3f9a1c2e|data:77b0d4aa
@@ -28,7 +28,7 @@ _NOTHING = "-"
 def summary_view(run: Run, *, max_failed: int = 0) -> RenderableType:
     """Table, remarks and signature of a run. More than `max_failed` failed samples leave a metric without a mean."""
     withheld = run.summary.failed_beyond(max_failed)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
     table.add_column("metric")
     for heading in ("mean", "95 % interval", "scored", "undefined", "failed"):
         table.add_column(heading, justify="right", no_wrap=True)
