@@ -6,6 +6,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from localjudge.errors import UsageError
+from localjudge.text.quiet_import import import_spacy
 
 if TYPE_CHECKING:
     from spacy.language import Language
@@ -25,6 +26,7 @@ def rules_pipeline(language: str) -> "Language":
     A language whose tokenizer needs a package that is not installed gets the tokenizer for any language instead, and
     a warning says so. Raises UsageError for a language that spaCy does not know.
     """
+    import_spacy()
     from spacy.util import get_lang_class
 
     from localjudge.text.component import blank_pipeline
@@ -50,6 +52,7 @@ def rules_pipeline(language: str) -> "Language":
 @cache
 def named_pipeline(name: str) -> "Language":
     """Load an installed pipeline by its package name or path. Raises UsageError if there is none."""
+    import_spacy()
     import spacy
 
     try:
