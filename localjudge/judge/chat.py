@@ -9,6 +9,7 @@ that changes at midnight cannot give the same numbers twice.
 """
 
 import hashlib
+import re
 import tomllib
 from datetime import UTC, datetime
 from functools import cache
@@ -18,6 +19,7 @@ from typing import NamedTuple, NoReturn
 from localjudge.errors import ModelError
 
 _MARKER = "localjudge-message-7f3a"
+_GENERATION = re.compile(r"\{%(-?)\s*(?:end)?generation\s*(-?)%\}")
 _FIXED_DATE = datetime(2025, 1, 1, tzinfo=UTC)
 
 
@@ -38,7 +40,7 @@ def chat_ends(template: str, *, bos: str, eos: str) -> ChatEnds:
 
     try:
         rendered = _render(template, bos=bos, eos=eos)
-    except (TemplateError, TypeError, ValueError) as error:
+    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
         raise ModelError(
             f"the model's chat template cannot be rendered: {error}", hint="use another conversion of the model"
         ) from error
@@ -75,10 +77,12 @@ def _render(template: str, *, bos: str, eos: str) -> str:
     )
     environment.globals["raise_exception"] = refuse
     environment.globals["strftime_now"] = _FIXED_DATE.strftime
-    return environment.from_string(template).render(
+    without_marks = _GENERATION.sub(r"{#\1 \2#}", template)  # where training computes its loss: not Jinja's own
+    return environment.from_string(without_marks).render(
         messages=[{"role": "user", "content": _MARKER}],
         add_generation_prompt=True,
         enable_thinking=False,
+        thinking=False,
         date_string=_FIXED_DATE.strftime("%d %b %Y"),
         bos_token=bos,
         eos_token=eos,

@@ -11,13 +11,14 @@ root first.
 
 A node's end is a cut point. Cut points are the same whether or not anything is shared, because where a prompt is cut
 moves the logits. `{fence}` becomes "", "-2", "-3" ...: the first for which none of the node's tags occurs in the text
-that it encloses, so that no text can close its own tag. `{form}` says how to answer: the verdict alone, or a reason
-first. A reason after the verdict is not announced, so that it cannot move the verdict.
+that it encloses, however it is spelled, so that no text can close its own tag. `{form}` says how to answer: the verdict
+alone, or a reason first. A reason after the verdict is not announced, so that it cannot move the verdict.
 """
 
 import hashlib
 import re
 import tomllib
+import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -172,9 +173,17 @@ def _fence(template: str, enclosed: list[str]) -> str:
     tags = [tag.replace("{fence}>", "") for tag in _FENCED_TAG.findall(template)]
     if not tags:
         return ""
-    inside = "\n".join(enclosed).casefold()
+    inside = _as_read("\n".join(enclosed))
     for number in count(1):
         fence = "" if number == 1 else f"-{number}"
-        if not any(f"{tag}{fence}>".casefold() in inside for tag in tags):
+        if not any(_as_read(f"{tag}{fence}>") in inside for tag in tags):
             return fence
     raise AssertionError("a text cannot hold every number")
+
+
+def _as_read(text: str) -> str:
+    """A text as a model may take it: `＜ / Context >` reads as `</context>`, with invisible characters in it too."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    if "<" not in folded:
+        return ""
+    return "".join(part for part in folded if not part.isspace() and unicodedata.category(part) != "Cf")
