@@ -25,6 +25,8 @@ from localjudge.printable import printable_lines
 _COMMANDS = {
     "run": "Score data with a local judge.",
     "show": "Look at a finished run, or at one of its samples.",
+    "compare": "Say what changed from one run to another.",
+    "verify": "Judge a run again and say what is the same.",
     "export": "Write a run's results in another format.",
     "segment": "Show where a text is cut into sentences.",
 }

@@ -74,6 +74,23 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
 @click.option("--batching", is_flag=True, help="Faster; verdicts then depend a little on what else is asked.")
 @click.option("--max-failed", type=int, default=0, show_default=True, metavar="N", help="Samples that may fail.")
 @click.option("--cluster-by", metavar="COLUMN", help="What samples share: intervals are over these groups.")
+@click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN", help="Also compare with this earlier run.")
+@click.option(
+    "--gate",
+    "gates",
+    multiple=True,
+    metavar="GATE",
+    help="Promise, decided on the 95 % interval: context_recall>=0.8, or, with --baseline, context_recall.delta>=-0.02 "
+    "(may be repeated). Exit code 3 if one is missed.",
+)
+@click.option(
+    "--undecided",
+    type=click.Choice(["pass", "fail"]),
+    default="fail",
+    show_default=True,
+    help="What a gate counts as where there are too few samples to decide it.",
+)
+@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the gates as JUnit XML.")
 @click.option("--dry-run", is_flag=True, help="Only say what the run would take: verdicts, tokens, time, memory.")
 @click.option("--quiet", is_flag=True, help="No progress and no messages, only the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
@@ -83,16 +100,25 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
     Everything asked and answered is kept in the run directory. An interrupted run goes on where it stopped when the
     same command is given again.
     """
+    from localjudge.cli.checks import Checks
     from localjudge.run.job import evaluate
     from localjudge.run.progress import progress_on
 
+    held_to = {name: options.pop(name) for name in ("baseline", "undecided", "junit")}
     if dry_run:
         return _estimated(_sources(data, demo), as_json, options)
-    run = evaluate(_sources(data, demo), progress=progress_on(sys.stderr, quiet=quiet), **options)
+    sources = _sources(data, demo)
+    checks = Checks(options["gates"], **held_to)
+    run = evaluate(sources, progress=progress_on(sys.stderr, quiet=quiet), **options)
+    found = checks.findings(run)
     if as_json:
-        click.echo(json.dumps({"run": str(run.directory), **run.summary.model_dump(mode="json")}, indent=2))
+        values = {"run": str(run.directory), **run.summary.model_dump(mode="json"), **found.values()}
+        click.echo(json.dumps(values, indent=2))
     else:
         _show(run, max_failed=options["max_failed"], with_sentences=demo)
+        found.show()
+    if found.missed:
+        return ExitCode.GATE_MISSED
     return ExitCode.SOME_FAILED if run.summary.failed_beyond(options["max_failed"]) else ExitCode.DONE
 
 

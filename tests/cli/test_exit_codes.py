@@ -148,7 +148,7 @@ def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (141, "")
 
 
-@pytest.mark.parametrize("name", ["run", "show", "export", "segment"])
+@pytest.mark.parametrize("name", ["run", "show", "compare", "verify", "export", "segment"])
 def test_every_command_has_help_and_is_listed_with_its_own_words(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert exit_code(name, "--help") == 0
     assert f"Usage: localjudge {name}" in capfd.readouterr().out

@@ -1,0 +1,35 @@
+"""`localjudge compare`: what changed from one run to another."""
+
+from pathlib import Path
+
+import click
+
+from localjudge.errors import UsageError
+
+
+@click.command("compare")
+@click.argument("baseline", metavar="A", type=click.Path(path_type=Path))
+@click.argument("run", metavar="B", type=click.Path(path_type=Path))
+@click.option(
+    "--moved", type=click.IntRange(min=0), default=5, show_default=True, help="How many of the samples that moved most."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(baseline: Path, run: Path, moved: int, as_json: bool) -> None:
+    """Compare run B, the new one, with run A, the baseline, sample by sample.
+
+    Samples are paired by id, else by content, else by question. Every difference is B - A.
+    """
+    from localjudge.report.comparison import comparison_view, moved_view
+    from localjudge.report.table import terminal
+    from localjudge.run.compare import compare
+    from localjudge.run.results import Run
+
+    found = compare(Run.open(baseline), Run.open(run), moved=moved)
+    if not found.metrics or not found.samples.paired:
+        raise UsageError(f"{baseline} and {run} cannot be compared: {found.warnings[0]}")
+    if as_json:
+        click.echo(found.model_dump_json(indent=2))
+        return
+    console = terminal()
+    console.print(comparison_view(found))
+    console.print(moved_view(found))

@@ -1,0 +1,50 @@
+"""`localjudge verify`: whether a run can be had again."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from localjudge.cli.main import ExitCode
+
+_SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same verdicts"}}
+
+
+@click.command("verify")
+@click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--sample", "count", type=click.IntRange(min=1), metavar="N", help="Ask again for so many answers only.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Which answers --sample draws.")
+@click.option("--judge", metavar="NAME|PATH", help="Default: the judge of the run.")
+@click.option(
+    "--accept",
+    type=click.Choice(["identical", "verdicts"]),
+    default="identical",
+    show_default=True,
+    help="What counts as verified: every bit, or every verdict.",
+)
+@click.option("--threads", type=int, metavar="N", help="Processor threads. They cannot move a number.")
+@click.option("--quiet", is_flag=True, help="No progress and no messages, only the result.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def command(directory: Path, accept: str, quiet: bool, as_json: bool, **options: Any) -> int:
+    """Judge RUN again and say what is the same: bit-identical, same verdicts, or different.
+
+    The judge is asked for the stored answers again. Sentences, scores and intervals are worked out again from the
+    stored data, and the result files compared byte for byte. RUN is not changed, and the data is not needed.
+
+    Bytes are promised on the same kind of processor; on another, ask for --accept verdicts.
+
+    Exit code: 0 verified; 3 not; 1 the run or its judge cannot be opened; 4 interrupted.
+    """
+    from localjudge.report.table import terminal
+    from localjudge.report.verification import verification_view
+    from localjudge.run.progress import progress_on
+    from localjudge.run.results import Run
+    from localjudge.run.verify import verify
+
+    found = verify(Run.open(directory), progress=progress_on(sys.stderr, quiet=quiet), **options)
+    if as_json:
+        click.echo(found.model_dump_json(indent=2))
+    else:
+        terminal().print(verification_view(found))
+    return ExitCode.DONE if found.result in _SAME[accept] else ExitCode.GATE_MISSED

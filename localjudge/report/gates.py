@@ -1,0 +1,33 @@
+"""Gates as a person reads them.
+
+pass        context_recall>=0.8    0.912, 95 % interval 0.861 to 0.949, 120 samples
+undecided   faithfulness>=0.9      0.925, 95 % interval 0.871 to 0.961, 120 samples: too few, about 560 would do
+"""
+
+from collections.abc import Sequence
+
+from rich.console import RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from localjudge.printable import printable
+from localjudge.run.gates import GateDecision
+
+_STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
+
+
+def gates_view(decisions: Sequence[GateDecision]) -> RenderableType:
+    """One row for each gate: outcome, gate, reason; an undecided gate with what it counts as."""
+    grid = Table.grid(padding=(0, 2))
+    for _ in range(2):
+        grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    for decision in decisions:
+        counts_as = f" (counts as {'kept' if decision.kept else 'missed'})" if decision.outcome == "undecided" else ""
+        grid.add_row(
+            Text(decision.outcome, style=_STYLE[decision.outcome]),
+            Text(printable(decision.gate)),
+            Text(printable(f"{decision.reason}{counts_as}")),
+        )
+    return Padding(grid, (0, 1), expand=False)

@@ -1,0 +1,79 @@
+"""What came of judging a run again.
+
+same verdicts: 2,318 of 2,318 stored answers asked for again, 2,290 the same; 0 of 2,318 verdicts moved, ...
+this machine is of another kind than the run's: bytes are promised per kind of processor, not across; ...
+changed since: engine.system: ...
+data, requests and result files are as the run left them
+"""
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from localjudge.printable import printable
+from localjudge.run.verify import RowChange, Verification
+
+_STYLE = {"bit-identical": "green", "same verdicts": "yellow", "different": "red"}
+_ROWS_SHOWN = 20
+
+
+def verification_view(found: Verification) -> RenderableType:
+    """The result, what it rests on, which ingredients changed, and the rows that differ."""
+    parts: list[RenderableType] = [Text(f"{found.result}: {_headline(found)}", style=_STYLE[found.result])]
+    parts += [Text(printable(line), overflow="fold") for line in _lines(found)]
+    if found.rows:
+        parts.append(_rows(found.rows[:_ROWS_SHOWN]))
+    if len(found.rows) > _ROWS_SHOWN:
+        parts.append(Text(f"and {len(found.rows) - _ROWS_SHOWN:,} more rows (--json lists all)"))
+    return Padding(Group(*parts), (0, 1), expand=False)
+
+
+def _headline(found: Verification) -> str:
+    asked = f"{found.asked_again:,} of {found.stored_requests:,} stored answers asked for again"
+    if found.asked_again == found.identical:
+        return f"{asked}, every bit the same" if found.asked_again else "the run asked its judge nothing"
+    return (
+        f"{asked}, {found.identical:,} the same; {found.verdicts_moved:,} of {found.verdicts:,} verdicts moved, "
+        f"probabilities by at most {found.largest_move:.2g}"
+    )
+
+
+def _lines(found: Verification) -> Iterator[str]:
+    if found.other_machine:
+        yield (
+            "this machine is of another kind than the run's: bytes are promised per kind of processor, not across; "
+            f"{found.verdicts_moved:,} of {found.verdicts:,} verdicts moved"
+        )
+    for change in found.judge_changes:
+        yield f"changed since: {change.ingredient}: {change.before} then, {change.after} now"
+    for change in found.data_changes:
+        yield f"stored data is not the manifest's: {change.ingredient}: {change.before} there, {change.after} stored"
+    if found.altered_requests:
+        yield f"{found.altered_requests:,} stored requests are not what was asked: run.sqlite was changed"
+    if found.files:
+        yield f"not what the stored answers give: {', '.join(found.files)}"
+    if not (found.data_changes or found.altered_requests or found.files):
+        yield "data, requests and result files are as the run left them"
+    yield f"signature {found.signature}"
+
+
+def _rows(rows: tuple[RowChange, ...]) -> RenderableType:
+    grid = Table.grid(padding=(0, 2))
+    for no_wrap in (False, True, True, False):
+        grid.add_column(no_wrap=no_wrap, overflow="fold")
+    for row in rows:
+        where = f"{row.sample_id} {row.metric} {row.position}"
+        labels = f"{_shown(row.before)} -> {_shown(row.after)}"
+        probabilities = f"{_shown(row.p_before)} -> {_shown(row.p_after)}"
+        style = "red" if row.moved else ""
+        grid.add_row(Text(printable(where)), Text(labels, style=style), Text(probabilities), Text(printable(row.text)))
+    return Padding(grid, (1, 0, 0, 0), expand=False)
+
+
+def _shown(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return str(value) if isinstance(value, int) else f"{value:.6f}"

@@ -1,0 +1,66 @@
+"""`localjudge compare`: two directories in, what changed out."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localjudge import Run
+from localjudge.cli.main import main
+
+ScriptedRun = Callable[..., Run]
+ROWS: list[dict[str, Any]] = [
+    {"id": "a", "reference": "One. Two.", "retrieved_contexts": ["c"]},
+    {"id": "b", "reference": "Three.", "retrieved_contexts": ["c"]},
+]
+
+
+def called(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[object, str, str]:
+    """Exit code, output and errors."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(map(str, arguments)))
+    return ended.value.code, *capfd.readouterr()
+
+
+@pytest.fixture
+def runs(scripted_run: ScriptedRun, tmp_path: Path) -> tuple[Path, Path]:
+    """Recall 0.5 and 1, then 1 and 1."""
+    scripted_run("old", ROWS, {"Two.": 0.25})
+    scripted_run("new", ROWS, {})
+    return tmp_path / "old", tmp_path / "new"
+
+
+def test_tables_and_moved_samples_are_printed(runs: tuple[Path, Path], capfd: pytest.CaptureFixture[str]) -> None:
+    code, output, errors = called(capfd, "compare", *runs)
+    assert (code, errors) == (0, "")
+    assert "+0.250" in output
+    assert "a: context_recall 0.500 -> 1.000" in output
+    assert "0 -> 1 0.250 -> 1.000 Two." in output
+
+
+def test_json_holds_the_whole_comparison(runs: tuple[Path, Path], capfd: pytest.CaptureFixture[str]) -> None:
+    code, output, errors = called(capfd, "compare", *runs, "--json", "--moved", "0")
+    found = json.loads(output)
+    assert (code, errors, found["schema_version"]) == (0, "", 1)
+    assert found["metrics"]["context_recall"]["scores"]["difference"] == 0.25
+    assert found["metrics"]["context_recall"]["moved"] == []
+    assert [change["ingredient"] for change in found["judge_changes"]] == ["engine.script_sha256"]
+
+
+def test_runs_that_share_nothing_are_a_usage_error(
+    runs: tuple[Path, Path], scripted_run: ScriptedRun, capfd: pytest.CaptureFixture[str]
+) -> None:
+    other = scripted_run("other", [{"id": "z", "reference": "Else.", "retrieved_contexts": ["c"]}], {})
+    code, output, errors = called(capfd, "compare", runs[0], other.directory)
+    assert (code, output) == (1, "")
+    assert "cannot be compared: the runs have no sample in common" in errors
+
+
+def test_a_directory_without_a_run_is_a_usage_error(
+    runs: tuple[Path, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code, output, errors = called(capfd, "compare", runs[0], tmp_path)
+    assert (code, output) == (1, "")
+    assert "holds no run" in errors

@@ -1,0 +1,117 @@
+"""`localjudge run` with a baseline, gates and a JUnit file, on the bundled reference judge."""
+
+import json
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from localjudge.cli.main import main
+
+ARGUMENTS = ("--metrics", "context_recall", "--quiet", "--threads", "1")
+ROWS: list[dict[str, Any]] = [
+    {"id": "rome", "reference": "It rains in Rome.", "retrieved_contexts": ["It rains in Rome."]},
+    {"id": "mars", "reference": "The king lives in Paris.", "retrieved_contexts": ["Water boils at sea level."]},
+]
+
+
+def called(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str, str]:
+    """Exit code, output and errors."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    return ended.value.code, *capfd.readouterr()
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file of two samples, one recalled and one not, in an empty working directory."""
+    monkeypatch.chdir(tmp_path)
+    Path("data.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
+
+
+def test_every_outcome_of_a_gate_with_its_exit_code_and_test_case(capfd: pytest.CaptureFixture[str]) -> None:
+    """1 of 2: the exact interval is 0.013 to 0.987."""
+    gates = ("--gate", "context_recall>=0.01", "--gate", "context_recall>=0.4", "--gate", "context_recall>0.99")
+    code, output, _ = called(capfd, "run", "data.jsonl", *ARGUMENTS, *gates, "--junit", "gates.xml", "--json")
+    decided = json.loads(output)["gates"]
+    assert code == 3
+    assert [(one["gate"], one["outcome"], one["kept"]) for one in decided] == [
+        ("context_recall>=0.01", "pass", True),
+        ("context_recall>=0.4", "undecided", False),
+        ("context_recall>0.99", "fail", False),
+    ]
+    cases = ElementTree.parse("gates.xml").getroot().iter("testcase")
+    assert [[child.tag for child in case] for case in cases] == [[], ["failure"], ["failure"]]
+
+
+@pytest.mark.parametrize(("undecided", "code"), [("fail", 3), ("pass", 0)])
+def test_what_an_undecided_gate_counts_as_is_the_user_s_choice(
+    capfd: pytest.CaptureFixture[str], undecided: str, code: int
+) -> None:
+    gate = ("--gate", "context_recall>=0.4", "--undecided", undecided)
+    found, output, _ = called(capfd, "run", "data.jsonl", *ARGUMENTS, *gate)
+    assert found == code
+    assert "undecided  context_recall>=0.4" in output
+    assert f"(counts as {'kept' if undecided == 'pass' else 'missed'})" in " ".join(output.split())
+
+
+def test_a_run_is_compared_with_its_baseline_in_one_go(capfd: pytest.CaptureFixture[str]) -> None:
+    assert called(capfd, "run", "data.jsonl", *ARGUMENTS, "--out", "old")[0] == 0
+    better = [ROWS[0], {**ROWS[1], "retrieved_contexts": ["The king lives in Paris."]}]
+    Path("better.jsonl").write_text("\n".join(map(json.dumps, better)))
+    gate = ("--gate", "context_recall.delta>=-0.9")
+    arguments = ("run", "better.jsonl", *ARGUMENTS, "--baseline", "old", *gate)
+    code, output, _ = called(capfd, *arguments)
+    assert code == 0
+    assert "mars: context_recall 0.000 -> 1.000" in output
+    assert "pass  context_recall.delta>=-0.9" in output
+    code, output, _ = called(capfd, *arguments, "--json")
+    printed = json.loads(output)
+    assert printed["comparison"]["metrics"]["context_recall"]["scores"]["difference"] == 0.5
+    assert printed["gates"][0]["value"] == 0.5
+
+
+def test_a_missed_gate_comes_before_failed_samples(capfd: pytest.CaptureFixture[str]) -> None:
+    """Exit code 3, not 2: the failed sample is why the gate is missed."""
+    long = {**ROWS[0], "id": "long", "reference": "word " * 3000}
+    Path("data.jsonl").write_text("\n".join(map(json.dumps, [*ROWS, long])))
+    arguments = ("run", "data.jsonl", *ARGUMENTS, "--n-ctx", "512")
+    assert called(capfd, *arguments)[0] == 2
+    code, output, _ = called(capfd, *arguments, "--gate", "context_recall>=0")
+    assert code == 3
+    assert "failed samples: 1, allowed: 0" in " ".join(output.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--gate", "context_recall=0.8"], "is no gate"),
+        (["--gate", "faithfulness>=0.8"], "'faithfulness', which is not computed"),
+        (["--gate", "context_recall.delta>=0"], "needs a baseline"),
+        (["--baseline", "nowhere"], "nowhere holds no run"),
+        (["--junit", "gates.xml"], "--junit tells of gates"),
+        (["--gate", "context_recall>=0.8", "--junit", "no/such/folder.xml"], "cannot be written"),
+    ],
+)
+def test_what_cannot_be_decided_is_refused_before_anything_is_judged(
+    capfd: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    code, output, errors = called(capfd, "run", "data.jsonl", *ARGUMENTS, *arguments)
+    assert (code, output, Path("runs").exists()) == (1, "", False)
+    assert said in errors
+
+
+def test_a_run_that_is_refused_leaves_no_junit_file_that_passed(capfd: pytest.CaptureFixture[str]) -> None:
+    """A file of an earlier run would otherwise be taken for this one's."""
+    gate = ("--gate", "context_recall>=0", "--junit", "gates.xml")
+    assert called(capfd, "run", "data.jsonl", *ARGUMENTS, *gate)[0] == 0
+    assert called(capfd, "run", "missing.jsonl", *ARGUMENTS, *gate)[0] == 1
+    suite = ElementTree.parse("gates.xml").getroot()
+    assert (suite.get("errors"), suite.get("tests")) == ("1", "1")
+
+
+def test_a_dry_run_writes_no_junit_file(capfd: pytest.CaptureFixture[str]) -> None:
+    gate = ("--gate", "context_recall>=0", "--junit", "gates.xml")
+    assert called(capfd, "run", "data.jsonl", *ARGUMENTS, *gate, "--dry-run")[0] == 0
+    assert not Path("gates.xml").exists()

@@ -1,0 +1,99 @@
+"""`localjudge verify`, on a run of the bundled reference judge."""
+
+import json
+import shutil
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from localjudge import ScriptedEngine, evaluate
+from localjudge.cli.main import main
+
+ROWS = [
+    {"id": "rome", "reference": "It rains in Rome. It is red.", "retrieved_contexts": ["It rains in Rome."]},
+    {"id": "mars", "reference": "The king lives in Paris.", "retrieved_contexts": ["Water boils at sea level."]},
+]
+
+
+def called(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[object, str, str]:
+    """Exit code, output and errors."""
+    with pytest.raises(SystemExit) as ended:
+        main(list(map(str, arguments)))
+    return ended.value.code, *capfd.readouterr()
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run made with two threads."""
+    return evaluate(ROWS, metrics=["context_recall"], threads=2, out=tmp_path_factory.mktemp("made")).directory
+
+
+@pytest.fixture
+def directory(made: Path, tmp_path: Path) -> Path:
+    """A copy that a test may spoil."""
+    return shutil.copytree(made, tmp_path / "run")
+
+
+def with_answer(directory: Path, p_yes: str) -> None:
+    with closing(sqlite3.connect(directory / "run.sqlite")) as store, store:
+        store.execute(f"UPDATE answer SET p_yes = {p_yes} WHERE request = 1")
+
+
+def test_a_run_of_this_machine_is_bit_identical_with_other_threads(
+    directory: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    code, output, errors = called(capfd, "verify", directory, "--threads", "1")
+    assert (code, output.splitlines()[0].strip()) == (
+        0,
+        "bit-identical: 3 of 3 stored answers asked for again, every bit the same",
+    )
+    assert "judge reference" in errors
+
+
+def test_json_is_for_scripts(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code, output, errors = called(capfd, "verify", directory, "--sample", "2", "--json", "--quiet")
+    found = json.loads(output)
+    assert (code, errors, found["result"], found["asked_again"]) == (0, "", "bit-identical", 2)
+
+
+def test_3_when_a_verdict_is_another_one(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with_answer(directory, "1 - p_yes")
+    code, output, _ = called(capfd, "verify", directory, "--quiet")
+    assert code == 3
+    assert output.strip().startswith("different: 3 of 3 stored answers asked for again, 2 the same")
+
+
+def test_bits_that_moved_count_as_verified_only_if_that_is_accepted(
+    directory: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The files are those of the answer with the other last bit, so that only the judge says otherwise."""
+    run = _with_last_bit_moved(directory, tmp_path)
+    code, output, _ = called(capfd, "verify", run, "--quiet", "--json")
+    assert (code, json.loads(output)["result"]) == (3, "same verdicts")
+    assert called(capfd, "verify", run, "--quiet", "--accept", "verdicts")[0] == 0
+
+
+def _with_last_bit_moved(directory: Path, tmp_path: Path) -> Path:
+    """The same run with one stored answer moved a little; the run is gone on with, which writes its files anew."""
+    with_answer(directory, "p_yes * 0.999999")
+    evaluate(ROWS, metrics=["context_recall"], threads=1, out=directory)
+    return directory
+
+
+def test_a_judge_that_is_not_there_is_a_usage_error(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code, output, errors = called(capfd, "verify", directory, "--judge", "no-such-judge")
+    assert (code, output) == (1, "")
+    assert "no-such-judge" in errors
+
+
+def test_a_run_with_an_engine_of_one_s_own_needs_a_judge(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    run = evaluate(ROWS, engine=ScriptedEngine({}, default=0.9), out=tmp_path / "run")
+    code, output, errors = called(capfd, "verify", run.directory)
+    assert (code, output) == (1, "")
+    assert "does not say which judge it was made with" in errors
+
+
+def test_a_directory_without_a_run_is_a_usage_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert called(capfd, "verify", tmp_path)[0] == 1
