@@ -74,6 +74,7 @@ class LlamaCppEngine:
             "architecture": self._model.architecture,
             "quantisation": self._model.quantisation,
             "llama_cpp_python": version("llama-cpp-python"),
+            "llama_cpp": self._model.library,
             "llguidance": version("llguidance"),
             "system": self._model.system,
             "n_ctx": self._n_ctx,

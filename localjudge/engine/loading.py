@@ -38,7 +38,7 @@ def _keep_errors(level: int, text: bytes, _user_data: ctypes.c_void_p) -> None:
 
 @dataclass(frozen=True)
 class OpenModel:
-    """A model in memory and what it says of itself."""
+    """A model in memory, what it says of itself, and what runs it: processor features, llama.cpp's own version."""
 
     pointer: Any
     vocabulary: Vocabulary
@@ -46,6 +46,7 @@ class OpenModel:
     quantisation: str
     chat_template: str | None
     system: str
+    library: str
 
     def close(self) -> None:
         """Free the memory."""
@@ -104,6 +105,7 @@ def open_model(path: Path, *, gpu_layers: int, check_tensors: bool = False) -> O
         quantisation=(llama_cpp.llama_ftype_name(llama_cpp.llama_model_ftype(pointer)) or b"").decode(),
         chat_template=template.decode(errors="replace") if template else None,
         system=llama_cpp.llama_print_system_info().decode().strip(),
+        library=llama_cpp.llama_version().decode(),
     )
 
 

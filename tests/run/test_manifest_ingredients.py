@@ -67,7 +67,7 @@ def leaves(value: Any, path: str = "") -> set[str]:
     [
         *("engine.model_sha256", "engine.model_size", "engine.architecture", "engine.quantisation"),
         *("engine.n_ctx", "engine.n_ubatch", "engine.flash_attention", "engine.batching", "engine.gpu_layers"),
-        *("engine.system", "engine.llama_cpp_python", "engine.llguidance", "engine.self_check"),
+        *("engine.system", "engine.llama_cpp_python", "engine.llama_cpp", "engine.llguidance", "engine.self_check"),
         *("judge.profile", "judge.profile_sha256", "judge.chat_template_sha256", "judge.chat_ends_sha256"),
         *("judge.grammars_sha256.attribution", "judge.protocol", "judge.reasons"),
         *("segmenter.name", "segmenter.version", "segmenter.rules", "segmenter.language"),
