@@ -1,0 +1,149 @@
+"""The walk over the tree of requests: every distinct node is evaluated once, and nothing is left out."""
+
+import random
+from collections.abc import Callable, Sequence
+from itertools import pairwise, permutations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.planner import Path, depth_first, distinct_tokens, shared_nodes
+from localjudge.judge import prompts
+from localjudge.judge.judge import PromptJudge
+from localjudge.model_registry import ModelFile
+from localjudge.types import Attribution, Relevance, Span, Unit, VerdictRequest
+
+ModelMaker = Callable[..., ModelFile]
+Opener = Callable[..., LlamaCppEngine]
+
+nodes = st.lists(st.integers(0, 3), min_size=1, max_size=3).map(tuple)
+paths = st.lists(nodes, min_size=1, max_size=4).map(tuple)
+trees = st.lists(paths, max_size=8)
+
+
+def evaluated(order: Sequence[Path]) -> int:
+    """Tokens that are evaluated when the paths follow each other, one resident at a time."""
+    resident: Path = ()
+    total = 0
+    for path in order:
+        total += sum(map(len, path[shared_nodes(resident, path) :]))
+        resident = path
+    return total
+
+
+@settings(deadline=None)
+@given(trees)
+def test_every_request_is_visited_once(tree: list[Path]) -> None:
+    assert sorted(depth_first(tree)) == list(range(len(tree)))
+
+
+@settings(deadline=None)
+@given(trees)
+def test_the_walk_evaluates_every_distinct_node_once(tree: list[Path]) -> None:
+    """A path that is the beginning of another is visited before it, so it is not paid for twice either."""
+    assert evaluated([tree[index] for index in depth_first(tree)]) == distinct_tokens(tree)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(paths, max_size=5))
+def test_no_order_is_cheaper(tree: list[Path]) -> None:
+    assert all(evaluated(order) >= distinct_tokens(tree) for order in permutations(tree))
+
+
+@settings(deadline=None)
+@given(trees, st.randoms())
+def test_the_cost_does_not_depend_on_the_order_of_the_requests(tree: list[Path], chance: random.Random) -> None:
+    shuffled = list(tree)
+    chance.shuffle(shuffled)
+    assert distinct_tokens(shuffled) == distinct_tokens(tree) == distinct_tokens(tree + tree)
+
+
+@settings(deadline=None)
+@given(trees)
+def test_equal_requests_stand_together(tree: list[Path]) -> None:
+    order = [tree[index] for index in depth_first(tree)]
+    seen: set[Path] = set()
+    for before, after in pairwise(order):
+        if before != after:
+            seen.add(before)
+        assert after not in seen
+
+
+def test_branches_are_visited_in_the_order_in_which_they_first_appear() -> None:
+    """Answers of the first sample come first: a run that is stopped has finished the beginning of its data."""
+    a, b, c = (1,), (2,), (3,)
+    assert list(depth_first([(b, a), (a, b), (b, c), (a, c), (c,)])) == [0, 2, 1, 3, 4]
+
+
+@given(paths, paths)
+def test_shared_nodes_are_whole_nodes_from_the_beginning(left: Path, right: Path) -> None:
+    count = shared_nodes(left, right)
+    assert left[:count] == right[:count]
+    assert count == min(len(left), len(right)) or left[count] != right[count]
+
+
+@given(paths)
+def test_a_path_alone_costs_its_tokens(path: Path) -> None:
+    assert distinct_tokens([path]) == sum(map(len, path))
+
+
+@pytest.fixture
+def sample() -> list[VerdictRequest]:
+    """One sample under four metrics: recall and faithfulness share their contexts, relevancy its instructions."""
+    judge = PromptJudge(prompts.load("instruct"))
+    contexts = ("The bridge opened in 1936.", "A toll of 50 cents was charged.")
+
+    def unit(kind: str, text: str, source: str) -> Unit:
+        span = Span(start=0, end=len(text), text=text)
+        return Unit.model_validate({"kind": kind, "index": 0, "source": source, "span": span})
+
+    statements = [unit("statement", text, "reference") for text in ("It opened in 1936.", "A toll was charged.")]
+    statements += [unit("statement", text, "response") for text in ("It is old.", "It costs 50 cents.")]
+    sentences = [unit("sentence", text, "retrieved_contexts") for text in contexts]
+    chunks = [unit("chunk", text, "retrieved_contexts") for text in contexts]
+    return [
+        *(judge.request(Attribution(unit=each, contexts=contexts, user_input="When?")) for each in statements),
+        *(judge.request(Relevance(unit=each, user_input="When?")) for each in (*sentences, *chunks)),
+    ]
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gemma2", "mamba", "lfm2"])
+def test_several_metrics_on_one_sample_evaluate_each_distinct_token_once(
+    make_model: ModelMaker, open_engine: Opener, sample: list[VerdictRequest], architecture: str
+) -> None:
+    """However the requests of the metrics are mixed: evaluated / unique is exactly 1."""
+    engine = open_engine(make_model(architecture))
+    list(engine.answers(sample[::2] + sample[1::2]))
+    assert engine.effort.evaluated_tokens == engine.effort.unique_tokens > 0
+    assert engine.effort.generated_tokens == 0
+
+
+def test_a_second_call_pays_only_for_what_is_new(
+    make_model: ModelMaker, open_engine: Opener, sample: list[VerdictRequest]
+) -> None:
+    """Metric by metric in calls of their own: what is resident is shared, as in one call."""
+    at_once, in_calls = open_engine(make_model()), open_engine(make_model())
+    list(at_once.answers(sample[:4]))
+    list(in_calls.answers(sample[:2]))
+    list(in_calls.answers(sample[2:4]))
+    assert in_calls.effort.evaluated_tokens == at_once.effort.evaluated_tokens
+
+
+def test_the_sum_of_the_paths_would_be_many_times_as_much(
+    make_model: ModelMaker, open_engine: Opener, sample: list[VerdictRequest]
+) -> None:
+    """What asking one by one from scratch would evaluate."""
+    engine = open_engine(make_model())
+    list(engine.answers(sample))
+    one_by_one = sum(engine.length(request) for request in sample)
+    assert one_by_one > 2 * engine.effort.unique_tokens
+
+
+def test_the_time_inside_is_part_of_the_total(
+    make_model: ModelMaker, open_engine: Opener, sample: list[VerdictRequest]
+) -> None:
+    engine = open_engine(make_model())
+    list(engine.answers(sample))
+    assert 0 < engine.effort.seconds_inside <= engine.effort.seconds_total
