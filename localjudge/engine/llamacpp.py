@@ -7,7 +7,8 @@
 Invariant: a verdict is bit-identical whatever else is asked, in any order, with any number of threads. What keeps it:
 
 - One sequence, stack discipline. A path occupies cells 0 .. length-1; nothing else is resident while a verdict is
-  decoded. Going to the next request removes cells from the end and evaluates what is new.
+  decoded. Going to the next request removes cells from the end (a recurrent memory, which cannot be cut, gets the
+  state back that was saved there) and evaluates what is new.
 - Every node is fed from its own start in steps of `n_ubatch` tokens. Nodes are cut where the prompt profile cuts them,
   shared or not: llama.cpp's kernels round differently for other batch shapes.
 - No two statements in one batch, for the same reason: it moved logits by up to 0.18 on a 1.2 B model.
@@ -90,6 +91,11 @@ class LlamaCppEngine:
     def chat_template(self) -> str | None:
         """The model's own chat template, if it has one."""
         return self._model.chat_template
+
+    @property
+    def forks(self) -> bool:
+        """Whether requests share what they have in common; if not, each is evaluated from scratch."""
+        return self._model.self_check.way_back != "scratch"
 
     @property
     def special_texts(self) -> tuple[str, str]:

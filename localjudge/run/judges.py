@@ -59,7 +59,8 @@ def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:
     bos, eos = engine.special_texts
     ends = chat.chat_ends(engine.chat_template, bos=bos, eos=eos) if profile.chat and engine.chat_template else None
     note = f": {file.note}" if file.note else ""
-    announcement = f"judge {file.name}{note} (sha256 {file.sha256[:12]}, {profile.description})"
+    slow = "" if engine.forks else "; it cannot share prompts on this machine, so every verdict costs a whole prompt"
+    announcement = f"judge {file.name}{note} (sha256 {file.sha256[:12]}, {profile.description}{slow})"
     source = name_or_path if name_or_path in model_registry.registered() else str(file.path)
     judge = PromptJudge(profile, ends, reasons=settings.reasons, protocol=settings.protocol)
     return OpenJudge(judge, engine, announcement, source)

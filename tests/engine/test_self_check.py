@@ -17,6 +17,8 @@ from localjudge.engine.self_check import Finding, Trial
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import ModelError
 from localjudge.model_registry import ModelFile
+from localjudge.run import judges
+from localjudge.run.settings import RunSettings
 from localjudge.types import Answer, NoAnswer, VerdictRequest
 
 ModelMaker = Callable[..., ModelFile]
@@ -130,6 +132,7 @@ def test_a_model_that_cannot_go_back_is_evaluated_from_scratch_and_says_so(
     unforked = open_engine(make_model(architecture))
     assert dict(unforked.answers(requests)) == expected
     assert unforked.identity["self_check"] == "not forked"
+    assert (forked.forks, unforked.forks) == (True, False)
     assert forked.effort.evaluated_tokens == forked.effort.unique_tokens
     assert unforked.effort.evaluated_tokens > 1.5 * unforked.effort.unique_tokens
 
@@ -250,6 +253,13 @@ def test_the_finding_is_kept_as_plain_json(home: Path, make_model: ModelMaker, o
     open_engine(make_model())
     [file] = (home / "self-checks").glob("*.json")
     assert json.loads(file.read_bytes()) == {"way_back": "cut", "difference": 0.0}
+
+
+def test_the_run_says_that_prompts_are_not_shared(home: Path, make_model: ModelMaker, open_engine: Opener) -> None:
+    open_engine(make_model("mamba"), n_ctx=512)
+    remembered_as(home, Finding(way_back="scratch", difference=0))
+    with judges.opened(str(make_model("mamba").path), None, RunSettings(threads=1, n_ctx=512)) as ours:
+        assert "every verdict costs a whole prompt" in ours.announcement
 
 
 def test_answers_of_a_recurrent_model_are_numbers(make_model: ModelMaker, open_engine: Opener, ask: Asker) -> None:
