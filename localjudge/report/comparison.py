@@ -1,12 +1,12 @@
 """Two runs side by side: what changed, how sure that is, and the samples that moved most.
 
-     metric               A       B    B - A      95 % interval
-     context_recall   0.625   0.750   +0.125   -0.492 to +0.645
+     metric              A      B   B - A     95 % interval
+     context_recall  0.775  0.950  +0.175  +0.041 to +0.288
 
-     metric           better   worse   same   missing   0 -> 1   1 -> 0
-     context_recall        2       1      1         0        2        1
+     metric          better  worse  same  missing  0 -> 1  1 -> 0
+     context_recall      16      2    22        0      16       2
 
-     context_recall: no difference can be told; 4 samples would show one of 0.886 or more
+     context_recall: B is better than A on samples like these
 
 The second table counts samples, then verdicts on the same text.
 """
@@ -51,7 +51,7 @@ def signed(value: float) -> str:
 
 
 def _table(*headings: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
     table.add_column("metric")
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)

@@ -232,8 +232,9 @@ class _Comparer:
 
 
 def _moved_most(both: Sequence[_Scored], count: int) -> list[SampleChange]:
+    """The furthest first; among equals what became worse, then in the order of the new run."""
     moved = [scored for scored in both if scored.before != scored.after]
-    moved.sort(key=lambda scored: -abs(scored.after - scored.before))
+    moved.sort(key=lambda scored: (-abs(scored.after - scored.before), scored.after > scored.before))
     return [
         SampleChange(
             sample_id=scored.pair.after.id,

@@ -34,6 +34,7 @@ SCHEMA_VERSION = 1
 Result = Literal["bit-identical", "same verdicts", "different"]
 Answers = Mapping[str, Answer | NoAnswer]
 
+_ISOLATED = "isolated"
 _MACHINE = {"engine.system", "engine.gpu_layers"}
 
 
@@ -70,8 +71,8 @@ class Verification(Record):
     """What came of it. `judge_changes` and `data_changes` name the ingredients that are not what the manifest says.
 
     `rows` are the verdict rows whose answer changed in any bit, those first whose verdict moved, then by distance.
-    `altered_requests` counts stored requests that are not what was asked, `files` the result files that the stored
-    answers do not give.
+    `batched`: answers were decoded together, and their bits rest on which ones were. `altered_requests` counts stored
+    requests that are not what was asked, `files` the result files that the stored answers do not give.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -85,6 +86,7 @@ class Verification(Record):
     verdicts_moved: int
     largest_move: float
     rows: tuple[RowChange, ...]
+    batched: bool
     altered_requests: int
     files: tuple[str, ...]
     judge_changes: tuple[Difference, ...]
@@ -135,6 +137,7 @@ def verify(
         verdicts_moved=sum(row.moved for row in rows),
         largest_move=max((row.distance for row in rows), default=0.0),
         rows=tuple(sorted((row for row in rows if row.changed), key=lambda row: (not row.moved, -row.distance))),
+        batched=run.manifest.judge["engine"].get("batching", _ISOLATED) != _ISOLATED,
         altered_requests=_altered(run.manifest, stored),
         files=files,
         judge_changes=tuple(differences(run.manifest.judge, now)),

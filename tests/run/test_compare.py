@@ -106,6 +106,11 @@ def test_the_samples_that_moved_most_come_first_with_the_sentences_that_moved(sc
     ]
 
 
+def test_among_equals_what_became_worse_comes_first(changed: MetricChange) -> None:
+    """Samples a and c gain 1/2, b loses 1/2."""
+    assert [sample.sample_id for sample in changed.moved] == ["b", "a", "c"]
+
+
 def test_as_many_moved_samples_are_listed_as_were_asked_for(scripted_run: ScriptedRun) -> None:
     rows = [A, B]
     old, new = scripted_run("old", rows, {"A one.": 0.0, "B one.": 0.0}), scripted_run("new", rows, {})

@@ -65,6 +65,7 @@ def test_the_same_judge_gives_the_same_bits(run: Run) -> None:
     assert (found.result, found.stored_requests, found.asked_again, found.identical) == ("bit-identical", 5, 5, 5)
     assert (found.verdicts, found.verdicts_moved, found.largest_move, found.rows) == (5, 0, 0.0, ())
     assert (found.judge_changes, found.data_changes, found.files, found.altered_requests) == ((), (), (), 0)
+    assert not found.batched
 
 
 def test_the_judge_is_asked_what_it_was_asked(tmp_path: Path) -> None:
@@ -166,6 +167,12 @@ def test_another_kind_of_processor_is_told_apart(run: Run) -> None:
     """For it, no bytes are promised."""
     found = verify(run, engine=moved({"One.": 0.91}, system="CPU : NEON = 1"))
     assert (found.result, found.other_machine) == ("same verdicts", True)
+
+
+def test_a_run_that_was_batched_says_so(tmp_path: Path) -> None:
+    """Its bits rest on what was asked together."""
+    run = localjudge.evaluate(ROWS, out=tmp_path / "run", engine=same(batching="not isolated, up to 16 at once"))
+    assert verify(run, engine=same(batching="not isolated, up to 16 at once")).batched
 
 
 def _edit(path: Path, old: str, new: str) -> None:
