@@ -1,0 +1,165 @@
+"""Which answers each grammar accepts and which it refuses; and that whatever it lets through is JSON of its schema."""
+
+import ctypes
+import json
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import llama_cpp
+import numpy as np
+import pytest
+import random_model
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from localjudge import resources
+from localjudge.engine.answering import Answering
+from localjudge.engine.constraint import Constraints
+from localjudge.engine.vocabulary import Vocabulary
+from localjudge.judge import grammars
+from localjudge.types import Grammar
+
+VERDICTS = {"attributed": "attributed", "relevant": "relevant", "useful": "useful"}
+BEFORE = {f"reason_{key}": key for key in VERDICTS}
+AFTER = {f"{key}_reason": key for key in VERDICTS}
+STATEMENTS = ("It opened in 1936.", 'He said "no".\n', "桥 😀 \\ / </s>")
+FILES = sorted(path.stem for path in resources.grammar_file("attributed").parent.glob("*.json"))
+REASONS = ("x", "It says so.", 'Qu\'il dit \\"oui\\".', "1\\n2\\t3", "日本 😀", "a" * 200, "\\\\", "é", "/")
+NOT_REASONS = ("", "a" * 201, 'a"b', "a\nb", "a\tb", "\\x", "\\u0041", "a\\", "\x7f")
+
+
+def accepted(name: str) -> list[str]:
+    """Answers that the grammar of this name must let through."""
+    if name == "classifications":
+        return [
+            joint([(text, reason, label) for text in STATEMENTS]) for reason in ("x", "Because.") for label in (0, 1)
+        ]
+    if name in VERDICTS:
+        return [f'{{"{name}":{label}}}' for label in (0, 1)]
+    key, pair = (BEFORE.get(name) or AFTER[name]), '{{"reason":"{1}","{0}":{2}}}'
+    if name in AFTER:
+        pair = '{{"{0}":{2},"reason":"{1}"}}'
+    return [pair.format(key, reason, label) for reason in REASONS for label in (0, 1)]
+
+
+def refused(name: str) -> list[str]:
+    """Answers that it must not let through."""
+    whole = accepted(name)[0]
+    spoiled = [
+        "",
+        whole[:-1],
+        whole + " ",
+        " " + whole,
+        whole + whole,
+        whole.replace(":", ": ", 1),
+        whole.replace(",", ", ") if "," in whole else whole + ",",
+        whole.replace("0", "2"),
+        whole.replace(":0", ":00"),
+        whole.replace(":0", ":0.0"),
+        whole.replace(":0", ":true"),
+        whole.replace(":0", ":null"),
+        whole.replace(":0", ':"0"'),
+        whole.replace(":0", ":-0"),
+        whole[:-1] + ',"note":"x"}',
+        whole.replace('"', "'"),
+        f"```json\n{whole}\n```",
+        f"[{whole}]",
+        f"Answer: {whole}",
+    ]
+    if name in (*BEFORE, *AFTER):
+        spoiled += [whole.replace('"x"', f'"{reason}"') for reason in NOT_REASONS]
+    if name == "classifications":
+        entries = [(text, "x", 0) for text in STATEMENTS]
+        spoiled += [
+            joint(entries[:-1]),
+            joint([*entries, entries[0]]),
+            joint(entries[::-1]),
+            joint([(text + " ", reason, label) for text, reason, label in entries]),
+            joint([(text, "", label) for text, _, label in entries]),
+        ]
+    return spoiled
+
+
+def joint(entries: list[tuple[str, str, int]]) -> str:
+    """An answer about several statements."""
+    rows = [
+        f'{{"statement":{json.dumps(text, ensure_ascii=False)},"reason":"{reason}","attributed":{label}}}'
+        for text, reason, label in entries
+    ]
+    return f'{{"classifications":[{",".join(rows)}]}}'
+
+
+def grammar_of(name: str) -> Grammar:
+    return grammars.for_statements(STATEMENTS) if name == "classifications" else grammars.load(name)
+
+
+def schema_of(name: str) -> Any:
+    return json.loads(resources.grammar_file(name).read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_legal_is_accepted_and_is_json_of_the_schema(name: str) -> None:
+    for answer in accepted(name):
+        assert re.fullmatch(grammar_of(name).pattern, answer), answer
+        jsonschema.validate(json.loads(answer), schema_of(name))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_not_legal_is_refused(name: str) -> None:
+    for answer in refused(name):
+        assert not re.fullmatch(grammar_of(name).pattern, answer), answer
+
+
+@pytest.mark.parametrize("name", FILES)
+@settings(deadline=None, max_examples=40)
+@given(data=st.data())
+def test_whatever_the_expression_lets_through_is_json_of_the_schema(name: str, data: st.DataObject) -> None:
+    answer = data.draw(st.from_regex(grammar_of(name).pattern, fullmatch=True))
+    parsed = json.loads(answer)
+    jsonschema.validate(parsed, schema_of(name))
+    if name == "classifications":
+        assert [entry["statement"] for entry in parsed[name]] == list(STATEMENTS)
+
+
+@pytest.fixture(scope="module", params=["bytes", "pieces"])
+def vocabulary(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vocabulary]:
+    """A made-up vocabulary, loaded without weights."""
+    tokenizers: dict[str, Callable[[], Any]] = {
+        "bytes": random_model.byte_vocabulary,
+        "pieces": random_model.piece_vocabulary,
+    }
+    path: Path = random_model.write(tmp_path_factory.mktemp("grammar") / "model.gguf", tokenizers[request.param]())
+    parameters = llama_cpp.llama_model_default_params()
+    parameters.vocab_only = True
+    llama_cpp.llama_log_set(_quiet, ctypes.c_void_p(0))
+    model = llama_cpp.llama_model_load_from_file(str(path).encode(), parameters)
+    yield Vocabulary(llama_cpp.llama_model_get_vocab(model))
+    llama_cpp.llama_model_free(model)
+
+
+@llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
+def _quiet(_level: int, _text: bytes, _user_data: ctypes.c_void_p) -> None:
+    """llama.cpp describes every vocabulary that it loads."""
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("seed", range(3))
+def test_a_model_without_sense_cannot_leave_the_grammar(vocabulary: Vocabulary, name: str, seed: int) -> None:
+    """Logits by chance at every decision: the answer ends, is legal, and its reason is within its bound of tokens."""
+    chance = np.random.default_rng(seed)
+    constraints = Constraints(vocabulary)
+    compiled = constraints.compile(grammar_of(name))
+    answering = Answering(constraints, compiled, None)
+    tokens = 0
+    while not answering.finished:
+        tokens += len(answering.pending)
+        assert tokens <= compiled.longest
+        answering.take(chance.standard_normal(vocabulary.size).astype(np.float32))
+    answers = answering.answers()
+    raw = ",".join(answer.raw for answer in answers)
+    whole = f'{{"classifications":[{raw}]}}' if name == "classifications" else raw
+    assert re.fullmatch(grammar_of(name).pattern, whole)
+    jsonschema.validate(json.loads(whole), schema_of(name))
