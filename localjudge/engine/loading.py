@@ -6,6 +6,7 @@ this process           the model
 """
 
 import ctypes
+import os
 from collections import deque
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -91,7 +92,7 @@ def open_model(path: Path, *, gpu_layers: int, check_tensors: bool = False) -> O
     parameters.n_gpu_layers = gpu_layers
     parameters.check_tensors = check_tensors
     _complaints.clear()
-    pointer = llama_cpp.llama_model_load_from_file(str(path).encode(), parameters)
+    pointer = llama_cpp.llama_model_load_from_file(os.fsencode(path), parameters)
     if not pointer:
         raise _refused(path)
     if llama_cpp.llama_model_has_encoder(pointer) or not llama_cpp.llama_model_has_decoder(pointer):

@@ -1,0 +1,121 @@
+"""How a model is loaded: its context, its layers, its threads, and where its file may lie."""
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import llama_cpp
+import pytest
+import random_model
+
+from localjudge import model_registry
+from localjudge.engine import loading
+from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.settings import EngineSettings
+from localjudge.model_registry import ModelFile
+from localjudge.types import Answer, NoAnswer, VerdictRequest
+
+ModelMaker = Callable[..., ModelFile]
+Opener = Callable[..., LlamaCppEngine]
+Asker = Callable[..., VerdictRequest]
+LONG = random_model.Shape(context=16_384)
+
+
+@pytest.mark.parametrize(
+    ("shape", "asked", "pinned", "got"),
+    [
+        (random_model.Shape(context=2048), None, None, 2048),
+        (LONG, None, None, 8192),
+        (LONG, 1024, None, 1024),
+        (LONG, 12_000, None, 12_000),
+        (LONG, 99_999, None, 16_384),
+        (LONG, None, 4096, 4096),
+        (LONG, 1024, 4096, 1024),
+    ],
+    ids=["the model's", "at most 8192", "asked", "asked for more", "never beyond the model", "pinned", "asked wins"],
+)
+def test_the_context_comes_from_the_model_and_an_option(
+    make_model: ModelMaker, shape: random_model.Shape, asked: int | None, pinned: int | None, got: int
+) -> None:
+    file = make_model(shape=shape).model_copy(update={"n_ctx": pinned})
+    model = loading.load(file, EngineSettings(threads=1, n_ctx=asked))
+    assert model.n_ctx == got
+    model.close()
+
+
+@pytest.mark.parametrize(
+    ("has_gpu", "asked", "given"),
+    [(False, None, 0), (False, 20, 0), (True, None, -1), (True, 0, 0), (True, 20, 20)],
+)
+def test_all_layers_go_to_a_gpu_that_the_build_can_use(
+    make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch, has_gpu: bool, asked: int | None, given: int
+) -> None:
+    """Or as many as were asked for; none where there is no such backend. -1 is all of them."""
+    monkeypatch.setattr(llama_cpp, "llama_supports_gpu_offload", lambda: has_gpu)
+    model = loading.load(make_model(), EngineSettings(threads=1, n_ctx=256, gpu_layers=asked))
+    assert model.gpu_layers == given
+    model.close()
+
+
+def test_threads_are_those_that_the_process_may_use() -> None:
+    assert EngineSettings().used_threads == len(os.sched_getaffinity(0))
+    assert EngineSettings(threads=3).used_threads == 3
+
+
+def test_threads_where_the_system_does_not_tell(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 6)
+    assert EngineSettings().used_threads == 6
+
+
+@pytest.mark.parametrize("name", ["with blanks in it.gguf", "日本 😀.gguf", "quote'\".gguf", "-n.gguf", "a\nb.gguf"])
+def test_a_model_may_lie_anywhere(make_model: ModelMaker, tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    shutil.copy(make_model().path, path)
+    loading.load(model_registry.find(str(path)), EngineSettings(threads=1, n_ctx=256)).close()
+
+
+def test_a_prompt_that_does_not_fit_is_told_so_and_harms_no_other(
+    make_model: ModelMaker, open_engine: Opener, ask: Asker
+) -> None:
+    """Nothing is cut: the verdict says how long the prompt is and what the context holds."""
+    engine = open_engine(make_model(), n_ctx=256)
+    answers = dict(engine.answers([ask("Fits.", ["x"]), ask("Too long.", ["x" * 300]), ask("Fits too.", ["x"])]))
+    assert [type(answers[index]) for index in range(3)] == [Answer, NoAnswer, Answer]
+    refusal = answers[1]
+    assert isinstance(refusal, NoAnswer)
+    assert "context holds 256" in refusal.error
+
+
+def test_a_prompt_that_just_fits_is_judged(make_model: ModelMaker, open_engine: Opener, ask: Asker) -> None:
+    """One token for each byte of the made-up vocabulary: as long as the context, and one longer."""
+    engine = open_engine(make_model(), n_ctx=256)
+    spare = 256 - engine.length(ask("Fits.", [""]))
+    exact, beyond = ask("Fits.", ["x" * spare]), ask("Fits.", ["x" * (spare + 1)])
+    assert (engine.length(exact), engine.length(beyond)) == (256, 257)
+    answers = dict(engine.answers([exact, beyond]))
+    assert isinstance(answers[0], Answer)
+    assert isinstance(answers[1], NoAnswer)
+
+
+@pytest.mark.parametrize("batching", [False, True])
+def test_a_context_smaller_than_a_step_holds(
+    make_model: ModelMaker, open_engine: Opener, ask: Asker, batching: bool
+) -> None:
+    """llama.cpp ends the process if it is given more tokens at once than the context holds."""
+    engine = open_engine(make_model(), n_ctx=128, batching=batching)
+    requests = [ask(f"Statement {number}.", [f"Context {number % 3}."]) for number in range(30)]
+    assert all(isinstance(answer, Answer) for _, answer in engine.answers(requests))
+
+
+def test_the_identity_names_all_that_can_move_an_answer(make_model: ModelMaker, open_engine: Opener) -> None:
+    file = make_model("qwen2", "Q8_0")
+    identity = open_engine(file, n_ctx=512).identity
+    assert identity["model_sha256"] == file.sha256
+    assert identity["architecture"] == "qwen2"
+    assert identity["quantisation"] == "Q8_0"
+    assert identity["n_ctx"] == 512
+    assert identity["self_check"] == "bit-identical"
+    assert {"llama_cpp_python", "llguidance", "system", "n_ubatch", "gpu_layers", "batching"} <= set(identity)
+    assert "threads" not in identity
