@@ -12,8 +12,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from localjudge.run.manifest import Difference, differences
-from localjudge.run.pairing import Pair, Pairing, pair_samples, question
+from localjudge.run.comparability import judge_changes, other_questions, warnings
+from localjudge.run.manifest import Difference
+from localjudge.run.pairing import Pair, Pairing, pair_samples
 from localjudge.run.results import Run
 from localjudge.run.rows import ScoreRow, VerdictRow
 from localjudge.run.unit_changes import UnitChange, labelled_in_both, unit_changes
@@ -128,7 +129,7 @@ def compare(baseline: Run, run: Run, *, moved: int = MOVED_SAMPLES) -> RunCompar
     pairing = pair_samples(baseline.samples, run.samples)
     names = [name for name in run.summary.metrics if name in baseline.summary.metrics]
     comparer = _Comparer(baseline, run, pairing, moved)
-    judges = _judge_changes(baseline, run)
+    judges = judge_changes(baseline, run)
     return RunComparison(
         baseline=str(baseline.directory),
         run=str(run.directory),
@@ -136,7 +137,7 @@ def compare(baseline: Run, run: Run, *, moved: int = MOVED_SAMPLES) -> RunCompar
         signature=run.summary.signature,
         samples=_shared(pairing),
         judge_changes=judges,
-        warnings=tuple(_warnings(baseline, run, _shared(pairing), judges)),
+        warnings=tuple(warnings(baseline, run, pairing.pairs, judges)),
         metrics={name: comparer.change(name) for name in names},
     )
 
@@ -254,42 +255,10 @@ def _shared(pairing: Pairing) -> SharedSamples:
         by_content=grounds.count("content"),
         by_question=grounds.count("question"),
         same_content=sum(pair.same_content for pair in pairing.pairs),
-        other_question=sum(question(pair.before) != question(pair.after) for pair in pairing.pairs),
+        other_question=other_questions(pairing.pairs),
         only_baseline=len(pairing.only_before),
         only_new=len(pairing.only_after),
     )
-
-
-def _judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
-    """What differs between the judges, metrics aside that only one of the runs has."""
-    return tuple(
-        change
-        for change in differences(baseline.manifest.judge, run.manifest.judge)
-        if not change.ingredient.startswith("metrics.") or None not in (change.before, change.after)
-    )
-
-
-def _warnings(baseline: Run, run: Run, shared: SharedSamples, judges: Sequence[Difference]) -> list[str]:
-    found = []
-    if not shared.paired:
-        found.append(
-            "the runs have no sample in common, by id, content or question: give the rows of both an id column"
-        )
-    if not baseline.summary.metrics.keys() & run.summary.metrics.keys():
-        found.append("the runs have no metric in common")
-    if judges:
-        names = ", ".join(change.ingredient for change in judges)
-        found.append(f"the judges differ ({names}): a difference may be theirs, not that of what they judged")
-    if shared.other_question:
-        found.append(f"{shared.other_question:,} samples have the same id and another question or reference")
-    if (baseline.cluster_of is None) != (run.cluster_of is None):
-        found.append("one of the runs has groups (--cluster-by) and the other has none: samples are taken one by one")
-    for name, which in (("the baseline", baseline), ("the new run", run)):
-        found += [
-            f"{name} has failed samples of {metric}: {which.summary.metrics[metric].failed:,}"
-            for metric in which.summary.failed_beyond(0)
-        ]
-    return found
 
 
 def _scores(run: Run) -> dict[tuple[str, str], ScoreRow]:

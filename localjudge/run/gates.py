@@ -30,7 +30,7 @@ Undecided = Literal["pass", "fail"]
 _FORM = re.compile(
     r"\s*(?P<metric>[^<>=\s]+?)(?P<delta>\.delta)?\s*(?P<comparison>[<>]=?)\s*(?P<threshold>[^<>=\s]+)\s*"
 )
-_EXAMPLES = "write it like context_recall>=0.8 or context_recall.delta>=-0.02"
+_EXAMPLES = "write it in quotes, like 'context_recall>=0.8' or 'context_recall.delta>=-0.02'"
 _CONFIDENCE = 0.95
 
 
@@ -43,7 +43,7 @@ class Gate(Record):
     threshold: float
 
     def __str__(self) -> str:
-        return f"{self.metric}{'.delta' if self.delta else ''}{self.comparison}{self.threshold:g}"
+        return f"{self.metric}{'.delta' if self.delta else ''}{self.comparison}{self.threshold:.15g}"
 
 
 class GateDecision(Record):

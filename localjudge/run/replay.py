@@ -8,7 +8,7 @@ Files that come out otherwise were changed by hand or damaged, or something that
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from localjudge.engine.protocol import Engine
 from localjudge.engine.scripted import ScriptedEngine
@@ -29,15 +29,25 @@ from localjudge.types import VerdictRequest
 _IN_MEMORY = Path(":memory:")
 
 
-def files_that_differ(
+class Replay(NamedTuple):
+    """Names of the result files that are not what the stored samples and answers give, and the text of every row.
+
+    A row is known by its sample, its metric and its position among the rows of both.
+    """
+
+    differing_files: tuple[str, ...]
+    texts: dict[tuple[str, str, int], str]
+
+
+def replay(
     run: Run,
     stored: Sequence[StoredRequest],
     ours: OpenJudge,
     *,
     metrics: Sequence[AnyMetric],
     sentences: Sentences,
-) -> tuple[str, ...]:
-    """Names of the result files that are not what the stored samples and answers give."""
+) -> Replay:
+    """Work the files out from the stored samples and answers, and compare them with those of the run, byte for byte."""
     identity = run.manifest.judge["engine"]
     keys = RequestKeys(identity)
     answers = {keyed.key: (keyed, one.answer) for one in stored for keyed in [keys.keyed(one.request)]}
@@ -60,9 +70,20 @@ def files_that_differ(
         "metrics": summarize(evaluations, [metric.name for metric in metrics], run.cluster_of),
     }
     expected = result_files(evaluations, run.summary.model_copy(update=update))
-    return tuple(
-        name for name, pieces in expected.items() if (run.directory / name).read_bytes() != "".join(pieces).encode()
+    return Replay(
+        differing_files=tuple(
+            name for name, pieces in expected.items() if _content(run.directory / name) != "".join(pieces).encode()
+        ),
+        texts={
+            (evaluation.sample_id, evaluation.metric, position): judged.unit.span.text
+            for evaluation in evaluations
+            for position, judged in enumerate(evaluation.units)
+        },
     )
+
+
+def _content(file: Path) -> bytes | None:
+    return file.read_bytes() if file.is_file() else None
 
 
 class _Unasked(ScriptedEngine):

@@ -15,7 +15,6 @@ from typing import Literal, NamedTuple
 
 from localjudge.dataset.identity import fingerprint
 from localjudge.engine.protocol import Engine
-from localjudge.engine.scripted import unit_text
 from localjudge.errors import UsageError
 from localjudge.metrics import catalog
 from localjudge.run.archive import StoredRequest, stored_askings, stored_requests
@@ -23,7 +22,7 @@ from localjudge.run.directory import STORE
 from localjudge.run.judges import opened
 from localjudge.run.manifest import Difference, Manifest, data_part, differences, judge_part
 from localjudge.run.progress import Progress, Silence
-from localjudge.run.replay import files_that_differ
+from localjudge.run.replay import replay
 from localjudge.run.request_keys import RequestKeys
 from localjudge.run.results import Run
 from localjudge.run.settings import RunSettings
@@ -123,9 +122,9 @@ def verify(
     segmenter = Segmenter(settings.language, settings.segmenter)
     with opened(str(named), engine, settings) as ours:
         again = _asked_again(ours.engine, chosen, progress or Silence(), note=ours.announcement)
-        files = files_that_differ(run, stored, ours, metrics=metrics, sentences=segmenter)
+        replayed = replay(run, stored, ours, metrics=metrics, sentences=segmenter)
         now = judge_part(ours.engine.identity, ours.judge.identity, segmenter.identity, metrics, run.summary.threshold)
-    rows = _rows(run, stored, again)
+    rows = _rows(run, stored, again, replayed.texts)
     found = Verification(
         run=str(run.directory),
         signature=run.manifest.signature,
@@ -139,7 +138,7 @@ def verify(
         rows=tuple(sorted((row for row in rows if row.changed), key=lambda row: (not row.moved, -row.distance))),
         batched=run.manifest.judge["engine"].get("batching", _ISOLATED) != _ISOLATED,
         altered_requests=_altered(run.manifest, stored),
-        files=files,
+        files=replayed.differing_files,
         judge_changes=tuple(differences(run.manifest.judge, now)),
         data_changes=_data_changes(run),
     )
@@ -172,14 +171,17 @@ def _asked_again(engine: Engine, chosen: Sequence[StoredRequest], progress: Prog
     return answers
 
 
-def _rows(run: Run, stored: Sequence[StoredRequest], again: Answers) -> list[RowChange]:
+def _rows(
+    run: Run, stored: Sequence[StoredRequest], again: Answers, texts: Mapping[tuple[str, str, int], str]
+) -> list[RowChange]:
     """Every verdict row that was asked about again, whole or in part, before and after."""
     by_key = {one.key: one for one in stored}
     keys_of_row: dict[tuple[str, str, int], list[str]] = {}
     for asking in stored_askings(run.directory / STORE):
-        keys_of_row.setdefault(asking[:3], []).append(asking.request_key)
+        if asking.request_key in by_key:
+            keys_of_row.setdefault(asking[:3], []).append(asking.request_key)
     found = []
-    for (sample_id, metric, position), keys in keys_of_row.items():
+    for row, keys in keys_of_row.items():
         if again.keys().isdisjoint(keys):
             continue
         old = [by_key[key].answer for key in keys]
@@ -187,10 +189,10 @@ def _rows(run: Run, stored: Sequence[StoredRequest], again: Answers) -> list[Row
         before, after = _row_verdict(old, run.summary.threshold), _row_verdict(new, run.summary.threshold)
         found.append(
             RowChange(
-                sample_id=sample_id,
-                metric=metric,
-                position=position,
-                text=unit_text(by_key[keys[0]].request),
+                sample_id=row[0],
+                metric=row[1],
+                position=row[2],
+                text=texts.get(row, ""),
                 changed=old != new,
                 before=before.label,
                 after=after.label,

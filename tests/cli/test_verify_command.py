@@ -5,6 +5,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +16,17 @@ ROWS = [
     {"id": "rome", "reference": "It rains in Rome. It is red.", "retrieved_contexts": ["It rains in Rome."]},
     {"id": "mars", "reference": "The king lives in Paris.", "retrieved_contexts": ["Water boils at sea level."]},
 ]
+OWN_PROMPT = """
+task = "attribution"
+grammar = "attributed"
+
+[[node]]
+for_each = "contexts"
+text = "<ctx>{context}"
+
+[[node]]
+text = "<stmt>So: {unit}<ans>"
+"""
 
 
 def called(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[object, str, str]:
@@ -80,6 +92,21 @@ def _with_last_bit_moved(directory: Path, tmp_path: Path) -> Path:
     with_answer(directory, "p_yes * 0.999999")
     evaluate(ROWS, metrics=["context_recall"], threads=1, out=directory)
     return directory
+
+
+def test_a_prompt_that_is_gone_is_named_by_what_it_moves(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """The stored requests hold its words; that the judge would now ask otherwise is said, and shows in the files."""
+    own = tmp_path / "own.toml"
+    own.write_text(OWN_PROMPT)
+    options: Any = {"metrics": ["context_recall"], "prompts": (str(own),), "threads": 1}
+    run = evaluate(ROWS, out=tmp_path / "run", **options)
+    assert called(capfd, "verify", run.directory, "--quiet")[0] == 0
+    own.unlink()
+    code, output, _ = called(capfd, "verify", run.directory, "--quiet", "--json")
+    found = json.loads(output)
+    assert (code, found["result"], found["asked_again"], found["identical"]) == (3, "different", 3, 3)
+    assert "judge.profile_sha256" in {change["ingredient"] for change in found["judge_changes"]}
+    assert found["files"] == ["scores.jsonl", "verdicts.jsonl", "summary.json"]
 
 
 def test_a_judge_that_is_not_there_is_a_usage_error(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -95,6 +95,15 @@ def test_groups_that_only_one_run_has_are_said_and_not_used(scripted_run: Script
     assert any("--cluster-by" in warning for warning in found.warnings)
 
 
+def test_groups_that_changed_are_said(scripted_run: ScriptedRun) -> None:
+    rows = [row(str(number), f"Sentence {number}.", document=number // 2, topic=number % 2) for number in range(4)]
+    old = scripted_run("old", rows, {}, cluster_by="document")
+    found = compare(old, scripted_run("new", rows, {}, cluster_by="topic"))
+    assert found.warnings == (
+        "samples that are in another group in the baseline: 2; the groups of the new run are used",
+    )
+
+
 def test_the_samples_that_moved_most_come_first_with_the_sentences_that_moved(scripted_run: ScriptedRun) -> None:
     """Sample b moves by 1, a by 1/2; d does not move."""
     rows = [A, B, D]
@@ -212,7 +221,7 @@ def test_ids_that_stand_for_other_questions_are_said(scripted_run: ScriptedRun) 
     """Numbered rows of two different files."""
     found = compare(scripted_run("old", [A], {}), scripted_run("new", [{**B, "id": "a"}], {}))
     assert found.samples.other_question == 1
-    assert any("same id and another question" in warning for warning in found.warnings)
+    assert any("same id and another question or reference: 1" in warning for warning in found.warnings)
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,11 @@ def test_a_gate_is_a_metric_a_comparison_and_a_number(
     assert parse_gate(text) == Gate(metric=metric, delta=delta, comparison=comparison, threshold=threshold)
 
 
+def test_a_gate_is_named_as_precisely_as_it_is_decided() -> None:
+    assert str(parse_gate("context_recall.delta >= -0.02")) == "context_recall.delta>=-0.02"
+    assert str(parse_gate("context_recall>0.12345678901")) == "context_recall>0.12345678901"
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

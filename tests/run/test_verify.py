@@ -231,6 +231,27 @@ def test_a_manifest_that_was_changed_by_hand_is_found(run: Run) -> None:
     assert (found.result, found.files) == ("different", ("summary.json",))
 
 
+@pytest.mark.parametrize("name", ["scores.jsonl", "verdicts.jsonl"])
+def test_a_result_file_that_is_gone_is_named(run: Run, name: str) -> None:
+    (run.directory / name).unlink()
+    assert verify(run, engine=moved({"One.": 0.1})).files == (name,)
+
+
+def test_an_answer_that_is_gone_is_found(run: Run) -> None:
+    """What it was given for cannot be worked out again."""
+    _sql(run, "DELETE FROM answer WHERE p_yes = 0.3")
+    found = verify(run, engine=same())
+    assert (found.result, found.stored_requests, len(found.files)) == ("different", 4, 3)
+
+
+def test_a_row_of_a_joint_answer_shows_its_own_text(scripted_run: ScriptedRun) -> None:
+    """One request holds all statements of the sample."""
+    run = scripted_run("run", ROWS[:1], {"Two.": 0.3}, protocol="joint", metrics=["context_recall"])
+    like = ScriptedEngine({"Two.": 0.3}, default=1.0)
+    found = verify(run, engine=Another({"Two.": 0.4}, like))
+    assert [row.text for row in found.rows] == ["One.", "Two."]
+
+
 def test_clusters_and_failures_come_out_as_they_were(scripted_run: ScriptedRun) -> None:
     rows = [{**row, "topic": number % 2} for number, row in enumerate(ROWS)]
     script: dict[str, float | str] = {**SCRIPT, "Two.": "too long"}
