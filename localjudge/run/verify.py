@@ -25,7 +25,7 @@ from localjudge.run.progress import Progress, Silence
 from localjudge.run.replay import replay
 from localjudge.run.request_keys import RequestKeys
 from localjudge.run.results import Run
-from localjudge.run.settings import RunSettings
+from localjudge.run.settings import RunSettings, checked
 from localjudge.text import Segmenter
 from localjudge.types import Answer, Label, NoAnswer, Record
 
@@ -150,7 +150,7 @@ def _settings(manifest: Manifest, threads: int | None) -> RunSettings:
     kept = {name: value for name, value in manifest.beside["settings"].items() if name in RunSettings.model_fields}
     prompts = tuple(prompt for prompt in kept["prompts"] if Path(prompt).is_file())
     n_ctx = manifest.judge["engine"].get("n_ctx")
-    return RunSettings.model_validate({**kept, "prompts": prompts, "n_ctx": n_ctx, "threads": threads})
+    return checked({**kept, "prompts": prompts, "n_ctx": n_ctx, "threads": threads})
 
 
 def _chosen(stored: Sequence[StoredRequest], count: int | None, seed: int) -> list[StoredRequest]:
@@ -164,10 +164,12 @@ def _asked_again(engine: Engine, chosen: Sequence[StoredRequest], progress: Prog
     progress.note(note)
     progress.expect(len(chosen))
     answers: dict[str, Answer | NoAnswer] = {}
-    for index, answer in engine.answers([one.request for one in chosen]):
-        answers[chosen[index].key] = answer
-        progress.advance()
-    progress.close()
+    try:
+        for index, answer in engine.answers([one.request for one in chosen]):
+            answers[chosen[index].key] = answer
+            progress.advance()
+    finally:
+        progress.close()
     return answers
 
 

@@ -122,5 +122,13 @@ def test_a_run_with_an_engine_of_one_s_own_needs_a_judge(tmp_path: Path, capfd: 
     assert "does not say which judge it was made with" in errors
 
 
+@pytest.mark.parametrize("option", ["--threads", "--sample"])
+def test_a_number_that_cannot_be_is_a_usage_error(
+    directory: Path, capfd: pytest.CaptureFixture[str], option: str
+) -> None:
+    code, output, errors = called(capfd, "verify", directory, option, "0")
+    assert (code, output, "Traceback" in errors) == (1, "", False)
+
+
 def test_a_directory_without_a_run_is_a_usage_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert called(capfd, "verify", tmp_path)[0] == 1
