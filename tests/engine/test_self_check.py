@@ -16,10 +16,12 @@ from localjudge.engine.loading import load, open_model
 from localjudge.engine.self_check import Finding, Trial
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import ModelError
+from localjudge.judge import prompts
+from localjudge.judge.judge import PromptJudge
 from localjudge.model_registry import ModelFile
 from localjudge.run import judges
 from localjudge.run.settings import RunSettings
-from localjudge.types import Answer, NoAnswer, VerdictRequest
+from localjudge.types import Answer, Attribution, NoAnswer, Span, Unit, VerdictRequest
 
 ModelMaker = Callable[..., ModelFile]
 Opener = Callable[..., LlamaCppEngine]
@@ -150,6 +152,25 @@ def test_saved_states_serve_a_path_of_many_nodes(
         [(_, found)] = shared.answers([request])
         [(_, alone)] = open_engine(make_model(architecture)).answers([request])
         assert found == alone
+
+
+@pytest.mark.parametrize("architecture", ["gemma2", *SAVED])
+def test_reasons_leave_nothing_behind(make_model: ModelMaker, open_engine: Opener, architecture: str) -> None:
+    """A reason is written token by token behind the shared path; the way back is as exact as without."""
+    judge = PromptJudge(prompts.load("instruct"), reasons="before")
+    requests = [
+        judge.request(Attribution(unit=statement(f"It opened in {year}."), contexts=("It opened in 1936.",)))
+        for year in (1936, 1937, 1938)
+    ]
+    forwards = dict(open_engine(make_model(architecture)).answers(requests))
+    backwards = dict(open_engine(make_model(architecture)).answers(requests[::-1]))
+    assert [forwards[index] for index in range(3)] == [backwards[index] for index in (2, 1, 0)]
+    assert all(isinstance(answer, Answer) and answer.reason for answer in forwards.values())
+
+
+def statement(text: str) -> Unit:
+    span = Span(start=0, end=len(text), text=text)
+    return Unit(kind="statement", index=0, source="reference", span=span)
 
 
 @pytest.mark.parametrize("architecture", SAVED)
