@@ -11,6 +11,7 @@ evaluated from scratch, which is slow and right.
 
 import hashlib
 import json
+import logging
 import os
 import platform
 import re
@@ -41,6 +42,7 @@ _PREFIX = (
     "the cable reached the island; its last keeper left in the spring of 1987."
 )
 _FIRST, _SECOND = " It was never made higher.", " Since 1987 nobody has lived there, and the lamp is switched by radio."
+_log = logging.getLogger(__name__)
 _FOLDERS = re.compile(r"^/\S*/(?=[^/\s]+:\d+: )")
 _ABORT = re.compile(r"GGML_ASSERT|GGML_ABORT|fatal error|terminate called|what\(\)")
 
@@ -79,6 +81,7 @@ def finding_of(model_sha256: str, trial: Trial) -> Finding:
     try:
         return Finding.model_validate_json(memory.read_bytes())
     except (OSError, ValidationError):
+        _log.info("this machine meets %s for the first time: trying it out", trial.path)
         found = _try(trial)
     _remember(memory, found)
     return found

@@ -6,10 +6,14 @@ fail.
 
 import random
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from typing import Any
 
+import llama_cpp
 import numpy as np
 import pytest
 import random_model
+from numpy.typing import NDArray
 
 from localjudge.engine.cells import Cells, Stretch
 from localjudge.engine.llamacpp import LlamaCppEngine
@@ -187,19 +191,31 @@ def test_after_an_interrupt(
 
 
 def test_single_token_steps_behind_six_hundred_cells_do_not_depend_on_threads(model: ModelFile) -> None:
-    """With flash attention they do, on a CPU, from 512 cells on."""
-    opened = open_model(model.path, gpu_layers=0)
-    prefix = [token % 250 for token in range(1, 651)]
-    found = [steps(opened.pointer, opened.vocabulary.size, prefix, threads) for threads in (1, 2, 4)]
-    opened.close()
-    assert np.array_equal(found[0], found[1])
-    assert np.array_equal(found[0], found[2])
+    one, two, four = (single_token_steps(model, threads) for threads in (1, 2, 4))
+    assert np.array_equal(one, two)
+    assert np.array_equal(one, four)
 
 
-def steps(model: object, vocabulary_size: int, prefix: list[int], threads: int) -> np.ndarray[tuple[int, int]]:
-    """Logits behind each of five single tokens that follow the prefix, shape (5, vocabulary)."""
-    cells = Cells(model, n_ctx=1024, forks=0, threads=threads, vocabulary_size=vocabulary_size, way_back="scratch")
-    cells.evaluate(Stretch(0, 0, prefix))
-    rows = [cells.logits_behind(Stretch(0, len(prefix) + place, [place + 7])).copy() for place in range(5)]
-    cells.close()
-    return np.stack(rows)
+def test_control_with_flash_attention_they_do(
+    make_model: Callable[..., ModelFile], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a CPU, from 512 cells on: which is why it is off."""
+    opener = llama_cpp.llama_init_from_model
+
+    def with_flash_attention(model: Any, parameters: Any) -> Any:
+        parameters.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_ENABLED
+        return opener(model, parameters)
+
+    monkeypatch.setattr(llama_cpp, "llama_init_from_model", with_flash_attention)
+    model = make_model("llama", "F16", QUICK)
+    assert not np.array_equal(single_token_steps(model, 1), single_token_steps(model, 2))
+
+
+def single_token_steps(file: ModelFile, threads: int) -> NDArray[np.float32]:
+    """Logits behind each of five single tokens that follow 650, shape (5, vocabulary)."""
+    with closing(open_model(file.path, gpu_layers=0)) as model:
+        size = model.vocabulary.size
+        cells = Cells(model.pointer, n_ctx=1024, forks=0, threads=threads, vocabulary_size=size, way_back="scratch")
+        with closing(cells):
+            cells.evaluate(Stretch(0, 0, [token % 250 for token in range(1, 651)]))
+            return np.stack([cells.logits_behind(Stretch(0, 650 + step, [step])).copy() for step in range(5)])
