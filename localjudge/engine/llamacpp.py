@@ -12,10 +12,10 @@ Invariant: a verdict is bit-identical whatever else is asked, in any order, with
 - Every node is fed from its own start in steps of `n_ubatch` tokens. Nodes are cut where the prompt profile cuts them,
   shared or not: llama.cpp's kernels round differently for other batch shapes.
 - No two statements in one batch, for the same reason: it moved logits by up to 0.18 on a 1.2 B model.
-- Flash attention is off on a CPU: with it, one-token steps over 512 cells or more differ between 1 and 2 threads.
+- Flash attention is off: with it, one-token steps over 512 cells or more differ between 1 and 2 threads.
 
-With `batching`, the first and the third are given up: answers are decoded together, as forks of the paths they share.
-That is another engine by its identity.
+With `batching`, all but the second are given up: answers are decoded together, as forks of the paths they share, and
+depend a little on each other and on the number of threads. That is another engine by its identity.
 """
 
 import time
@@ -80,7 +80,7 @@ class LlamaCppEngine:
             "system": self._model.system,
             "n_ctx": self._n_ctx,
             "n_ubatch": UBATCH,
-            "flash_attention": False,
+            "flash_attention": self._batching,
             "gpu_layers": self._model.gpu_layers,
             "begin_of_text": bool(self._workshop.begin),
             "self_check": self._model.self_check.verdict,

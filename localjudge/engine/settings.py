@@ -17,7 +17,7 @@ class EngineSettings(Record):
     gpu_layers: int | None = None
     """Layers to put on a GPU; all of them if None and the build has a GPU backend."""
     batching: bool = False
-    """Decode several answers at once: faster, and verdicts then depend a little on what else is asked."""
+    """Decode several answers at once: faster; verdicts then depend a little on what else is asked, and on `threads`."""
 
     @property
     def used_threads(self) -> int:
