@@ -86,10 +86,26 @@ def in_order(engine: LlamaCppEngine, requests: Sequence[VerdictRequest]) -> Answ
     return [found[index] for index in range(len(requests))]
 
 
+def set_flash_attention(monkeypatch: pytest.MonkeyPatch, kind: int) -> None:
+    """Open contexts with this kind of attention, whatever is asked for."""
+    opener = llama_cpp.llama_init_from_model
+
+    def opened(model: Any, parameters: Any) -> Any:
+        parameters.flash_attn_type = kind
+        return opener(model, parameters)
+
+    monkeypatch.setattr(llama_cpp, "llama_init_from_model", opened)
+
+
 def test_control_decoding_several_at_once_moves_verdicts(
-    model: ModelFile, requests: list[VerdictRequest], expected: Answers, open_engine: Opener
+    model: ModelFile,
+    requests: list[VerdictRequest],
+    expected: Answers,
+    open_engine: Opener,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Otherwise this model would be too small to show anything."""
+    """The same attention, the same cuts, and neighbours in the batch: or this model would be too small to show it."""
+    set_flash_attention(monkeypatch, llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED)
     assert in_order(open_engine(model, batching=True), requests) != expected
 
 
@@ -200,13 +216,7 @@ def test_control_with_flash_attention_they_do(
     make_model: Callable[..., ModelFile], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """On a CPU, from 512 cells on: which is why it is off."""
-    opener = llama_cpp.llama_init_from_model
-
-    def with_flash_attention(model: Any, parameters: Any) -> Any:
-        parameters.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_ENABLED
-        return opener(model, parameters)
-
-    monkeypatch.setattr(llama_cpp, "llama_init_from_model", with_flash_attention)
+    set_flash_attention(monkeypatch, llama_cpp.LLAMA_FLASH_ATTN_TYPE_ENABLED)
     model = make_model("llama", "F16", QUICK)
     assert not np.array_equal(single_token_steps(model, 1), single_token_steps(model, 2))
 
