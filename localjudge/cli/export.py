@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     help="One row per sample and metric, per judged unit, or per sample (not for ragas).",
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Default: standard output.")
-@click.option("--json", "as_json", is_flag=True, help="Print what was written as JSON; needs --out.")
+@click.option("--json", "as_json", is_flag=True, help="With --out: print what was written as JSON.")
 def command(directory: Path, as_format: "Format", rows: "Rows", out: Path | None, as_json: bool) -> None:
     """Write a run's results as RAGAS's classifications, JSON lines, CSV that is safe in spreadsheets, or Parquet."""
     from localjudge.report.export import exported
     from localjudge.run.results import Run
 
-    if as_json and out is None:
-        raise UsageError("--json says what was written to a file", hint="name the file with --out")
+    if as_json and out is None and as_format in {"csv", "parquet"}:
+        raise UsageError(f"{as_format} is not JSON", hint="name a file with --out: --json then says what was written")
     if as_format == "parquet" and out is None and sys.stdout.isatty():
         raise UsageError("Parquet is not for terminals", hint="name a file with --out")
     content = exported(Run.open(directory), as_format, rows)

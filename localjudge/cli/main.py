@@ -9,6 +9,7 @@
 Commands are imported when they are called, so that `localjudge --help` answers at once.
 """
 
+import logging
 import os
 import signal
 import sys
@@ -85,8 +86,23 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    _log_to_stderr()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(_exit_code(arguments))
+
+
+def _log_to_stderr() -> None:
+    """What the library says of itself goes to stderr: that it tries out a new model, that a language has no rules."""
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(message)s"))
+    logger = logging.getLogger("localjudge")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+
+
+def be_quiet() -> None:
+    """Say nothing but warnings and errors."""
+    logging.getLogger("localjudge").setLevel(logging.WARNING)
 
 
 def _exit_code(arguments: Sequence[str] | None) -> int:
@@ -105,6 +121,11 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         # Whoever read our output has gone; Python would complain once more when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _SIGNALLED + signal.SIGPIPE
+    except OSError as error:
+        # The library translates the errors of its own files: what is left is a full disk behind our output.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        click.echo(f"localjudge: the output cannot be written: {error.strerror}\n  hint: make room; {_GO_ON}", err=True)
+        return ExitCode.GO_ON_LATER
     except (LocaljudgeError, MemoryError, click.Abort, KeyboardInterrupt) as error:
         return _reported(error)
     return code or ExitCode.DONE

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localjudge.cli.main import ExitCode
+from localjudge.cli.main import ExitCode, be_quiet
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,7 +20,10 @@ def _pairs(_context: click.Context, _parameter: click.Parameter, given: tuple[st
     for pair in given:
         if not all(pair.partition("=")):
             raise click.BadParameter(f"{pair!r} is not OURS=THEIRS, such as reference=gold_answer")
-    return dict(pair.split("=", 1) for pair in given)
+    mapping = dict(pair.split("=", 1) for pair in given)
+    if len(mapping) < len(given):
+        raise click.BadParameter("a field is mapped twice")
+    return mapping
 
 
 def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> list[str] | None:
@@ -105,6 +108,8 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
     from localjudge.run.progress import progress_on
 
     held_to = {name: options.pop(name) for name in ("baseline", "undecided", "junit")}
+    if quiet:
+        be_quiet()
     if dry_run:
         return _estimated(_sources(data, demo), as_json, options)
     sources = _sources(data, demo)

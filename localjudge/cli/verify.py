@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from localjudge.cli.main import ExitCode
+from localjudge.cli.main import ExitCode, be_quiet
 
 _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same verdicts"}}
 
@@ -42,6 +42,8 @@ def command(directory: Path, accept: str, quiet: bool, as_json: bool, **options:
     from localjudge.run.results import Run
     from localjudge.run.verify import verify
 
+    if quiet:
+        be_quiet()
     found = verify(Run.open(directory), progress=progress_on(sys.stderr, quiet=quiet), **options)
     if as_json:
         click.echo(found.model_dump_json(indent=2))

@@ -20,12 +20,12 @@ _SHOWN = 12
 
 def content_hash(sample: Sample) -> str:
     """Sha256 (hexadecimal) of all that the sample says, its id aside."""
-    return _hash(sample.model_dump(exclude={"id"}, exclude_defaults=True))
+    return _hash(_content(sample, exclude={"id"}))
 
 
 def fingerprint(samples: Iterable[Sample]) -> str:
     """Sha256 (hexadecimal) of the samples with their ids, whatever their order."""
-    return _hash(sorted(_hash(sample.model_dump(exclude_defaults=True)) for sample in samples))
+    return _hash(sorted(_hash(_content(sample)) for sample in samples))
 
 
 def complete_ids(samples: Sequence[Sample], missing: Sequence[bool]) -> list[Sample]:
@@ -50,6 +50,12 @@ def complete_ids(samples: Sequence[Sample], missing: Sequence[bool]) -> list[Sam
 def _numbered(name: str) -> Iterator[str]:
     yield name
     yield from (f"{name}-{number}" for number in count(2))
+
+
+def _content(sample: Sample, exclude: set[str] | None = None) -> dict[str, Any]:
+    """What the sample says. An empty text says nothing: CSV cannot tell it from a null."""
+    fields = sample.model_dump(exclude=exclude, exclude_defaults=True)
+    return {name: value for name, value in fields.items() if value != ""}
 
 
 def _hash(value: Any) -> str:

@@ -19,6 +19,7 @@ import llama_cpp
 import numpy as np
 from numpy.typing import NDArray
 
+from localjudge.engine.interrupts import interrupts_held_back
 from localjudge.engine.snapshots import Snapshots
 from localjudge.errors import ModelError
 
@@ -214,7 +215,8 @@ def _open(model: Any, *, n_ctx: int, sequences: int, threads: int) -> Any:
     parameters.kv_unified = True
     parameters.swa_full = True  # a sliding window's cells can only be cut back if all of them are kept
     parameters.no_perf = True
-    context = llama_cpp.llama_init_from_model(model, parameters)
+    with interrupts_held_back():
+        context = llama_cpp.llama_init_from_model(model, parameters)
     if not context:
         raise ModelError(
             f"llama.cpp could not open a context of {n_ctx} tokens",

@@ -17,6 +17,7 @@ import llama_cpp
 
 from localjudge.engine import memory, model_check
 from localjudge.engine.cells import UBATCH
+from localjudge.engine.interrupts import interrupts_held_back
 from localjudge.engine.self_check import Finding, Trial, finding_of
 from localjudge.engine.settings import EngineSettings
 from localjudge.engine.vocabulary import Vocabulary
@@ -92,7 +93,8 @@ def open_model(path: Path, *, gpu_layers: int, check_tensors: bool = False) -> O
     parameters.n_gpu_layers = gpu_layers
     parameters.check_tensors = check_tensors
     _complaints.clear()
-    pointer = llama_cpp.llama_model_load_from_file(os.fsencode(path), parameters)
+    with interrupts_held_back():
+        pointer = llama_cpp.llama_model_load_from_file(os.fsencode(path), parameters)
     if not pointer:
         raise _refused(path)
     if llama_cpp.llama_model_has_encoder(pointer) or not llama_cpp.llama_model_has_decoder(pointer):

@@ -32,6 +32,11 @@ def attributed_sentences(
     ]
 
 
+def nothing_retrieved(sample: Sample) -> str | None:
+    """Why no statement could be attributed to anything, if there is no context text."""
+    return None if any(text.strip() for text in context_texts(sample.retrieved_contexts)) else "no context text"
+
+
 @dataclass(frozen=True)
 class ContextRecall:
     """Share of the reference's sentences that can be attributed to the retrieved contexts."""
@@ -46,4 +51,4 @@ class ContextRecall:
         if not tasks:
             return Undefined(reason="the reference has no sentence")
         verdicts = yield tasks
-        return Scored.fraction(verdict.label for verdict in verdicts)
+        return Scored.fraction((verdict.label for verdict in verdicts), detail=nothing_retrieved(sample))

@@ -9,7 +9,7 @@ Empty cases: no sentence in the response is `Undefined`; no context text is 0 of
 
 from dataclasses import dataclass
 
-from localjudge.metrics.context_recall import attributed_sentences
+from localjudge.metrics.context_recall import attributed_sentences, nothing_retrieved
 from localjudge.metrics.protocol import Sentences, Steps
 from localjudge.types import Sample, Scored, Undefined
 
@@ -28,4 +28,4 @@ class Faithfulness:
         if not tasks:
             return Undefined(reason="the response has no sentence")
         verdicts = yield tasks
-        return Scored.fraction(verdict.label for verdict in verdicts)
+        return Scored.fraction((verdict.label for verdict in verdicts), detail=nothing_retrieved(sample))

@@ -21,7 +21,7 @@ Format = Literal["ragas", "jsonl", "csv", "parquet"]
 Rows = Literal["scores", "verdicts", "samples"]
 RAGAS_METRIC = "context_recall"
 
-_FORMULA = re.compile(r"\s*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
+_FORMULA = re.compile(r"[\s\x00-\x1f\u200b-\u200f\ufeff]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 
 
 def exported(run: Run, as_format: Format, rows: Rows = "scores") -> bytes:
@@ -49,8 +49,7 @@ def ragas_rows(run: Run) -> Iterator[dict[str, Any]]:
     }
     for verdict in run.verdicts:
         if verdict.metric == RAGAS_METRIC:
-            reason = verdict.reason or verdict.error or ""
-            row = {"statement": verdict.text, "reason": reason, "attributed": verdict.label}
+            row = {"statement": verdict.text, "reason": verdict.reason or "", "attributed": verdict.label}
             classifications[verdict.sample_id].append(row)
     for sample_id, rows in classifications.items():
         yield {"id": sample_id, "classifications": rows}

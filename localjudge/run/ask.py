@@ -20,7 +20,7 @@ from localjudge.run.store import Asking, Store
 from localjudge.run.windows import windows
 from localjudge.types import Answer, Attribution, NoAnswer, Task, Verdict, VerdictRequest
 
-NO_CONTEXT = Verdict(label=0, reason="no context text")
+NO_CONTEXT = Verdict(label=0)
 _ROOM_FOR_SPECIAL_TOKENS = 64
 
 

@@ -38,7 +38,7 @@ class RunDirectory:
         """Replace the file `name` as a whole: readers see the old one or the new one."""
         part = self.path / f"{name}{_PART}"
         with _translated(self.path):
-            with part.open("w", encoding="utf-8", newline="\n") as file:
+            with open(part, "w", encoding="utf-8", newline="\n", opener=_private) as file:
                 file.writelines(pieces)
                 file.flush()
                 os.fsync(file.fileno())
@@ -55,6 +55,11 @@ class RunDirectory:
             raise RunDirectoryError(
                 f"{self.path} is not empty and holds no run", hint="name another directory with --out"
             )
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file that only its owner can read, whatever directory it is in."""
+    return os.open(path, flags, 0o600)
 
 
 def _locked(path: Path) -> int:

@@ -19,7 +19,7 @@ from localjudge.run.judges import DEFAULT_JUDGE, opened
 from localjudge.run.plan import Data, plan
 from localjudge.run.progress import Silence
 from localjudge.run.settings import Options, checked
-from localjudge.run.store import Store
+from localjudge.run.store import IN_MEMORY, Store
 from localjudge.text import Segmenter
 from localjudge.types import NoAnswer, Record, Verdict, VerdictRequest
 
@@ -58,7 +58,7 @@ def estimate(
 
     segmenter = Segmenter(settings.language, settings.segmenter)
     evaluate(planned.dataset.samples, planned.metrics, segmenter, note)
-    with opened(str(judge), engine, settings) as ours, closing(Store(Path(":memory:"))) as store:
+    with opened(str(judge), engine, settings) as ours, closing(Store(IN_MEMORY)) as store:
         asker = Asker(
             ours.judge,
             ours.engine,

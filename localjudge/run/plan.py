@@ -56,6 +56,8 @@ def choose_metrics(
     wanted: Sequence[str] | None, fields: frozenset[str], settings: RunSettings
 ) -> tuple[AnyMetric, ...]:
     """The wanted metrics; if None, all whose fields are there. In the order of the catalogue, whatever was asked."""
+    if isinstance(wanted, str):
+        wanted = [wanted]
     if wanted is not None and not wanted:
         raise UsageError("no metric was named", hint=f"metrics are {', '.join(catalog.names())}")
     names = list(_possible_metrics(fields) if wanted is None else wanted)

@@ -22,11 +22,9 @@ from localjudge.run.judges import OpenJudge
 from localjudge.run.progress import Silence
 from localjudge.run.request_keys import RequestKeys
 from localjudge.run.results import Run, result_files
-from localjudge.run.store import Store
+from localjudge.run.store import IN_MEMORY, Store
 from localjudge.run.summary import summarize
 from localjudge.types import VerdictRequest
-
-_IN_MEMORY = Path(":memory:")
 
 
 class Replay(NamedTuple):
@@ -51,7 +49,7 @@ def replay(
     identity = run.manifest.judge["engine"]
     keys = RequestKeys(identity)
     answers = {keyed.key: (keyed, one.answer) for one in stored for keyed in [keys.keyed(one.request)]}
-    with closing(Store(_IN_MEMORY)) as store:
+    with closing(Store(IN_MEMORY)) as store:
         store.add_requests([keyed for keyed, _ in answers.values()], [])
         for key, (_, answer) in answers.items():
             store.add_answer(key, answer)

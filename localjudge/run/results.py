@@ -10,7 +10,7 @@ The first three hold no times and no names of machines: an interrupted run leave
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
@@ -136,5 +136,14 @@ def _rows(file: Path) -> list[dict[str, Any]]:
 
 
 def _known(row: dict[str, Any], kind: Any) -> dict[str, Any]:
-    """Keys that this version knows: later versions may add some."""
-    return {name: row.get(name) for name in kind.__dataclass_fields__}
+    """Keys that this version knows: later versions may add some.
+
+    Raises RunDirectoryError for a row that is not what this program writes.
+    """
+    needed = {field.name for field in fields(kind) if field.default is MISSING}
+    if not isinstance(row, dict) or not needed <= row.keys():
+        raise RunDirectoryError(
+            f"a row of the results is not a whole {kind.__name__}: {row}",
+            hint="run the same command again to write it anew",
+        )
+    return {field.name: row.get(field.name) for field in fields(kind)}

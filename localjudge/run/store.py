@@ -22,6 +22,8 @@ from localjudge.run.request_keys import KeyedRequest, Node
 from localjudge.types import Answer, NoAnswer, Sample
 
 SCHEMA_VERSION = 1
+IN_MEMORY = Path(":memory:")
+"""A store that is gone when it is closed."""
 _BUSY_SECONDS = 30
 _SCHEMA = f"""
 BEGIN;
@@ -71,6 +73,8 @@ class Store:
     def __init__(self, path: Path) -> None:
         self._path = path
         with self._translated():
+            if path != IN_MEMORY:
+                path.touch(mode=0o600)
             self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")

@@ -50,7 +50,7 @@ def test_scores_of_a_small_run(tmp_path: Path) -> None:
     assert [(row.sample_id, row.score, row.detail) for row in found.scores] == [
         ("a", 0.5, None),
         ("b", 1.0, None),
-        ("c", 0.0, None),
+        ("c", 0.0, "no context text"),
         ("d", None, "reference is null"),
     ]
     summary = found.summary.metrics["context_recall"]

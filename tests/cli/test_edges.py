@@ -1,0 +1,45 @@
+"""What goes wrong around a command: a full output, a field mapped twice, a directory that others can read."""
+
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+DEMO = str(Path(__file__).parent.parent.parent / "localjudge" / "dataset" / "demo.jsonl")
+
+
+def localjudge(*arguments: str, cwd: Path, stdout: str | None = None) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "localjudge", *arguments]
+    if stdout is None:
+        return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    with open(stdout, "w", encoding="utf-8") as output:
+        return subprocess.run(command, cwd=cwd, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
+
+
+def test_a_full_output_is_said_and_is_no_usage_error(tmp_path: Path) -> None:
+    """Everything was judged: exit 4, no traceback."""
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    done = localjudge("run", DEMO, "--out", "run", "--quiet", cwd=tmp_path, stdout="/dev/full")
+    assert done.returncode == 4
+    assert "the output cannot be written" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert (tmp_path / "run" / "summary.json").is_file()
+
+
+def test_a_field_that_is_mapped_twice_is_refused(tmp_path: Path) -> None:
+    """The last one does not win in silence."""
+    done = localjudge("run", DEMO, "--map", "reference=a", "--map", "reference=reference", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "mapped twice" in done.stderr
+
+
+def test_files_of_a_run_are_private_in_a_directory_that_was_there(tmp_path: Path) -> None:
+    """They hold the user's text."""
+    (tmp_path / "run").mkdir(mode=0o755)
+    done = localjudge("run", DEMO, "--out", "run", "--metrics", "context_recall", "--quiet", cwd=tmp_path)
+    assert done.returncode == 0
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in (tmp_path / "run").iterdir()}
+    assert set(modes.values()) == {0o600}, modes
