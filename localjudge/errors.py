@@ -19,6 +19,12 @@ class LocaljudgeError(Exception):
         super().__init__(message)
         self.hint = hint
 
+    @property
+    def in_one_line(self) -> str:
+        """What went wrong and what to do, as the reason of a failure."""
+        message = super().__str__()
+        return f"{message} ({self.hint})" if self.hint else message
+
     def __str__(self) -> str:
         message = super().__str__()
         return f"{message}\n  hint: {self.hint}" if self.hint else message

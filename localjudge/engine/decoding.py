@@ -54,7 +54,7 @@ class Decoding:
         try:
             self._answering.take(logits)
         except SampleError as error:
-            self._failure = NoAnswer(error=str(error))
+            self._failure = NoAnswer(error=error.in_one_line)
             return
         if self._answering.finished:
             return

@@ -145,7 +145,7 @@ class LlamaCppEngine:
                 works.append(self._fitting(requests[indices[0]]))
                 askers.append(indices)
             except SampleError as error:
-                yield from ((index, NoAnswer(error=str(error))) for index in indices)
+                yield from ((index, NoAnswer(error=error.in_one_line)) for index in indices)
         decoded = self._decoder.decode(works, self._groups(works))
         self._total += time.perf_counter() - started
         for place, decoding in self._timed(decoded):
@@ -165,7 +165,8 @@ class LlamaCppEngine:
         if work.longest > self._n_ctx:
             raise SampleError(
                 f"the prompt and the longest answer have {work.longest} tokens, and the judge's context holds "
-                f"{self._n_ctx}"
+                f"{self._n_ctx}",
+                hint="ask for a larger context with --n-ctx, or name a model that has one",
             )
         return work
 

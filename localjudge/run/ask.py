@@ -110,7 +110,7 @@ class Asker:
         try:
             requests = iter(self._keyed_windows(to_ask))
         except SampleError as error:
-            return [NoAnswer(error=in_one_line(error))] * len(tasks)
+            return [NoAnswer(error=error.in_one_line)] * len(tasks)
         return [NO_CONTEXT if _has_no_context(task) else next(requests) for task in tasks]
 
     def _keyed_windows(self, tasks: Sequence[Task]) -> list[list[KeyedRequest]]:
@@ -153,8 +153,3 @@ class Asker:
 
 def _has_no_context(task: Task) -> bool:
     return isinstance(task, Attribution) and not any(context.strip() for context in task.contexts)
-
-
-def in_one_line(error: SampleError) -> str:
-    """What went wrong and what to do, as the reason of a failure."""
-    return f"{error.args[0]} ({error.hint})" if error.hint else str(error.args[0])

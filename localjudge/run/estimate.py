@@ -30,6 +30,7 @@ _MEASURED_REQUESTS = 16
 class Estimate(Record):
     """What a run would take. `seconds` is None where nothing is asked."""
 
+    schema_version: int = 1
     samples: int
     metrics: tuple[str, ...]
     verdicts: int

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeGuard, cast, get_args
 from localjudge.errors import SampleError
 from localjudge.metrics.catalog import AnyMetric
 from localjudge.metrics.protocol import ComputedMetric, JudgedMetric, Sentences, Steps
-from localjudge.run.ask import AskedTask, in_one_line
+from localjudge.run.ask import AskedTask
 from localjudge.types import Failed, Field_, NoAnswer, Outcome, Sample, Span, Task, Undefined, Unit, Verdict
 
 Ask = Callable[[Sequence[AskedTask]], Sequence[Verdict | NoAnswer]]
@@ -94,7 +94,7 @@ class _Case:
         except StopIteration as finished:
             self._end(finished.value)
         except SampleError as error:
-            self._end(Failed(reason=in_one_line(error)))
+            self._end(Failed(reason=error.in_one_line))
 
     def _end(self, outcome: Outcome) -> None:
         self._outcome = outcome

@@ -27,6 +27,7 @@ from localjudge.types import Sample
 _SUMMARY = "summary.json"
 _SCORES = "scores.jsonl"
 _VERDICTS = "verdicts.jsonl"
+_BESIDE = {"settings", "sessions"}
 _Object = TypeVar("_Object", Manifest, Summary)
 
 
@@ -42,7 +43,7 @@ class Run:
     def open(cls, directory: str | Path) -> "Run":
         """Read the run in a directory. Raises RunDirectoryError if there is none, or it is not finished."""
         path = Path(directory)
-        manifest = _read_object(path / MANIFEST, Manifest, SCHEMA_VERSION)
+        manifest = _manifest(path / MANIFEST)
         return cls(path, _read_object(path / _SUMMARY, Summary, SCHEMA_VERSION), manifest)
 
     @property
@@ -79,7 +80,7 @@ def write_manifest(directory: RunDirectory, manifest: Manifest) -> None:
 def read_manifest(directory: Path) -> Manifest | None:
     """The manifest in the directory; None if there is none yet."""
     file = directory / MANIFEST
-    return _read_object(file, Manifest, SCHEMA_VERSION) if file.exists() else None
+    return _manifest(file) if file.exists() else None
 
 
 def write_results(directory: RunDirectory, evaluations: Sequence[Evaluation], summary: Summary) -> None:
@@ -99,6 +100,15 @@ def result_files(evaluations: Sequence[Evaluation], summary: Summary) -> dict[st
 
 def _pretty(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _manifest(file: Path) -> Manifest:
+    manifest = _read_object(file, Manifest, SCHEMA_VERSION)
+    if missing := _BESIDE - manifest.beside.keys():
+        raise RunDirectoryError(
+            f"{file} lacks {', '.join(sorted(missing))} in its part `beside`", hint="was it changed by hand?"
+        )
+    return manifest
 
 
 def _read_object(file: Path, kind: type[_Object], schema_version: int) -> _Object:
