@@ -13,8 +13,9 @@ FILES = ("rag_clapnq.dev.jsonl", "rag_hotpotqa.dev.jsonl")
 
 
 class Case(NamedTuple):
-    """One sample and one task for each sentence of its reference."""
+    """One sample and one task for each sentence of its reference. `source` names the file that it comes from."""
 
+    source: str
     sample: Sample
     tasks: tuple[Attribution, ...]
 
@@ -41,7 +42,7 @@ def _cases(file: Path) -> list[Case]:
         for row in rows
         if row.get("reference") and row.get("retrieved_contexts")
     ]
-    return [Case(sample, tuple(attributed_sentences(sample, "reference", sentences))) for sample in samples]
+    return [Case(file.stem, sample, tuple(attributed_sentences(sample, "reference", sentences))) for sample in samples]
 
 
 def _spread(cases: list[Case], count: int) -> list[Case]:

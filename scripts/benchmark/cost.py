@@ -9,14 +9,16 @@ from typing import Any
 
 @dataclass
 class Cost:
-    """Sums over all samples. Evaluated tokens include generated ones, which are evaluated one by one.
+    """Sums over samples. Evaluated tokens include generated ones, which are evaluated one by one.
 
     Processor seconds are those of all threads: on a machine that does other things too, their ratios tell more.
     """
 
-    name: str
     seconds: float = 0.0
     processor_seconds: float = 0.0
+    seconds_inside: float = 0.0
+    """Inside llama.cpp, where that is known."""
+    unique: int = 0
     evaluated: int = 0
     generated: int = 0
 
@@ -35,14 +37,19 @@ class Cost:
             "processor_seconds": self.processor_seconds / base.processor_seconds,
         }
 
-    def row(self, samples: int, base: "Cost") -> dict[str, Any]:
+    def row(self, name: str, samples: int, base: "Cost") -> dict[str, Any]:
         """The sums with seconds per sample, and how many times the base they are."""
-        return {**asdict(self), "seconds_per_sample": self.seconds / samples, "times_ours": self.times(base)}
+        return {
+            "name": name,
+            **asdict(self),
+            "seconds_per_sample": self.seconds / samples,
+            "times_ours": self.times(base),
+        }
 
 
-def table(rows: list[dict[str, Any]]) -> str:
+def table(title: str, rows: list[dict[str, Any]]) -> str:
     """The rows as text, one line each."""
-    head = f"{'':58}{'s/sample':>9}{'evaluated':>11}{'generated':>11}{'times ours':>12}{'by processor':>14}"
+    head = f"{title:58}{'s/sample':>9}{'evaluated':>11}{'generated':>11}{'times ours':>12}{'by processor':>14}"
     lines = [
         f"{row['name']:58}{row['seconds_per_sample']:9.2f}{row['evaluated']:11d}{row['generated']:11d}"
         f"{row['times_ours']['seconds']:12.2f}{row['times_ours']['processor_seconds']:14.2f}"

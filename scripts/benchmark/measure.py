@@ -14,7 +14,6 @@ from localjudge.judge.judge import PromptJudge
 from localjudge.types import Piece
 
 from .cases import Case, bundled
-from .cost import Cost
 from .ours import Ours
 from .peers import ByOutlines, Joint, OneByOne, Prefill
 
@@ -54,77 +53,101 @@ class Judges(NamedTuple):
 
 
 def measure(setup: Setup, cases: Sequence[Case]) -> dict[str, Any]:
-    """Rows of costs and the figures that follow from them, as JSON values."""
-    ours, others = _in_turns(setup, cases)
-    batched = _at_once(setup, cases)
-    plain, reasoned = ours[0].cost, ours[1].cost
-    prefill, joint = others[0], others[1]
+    """Rows of costs and the figures that follow from them, for each source and for all samples at once."""
+    turns = _in_turns(setup, cases)
+    sources = dict.fromkeys(case.source for case in cases)
     return {
-        "samples": len(cases),
-        "statements": sum(len(case.tasks) for case in cases),
-        "rows": [
-            cost.row(len(cases), plain)
-            for cost in (*(way.cost for way in ours), *others, *(way.cost for way in batched.values()))
-        ],
-        "figures": {
-            "(a) / ours": joint.times(plain),
-            "(a) / ours with reasons": joint.times(reasoned),
-            "ours / raw prefill": plain.times(prefill),
-            "isolated / batching": batched["isolated"].cost.times(batched["batching"].cost),
-            "isolated / batching, reasons": batched["isolated, reasons"].cost.times(batched["batching, reasons"].cost),
-            "evaluated / unique": batched["isolated"].cost.evaluated / batched["isolated"].unique,
-            "evaluated / unique, reasons": (
-                batched["isolated, reasons"].cost.evaluated / batched["isolated, reasons"].unique
-            ),
-            "time outside llama.cpp": 1 - ours[0].seconds_inside / plain.seconds,
-            "time outside llama.cpp, reasons": 1 - ours[1].seconds_inside / reasoned.seconds,
-            "batching": _apart(batched["isolated"], batched["batching"]),
-            "batching, reasons": _apart(batched["isolated, reasons"], batched["batching, reasons"]),
+        "in_turns": {
+            source: _compared(turns, source, sum(case.source == source for case in cases)) for source in sources
         },
+        "at_once": _at_once(setup, cases),
     }
 
 
-def _in_turns(setup: Setup, cases: Sequence[Case]) -> tuple[list[Ours], list[Cost]]:
+class _Turns(NamedTuple):
+    """Every way of asking, after its turns."""
+
+    ours: Ours
+    ours_reasoned: Ours
+    ours_joint: Ours
+    prefill: Prefill
+    joint: Joint
+    outlines: ByOutlines
+    one_by_one: OneByOne
+
+
+def _in_turns(setup: Setup, cases: Sequence[Case]) -> _Turns:
     """Every way judges a sample before any judges the next, so that a busy machine slows them alike.
 
     Each has a model of its own and begins with its instructions evaluated.
     """
     engines = [setup.engine(batching=False) for _ in Judges._fields]
     judges = setup.judges(engines[0])
-    ours = [
+    like = {"n_ctx": setup.n_ctx, "threads": setup.threads}
+    turns = _Turns(
         Ours("ours", engines[0], judges.none),
         Ours("ours, a reason before each verdict", engines[1], judges.before),
         Ours("ours, one answer for all statements", engines[2], judges.joint),
-    ]
-    like = {"n_ctx": setup.n_ctx, "threads": setup.threads}
-    prefill = Prefill("raw prefill of as many tokens as ours", str(setup.model), **like)
-    joint = Joint("(a) a chat completion for a sample", str(setup.model), **like)
-    outlines = ByOutlines("(b) the same through Outlines", str(setup.model), **like)
-    one_by_one = OneByOne("(c) a chat completion for a statement", str(setup.model), **like)
-    for way in (*ours, joint, one_by_one):
-        way.warm_up(bundled()[0])
+        Prefill("raw prefill of as many tokens as ours", str(setup.model), **like),
+        Joint("(a) a chat completion for a sample", str(setup.model), **like),
+        ByOutlines("(b) the same through Outlines", str(setup.model), **like),
+        OneByOne("(c) a chat completion for a statement", str(setup.model), **like),
+    )
+    ours, peers = turns[:3], turns[4:]
+    for warm in (*ours, turns.joint, turns.one_by_one):
+        warm.warm_up(bundled()[0])
     for case in cases:
-        prefill.evaluate(_prompt_text(judges.none, case), ours[0].ask([case]))
-        for way in ours[1:]:
-            way.ask([case])
-        for peer in (joint, outlines, one_by_one):
+        evaluated = turns.ours.ask([case], case.source)
+        turns.prefill.evaluate(_prompt_text(judges.none, case), evaluated, case.source)
+        for our in ours[1:]:
+            our.ask([case], case.source)
+        for peer in peers:
             peer.ask(case)
-    for closing in (*engines, prefill, joint, outlines, one_by_one):
-        closing.close()
-    return ours, [prefill.cost, joint.cost, outlines.cost, one_by_one.cost]
+    for engine in engines:
+        engine.close()
+    for way in (turns.prefill, *peers):
+        way.close()
+    return turns
 
 
-def _at_once(setup: Setup, cases: Sequence[Case]) -> dict[str, Ours]:
-    """All samples in one call, isolated and batching."""
-    ways = {}
+def _compared(turns: _Turns, source: str, samples: int) -> dict[str, Any]:
+    ours, reasoned, joint = (way.costs[source] for way in (turns.ours, turns.ours_reasoned, turns.joint))
+    return {
+        "samples": samples,
+        "rows": [way.costs[source].row(way.name, samples, ours) for way in turns],
+        "figures": {
+            "(a) / ours": joint.times(ours),
+            "(a) / ours with reasons": joint.times(reasoned),
+            "ours / raw prefill": ours.times(turns.prefill.costs[source]),
+            "time outside llama.cpp": 1 - ours.seconds_inside / ours.seconds,
+            "time outside llama.cpp, reasons": 1 - reasoned.seconds_inside / reasoned.seconds,
+        },
+    }
+
+
+def _at_once(setup: Setup, cases: Sequence[Case]) -> dict[str, Any]:
+    """All samples in one call, isolated and batching, from a cold start."""
+    ways: list[Ours] = []
     for name, batching in (("isolated", False), ("batching", True)):
         engine = setup.engine(batching=batching)
         judges = setup.judges(engine)
         for suffix, judge in (("", judges.none), (", reasons", judges.before)):
-            ways[name + suffix] = Ours(f"ours, all samples at once, {name}{suffix}", engine, judge)
-            ways[name + suffix].ask(cases)
+            ways.append(Ours(name + suffix, engine, judge))
+            ways[-1].ask(cases, "all")
         engine.close()
-    return ways
+    costs = [way.costs["all"] for way in ways]
+    return {
+        "samples": len(cases),
+        "rows": [cost.row(way.name, len(cases), costs[0]) for way, cost in zip(ways, costs, strict=True)],
+        "figures": {
+            "evaluated / unique": costs[0].evaluated / costs[0].unique,
+            "evaluated / unique, reasons": costs[1].evaluated / costs[1].unique,
+            "isolated / batching": costs[0].times(costs[2]),
+            "isolated / batching, reasons": costs[1].times(costs[3]),
+            "verdicts moved by batching": _apart(ways[0], ways[2]),
+            "verdicts moved by batching, reasons": _apart(ways[1], ways[3]),
+        },
+    }
 
 
 def _apart(isolated: Ours, batched: Ours) -> dict[str, float]:

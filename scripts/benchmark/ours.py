@@ -1,5 +1,6 @@
 """The engine of this project, one sample at a time or all at once."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from localjudge.engine.llamacpp import LlamaCppEngine
@@ -14,35 +15,32 @@ class Ours:
     """One engine and one way of wording."""
 
     def __init__(self, name: str, engine: LlamaCppEngine, judge: PromptJudge) -> None:
+        self.name = name
+        self.costs: defaultdict[str, Cost] = defaultdict(Cost)
+        self.probabilities: list[float] = []
         self._engine = engine
         self._judge = judge
-        self._start(name)
-
-    def _start(self, name: str) -> None:
-        self.cost = Cost(name)
-        self.seconds_inside = 0.0
-        self.unique = 0
-        self.probabilities: list[float] = []
 
     def warm_up(self, case: Case) -> None:
         """Have the instructions evaluated; nothing is counted."""
-        self.ask([case])
-        self._start(self.cost.name)
+        self.ask([case], "")
+        self.costs.clear()
+        self.probabilities.clear()
 
-    def ask(self, cases: Sequence[Case]) -> int:
-        """Judge the cases together; how many tokens were evaluated."""
+    def ask(self, cases: Sequence[Case], source: str) -> int:
+        """Judge the cases together, and count what it cost to the source; how many tokens were evaluated."""
+        cost = self.costs[source]
         requests = [request for case in cases for request in self._judge.requests(case.tasks)]
         before = self._engine.effort
-        with self.cost.counting():
+        with cost.counting():
             answers = dict(self._engine.answers(requests))
         after = self._engine.effort
         evaluated = after.evaluated_tokens - before.evaluated_tokens
-        self.cost.evaluated += evaluated
-        self.cost.generated += after.generated_tokens - before.generated_tokens
-        self.unique += after.unique_tokens - before.unique_tokens
-        self.seconds_inside += after.seconds_inside - before.seconds_inside
-        for _, answer in sorted(answers.items()):
-            self.probabilities.append(_probability(answer))
+        cost.evaluated += evaluated
+        cost.unique += after.unique_tokens - before.unique_tokens
+        cost.generated += after.generated_tokens - before.generated_tokens
+        cost.seconds_inside += after.seconds_inside - before.seconds_inside
+        self.probabilities += [_probability(answer) for _, answer in sorted(answers.items())]
         return evaluated
 
 

@@ -12,6 +12,7 @@ by token, as it would any other; the logits are made to prefer the tokens in whi
 
 import json
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
@@ -81,21 +82,23 @@ class Peer:
     """A way of asking, with a model of its own so that its prefix cache stays warm."""
 
     def __init__(self, name: str, path: str, *, n_ctx: int, threads: int) -> None:
-        self.cost = Cost(name)
+        self.name = name
+        self.costs: defaultdict[str, Cost] = defaultdict(Cost)
         self._llama = CountingLlama(path, n_ctx=n_ctx, n_threads=threads, n_threads_batch=threads, verbose=False)
 
     def warm_up(self, case: Case) -> None:
-        """Fill the prefix cache with the instructions."""
+        """Fill the prefix cache with the instructions; nothing is counted."""
         self.ask(case)
-        self.cost = Cost(self.cost.name)
+        self.costs.clear()
 
     def ask(self, case: Case) -> None:
         """Judge one sample and count what it cost."""
+        cost = self.costs[case.source]
         before = self._llama.evaluated
-        with self.cost.counting():
+        with cost.counting():
             generated = self._answer(case)
-        self.cost.evaluated += self._llama.evaluated - before
-        self.cost.generated += generated
+        cost.evaluated += self._llama.evaluated - before
+        cost.generated += generated
 
     def close(self) -> None:
         """Free the model."""
@@ -159,18 +162,20 @@ class Prefill:
     """llama.cpp's own rate: plain evaluation of a text from an empty cache."""
 
     def __init__(self, name: str, path: str, *, n_ctx: int, threads: int) -> None:
-        self.cost = Cost(name)
+        self.name = name
+        self.costs: defaultdict[str, Cost] = defaultdict(Cost)
         self._llama = Llama(path, n_ctx=n_ctx, n_threads=threads, n_threads_batch=threads, verbose=False)
 
-    def evaluate(self, text: str, count: int) -> None:
+    def evaluate(self, text: str, count: int, source: str) -> None:
         """Evaluate `count` tokens of the text, repeated as often as it takes."""
+        cost = self.costs[source]
         once = self._llama.tokenize(text.encode(), add_bos=False)
         tokens = (once * (count // len(once) + 1))[:count]
         self._llama.n_tokens = 0
-        with self.cost.counting():
+        with cost.counting():
             self._llama.eval(tokens)
             llama_cpp.llama_synchronize(self._llama.ctx)
-        self.cost.evaluated += count
+        cost.evaluated += count
 
     def close(self) -> None:
         """Free the model."""
