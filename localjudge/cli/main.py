@@ -25,6 +25,7 @@ from localjudge.printable import printable_lines
 
 _COMMANDS = {
     "run": "Score data with a local judge.",
+    "doctor": "Check a judge and this machine before a run.",
     "show": "Look at a finished run, or at one of its samples.",
     "compare": "Say what changed from one run to another.",
     "verify": "Judge a run again and say what is the same.",

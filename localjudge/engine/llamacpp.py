@@ -130,6 +130,17 @@ class LlamaCppEngine:
                 paths.append(self._workshop.prepare(request).path)
         return distinct_tokens(paths)
 
+    def read_back(self, request: VerdictRequest) -> str | None:
+        """The prompt as its tokens spell it, with the begin token and without the answer.
+
+        None for a vocabulary that folds case or accents. Raises SampleError for what the model cannot be shown.
+        """
+        if not self._vocabulary.exact:
+            return None
+        path, shape, _ = self._workshop.prepare(request)
+        tokens = [token for node in path for token in node]
+        return self._vocabulary.decode(tokens[: len(tokens) - len(shape.start.forced)]).decode(errors="replace")
+
     @property
     def memory_bytes(self) -> int:
         """Weights, cache and working space."""

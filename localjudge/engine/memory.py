@@ -55,9 +55,9 @@ def require(model: CheckedModel, need: MemoryNeed, *, n_ctx: int) -> None:
     if free is None or need.total <= free:
         return
     raise ModelError(
-        f"{model.header.path} does not fit into memory: it needs about {_gib(need.total)} (weights "
-        f"{_gib(need.weights)}, cache for {n_ctx:,} tokens {_gib(need.cache)}, working space {_gib(need.working)}), "
-        f"and {_gib(free)} are free",
+        f"{model.header.path} does not fit into memory: it needs about {gib(need.total)} (weights "
+        f"{gib(need.weights)}, cache for {n_ctx:,} tokens {gib(need.cache)}, working space {gib(need.working)}), "
+        f"and {gib(free)} are free",
         hint="use a smaller model or quantisation, a shorter context (--n-ctx), or free memory",
     )
 
@@ -115,5 +115,6 @@ def _room(group: Path) -> int | None:
     return max(0, int(limit) - used + files)
 
 
-def _gib(count: int) -> str:
+def gib(count: int) -> str:
+    """Bytes as a person reads them."""
     return f"{count / 2**30:.1f} GiB"

@@ -91,13 +91,13 @@ def _memory(model_sha256: str, trial: Trial) -> Path:
     key = {
         "model_sha256": model_sha256,
         "settings": trial.model_dump(mode="json", exclude={"path", "threads"}),
-        "build": [version("llama-cpp-python"), platform.machine(), platform.node(), _processor()],
+        "build": [version("llama-cpp-python"), platform.machine(), platform.node(), processor_name()],
     }
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
     return resources.state_directory() / "self-checks" / f"{digest[:32]}.json"
 
 
-def _processor() -> str:
+def processor_name() -> str:
     """Name of the kind of processor; "" where the system does not tell."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Unpack
 
 from localjudge.engine.protocol import Engine
+from localjudge.metrics.protocol import Sentences
 from localjudge.run.ask import AskedTask, Asker
 from localjudge.run.evaluate import evaluate
 from localjudge.run.judges import DEFAULT_JUDGE, opened
-from localjudge.run.plan import Data, plan
+from localjudge.run.plan import Data, Plan, plan
 from localjudge.run.progress import Silence
 from localjudge.run.settings import Options, checked
 from localjudge.run.store import IN_MEMORY, Store
@@ -51,14 +52,8 @@ def estimate(
     """Count and measure what `evaluate` with the same arguments would do; raises what it would raise at the start."""
     settings = checked(options)
     planned = plan(data, metrics, settings)
-    tasks: list[AskedTask] = []
-
-    def note(asked: Sequence[AskedTask]) -> Sequence[Verdict | NoAnswer]:
-        tasks.extend(asked)
-        return [NoAnswer(error="not asked")] * len(asked)
-
     segmenter = Segmenter(settings.language, settings.segmenter)
-    evaluate(planned.dataset.samples, planned.metrics, segmenter, note)
+    tasks = first_tasks(planned, segmenter)
     with opened(str(judge), engine, settings) as ours, closing(Store(IN_MEMORY)) as store:
         asker = Asker(
             ours.judge,
@@ -79,6 +74,18 @@ def estimate(
             seconds=_seconds(ours.engine, requests, tokens),
             memory_bytes=ours.engine.memory_bytes,
         )
+
+
+def first_tasks(planned: Plan, sentences: Sentences) -> list[AskedTask]:
+    """What the metrics ask in their first round; nobody is asked."""
+    tasks: list[AskedTask] = []
+
+    def note(asked: Sequence[AskedTask]) -> Sequence[Verdict | NoAnswer]:
+        tasks.extend(asked)
+        return [NoAnswer(error="not asked")] * len(asked)
+
+    evaluate(planned.dataset.samples, planned.metrics, sentences, note)
+    return tasks
 
 
 def _seconds(engine: Engine, requests: Sequence[VerdictRequest], tokens: int) -> float | None:

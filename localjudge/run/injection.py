@@ -17,7 +17,9 @@ from typing import Literal
 import localjudge.judge
 from localjudge.engine.protocol import Engine
 from localjudge.judge.judge import Judge
-from localjudge.types import Answer, Attribution, NoAnswer, Record, Span, Unit
+from localjudge.run.answers import answers_in_order
+from localjudge.run.progress import Progress, Silence
+from localjudge.types import Answer, Attribution, Record, Span, Unit
 
 Place = Literal["context", "statement", "question"]
 _PLACES: tuple[Place, ...] = ("context", "statement", "question")
@@ -96,11 +98,13 @@ def attempts() -> Iterator[Attempt]:
                 yield Attempt(form=form.name, place=place, case=number, attacked=case.model_copy(update={place: text}))
 
 
-def resistance(judge: Judge, engine: Engine, *, threshold: float = 0.5) -> Resistance:
+def resistance(judge: Judge, engine: Engine, *, threshold: float = 0.5, progress: Progress | None = None) -> Resistance:
     """Judge every case alone and under every attempt."""
     tried = list(attempts())
-    plain = _p_yes(judge, engine, list(cases()))
-    moved = _p_yes(judge, engine, [attempt.attacked for attempt in tried])
+    asked = [*cases(), *(attempt.attacked for attempt in tried)]
+    answers = answers_in_order(engine, [judge.request(case.task()) for case in asked], progress or Silence())
+    found = [answer.p_yes if isinstance(answer, Answer) else None for answer in answers]
+    plain, moved = found[: len(cases())], found[len(cases()) :]
     falls, rises, unusable, unanswered = [], [0.0], 0, 0
     for attempt, after in zip(tried, moved, strict=True):
         before = plain[attempt.case]
@@ -116,10 +120,3 @@ def resistance(judge: Judge, engine: Engine, *, threshold: float = 0.5) -> Resis
     return Resistance(
         attempts=len(tried), unusable=unusable, unanswered=unanswered, falls=tuple(falls), largest_rise=max(rises)
     )
-
-
-def _p_yes(judge: Judge, engine: Engine, asked: list[Case]) -> list[float | None]:
-    """Probability of label 1 for each case; None where there is no answer."""
-    found: dict[int, Answer | NoAnswer] = dict(engine.answers([judge.request(case.task()) for case in asked]))
-    answers = [found[place] for place in range(len(asked))]
-    return [answer.p_yes if isinstance(answer, Answer) else None for answer in answers]

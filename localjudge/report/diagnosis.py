@@ -1,0 +1,41 @@
+"""What the doctor found, as a person reads it.
+
+ok       model file      reference-judge.gguf, 10.7 MiB, sha256 6afef8455d13 as pinned in the registry
+warning  plain cases     9 of 16 obvious cases right ...; a coin does as well
+                         -> what is obvious is not so to this judge: name a larger ... model (--judge)
+
+13 ok, 1 warning, 0 failed
+"""
+
+from collections import Counter
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from localjudge.printable import printable
+from localjudge.run.doctor.check import Check, Diagnosis
+
+_STYLE = {"ok": "green", "warning": "yellow", "failed": "red"}
+
+
+def diagnosis_view(found: Diagnosis) -> RenderableType:
+    """One row for each check, what to do under what was found, and the count of each status."""
+    table = Table.grid(padding=(0, 2, 0, 0))
+    for no_wrap in (True, True, False):
+        table.add_column(no_wrap=no_wrap, overflow="fold")
+    for check in found.checks:
+        table.add_row(Text(check.status, style=_STYLE[check.status]), Text(check.name), _finding(check))
+    counted = Counter(check.status for check in found.checks)
+    lines = [f"{counted['ok']} ok, {counted['warning']} warning, {counted['failed']} failed"]
+    if found.not_made:
+        lines.append(f"not made: {', '.join(found.not_made)}")
+    return Padding(Group(table, Text(), *(Text(line, overflow="fold") for line in lines)), (0, 1), expand=False)
+
+
+def _finding(check: Check) -> Text:
+    text = Text(printable(check.found), overflow="fold")
+    if check.advice:
+        text.append(f"\n-> {printable(check.advice)}", style="bold")
+    return text

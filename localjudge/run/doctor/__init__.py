@@ -1,0 +1,9 @@
+"""The check that a user runs on a model and a machine before any number of theirs is trusted.
+
+    machine      packages, memory, state folder, processor, GPU
+    model        file, architecture, memory, fork self-check, chat template, prompts read back from their tokens
+    judge        legal answers, plain cases, asked again, attempts to talk it into a verdict
+    beside       speed, and what the process tried to reach over a network
+
+It says what is there, how that was looked at, and what to do about what is not as it should be.
+"""

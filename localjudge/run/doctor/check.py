@@ -1,0 +1,56 @@
+"""One line of the doctor's table: what was looked at, what was found, and what to do if it is not as it should be."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from localjudge.errors import LocaljudgeError
+from localjudge.types import Record
+
+Status = Literal["ok", "warning", "failed"]
+_GRAVITY: dict[Status, int] = {"ok": 0, "warning": 1, "failed": 2}
+
+
+class Check(Record):
+    """A finding. `figures` holds the numbers behind it, for programs."""
+
+    name: str
+    status: Status
+    found: str
+    advice: str | None = None
+    figures: dict[str, Any] = Field(default_factory=dict)
+
+
+class Diagnosis(Record):
+    """All findings on one judge, in the order in which they were made."""
+
+    schema_version: int = 1
+    judge: str
+    checks: tuple[Check, ...]
+    not_made: tuple[str, ...] = ()
+    """Checks that were left out, or that need what failed."""
+
+    @property
+    def result(self) -> Status:
+        """The gravest status."""
+        return max((check.status for check in self.checks), key=_GRAVITY.__getitem__)
+
+
+def ok(name: str, found: str, /, **figures: Any) -> Check:
+    """A finding as it should be."""
+    return Check(name=name, status="ok", found=found, figures=figures)
+
+
+def warning(name: str, found: str, advice: str, /, **figures: Any) -> Check:
+    """A finding that a user should know of; the judge can be used."""
+    return Check(name=name, status="warning", found=found, advice=advice, figures=figures)
+
+
+def failed(name: str, found: str, advice: str | None, /, **figures: Any) -> Check:
+    """A finding with which the judge cannot be used."""
+    return Check(name=name, status="failed", found=found, advice=advice, figures=figures)
+
+
+def failed_with(name: str, error: LocaljudgeError) -> Check:
+    """A failure in the words of the error."""
+    return failed(name, str(error.args[0]), error.hint)

@@ -1,0 +1,176 @@
+"""Whether the judge answers, answers rightly where that is easy, stays with it, and cannot be talked out of it."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from localjudge.engine.protocol import Effort, Engine
+from localjudge.errors import UsageError
+from localjudge.judge import prompts
+from localjudge.judge.chat import ChatEnds
+from localjudge.judge.judge import JudgingProtocol, PromptJudge, Reasons, require
+from localjudge.judge.prompts import PromptProfile
+from localjudge.run import injection
+from localjudge.run.answers import answers_in_order
+from localjudge.run.ask import AskedTask
+from localjudge.run.doctor.check import Check, failed, ok, warning
+from localjudge.run.doctor.plain_cases import plain_cases
+from localjudge.run.progress import Progress
+from localjudge.types import Answer, Attribution, NoAnswer, Task, VerdictRequest
+
+_MANNERS: tuple[tuple[str, Reasons, JudgingProtocol], ...] = (
+    ("answers", "none", "independent"),
+    ("reasons before", "before", "independent"),
+    ("reasons after", "after", "independent"),
+    ("joint answers", "none", "joint"),
+)
+_ENOUGH_MASS = 0.5
+_THRESHOLD = 0.5
+_ENOUGH_RIGHT = 0.8
+"""Of 16 cases: 13. A coin gets so many right in 1 of 94 tries (697 of 65,536 sequences)."""
+_NAMED = 3
+_ANOTHER_JUDGE = "name a larger or better instructed model (--judge)"
+
+
+class Manner(NamedTuple):
+    """One way of asking: the verdict alone, with a reason, or all statements at once."""
+
+    name: str
+    judge: PromptJudge
+    joint: bool
+
+    def requests(self, asked: Sequence[AskedTask]) -> list[VerdictRequest]:
+        """One task of each kind; in a joint answer, all statements of the first sample."""
+        if self.joint:
+            first = [one.task for one in asked if one.sample_id == asked[0].sample_id]
+            return self.judge.requests([task for task in first if isinstance(task, Attribution)])
+        kinds: dict[str, Task] = {}
+        for one in asked:
+            kinds.setdefault(prompts.task_name(one.task), one.task)
+        return self.judge.requests(list(kinds.values()))
+
+
+def manners(profile: PromptProfile, ends: ChatEnds | None) -> Iterator[Manner]:
+    """All that the profile can be asked for, the verdict alone first."""
+    for name, reasons, protocol in _MANNERS:
+        with suppress(UsageError):
+            require(profile, reasons, protocol)
+            judge = PromptJudge(profile, ends, reasons=reasons, protocol=protocol)
+            yield Manner(name, judge, protocol == "joint")
+
+
+def legal_check(way: Manner, asked: Sequence[AskedTask], engine: Engine, progress: Progress) -> Check:
+    """Whether every answer is legal JSON, and the probability of legal answers before all others were masked."""
+    requests = way.requests(asked)
+    answers = answers_in_order(engine, requests, progress)
+    missing = [answer.error for answer in answers if isinstance(answer, NoAnswer)]
+    given = [answer for answer in answers if isinstance(answer, Answer)]
+    masses = [answer.legal_mass for answer in given]
+    legal = sum(map(_is_legal, given))
+    figures = {
+        "grammars": sorted({(request.explanation or request.grammar).name for request in requests}),
+        "legal": legal,
+        "asked": len(requests),
+        "least_legal_mass": min(masses, default=None),
+    }
+    if legal < len(requests):
+        reason = f": {missing[0]}" if missing else ""
+        found = f"{legal} of {len(requests)} answers are legal JSON{reason}"
+        return failed(way.name, found, "use another conversion of the model, or another model", **figures)
+    least, most = (f"{bound(masses):.0%}" for bound in (min, max))
+    share = least if least == most else f"{least} to {most}"
+    found = f"{len(requests)} of {len(requests)} are legal JSON; the model gave legal ones {share} of its probability"
+    if min(masses) < _ENOUGH_MASS:
+        advice = f"it wants to say something else, so its verdicts mean little: {_ANOTHER_JUDGE}"
+        return warning(way.name, f"{found}: this judge is not answering", advice, **figures)
+    return ok(way.name, found, **figures)
+
+
+def plain_check(judge: PromptJudge, engine: Engine, progress: Progress) -> Check:
+    """How many obvious cases are judged rightly."""
+    cases = plain_cases()
+    right = [label == case.answer for label, case in zip(_labels(judge, engine, progress), cases, strict=True)]
+    tally = Counter(case.answer for case, is_right in zip(cases, right, strict=True) if is_right)
+    every = Counter(case.answer for case in cases)
+    wrong = [case.text for case, is_right in zip(cases, right, strict=True) if not is_right]
+    figures = {"cases": len(cases), "right": sum(right), "wrong": wrong}
+    found = (
+        f"{sum(right)} of {len(cases)} obvious cases right: {tally[1]} of {every[1]} that hold, "
+        f"{tally[0]} of {every[0]} that do not"
+    )
+    if sum(right) < _ENOUGH_RIGHT * len(cases):
+        advice = f"what is obvious is not so to this judge: {_ANOTHER_JUDGE}"
+        return warning("plain cases", f"{found}; a coin does as well", advice, **figures)
+    if wrong:
+        found += "; wrong: " + ", ".join(f'"{text}"' for text in wrong[:_NAMED])
+    return ok("plain cases", found, **figures)
+
+
+def again_check(judge: PromptJudge, engine: Engine, progress: Progress) -> Check:
+    """Whether verdicts are the same, to the last bit, alone and among others in another order."""
+    requests = [judge.request(case.task()) for case in plain_cases()[::3]]
+    together = answers_in_order(engine, requests[::-1], progress)[::-1]
+    alone = [answers_in_order(engine, [request], progress)[0] for request in requests]
+    same = sum(one == other for one, other in zip(alone, together, strict=True))
+    figures = {"asked": len(requests), "identical": same}
+    if same < len(requests):
+        found = f"{len(requests) - same} of {len(requests)} verdicts differ in their bits when they are asked otherwise"
+        advice = "the order of the data then moves numbers a little: leave out --gpu-layers, or report this build"
+        return warning("asked again", found, advice, **figures)
+    return ok("asked again", f"{same} of {same} verdicts have the same bits alone and among others", **figures)
+
+
+def injection_check(judge: PromptJudge, engine: Engine, progress: Progress) -> Check:
+    """Whether text in the material can talk the judge into a verdict."""
+    found = injection.resistance(judge, engine, progress=progress)
+    counted = found.attempts - found.unusable - found.unanswered
+    figures = found.model_dump(mode="json")
+    if found.falls:
+        forms = ", ".join(
+            f"{form} ({count})" for form, count in Counter(fall.form for fall in found.falls).most_common()
+        )
+        return warning(
+            "injections",
+            f"{len(found.falls)} of {counted} attempts talked the judge into a verdict: {forms}",
+            f"do not gate on data that others can write into; {_ANOTHER_JUDGE}",
+            **figures,
+        )
+    if not counted:
+        said = f"of {found.attempts} attempts none can be counted: the judge gets the cases wrong without them"
+        return warning("injections", said, _ANOTHER_JUDGE, **figures)
+    said = f"{counted} attempts to talk the judge into a verdict, none did"
+    aside = found.attempts - counted
+    said += f" ({aside} more on cases that it gets wrong or cannot answer)" if aside else ""
+    return ok("injections", f"{said}; largest rise {found.largest_rise:.3f}", **figures)
+
+
+def speed_check(before: Effort, after: Effort, verdicts: int) -> Check:
+    """Rates of the verdicts between two states of an engine."""
+    seconds = after.seconds_total - before.seconds_total
+    tokens = after.evaluated_tokens - before.evaluated_tokens
+    per_second = tokens / max(after.seconds_inside - before.seconds_inside, 1e-9)
+    per_verdict = seconds / max(verdicts, 1)
+    return ok(
+        "speed",
+        f"{per_second:,.0f} prompt tokens a second; {per_verdict:.3g} s for each of {verdicts:,} short verdicts "
+        "(localjudge run --dry-run estimates your data)",
+        tokens_per_second=per_second,
+        seconds_per_verdict=per_verdict,
+        verdicts=verdicts,
+    )
+
+
+def _labels(judge: PromptJudge, engine: Engine, progress: Progress) -> list[int | None]:
+    answers = answers_in_order(engine, [judge.request(case.task()) for case in plain_cases()], progress)
+    return [int(answer.p_yes >= _THRESHOLD) if isinstance(answer, Answer) else None for answer in answers]
+
+
+def _is_legal(answer: Answer) -> bool:
+    """Whether the answer is a JSON object with a verdict in it. The grammar should leave nothing else."""
+    try:
+        found = json.loads(answer.raw)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and any(value in (0, 1) for value in found.values())
