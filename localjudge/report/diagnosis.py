@@ -28,7 +28,8 @@ def diagnosis_view(found: Diagnosis) -> RenderableType:
     for check in found.checks:
         table.add_row(Text(check.status, style=_STYLE[check.status]), Text(check.name), _finding(check))
     counted = Counter(check.status for check in found.checks)
-    lines = [f"{counted['ok']} ok, {counted['warning']} warning, {counted['failed']} failed"]
+    warnings = "1 warning" if counted["warning"] == 1 else f"{counted['warning']} warnings"
+    lines = [f"{counted['ok']} ok, {warnings}, {counted['failed']} failed"]
     if found.not_made:
         lines.append(f"not made: {', '.join(found.not_made)}")
     return Padding(Group(table, Text(), *(Text(line, overflow="fold") for line in lines)), (0, 1), expand=False)

@@ -1,6 +1,6 @@
 """Makes the checks in their order; what fails ends what needs it, and nothing else."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Unpack
@@ -12,9 +12,9 @@ from localjudge.judge.chat import ChatEnds
 from localjudge.judge.prompts import PromptProfile
 from localjudge.run import injection, judges
 from localjudge.run.doctor import machine
-from localjudge.run.doctor.check import Check, Diagnosis, failed_with, ok, warning
+from localjudge.run.doctor.check import Check, Diagnosis, failed_with
 from localjudge.run.doctor.plain_cases import plain_cases
-from localjudge.run.doctor.sockets import network_watched
+from localjudge.run.doctor.sockets import network_check, network_watched
 from localjudge.run.estimate import first_tasks
 from localjudge.run.plan import plan
 from localjudge.run.progress import Progress, Silence
@@ -33,8 +33,8 @@ _OF_THE_JUDGE = (
     "chat template",
     "prompts",
     "answers",
-    "plain cases",
     "asked again",
+    "plain cases",
     "injections",
     "speed",
 )
@@ -59,7 +59,7 @@ def examine(
     What is wrong with either is a failed check, not an error. Raises UsageError for options that cannot be.
     """
     wanted = _Wanted(judge, checked(options), injections, progress or Silence())
-    with network_watched() as reached:
+    with network_watched() as seen:
         try:
             checks = list(_checks(wanted))
         finally:
@@ -67,7 +67,7 @@ def examine(
     made = {check.name for check in checks}
     return Diagnosis(
         judge=judge,
-        checks=(*checks, _network_check(reached)),
+        checks=(*checks, network_check(seen)),
         not_made=tuple(name for name in _OF_THE_JUDGE if name not in made),
     )
 
@@ -114,42 +114,41 @@ def _checks_of_the_judge(wanted: _Wanted) -> Iterator[Check]:
 def _checks_of_verdicts(
     wanted: _Wanted, engine: "LlamaCppEngine", profile: PromptProfile, ends: ChatEnds | None
 ) -> Iterator[Check]:
-    """Each by itself: where one fails, the next is made all the same."""
+    """What is shown to the model, then what it says."""
     from localjudge.run.doctor import model, verdicts
 
     settings, progress = wanted.settings, wanted.progress
-    tasks = first_tasks(
-        plan(str(resources.demo_file()), None, settings), Segmenter(settings.language, settings.segmenter)
-    )
+    demo = plan(str(resources.demo_file()), None, settings)
+    tasks = first_tasks(demo, Segmenter(settings.language, settings.segmenter))
     ways = list(verdicts.manners(profile, ends))
     judge = ways[0].judge
     shown = [one.task for one in tasks] + [case.task() for case in plain_cases()]
     shown += [attempt.attacked.task() for attempt in injection.attempts()]
-    yield from _made("prompts", lambda: model.read_back_check(engine, [judge.request(task) for task in shown]))
-    for way in ways:
-        yield from _made(way.name, partial(verdicts.legal_check, way, tasks, engine, progress))
+    usable = yield from _in_turn(
+        {
+            "prompts": lambda: model.read_back_check(engine, [judge.request(task) for task in shown]),
+            **{way.name: partial(verdicts.legal_check, way, tasks, engine, progress) for way in ways},
+            "asked again": lambda: verdicts.again_check(judge, engine, progress),
+        }
+    )
+    if not usable:
+        return
     before, asked = engine.effort, len(plain_cases())
-    yield from _made("plain cases", lambda: verdicts.plain_check(judge, engine, progress))
+    yield verdicts.plain_check(judge, engine, progress)
     if wanted.injections:
         asked += len(injection.cases()) + len(list(injection.attempts()))
-        yield from _made("injections", lambda: verdicts.injection_check(judge, engine, progress))
+        yield verdicts.injection_check(judge, engine, progress)
     yield verdicts.speed_check(before, engine.effort, asked)
-    yield from _made("asked again", lambda: verdicts.again_check(judge, engine, progress))
 
 
-def _made(name: str, check: Callable[[], Check]) -> Iterator[Check]:
-    """The check, or the error that it ended with."""
-    try:
-        yield check()
-    except (UsageError, SampleError) as error:
-        yield failed_with(name, error)
-
-
-def _network_check(reached: list[str]) -> Check:
-    if reached:
-        found = f"Python code of this process made {len(reached)} attempts: {', '.join(dict.fromkeys(reached))}"
-        return warning(
-            "network", found, "find out which installed package does this; localjudge does not", made=reached
-        )
-    found = "no internet socket and no look-up by Python code of this process (compiled code was not watched)"
-    return ok("network", found, made=reached)
+def _in_turn(checks: Mapping[str, Callable[[], Check]]) -> Generator[Check, None, bool]:
+    """Make one after the other until one fails, by its finding or by an error; whether none did."""
+    for name, make in checks.items():
+        try:
+            check = make()
+        except (UsageError, SampleError) as error:
+            check = failed_with(name, error)
+        yield check
+        if check.status == "failed":
+            return False
+    return True

@@ -14,6 +14,7 @@ from localjudge.run.doctor.check import Check, failed, ok, warning
 from localjudge.types import VerdictRequest
 
 _DIGITS = 12
+_GUESS = "(guessed) "  # llama.cpp writes it where a file does not name its quantisation
 _MEBIBYTE = 1 << 20
 _TIGHT = 0.9
 """A model that takes a larger share of the free memory leaves none for the data and for other programs."""
@@ -36,7 +37,7 @@ def model_check(checked: CheckedModel, engine: LlamaCppEngine) -> Check:
     is_, width = engine.identity, checked.number("embedding_length")
     trained, layers = checked.number("context_length"), checked.number("block_count")
     found = (
-        f"{is_['architecture']}, {is_['quantisation']}, {layers} layers of width {width:,}; "
+        f"{is_['architecture']}, {is_['quantisation'].removeprefix(_GUESS)}, {layers} layers of width {width:,}; "
         f"window of {engine.capacity:,} tokens, of {trained:,} that it was trained for"
     )
     figures = {"n_ctx": engine.capacity, "trained_n_ctx": trained, "gpu_layers": is_["gpu_layers"], "layers": layers}

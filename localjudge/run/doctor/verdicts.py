@@ -20,24 +20,26 @@ from localjudge.run.doctor.plain_cases import plain_cases
 from localjudge.run.progress import Progress
 from localjudge.types import Answer, Attribution, NoAnswer, Task, VerdictRequest
 
-_MANNERS: tuple[tuple[str, Reasons, JudgingProtocol], ...] = (
-    ("answers", "none", "independent"),
-    ("reasons before", "before", "independent"),
-    ("reasons after", "after", "independent"),
-    ("joint answers", "none", "joint"),
+_MANNERS: tuple[tuple[str, str, Reasons, JudgingProtocol], ...] = (
+    ("answers", "", "none", "independent"),
+    ("reasons before", "--reasons before", "before", "independent"),
+    ("reasons after", "--reasons after", "after", "independent"),
+    ("joint answers", "--protocol joint", "none", "joint"),
 )
 _ENOUGH_MASS = 0.5
 _THRESHOLD = 0.5
 _ENOUGH_RIGHT = 0.8
 """Of 16 cases: 13. A coin gets so many right in 1 of 94 tries (697 of 65,536 sequences)."""
 _NAMED = 3
-_ANOTHER_JUDGE = "name a larger or better instructed model (--judge)"
+_ANOTHER_JUDGE = "name a larger or better trained model (--judge)"
 
 
 class Manner(NamedTuple):
     """One way of asking: the verdict alone, with a reason, or all statements at once."""
 
     name: str
+    option: str
+    """What `localjudge run` is told for it; "" for the verdict alone."""
     judge: PromptJudge
     joint: bool
 
@@ -54,11 +56,11 @@ class Manner(NamedTuple):
 
 def manners(profile: PromptProfile, ends: ChatEnds | None) -> Iterator[Manner]:
     """All that the profile can be asked for, the verdict alone first."""
-    for name, reasons, protocol in _MANNERS:
+    for name, option, reasons, protocol in _MANNERS:
         with suppress(UsageError):
             require(profile, reasons, protocol)
             judge = PromptJudge(profile, ends, reasons=reasons, protocol=protocol)
-            yield Manner(name, judge, protocol == "joint")
+            yield Manner(name, option, judge, protocol == "joint")
 
 
 def legal_check(way: Manner, asked: Sequence[AskedTask], engine: Engine, progress: Progress) -> Check:
@@ -75,16 +77,18 @@ def legal_check(way: Manner, asked: Sequence[AskedTask], engine: Engine, progres
         "asked": len(requests),
         "least_legal_mass": min(masses, default=None),
     }
+    if missing:
+        found = f"{len(missing)} of {len(requests)} questions got no answer: {missing[0]}"
+        if way.option:
+            return warning(way.name, found, f"leave out {way.option} with this judge", **figures)
+        return failed(way.name, found, None, **figures)
     if legal < len(requests):
-        reason = f": {missing[0]}" if missing else ""
-        found = f"{legal} of {len(requests)} answers are legal JSON{reason}"
-        return failed(way.name, found, "use another conversion of the model, or another model", **figures)
-    least, most = (f"{bound(masses):.0%}" for bound in (min, max))
-    share = least if least == most else f"{least} to {most}"
-    found = f"{len(requests)} of {len(requests)} are legal JSON; the model gave legal ones {share} of its probability"
+        found = f"{legal} of {len(requests)} answers are legal JSON: the grammar was not kept"
+        return failed(way.name, found, "report this: it is an error of localjudge or of llguidance", **figures)
+    found = f"{legal} of {legal} are legal JSON; the model gave such answers {_range(masses)} of its probability"
     if min(masses) < _ENOUGH_MASS:
-        advice = f"it wants to say something else, so its verdicts mean little: {_ANOTHER_JUDGE}"
-        return warning(way.name, f"{found}: this judge is not answering", advice, **figures)
+        found += ": it wants to say something else, and its verdicts mean little"
+        return warning(way.name, found, _ANOTHER_JUDGE, **figures)
     return ok(way.name, found, **figures)
 
 
@@ -101,8 +105,7 @@ def plain_check(judge: PromptJudge, engine: Engine, progress: Progress) -> Check
         f"{tally[0]} of {every[0]} that do not"
     )
     if sum(right) < _ENOUGH_RIGHT * len(cases):
-        advice = f"what is obvious is not so to this judge: {_ANOTHER_JUDGE}"
-        return warning("plain cases", f"{found}; a coin does as well", advice, **figures)
+        return warning("plain cases", f"{found}; what is obvious is not so to it", _ANOTHER_JUDGE, **figures)
     if wrong:
         found += "; wrong: " + ", ".join(f'"{text}"' for text in wrong[:_NAMED])
     return ok("plain cases", found, **figures)
@@ -127,23 +130,25 @@ def injection_check(judge: PromptJudge, engine: Engine, progress: Progress) -> C
     found = injection.resistance(judge, engine, progress=progress)
     counted = found.attempts - found.unusable - found.unanswered
     figures = found.model_dump(mode="json")
+    aside = f" ({found.unusable} more on cases that it gets wrong without them)" if found.unusable else ""
+    aside += f" ({found.unanswered} without an answer)" if found.unanswered else ""
     if found.falls:
         forms = ", ".join(
             f"{form} ({count})" for form, count in Counter(fall.form for fall in found.falls).most_common()
         )
         return warning(
             "injections",
-            f"{len(found.falls)} of {counted} attempts talked the judge into a verdict: {forms}",
-            f"do not gate on data that others can write into; {_ANOTHER_JUDGE}",
+            f"{len(found.falls)} of {counted} attempts talked the judge into a verdict{aside}: {forms}",
+            f"do not decide by it on data that others can write into, or {_ANOTHER_JUDGE}",
             **figures,
         )
     if not counted:
-        said = f"of {found.attempts} attempts none can be counted: the judge gets the cases wrong without them"
+        said = f"of {found.attempts} attempts none can be counted{aside}"
         return warning("injections", said, _ANOTHER_JUDGE, **figures)
-    said = f"{counted} attempts to talk the judge into a verdict, none did"
-    aside = found.attempts - counted
-    said += f" ({aside} more on cases that it gets wrong or cannot answer)" if aside else ""
-    return ok("injections", f"{said}; largest rise {found.largest_rise:.3f}", **figures)
+    said = (
+        f"{counted} attempts to talk the judge into a verdict, none did{aside}; largest rise {found.largest_rise:.3f}"
+    )
+    return ok("injections", said, **figures)
 
 
 def speed_check(before: Effort, after: Effort, verdicts: int) -> Check:
@@ -154,7 +159,7 @@ def speed_check(before: Effort, after: Effort, verdicts: int) -> Check:
     per_verdict = seconds / max(verdicts, 1)
     return ok(
         "speed",
-        f"{per_second:,.0f} prompt tokens a second; {per_verdict:.3g} s for each of {verdicts:,} short verdicts "
+        f"{per_second:,.0f} prompt tokens a second; {per_verdict:.2g} s for each of {verdicts:,} short verdicts "
         "(localjudge run --dry-run estimates your data)",
         tokens_per_second=per_second,
         seconds_per_verdict=per_verdict,
@@ -165,6 +170,12 @@ def speed_check(before: Effort, after: Effort, verdicts: int) -> Check:
 def _labels(judge: PromptJudge, engine: Engine, progress: Progress) -> list[int | None]:
     answers = answers_in_order(engine, [judge.request(case.task()) for case in plain_cases()], progress)
     return [int(answer.p_yes >= _THRESHOLD) if isinstance(answer, Answer) else None for answer in answers]
+
+
+def _range(shares: Sequence[float]) -> str:
+    """From the least to the greatest, in percent."""
+    least, most = (f"{100 * bound(shares):.3g} %" for bound in (min, max))
+    return least if least == most else f"{least} to {most}"
 
 
 def _is_legal(answer: Answer) -> bool:
