@@ -22,7 +22,7 @@ from localjudge.cli.main import ExitCode, be_quiet
 def command(judge: str, skip_injections: bool, quiet: bool, as_json: bool, **options: Any) -> int:
     """Check a judge and this machine: does it load, answer, get obvious cases right, resist injections, how fast is it?
 
-    Nothing of yours is read but the model. With a large model most of the time goes into some 220 attempts to talk it
+    No data of yours is read. With a large model most of the time goes into some 220 attempts to talk it
     into a verdict: --skip-injections leaves them out.
 
     Exit code: 0 all ok, or warnings; 1 something failed; 4 interrupted or out of a resource.

@@ -26,6 +26,7 @@ def diagnosed(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tupl
     code, output, errors = called(capfd, *arguments, "--json", "--quiet")
     found = json.loads(output)
     assert errors == ""
+    assert (found["schema_version"], found["result"] == "failed") == (1, code == 1)
     return code, {check["name"]: check for check in found["checks"]}, found["not_made"]
 
 
@@ -129,6 +130,16 @@ def test_tokens_that_decode_to_another_text_are_a_failed_check(
     monkeypatch.setattr(LlamaCppEngine, "read_back", lambda _engine, _request: "something else")
     code, checks, _ = diagnosed(capfd, "--judge", random_gguf)
     assert (code, checks["prompts"]["status"]) == (1, "failed")
+
+
+def test_a_wording_that_is_none_is_a_failed_check(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Found out before the model is loaded."""
+    wording = tmp_path / "own.toml"
+    wording.write_text("not a wording")
+    code, checks, not_made = diagnosed(capfd, "--prompt", wording)
+    assert (code, checks["prompts"]["status"]) == (1, "failed")
+    assert str(wording) in checks["prompts"]["found"]
+    assert not_made[0] == "model"
 
 
 def test_an_option_that_cannot_be_is_a_usage_error(capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """One line of the doctor's table: what was looked at, what was found, and what to do if it is not as it should be."""
 
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from pydantic import Field
@@ -26,14 +27,16 @@ class Diagnosis(Record):
 
     schema_version: int = 1
     judge: str
+    result: Status
+    """The gravest status of a check."""
     checks: tuple[Check, ...]
     not_made: tuple[str, ...] = ()
     """Checks that were left out, or that need what failed."""
 
-    @property
-    def result(self) -> Status:
-        """The gravest status."""
-        return max((check.status for check in self.checks), key=_GRAVITY.__getitem__)
+
+def gravest(checks: Iterable[Check]) -> Status:
+    """The gravest status; ok for no checks."""
+    return max((check.status for check in checks), key=_GRAVITY.__getitem__, default="ok")
 
 
 def ok(name: str, found: str, /, **figures: Any) -> Check:

@@ -12,7 +12,7 @@ from localjudge.judge.chat import ChatEnds
 from localjudge.judge.prompts import PromptProfile
 from localjudge.run import injection, judges
 from localjudge.run.doctor import machine
-from localjudge.run.doctor.check import Check, Diagnosis, failed_with
+from localjudge.run.doctor.check import Check, Diagnosis, failed_with, gravest
 from localjudge.run.doctor.plain_cases import plain_cases
 from localjudge.run.doctor.sockets import network_check, network_watched
 from localjudge.run.estimate import first_tasks
@@ -23,7 +23,6 @@ from localjudge.text import Segmenter
 
 if TYPE_CHECKING:
     from localjudge.engine.llamacpp import LlamaCppEngine
-
 
 _OF_THE_JUDGE = (
     "model file",
@@ -64,10 +63,12 @@ def examine(
             checks = list(_checks(wanted))
         finally:
             wanted.progress.close()
+    checks.append(network_check(seen))
     made = {check.name for check in checks}
     return Diagnosis(
         judge=judge,
-        checks=(*checks, network_check(seen)),
+        result=gravest(checks),
+        checks=tuple(checks),
         not_made=tuple(name for name in _OF_THE_JUDGE if name not in made),
     )
 
@@ -90,9 +91,10 @@ def _checks_of_the_judge(wanted: _Wanted) -> Iterator[Check]:
     try:
         file = model_registry.find(wanted.judge)
         yield model.file_check(file)
+        name = "prompts"
+        profile = judges.profile_for(file, wanted.settings)
         name = "model"
         header = model_check.check(file.path)
-        profile = judges.profile_for(file, wanted.settings)
         free = memory.available_bytes()
         engine = LlamaCppEngine(file, wanted.settings.engine, begin_of_text=profile.begin_of_text)
     except UsageError as error:
