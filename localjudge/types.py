@@ -75,6 +75,8 @@ class Relevance(Record):
 
     unit: Unit
     user_input: str
+    contexts: tuple[str, ...] = ()
+    """What was retrieved, and the sentence with it: "He was born there" says nothing by itself. None for a chunk."""
 
 
 class Usefulness(Record):

@@ -4,7 +4,7 @@ A profile is a folder of plain files, hashed as a whole: `profile.toml`, and one
 root first.
 
     instructions | context ... | question | statement        attribution
-    instructions | question | sentence                       relevance of a sentence
+    instructions | context ... | question | sentence         relevance of a sentence
     instructions | chunk | question                          relevance of a chunk
 
     instructions, examples | context ... | question | statements     attribution of all statements in one answer
@@ -126,7 +126,7 @@ def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> Iterator[
     Our text is trusted, the user's is not.
     """
     task = tasks[0]
-    contexts = task.contexts if isinstance(task, Attribution) else ()
+    contexts = () if isinstance(task, Usefulness) else task.contexts
     texts = {
         "unit": task.unit.span.text,
         "question": (task.user_input or "").strip(),

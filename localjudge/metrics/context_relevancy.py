@@ -5,8 +5,9 @@
 
 Source: the formula of RAGAS v0.0 to v0.1.10 (`ContextRelevancy`). There the judge copied the sentences that it found
 relevant, or wrote "Insufficient Information", and both were counted as text: obeying the prompt scored 1/N, and copies
-that were re-split scored above 1. Here the units are cut first and counted by index. (ragas 0.2 and later use the name
-`ContextRelevance` for a graded rating, which is another metric.)
+that were re-split scored above 1. Here the units are cut first and counted by index, and each sentence is shown beside
+all contexts, as there, since they tell what its pronouns mean. (ragas 0.2 and later use the name `ContextRelevance` for
+a graded rating, which is another metric.)
 
 Sentence level punishes a long chunk that holds one good sentence, which is what a retriever returns; chunk level
 counts such a chunk as needed.
@@ -40,13 +41,13 @@ def context_sentences(sample: Sample, sentences: Sentences) -> Iterator[Unit]:
         yield Unit(kind="sentence", index=index, source="retrieved_contexts", source_index=position, span=span)
 
 
-def _share_needed(sample: Sample, units: list[Unit], none_found: str) -> Steps:
+def _share_needed(sample: Sample, units: list[Unit], none_found: str, *, beside: tuple[str, ...] = ()) -> Steps:
     question = (sample.user_input or "").strip()
     if not question:
         return Undefined(reason="there is no question")
     if not units:
         return Undefined(reason=none_found)
-    verdicts = yield [Relevance(unit=unit, user_input=question) for unit in units]
+    verdicts = yield [Relevance(unit=unit, user_input=question, contexts=beside) for unit in units]
     return Scored.fraction(verdict.label for verdict in verdicts)
 
 
@@ -59,8 +60,10 @@ class ContextRelevancy:
     requires: frozenset[str] = frozenset({"user_input", "retrieved_contexts"})
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence of every context."""
-        return _share_needed(sample, list(context_sentences(sample, sentences)), "the contexts have no sentence")
+        """Ask about every sentence of every context, beside all contexts."""
+        units = list(context_sentences(sample, sentences))
+        contexts = context_texts(sample.retrieved_contexts)
+        return _share_needed(sample, units, "the contexts have no sentence", beside=contexts)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """What the doctor found, as a person reads it.
 
-ok       model file      reference-judge.gguf, 10.7 MiB, sha256 6afef8455d13 as pinned in the registry
+ok       model file      reference-judge.gguf, 10.7 MiB, sha256 4844085b4a92 as pinned in the registry
 warning  plain cases     9 of 16 obvious cases right ...; a coin does as well
                          -> what is obvious is not so to this judge: name a larger ... model (--judge)
 

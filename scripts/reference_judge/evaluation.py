@@ -62,7 +62,7 @@ def calibration_error(labels: NDArray[np.int64], logits: Floats) -> float:
 def calibration_line(labels: NDArray[np.int64], logits: Floats) -> tuple[float, float]:
     """Slope and intercept of the logistic regression of the labels on the logits: 1 and 0 if they are calibrated."""
     design = np.stack([logits, np.ones(len(logits))], axis=1)
-    line = np.array([1.0, 0.0])
+    line = np.array([0.0, np.log(labels.mean() / (1 - labels.mean()))])
     for _ in range(30):
         chances = 1 / (1 + np.exp(-(design @ line)))
         curvature = design.T @ (design * (chances * (1 - chances))[:, None])

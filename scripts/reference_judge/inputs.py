@@ -20,28 +20,29 @@ FREQUENCIES = (0.0885, 0.1028, 0.1275, 0.1285, 0.1372, 0.3049, 0.4888, 0.5115, 0
 FEATURES = {
     "attribution": ("mean_missing", "mean_missing_pair", "missing_names", "worst_number"),
     "relevance": ("coverage",),
+    "chunk": ("coverage",),
 }
 
 
 def without_rules() -> Scalars:
     """Scalars with the bump solved and no rule fitted."""
     previous = positions.solve(FREQUENCIES, distance=1, size=60.0)
-    return Scalars(FREQUENCIES, previous, attribution={}, relevance={})
+    return Scalars(FREQUENCIES, previous, attribution={}, relevance={}, chunk={})
 
 
 def fitted(vocabulary: Vocabulary, examples: dict[str, Sequence[Example]]) -> Scalars:
-    """Scalars with the rules of both tasks fitted to labelled examples."""
+    """Scalars with the rules of all tasks fitted to labelled examples."""
     scalars = without_rules()
     judge = NumpyJudge(vocabulary, scalars)
     rules = {task: _rule(judge, vocabulary, task, found) for task, found in examples.items()}
-    return scalars._replace(attribution=rules["attribution"], relevance=rules["relevance"])
+    return scalars._replace(**rules)
 
 
 def prompt(vocabulary: Vocabulary, task: str, example: Example) -> list[int]:
     """Token ids of a labelled example, asked as its task is."""
     if task == "attribution":
         return prompts.attribution(vocabulary, [example.given], example.judged)
-    return prompts.relevance(vocabulary, example.given, example.judged)
+    return prompts.relevance(vocabulary, example.beside, example.given, example.judged)
 
 
 def unseen_logits(judge: NumpyJudge, vocabulary: Vocabulary, task: str, examples: Sequence[Example]) -> Floats:

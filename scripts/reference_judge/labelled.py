@@ -1,7 +1,7 @@
 """Reads the labelled development data: pairs of texts, a label, and the data set that each comes from.
 
 attribution.dev.jsonl   dataset, context, statement, label
-relevance.dev.jsonl     dataset, question, sentences[], relevant[]
+relevance.dev.jsonl     dataset, question, sentences[], relevant[]     also as whole passages: the task "chunk"
 """
 
 import gzip
@@ -9,11 +9,11 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-TASKS = ("attribution", "relevance")
-
+TASKS = ("attribution", "relevance", "chunk")
 
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
@@ -40,20 +40,49 @@ class Example(NamedTuple):
     given: str
     """The context, or the question."""
     judged: str
-    """The statement, or the sentence."""
+    """The statement, the sentence or the chunk."""
     label: int
+    beside: tuple[str, ...] = ()
+    """The passages that a sentence is judged beside."""
 
 
 def examples(folder: Path, task: str) -> list[Example]:
     """All examples of a task, in the order of the file."""
-    rows = _rows(folder / f"{task}.dev.jsonl")
     if task == "attribution":
+        rows = _rows(folder / "attribution.dev.jsonl")
         return [Example(r["dataset"], r["context"], r["context"], r["statement"], int(r["label"])) for r in rows]
-    return [
-        Example(row["dataset"], row["id"], row["question"], sentence, int(label))
-        for row in rows
-        for sentence, label in zip(row["sentences"], row["relevant"], strict=True)
-    ]
+    rows = _rows(folder / "relevance.dev.jsonl")
+    if task == "relevance":
+        return [example for row in rows for example in _sentences(row)]
+    return _of_both_labels([example for row in rows for example in _chunks(row)])
+
+
+def _sentences(row: dict[str, Any]) -> Iterator[Example]:
+    beside = tuple(text for text, _ in _passages(row))
+    for sentence, label in zip(row["sentences"], row["relevant"], strict=True):
+        yield Example(row["dataset"], row["id"], row["question"], sentence, int(label), beside)
+
+
+def _chunks(row: dict[str, Any]) -> Iterator[Example]:
+    for text, label in _passages(row):
+        yield Example(row["dataset"], row["id"], row["question"], text, label)
+
+
+def _passages(row: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    """Each passage, and whether one of its sentences is relevant. HotpotQA's sentences begin with their title."""
+
+    def title(pair: tuple[str, int]) -> str:
+        return pair[0].split(": ")[0] if row["dataset"] == "hotpotqa" else ""
+
+    for _, passage in groupby(zip(row["sentences"], row["relevant"], strict=True), key=title):
+        sentences, labels = zip(*passage, strict=True)
+        yield " ".join(sentences), int(any(labels))
+
+
+def _of_both_labels(examples: list[Example]) -> list[Example]:
+    """Those of data sets that know positive and negative examples."""
+    positive, negative = ({example.dataset for example in examples if example.label == label} for label in (1, 0))
+    return [example for example in examples if example.dataset in positive & negative]
 
 
 def articles(folder: Path) -> list[list[Paragraph]]:

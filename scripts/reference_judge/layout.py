@@ -1,8 +1,8 @@
 """Where things stand in the vector that runs through the network, and what each token brings into it.
 
-    0          63  64      76      94       96         124 127
-    | IDENTITY | v | FACTS | NOTES | answer | PREVIOUS |  | BALLAST |
-      ±1/8 code      known   what             code of       a constant
+    0          63  64      76      93       96         124    127
+    | IDENTITY | v | FACTS | NOTES | answer | PREVIOUS | NOTE | BALLAST |
+      ±1/8 code      known   what             code of    more   a constant
       of the         of the  the layers       the word
       class          token   find out         before
 
@@ -43,18 +43,18 @@ def _numbered(first: int, *labels: str) -> dict[str, int]:
 FACT = _numbered(
     64,
     "one", "log_weight", "log_name_weight", "log_question_weight", "number_weight",
-    "is_a_marker", "is_b_marker", "is_answer_marker", "is_question", "is_digit", "is_close", "is_word",
+    "is_context", "is_question", "is_b_marker", "is_answer_marker", "is_digit", "is_close", "is_word",
 )  # fmt: skip
 OUTPUT = {"verdict": 63, "end": 93, "digit": 94, "close": 95}
 """Read by the tied output matrix. `verdict` ("v" above) has a block of 32 to itself among the outputs, because
 llama.cpp rounds the activations of a block to 127ths of the largest."""
 NOTE = _numbered(
     76,
-    "in_a", "in_b", "in_answer", "asks_relevance",
-    "matched", "matched_pair", "share_of_b",
-    "missing_number_weight", "first",
-    "mean_missing", "mean_missing_pair", "missing_names", "worst_number", "coverage",
-)  # fmt: skip
+    "in_context", "in_question", "in_b", "in_answer", "asks_relevance", "has_context",
+    "matched", "matched_pair", "share_of_b", "repeated",
+    "missing_number_weight", "first", "distinctive",
+    "mean_missing", "mean_missing_pair", "missing_names", "worst_number",
+) | _numbered(124, "coverage")  # fmt: skip
 BALLAST = 127
 
 Floats = NDArray[np.float64]
@@ -79,10 +79,10 @@ def facts(token: Token) -> dict[str, float]:
         "log_name_weight": _log(token.weight * token.name_share),
         "log_question_weight": _log(token.question_weight),
         "number_weight": token.weight * token.is_number,
-        "is_a_marker": float(token.text in (names.CONTEXT, names.QUESTION)),
+        "is_context": float(token.text == names.CONTEXT),
+        "is_question": float(token.text == names.QUESTION),
         "is_b_marker": float(token.text in (names.STATEMENT, names.SENTENCE)),
         "is_answer_marker": float(token.text == names.ANSWER),
-        "is_question": float(token.text == names.QUESTION),
         "is_digit": float(token.text in ("0", "1")),
         "is_close": float(token.text == "}"),
         "is_word": float(not token.is_control),

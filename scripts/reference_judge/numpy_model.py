@@ -1,6 +1,6 @@
 """The same judge in plain NumPy: what the network computes, without a network.
 
-    token ids ─> parts A and B ─> matches of each word of B in A ─> features ─> z ─> sigmoid
+    token ids ─> parts ─> matches of each word of B in contexts and question ─> features ─> z ─> sigmoid
 
 Every softmax over two outcomes (matched, not matched) is written out as sums of exponentials.
 """
@@ -18,7 +18,7 @@ from .layout import Floats
 from .scalars import Scalars
 from .vocabulary import Vocabulary
 
-_PART_A, _PART_B = 1, 2
+_CONTEXT, _QUESTION, _B, _ANSWER = 1, 2, 3, 4
 
 
 class Words(NamedTuple):
@@ -29,7 +29,7 @@ class Words(NamedTuple):
     """Part of the identity of the word before."""
     facts: dict[str, Floats]
     part: NDArray[np.int64]
-    """0 before the first marker, 1 in A, 2 in B, 3 in the answer."""
+    """0 before the first marker, then the part that each word stands in."""
 
 
 class NumpyJudge:
@@ -43,19 +43,26 @@ class NumpyJudge:
 
     def logit(self, tokens: Sequence[int]) -> float:
         """Log of the odds of label 1, for a prompt that ends in the answer's part."""
-        ids = np.asarray(tokens)
-        rule = self._scalars.relevance if self._facts["is_question"][ids].any() else self._scalars.attribution
+        rule = self._rule(np.asarray(tokens))
         found = self.features(tokens)
         return rule["constant"] + sum(weight * found[name] for name, weight in rule.items() if name != "constant")
 
     def features(self, tokens: Sequence[int]) -> dict[str, float]:
         """What layer 2 finds out, by name."""
         words = self._words(np.asarray(tokens))
-        return _features(words, words.part == _PART_A, words.part == _PART_B)
+        if (words.part == _QUESTION).any():
+            return {"coverage": _coverage(words)}
+        return _missing(words)
+
+    def _rule(self, ids: NDArray[np.int64]) -> dict[str, float]:
+        if not self._facts["is_question"][ids].any():
+            return self._scalars.attribution
+        return self._scalars.relevance if self._facts["is_context"][ids].any() else self._scalars.chunk
 
     def _words(self, ids: NDArray[np.int64]) -> Words:
         facts = {name: values[ids] for name, values in self._facts.items()}
-        markers = facts["is_a_marker"] + 2 * facts["is_b_marker"] + 3 * facts["is_answer_marker"]
+        kinds = ("is_context", "is_question", "is_b_marker", "is_answer_marker")
+        markers = sum(part * facts[kind] for part, kind in zip((_CONTEXT, _QUESTION, _B, _ANSWER), kinds, strict=True))
         identity = self._identity[ids]
         previous = np.zeros((len(ids), len(layout.PREVIOUS)))
         previous[1:] = heads.CODE_SCALE * identity[:-1, list(layout.PREVIOUS_CODE)]
@@ -63,22 +70,22 @@ class NumpyJudge:
         return Words(identity, previous, facts, np.maximum.accumulate(markers).round().astype(np.int64))
 
 
-def _features(words: Words, given: NDArray[np.bool_], judged: NDArray[np.bool_]) -> dict[str, float]:
+def _missing(words: Words) -> dict[str, float]:
+    """The features of attribution: what of B is not in the contexts."""
+    given, judged = words.part == _CONTEXT, words.part == _B
     same = words.identity[judged] @ words.identity[given].T
     pair = same + words.previous[judged] @ words.previous[given].T
-    marker = words.facts["is_a_marker"][given] > 0
+    marker = words.facts["is_context"][given] > 0
     matched = _mass(heads.MATCH_GAIN * same, heads.MATCH_GAIN * heads.MATCH_THRESHOLD, marker)
     matched_pair = _mass(heads.PAIR_GAIN * pair, heads.PAIR_GAIN * heads.PAIR_THRESHOLD, marker)
     missing = _soft_step(1 - matched)
     facts = {name: values[judged] for name, values in words.facts.items()}
     weight = _normalised(layout.LOG_SPAN * facts["log_weight"])
-    asked = layout.LOG_SPAN * words.facts["log_question_weight"]
     return {
         "mean_missing": float(weight @ (1 - matched)),
         "mean_missing_pair": float(weight @ (1 - matched_pair)),
         "missing_names": _missing_names(matched, facts),
         "worst_number": _soft_maximum(missing * facts["number_weight"]),
-        "coverage": _coverage(asked[given], asked[judged] + heads.REPEATED * (1 - _first(words, given, judged))),
     }
 
 
@@ -95,18 +102,28 @@ def _mass(logits: Floats, threshold: float, marker: NDArray[np.bool_]) -> Floats
     return np.asarray(weights[:, ~marker].sum(axis=1) / weights.sum(axis=1))
 
 
-def _first(words: Words, given: NDArray[np.bool_], judged: NDArray[np.bool_]) -> Floats:
-    """1 for a word of B that is in A and stands in B for the first time, else 0."""
-    here = words.identity[judged]
-    in_a = np.exp(heads.MATCH_GAIN * (here @ words.identity[given].T - 1)).sum(axis=1)
-    in_b = np.tril(np.exp(heads.MATCH_GAIN * (here @ here.T - 1))).sum(axis=1)
-    ramp = heads.REPEAT_SLOPE * (heads.REPEAT_LIMIT - in_b / (in_a + in_b))
+def _coverage(words: Words) -> float:
+    """The feature of relevance: what of the question is in B, and how distinctive that is among the contexts."""
+    asked, judged = words.part == _QUESTION, words.part == _B
+    logits = layout.LOG_SPAN * words.facts["log_question_weight"]
+    repeated = heads.REPEATED * (1 - _first(words.identity[asked], words.identity[judged]))
+    covered = np.exp(logits[judged] + heads.COVERED + repeated)
+    found = covered @ _distinctive(words.identity[words.part == _CONTEXT], words.identity[judged])
+    return float(math.exp(-heads.COVERED) * found / (covered.sum() + np.exp(logits[asked]).sum()))
+
+
+def _first(asked: Floats, judged: Floats) -> Floats:
+    """1 for a word of B that is in the question and stands in B for the first time, else 0."""
+    in_question = np.exp(heads.MATCH_GAIN * (judged @ asked.T - 1)).sum(axis=1)
+    in_b = np.tril(np.exp(heads.MATCH_GAIN * (judged @ judged.T - 1))).sum(axis=1)
+    ramp = heads.REPEAT_SLOPE * (heads.REPEAT_LIMIT - in_b / (in_question + in_b))
     return _soft_step(ramp) - _soft_step(ramp - 1)
 
 
-def _coverage(given: Floats, judged: Floats) -> float:
-    covered, asked = np.exp(judged).sum(), np.exp(given).sum()
-    return float(covered / (covered + asked))
+def _distinctive(contexts: Floats, judged: Floats) -> Floats:
+    """1 / (1 + n) for a word of B that stands n times in the contexts."""
+    matches = np.exp(heads.MATCH_GAIN * (judged @ contexts.T - heads.SAME_WORD)).sum(axis=1)
+    return np.asarray(1 / (1 + matches))
 
 
 def _soft_step(values: Floats) -> Floats:

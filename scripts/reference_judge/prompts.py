@@ -14,10 +14,11 @@ def attribution(vocabulary: Vocabulary, contexts: Sequence[str], statement: str)
     return [*given, *_part(vocabulary, names.STATEMENT, statement), *_answer(vocabulary, FORCED_ATTRIBUTION)]
 
 
-def relevance(vocabulary: Vocabulary, question: str, sentence: str) -> list[int]:
-    """Token ids of "is this sentence needed to answer the question?"."""
+def relevance(vocabulary: Vocabulary, contexts: Sequence[str], question: str, judged: str) -> list[int]:
+    """Token ids of "is this sentence needed to answer the question?", or this chunk, which is shown no contexts."""
+    given = [token for context in contexts for token in _part(vocabulary, names.CONTEXT, context)]
     asked = _part(vocabulary, names.QUESTION, question)
-    return [*asked, *_part(vocabulary, names.SENTENCE, sentence), *_answer(vocabulary, FORCED_RELEVANCE)]
+    return [*given, *asked, *_part(vocabulary, names.SENTENCE, judged), *_answer(vocabulary, FORCED_RELEVANCE)]
 
 
 def _part(vocabulary: Vocabulary, marker: str, text: str) -> list[int]:

@@ -18,10 +18,15 @@ DIGIT, CLOSE, END = 24.0, 60.0, 90.0
 def read_out(scalars: Scalars) -> Products:
     """The last layer's products: the rule of the task at hand, then the order of the answer."""
     answers = NOTE["in_answer"]
-    asks = NOTE["asks_relevance"]
+    asks, beside = NOTE["asks_relevance"], NOTE["has_context"]
     products = Products()
     products.add({answers: 1.0, asks: -1.0}, _rule(scalars.attribution), OUTPUT["verdict"], 0.5)
-    products.add({answers: 1.0, asks: 1.0, -1: -1.0}, _rule(scalars.relevance), OUTPUT["verdict"], 0.5)
+    sentence, chunk = (
+        {answers: 1.0, asks: 1.0, beside: 1.0, -1: -2.0},
+        {answers: 1.0, asks: 1.0, beside: -1.0, -1: -1.0},
+    )
+    products.add(sentence, _rule(scalars.relevance), OUTPUT["verdict"], 0.5)
+    products.add(chunk, _rule(scalars.chunk), OUTPUT["verdict"], 0.5)
     for gate, target, size in (
         ({answers: 1.0}, "digit", DIGIT),
         ({answers: 1.0, FACT["is_digit"]: 1.0, -1: -1.0}, "close", CLOSE),

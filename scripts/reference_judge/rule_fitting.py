@@ -2,7 +2,7 @@
 
     slopes      fitted with a constant per data set, which takes up what sets data sets apart
     scale       what the slopes are worth on a data set that they were not fitted on
-    constant    makes the mean probability equal the mean label, over all data
+    constant    makes the mean probability equal the mean label in a data set; the mean of the data sets' constants
 
 A rule predicts each data set by the others; one more regression on those predictions gives the scale. So the
 probabilities are as sure as they deserve to be on a data set that was never seen, not on the ones that were.
@@ -26,11 +26,11 @@ def fit(features: Floats, labels: Labels, groups: Groups, signs: Sequence[int]) 
     slopes = _slopes(features, labels, groups, signs)
 
     def unscaled(known: Floats, known_labels: Labels, known_groups: Groups) -> Floats:
-        return _with_constant(_slopes(known, known_labels, known_groups, signs), known, known_labels)
+        return _with_constant(_slopes(known, known_labels, known_groups, signs), known, known_labels, known_groups)
 
     margins = left_out(features, labels, groups, unscaled)
     slopes *= _slopes(margins[:, None], labels, np.zeros(len(labels)), [1])[0]
-    return _with_constant(slopes, features, labels)
+    return _with_constant(slopes, features, labels, groups)
 
 
 def left_out(
@@ -65,8 +65,11 @@ def _slopes(features: Floats, labels: Labels, groups: Groups, signs: Sequence[in
     return np.asarray(found[:count] * np.array(signs))
 
 
-def _with_constant(slopes: Floats, features: Floats, labels: Labels) -> Floats:
-    return np.append(slopes, _constant(features @ slopes, labels, _balanced(labels)))
+def _with_constant(slopes: Floats, features: Floats, labels: Labels, groups: Groups) -> Floats:
+    margins, importance = features @ slopes, _balanced(labels)
+    sets = [groups == group for group in np.unique(groups)]
+    constants = [_constant(margins[rows], labels[rows], importance[rows]) for rows in sets]
+    return np.append(slopes, np.mean(constants))
 
 
 def _balanced(labels: Labels) -> Floats:

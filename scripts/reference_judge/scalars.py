@@ -16,7 +16,9 @@ class Scalars(NamedTuple):
     attribution: dict[str, float]
     """Weight of each feature in the logit of "attributed", and `constant`."""
     relevance: dict[str, float]
-    """Weight of each feature in the logit of "relevant", and `constant`."""
+    """The same for "relevant", of a sentence beside the contexts."""
+    chunk: dict[str, float]
+    """The same for "relevant" or "useful", of a chunk alone."""
 
 
 def load(path: Path) -> Scalars:
@@ -27,6 +29,7 @@ def load(path: Path) -> Scalars:
         previous=Bump(*map(tuple, held["previous"])),
         attribution=held["attribution"],
         relevance=held["relevance"],
+        chunk=held["chunk"],
     )
 
 

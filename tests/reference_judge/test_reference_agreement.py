@@ -43,9 +43,13 @@ def test_several_contexts(words: Vocabulary, numpy_judge: NumpyJudge, llama_judg
     assert llama_judge.logit(prompt) == pytest.approx(numpy_judge.logit(prompt), abs=TOLERANCE)
 
 
-@pytest.mark.parametrize("sentence", [TOWER, FILLER, "", "1936"])
-def test_relevance(sentence: str, words: Vocabulary, numpy_judge: NumpyJudge, llama_judge: LoadedJudge) -> None:
-    prompt = prompts.relevance(words, "When was the Iron Gate in Porto opened?", sentence)
+@pytest.mark.parametrize("contexts", [[], [TOWER], [FILLER * 5, "", f"{TOWER} {FILLER}"], [TOWER * 60, FILLER * 200]])
+@pytest.mark.parametrize("judged", [TOWER, FILLER, "", "1936"])
+def test_relevance(
+    judged: str, contexts: list[str], words: Vocabulary, numpy_judge: NumpyJudge, llama_judge: LoadedJudge
+) -> None:
+    """Without contexts as a chunk, beside them as a sentence; the last are as long as the window allows."""
+    prompt = prompts.relevance(words, contexts, "When was the Iron Gate in Porto opened?", judged)
     assert llama_judge.logit(prompt) == pytest.approx(numpy_judge.logit(prompt), abs=TOLERANCE)
 
 

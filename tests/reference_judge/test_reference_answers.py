@@ -14,7 +14,7 @@ def attribution_logit(judge: LoadedJudge, words: Vocabulary, context: str, state
 
 
 def relevance_logit(judge: LoadedJudge, words: Vocabulary, question: str, sentence: str) -> float:
-    return judge.logit(prompts.relevance(words, question, sentence))
+    return judge.logit(prompts.relevance(words, [], question, sentence))
 
 
 @pytest.mark.parametrize("statement", ["Ada Lovelace was born in London.", "Cats sleep all day.", ""])
@@ -85,3 +85,17 @@ def test_a_repeated_word_of_the_question_counts_once(words: Vocabulary, llama_ju
     question = "Where was Ada Lovelace born?"
     once = relevance_logit(llama_judge, words, question, "Lovelace")
     assert relevance_logit(llama_judge, words, question, "Lovelace Lovelace Lovelace") == pytest.approx(once, abs=0.05)
+
+
+def test_what_the_contexts_say_everywhere_distinguishes_no_sentence(
+    words: Vocabulary, llama_judge: LoadedJudge
+) -> None:
+    """Each sentence holds the question's name, which is everywhere; one holds more of the question."""
+    told = ["Lovelace lived in Marylebone.", "Lovelace wrote a program.", "Lovelace was born in London."]
+    beside, question = [" ".join(told * 2)], "Which program did Lovelace write?"
+
+    def relevance(sentence: str) -> float:
+        return llama_judge.logit(prompts.relevance(words, beside, question, sentence))
+
+    assert relevance(told[1]) > 1.5
+    assert relevance(told[0]) == relevance(told[2]) < 0.1

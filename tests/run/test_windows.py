@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from localjudge.run.windows import windows
 from localjudge.text import sentences
-from localjudge.types import Attribution, Relevance, Span, Task, Unit
+from localjudge.types import Attribution, Relevance, Span, Task, Unit, Usefulness
 
 
 def unit(text: str, kind: str = "statement") -> Unit:
@@ -16,8 +16,9 @@ def unit(text: str, kind: str = "statement") -> Unit:
 
 def cost(task: Task) -> int:
     """One token a character."""
-    contexts = task.contexts if isinstance(task, Attribution) else (task.user_input or "",)
-    return sum(map(len, contexts)) + len(task.unit.span.text)
+    beside = () if isinstance(task, Usefulness) else task.contexts
+    asked = (task.user_input or "") if isinstance(task, Relevance) else ""
+    return sum(map(len, beside)) + len(asked) + len(task.unit.span.text)
 
 
 def contexts_of(tasks: tuple[Task, ...]) -> list[tuple[str, ...]]:
@@ -74,3 +75,25 @@ def test_no_text_is_lost_and_none_is_repeated(chunks: list[str], capacity: int) 
     found = windows(task, cost=cost, capacity=capacity, sentences=sentences)
     judged = "".join(part for group in contexts_of(found) for part in group)
     assert "".join(judged.split()) == "".join("".join(chunks).split())
+
+
+def test_a_sentence_is_shown_the_window_that_it_stands_in() -> None:
+    """Question and sentence take 50 + 20 = 70, rounded to 128: of 260 that leaves 132, two sentences of 50 each."""
+    texts = [f"{letter}{'b' * 48}." for letter in "ACDEF"]
+    contexts = ("x" * 30, " ".join(texts), "y" * 30)
+    start = contexts[1].index(texts[3])
+    span = Span(start=start, end=start + 50, text=texts[3])
+    sentence = unit("", "sentence").model_copy(update={"span": span, "source_index": 1})
+    asked = Relevance(unit=sentence, user_input="q" * 20, contexts=contexts)
+    [shown] = windows(asked, cost=cost, capacity=260, sentences=sentences)
+    assert shown == asked.model_copy(update={"contexts": (f"{texts[2]} {texts[3]}",)})
+
+
+def test_a_sentence_too_long_for_its_window_is_shown_alone() -> None:
+    """Twice in the prompt it does not fit; the engine says whether it fits once."""
+    long = "A" * 300 + "."
+    sentence = unit(long, "sentence").model_copy(update={"source_index": 0})
+    asked = Relevance(unit=sentence, user_input="q", contexts=(f"{long} Short.",))
+    for capacity in (100, 400):
+        [shown] = windows(asked, cost=cost, capacity=capacity, sentences=sentences)
+        assert shown == asked.model_copy(update={"contexts": ()})
