@@ -100,7 +100,7 @@ def _share_of_b() -> Head:
 
 
 def _repeated() -> Head:
-    """Share n / (n + 1) for a word that stands n times in the contexts: the question's marker counts as one match more."""
+    """Share n / (n + 1) for a word that stands n times in the contexts: the question's marker counts as one more."""
     places = {
         NOTE["in_context"]: -BLOCKED,
         FACT["one"]: BLOCKED,
