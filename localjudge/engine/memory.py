@@ -1,6 +1,6 @@
 """Does a model fit into memory? Estimated from its header, before it is loaded.
 
-    weights    bytes of tensor data (mapped from disk, and read again from disk for every token if they do not fit)
+    weights    bytes of tensor data, read into memory
     cache      n_ctx x sum over layers of (key + value) x heads x 2 bytes          attention keys and values, F16
     working    (max(heads x n_ctx, vocabulary) + 2 x (n_ctx + feed forward + 2 x width)) x n_ubatch x 4 bytes
                                      the largest matrix of one step, the masks, and what passes between layers
