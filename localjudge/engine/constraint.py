@@ -29,6 +29,7 @@ _STRING = r'[^"\\\x00-\x1F\x7F-\x9F]'
 _SLICES = [_STRING + "{1,10}", _STRING + "{1,30}", _STRING + "+"]
 """Kinds of token that llguidance allows or forbids as one: those of Outlines' strings, for a mask in a quarter of the
 time. They do not change what is legal."""
+_EVEN = 0.5
 _CLOSING_TOKENS = 4
 """Tokens that a reason may take to close: the rest of a character or an escaped one, and the quotation mark."""
 
@@ -169,11 +170,11 @@ def read(choice: Choice, logits: NDArray[np.float32]) -> Reading:
     Raises SampleError if they are not numbers.
     """
     scores = logits.astype(np.float64)
-    if not np.isfinite([scores.max(), *scores[choice.legal]]).all():
-        raise SampleError("the model gave logits that are not numbers: its file or the build is damaged")
+    _require_numbers(scores.max(), *scores[choice.legal])
     no, yes = (_log_sum_exp(scores[choice.labels[label]]) for label in (0, 1))
     legal_mass = float(np.exp(np.logaddexp(no, yes) - _log_sum_exp(scores)))
-    return Reading(1 if yes >= no else 0, float(1 / (1 + np.exp(np.clip(no - yes, -700, 700)))), legal_mass)
+    p_yes = float(1 / (1 + np.exp(np.clip(no - yes, -700, 700))))
+    return Reading(1 if p_yes >= _EVEN else 0, p_yes, legal_mass)
 
 
 def _log_sum_exp(scores: NDArray[np.float64]) -> float:
@@ -182,8 +183,19 @@ def _log_sum_exp(scores: NDArray[np.float64]) -> float:
 
 
 def greedy(legal: NDArray[np.bool_], logits: NDArray[np.float32]) -> int:
-    """The most likely legal token, the one with the lowest id among equals."""
-    return int(np.argmax(np.where(legal, logits, -np.inf)))
+    """The most likely legal token, the one with the lowest id among equals.
+
+    Raises SampleError if the logits are not numbers.
+    """
+    allowed = np.where(legal, logits, -np.inf)
+    _require_numbers(logits.max(), allowed.max())
+    return int(np.argmax(allowed))
+
+
+def _require_numbers(*logits: float) -> None:
+    """NumPy's largest of many is NaN if one of them is."""
+    if not np.isfinite(logits).all():
+        raise SampleError("the model gave logits that are not numbers: its file or the build is damaged")
 
 
 class _Tokens:

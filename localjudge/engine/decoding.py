@@ -44,6 +44,11 @@ class Decoding:
         return not self._answering.finished and self._failure is None
 
     @property
+    def failed(self) -> bool:
+        """Whether there is no answer. The cells may then hold what is not a number."""
+        return self._failure is not None
+
+    @property
     def free_tokens(self) -> int:
         """Tokens that the model chose for reasons."""
         return self._answering.free_tokens
@@ -92,6 +97,8 @@ class Alone:
                 decoding = Decoding(self._constraints, works[place], sequence=0, held=held, shared=shared)
                 while decoding.going_on:
                     decoding.take(self._cells.logits_behind(decoding.stretch))
+                if decoding.failed:
+                    self._trunk.wipe()
                 yield Decoded(place, decoding)
 
 
@@ -104,7 +111,10 @@ class _Running(NamedTuple):
 
 
 class Pool:
-    """As many answers at once as there are `forks` and `n_ctx` cells for."""
+    """As many answers at once as there are `forks` and `n_ctx` cells for.
+
+    One whose logits are not numbers may take those beside it along: they fail too. Those that come later do not.
+    """
 
     def __init__(self, constraints: Constraints, cells: Cells, *, forks: int, n_ctx: int) -> None:
         self._constraints = constraints
@@ -114,6 +124,7 @@ class Pool:
         self._n_ctx = n_ctx
         self._running: dict[int, _Running] = {}
         self._prefixes: dict[int, int] = {}
+        self._to_wipe = False
 
     def decode(self, works: Sequence[Work], groups: Iterable[Siblings]) -> Iterator[Decoded]:
         """Each answer as soon as it is there. Groups must fit the pool while it is empty."""
@@ -130,6 +141,8 @@ class Pool:
                 self._remove(sequence)
 
     def _has_room(self, group: Siblings, works: Sequence[Work]) -> bool:
+        if self._to_wipe and self._running:
+            return False
         prefix = sum(map(len, works[group.members[0]].path[: group.shared]))
         wanted = prefix + sum(works[place].longest - prefix for place in group.members)
         taken = sum(self._prefixes.values()) + sum(running.own for running in self._running.values())
@@ -161,4 +174,8 @@ class Pool:
         group, decoded, _ = self._running.pop(sequence)
         if all(running.group != group for running in self._running.values()):
             del self._prefixes[group]
+        self._to_wipe |= decoded.decoding.failed
+        if self._to_wipe and not self._running:
+            self._trunk.wipe()
+            self._to_wipe = False
         return decoded

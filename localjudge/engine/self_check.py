@@ -234,7 +234,7 @@ def _difference(cells: Cells, texts: _Texts, *, forked: bool) -> float:
 def _from_scratch(cells: Cells, texts: _Texts) -> NDArray[np.float32]:
     cells.evaluate(Stretch(0, 0, texts.prefix))
     logits = cells.logits_behind(Stretch(0, len(texts.prefix), texts.second)).copy()
-    if np.isnan(logits).any():
+    if not np.isfinite(logits.max()):
         raise ModelError("the model gives no numbers for a plain sentence", hint="use another conversion of the model")
     return logits
 

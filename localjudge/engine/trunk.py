@@ -31,3 +31,11 @@ class Trunk:
             position += len(node)
         self._held = path
         return position
+
+    def wipe(self) -> None:
+        """Hold nothing, and overwrite all cells: what is not a number spreads even from cells that nobody looks at.
+
+        Attention multiplies cells that are cut or another sequence's by zero, and NaN times zero is NaN.
+        """
+        self._held = ()
+        self._cells.clear()

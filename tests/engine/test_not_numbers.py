@@ -1,0 +1,192 @@
+"""Damaged weights: where a model's logits are not numbers there is no answer, and later answers are as good as ever."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import random_model
+from gguf import GGUFReader
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from numpy.typing import NDArray
+
+from localjudge import model_registry
+from localjudge.engine import loading
+from localjudge.engine.constraint import Choice, greedy, read
+from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.self_check import Finding
+from localjudge.engine.settings import EngineSettings
+from localjudge.errors import ModelError, SampleError
+from localjudge.judge import grammars, prompts
+from localjudge.judge.judge import JudgingProtocol, PromptJudge, Reasons
+from localjudge.model_registry import ModelFile
+from localjudge.types import Answer, Attribution, NoAnswer, Piece, Span, Unit, VerdictRequest
+
+Opener = Callable[..., LlamaCppEngine]
+WAYS: tuple[tuple[Reasons, JudgingProtocol], ...] = (
+    ("none", "independent"),
+    ("before", "independent"),
+    ("after", "independent"),
+    ("none", "joint"),
+)
+STATEMENTS = ("It opened in 1936.", "It was closed.")
+HALF_NAN, HALF_INFINITY = b"\x00\x7e", b"\x00\x7c"
+FIRST_BAD_POSITION = 120
+REASON = "logits that are not numbers"
+
+
+@pytest.fixture
+def untried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first meeting would refuse most damage: here it was remembered from before."""
+    monkeypatch.setattr(loading, "finding_of", lambda _sha256, _trial: Finding(way_back="cut", difference=0))
+
+
+def damage(path: Path, tensor: str, first_row: int, value: bytes) -> ModelFile:
+    """Write the value over the first half of each row from `first_row`: a number of F16, the scale of a Q8_0 block."""
+    reader = GGUFReader(path, "r+")
+    rows = next(found for found in reader.tensors if found.name == tensor).data.view(np.uint8)
+    rows[first_row:, :2] = list(value)
+    return model_registry.find(str(path))
+
+
+@pytest.fixture
+def spoilt(tmp_path: Path, untried: None) -> ModelFile:
+    """A model whose embeddings of positions from 120 are not numbers: short prompts are answered, long ones not."""
+    path = random_model.write(tmp_path / "spoilt.gguf", random_model.byte_vocabulary(), architecture="gpt2")
+    return damage(path, "position_embd.weight", FIRST_BAD_POSITION, HALF_NAN)
+
+
+def asked(reasons: Reasons, protocol: JudgingProtocol) -> list[VerdictRequest]:
+    units = [
+        Unit(kind="statement", index=index, source="reference", span=Span(start=0, end=len(text), text=text))
+        for index, text in enumerate(STATEMENTS)
+    ]
+    judge = PromptJudge(prompts.load("instruct"), reasons=reasons, protocol=protocol)
+    return judge.requests([Attribution(unit=unit, contexts=("It opened in 1936.",)) for unit in units])
+
+
+def short(unit: str, *, grammar: str = "attributed", explanation: str | None = None) -> VerdictRequest:
+    """A prompt of a byte a token: its length is that of the text."""
+    nodes = ((Piece(text="Is it so? ", trusted=True),), (Piece(text=unit, trusted=False),))
+    after = grammars.load(explanation) if explanation else None
+    return VerdictRequest(path=nodes, grammar=grammars.load(grammar), explanation=after)
+
+
+@pytest.fixture(params=[("F16", HALF_NAN), ("F16", HALF_INFINITY), ("Q8_0", HALF_NAN), ("Q8_0", HALF_INFINITY)])
+def damaged(request: pytest.FixtureRequest, tmp_path: Path, untried: None) -> ModelFile:
+    """A model with a damaged row of its embeddings, which is also that of a token's logit."""
+    quantisation, value = request.param
+    shape = random_model.Shape(width=32, layers=1, context=8192)
+    vocabulary = random_model.byte_vocabulary()
+    path = random_model.write(tmp_path / "damaged.gguf", vocabulary, shape=shape, quantisation=quantisation)
+    return damage(path, "token_embd.weight", -1, value)
+
+
+@pytest.mark.parametrize(("reasons", "protocol"), WAYS, ids=["none", "before", "after", "joint"])
+@pytest.mark.parametrize("batching", [False, True], ids=["isolated", "batching"])
+def test_a_damaged_model_gives_no_answer_however_it_is_asked(
+    damaged: ModelFile, open_engine: Opener, reasons: Reasons, protocol: JudgingProtocol, batching: bool
+) -> None:
+    engine = open_engine(damaged, n_ctx=4096, batching=batching)
+    found = dict(engine.answers(asked(reasons, protocol)))
+    assert len(found) == len(STATEMENTS)
+    for answer in found.values():
+        assert isinstance(answer, NoAnswer)
+        assert REASON in answer.error
+
+
+@pytest.mark.parametrize("batching", [False, True], ids=["isolated", "batching"])
+@pytest.mark.parametrize(
+    ("grammar", "explanation"),
+    [("attributed", None), ("reason_attributed", None), ("attributed", "attributed_reason")],
+    ids=["none", "before", "after"],
+)
+def test_an_answer_does_not_suffer_from_one_that_failed_before(
+    spoilt: ModelFile, open_engine: Opener, grammar: str, explanation: str | None, batching: bool
+) -> None:
+    """NaN left behind in cells that are no longer looked at would spread: zero times NaN is NaN."""
+    engine = open_engine(spoilt, n_ctx=512, batching=batching)
+    requests = [short(unit, grammar=grammar, explanation=explanation) for unit in ("a", "bb", "c")]
+    expected = dict(engine.answers(requests))
+    [(_, failure)] = engine.answers([short("z" * FIRST_BAD_POSITION, grammar=grammar, explanation=explanation)])
+    assert isinstance(failure, NoAnswer)
+    assert all(isinstance(answer, Answer) for answer in expected.values())
+    assert dict(engine.answers(requests)) == expected
+
+
+def test_an_answer_does_not_suffer_from_one_that_fails_beside_it(spoilt: ModelFile, open_engine: Opener) -> None:
+    """In one call, the failing one first, between and last."""
+    engine = open_engine(spoilt, n_ctx=512)
+    good, bad = [short(unit) for unit in ("a", "bb", "c")], short("z" * FIRST_BAD_POSITION)
+    expected = dict(engine.answers(good))
+    for place in range(4):
+        found = dict(engine.answers([*good[:place], bad, *good[place:]]))
+        assert isinstance(found.pop(place), NoAnswer)
+        assert [answer for _, answer in sorted(found.items())] == [expected[index] for index in range(3)]
+
+
+def test_a_pool_is_wiped_before_more_is_admitted(spoilt: ModelFile, open_engine: Opener) -> None:
+    """Forty answers, the first one damaged: those beside it may fail, those that come later do not."""
+    engine = open_engine(spoilt, n_ctx=512, batching=True)
+    found = dict(engine.answers([short("z" * FIRST_BAD_POSITION), *(short(f"{n:02}") for n in range(40))]))
+    assert isinstance(found[0], NoAnswer)
+    assert sum(isinstance(answer, Answer) for answer in found.values()) > 20
+
+
+def test_a_verdict_without_its_explanation_is_no_answer(spoilt: ModelFile, open_engine: Opener) -> None:
+    """The verdict was read from numbers; what follows it stands where the damage is."""
+    engine = open_engine(spoilt, n_ctx=512)
+    room = FIRST_BAD_POSITION - engine.length(short(""))
+    [(_, verdict)] = engine.answers([short("y" * room)])
+    [(_, explained)] = engine.answers([short("y" * room, explanation="attributed_reason")])
+    assert isinstance(verdict, Answer)
+    assert isinstance(explained, NoAnswer)
+    assert REASON in explained.error
+
+
+def test_finite_weights_whose_logits_overflow_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A norm of 3e38 passes the check of the weights, and nothing behind it is a number."""
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path))
+    path = random_model.write(tmp_path / "model.gguf", random_model.byte_vocabulary())
+    reader = GGUFReader(path, "r+")
+    norm = next(found for found in reader.tensors if found.name == "output_norm.weight").data
+    norm[:] = 3e38
+    with pytest.raises(ModelError, match="gives no numbers for a plain sentence"):
+        loading.load(model_registry.find(str(path)), EngineSettings(threads=1, n_ctx=256))
+
+
+LOGITS = arrays.arrays(np.float32, 6, elements=st.floats(width=32, allow_nan=True, allow_infinity=True))
+LABELS = Choice(
+    np.array([True, True, True, False, False, False]), {0: np.array([0], dtype=np.intp), 1: np.array([1, 2])}
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(logits=LOGITS)
+def test_a_verdict_is_a_number_or_an_error(logits: NDArray[np.float32]) -> None:
+    """Whatever 32 bits the logits are: a probability and a mass between 0 and 1, or no reading.
+
+    The label that is written down is the one that the probability gives, near 0.5 too.
+    """
+    try:
+        reading = read(LABELS, logits)
+    except SampleError:
+        assert not np.isfinite(logits).all()
+        return
+    assert 0 <= reading.p_yes <= 1
+    assert 0 <= reading.legal_mass <= 1 + 1e-9
+    assert reading.label == int(reading.p_yes >= 0.5)
+
+
+@settings(deadline=None, max_examples=300)
+@given(logits=LOGITS)
+def test_a_token_of_a_reason_is_legal_and_a_number_or_an_error(logits: NDArray[np.float32]) -> None:
+    try:
+        token = greedy(LABELS.legal, logits)
+    except SampleError:
+        assert not np.isfinite(logits).all()
+        return
+    assert LABELS.legal[token]
+    assert logits[token] == logits[LABELS.legal].max()
