@@ -11,7 +11,10 @@ Invariant: a verdict is bit-identical whatever else is asked, in any order, with
   state back that was saved there) and evaluates what is new.
 - Every node is fed from its own start in steps of `n_ubatch` tokens. Nodes are cut where the prompt profile cuts them,
   shared or not: llama.cpp's kernels round differently for other batch shapes.
-- No two statements in one batch, for the same reason: it moved logits by up to 0.18 on a 1.2 B model.
+- No two statements in one batch, for the same reason: it moved logits by up to 0.18 on a 1.2 B model. Giving each
+  statement whole slots of 16 or 64 cells, alone and together, keeps the bits of most Q8_0 and Q4_0 models, but not of
+  F16 and Q4_K ones (`scripts/bench-isolation`: 0 to 12 and 23 to 51 of 59 logit vectors moved). So each goes alone,
+  which costs a pass more for each: as much as about 15 tokens of a batch, on two cores.
 - Flash attention is off: with it, one-token steps over 512 cells or more differ between 1 and 2 threads.
 
 With `batching`, all but the second are given up: answers are decoded together, as forks of the paths they share, and

@@ -1,4 +1,4 @@
-"""The benchmark runs to its end, and its table says what its figures are made of."""
+"""The benchmarks run to their end, and their tables say what their figures are made of."""
 
 import json
 import subprocess
@@ -10,13 +10,17 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
+def tiny_model(path: Path) -> Path:
+    make = [sys.executable, str(ROOT / "scripts" / "random_model.py"), str(path), "--context", "8192"]
+    subprocess.run(make, check=True, capture_output=True)
+    return path
+
+
 @pytest.mark.slow
 def test_the_benchmark_measures_every_way_of_asking(tmp_path: Path) -> None:
     """A tiny model, the bundled samples: seven ways in turns, four at once, nothing evaluated twice."""
-    model, report = tmp_path / "model.gguf", tmp_path / "report.json"
-    make = [sys.executable, str(ROOT / "scripts" / "random_model.py"), str(model), "--context", "8192"]
+    model, report = tiny_model(tmp_path / "model.gguf"), tmp_path / "report.json"
     measure = [sys.executable, str(ROOT / "scripts" / "bench"), "--model", str(model), "--threads", "1"]
-    subprocess.run(make, check=True, capture_output=True)
     printed = subprocess.run([*measure, "--json", str(report)], check=True, capture_output=True, text=True).stdout
     found = json.loads(report.read_text(encoding="utf-8"))
     [turns] = found["in_turns"].values()
@@ -24,3 +28,14 @@ def test_the_benchmark_measures_every_way_of_asking(tmp_path: Path) -> None:
     assert len(found["at_once"]["rows"]) == 4
     assert all(row["name"] in printed for row in turns["rows"])
     assert found["at_once"]["figures"]["evaluated / unique"] <= 1.02
+
+
+@pytest.mark.slow
+def test_layouts_of_a_batch_are_held_against_statements_alone(tmp_path: Path) -> None:
+    """Every layout has its count of moved logits, and every length its time."""
+    model = tiny_model(tmp_path / "tiny.gguf")
+    measure = [sys.executable, str(ROOT / "scripts" / "bench-isolation"), str(model), "--trials", "2"]
+    printed = subprocess.run(measure, check=True, capture_output=True, text=True).stdout
+    moved, passes = (line for line in printed.splitlines() if line.startswith("tiny "))
+    assert moved.count(" of ") == 5
+    assert len(passes.split()) == 1 + 9
