@@ -110,9 +110,10 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
     held_to = {name: options.pop(name) for name in ("baseline", "undecided", "junit")}
     if quiet:
         be_quiet()
-    if dry_run:
-        return _estimated(_sources(data, demo), as_json, options)
     sources = _sources(data, demo)
+    if dry_run:
+        Checks(options["gates"], **{**held_to, "junit": None})  # what the run would refuse is refused now
+        return _estimated(sources, as_json, options)
     checks = Checks(options["gates"], **held_to)
     run = evaluate(sources, progress=progress_on(sys.stderr, quiet=quiet), **options)
     found = checks.findings(run)

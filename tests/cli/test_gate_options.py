@@ -115,3 +115,8 @@ def test_a_dry_run_writes_no_junit_file(capfd: pytest.CaptureFixture[str]) -> No
     gate = ("--gate", "context_recall>=0", "--junit", "gates.xml")
     assert called(capfd, "run", "data.jsonl", *ARGUMENTS, *gate, "--dry-run")[0] == 0
     assert not Path("gates.xml").exists()
+
+
+def test_a_dry_run_refuses_what_the_run_would_refuse(capfd: pytest.CaptureFixture[str]) -> None:
+    """A baseline that is not there is found before hours of work, not after."""
+    assert called(capfd, "run", "data.jsonl", *ARGUMENTS, "--baseline", "missing", "--dry-run")[0] == 1
