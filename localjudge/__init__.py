@@ -21,8 +21,10 @@ if TYPE_CHECKING:
         SampleError,
         UsageError,
     )
+    from localjudge.run.compare import compare
     from localjudge.run.job import evaluate
     from localjudge.run.results import Run
+    from localjudge.run.verify import verify
     from localjudge.types import Context, Sample
 
     __version__: str
@@ -40,7 +42,9 @@ __all__ = [
     "ScriptedEngine",
     "UsageError",
     "__version__",
+    "compare",
     "evaluate",
+    "verify",
 ]
 
 _HOMES = {
@@ -55,7 +59,9 @@ _HOMES = {
     "SampleError": "localjudge.errors",
     "ScriptedEngine": "localjudge.engine.scripted",
     "UsageError": "localjudge.errors",
+    "compare": "localjudge.run.compare",
     "evaluate": "localjudge.run.job",
+    "verify": "localjudge.run.verify",
 }
 
 
