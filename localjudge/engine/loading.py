@@ -109,13 +109,13 @@ def open_model(path: Path, *, gpu_layers: int, check_tensors: bool = False) -> O
     if llama_cpp.llama_model_has_encoder(pointer) or not llama_cpp.llama_model_has_decoder(pointer):
         llama_cpp.llama_model_free(pointer)
         raise ModelError(f"{path} cannot judge: it has an encoder", hint="use a text-generation model")
-    template = llama_cpp.llama_model_chat_template(pointer, None)
+    template = (llama_cpp.llama_model_chat_template(pointer, None) or b"").decode(errors="replace") or None
     return OpenModel(
         pointer=pointer,
-        vocabulary=Vocabulary(llama_cpp.llama_model_get_vocab(pointer)),
+        vocabulary=Vocabulary(llama_cpp.llama_model_get_vocab(pointer), template),
         architecture=_metadata(pointer, "general.architecture"),
         quantisation=(llama_cpp.llama_ftype_name(llama_cpp.llama_model_ftype(pointer)) or b"").decode(),
-        chat_template=template.decode(errors="replace") if template else None,
+        chat_template=template,
         system=llama_cpp.llama_print_system_info().decode().strip(),
         library=llama_cpp.llama_version().decode(),
     )

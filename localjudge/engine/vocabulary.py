@@ -1,12 +1,18 @@
 """One model's tokenizer, with a border between our text and the user's.
 
     ours      may name control tokens: `<|im_end|>` becomes one token
-    user's    never does: `<|im_end|>` becomes the tokens of its characters
+    user's    never does: `<|im_end|>` becomes the tokens of its characters, and so does `[INST]`, if it marks turns
 
 llama.cpp's own switch (`parse_special`) is not enough: tokens of type USER_DEFINED match in plain text whatever it is.
 So user text is cut inside every literal of a control or user-defined token, its parts are tokenised by separate calls,
 and the result is checked: no such token in it, and it decodes to exactly the text. Blank literals (runs of spaces) and
 single characters (some vocabularies define `ü` so) are text like any other, and stay.
+
+Chat templates older than such tokens mark turns by plain text (`[INST]`, `### Response:`, `USER:`), which the model
+knows by its usual tokens. Where the model's own template does so, a marker in user text is spelled by single
+characters: the same text, other tokens. What stands beside a control token is no marker, because user text cannot forge
+it without that token; nor is a bare word or a line of signs, which any text may hold. A vocabulary of single characters
+has no other spelling: there, a marker in user text remains what it is.
 
 Some vocabularies (SentencePiece) put a space before whatever they tokenise. Every part is therefore tokenised behind an
 anchor, a newline if it will do, whose tokens are then taken off. They also write a space as `▁`, so a `▁` in a text
@@ -21,6 +27,7 @@ from typing import Any
 import llama_cpp
 
 from localjudge.errors import ModelError, SampleError
+from localjudge.judge import chat
 
 _NORMALISING = (llama_cpp.LLAMA_VOCAB_TYPE_WPM, llama_cpp.LLAMA_VOCAB_TYPE_UGM)
 _CONTROL = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL
@@ -33,7 +40,7 @@ _ANCHORS = (b"\n", b".", b"a")
 class Vocabulary:
     """Tokens of a loaded model. `pointer` is llama.cpp's vocabulary; it must outlive this object."""
 
-    def __init__(self, pointer: Any) -> None:
+    def __init__(self, pointer: Any, chat_template: str | None = None) -> None:
         self._pointer = pointer
         self.size: int = llama_cpp.llama_vocab_n_tokens(pointer)
         self.exact: bool = llama_cpp.llama_vocab_type(pointer) not in _NORMALISING
@@ -49,6 +56,8 @@ class Vocabulary:
         """The token that every text of this model begins with, if it has one."""
         self._anchors = self._find_anchors()
         self._space_mark = self._spelled_space_mark()
+        self.turn_markers: frozenset[str] = self._plain_turn_markers(chat_template) if chat_template else frozenset()
+        """What marks a turn in the model's chat template and is made of no control token."""
 
     @cached_property
     def reserved(self) -> dict[int, bytes]:
@@ -78,7 +87,7 @@ class Vocabulary:
     def user(self, text: str) -> list[int]:
         """Tokens of user text. Raises SampleError if the model cannot be shown this text as it is."""
         data = _utf8(text)
-        tokens = [token for part in _cut_inside(self._literals, data) for token in self._plain(part)]
+        tokens = [token for part in self._parts(data) for token in self._plain(part)]
         forged = next((token for token in tokens if token in self.reserved), None)
         if forged is not None:
             raise SampleError(
@@ -98,11 +107,27 @@ class Vocabulary:
 
     @cached_property
     def _literals(self) -> re.Pattern[bytes]:
-        literals = sorted(set(self.reserved.values()), key=lambda literal: (-len(literal), literal))
-        if not literals:
-            return re.compile(rb"(?!)")
-        starts = b"".join(re.escape(bytes([first])) for first in sorted({literal[0] for literal in literals}))
-        return re.compile(b"(?=[" + starts + b"])(?:" + b"|".join(map(re.escape, literals)) + b")")
+        return _any_of(set(self.reserved.values()))
+
+    @cached_property
+    def _marker_literals(self) -> re.Pattern[bytes]:
+        return _any_of({marker.encode() for marker in self.turn_markers})
+
+    def _plain_turn_markers(self, chat_template: str) -> frozenset[str]:
+        texts = chat.between_turns(chat_template, bos=self.text_of(self.bos), eos=self.text_of(self.eos))
+        plain = [text for text in texts if not self._literals.search(text.encode())]
+        lines = {line.strip() for text in plain for line in text.split("\n")}
+        return frozenset(line for line in lines if not line.isalnum() and any(map(str.isalpha, line)))
+
+    def _parts(self, data: bytes) -> list[bytes]:
+        """User text in the parts that are tokenised apart: turn markers by characters, other text without literals."""
+        parts: list[bytes] = []
+        for part in _split(self._marker_literals, data):
+            if self._marker_literals.fullmatch(part):
+                parts += [character.encode() for character in part.decode()]
+            else:
+                parts += _cut_inside(self._literals, part)
+        return parts
 
     def _plain(self, data: bytes) -> list[int]:
         """Tokens of the bytes, with no control token parsed and no space put before them."""
@@ -169,6 +194,15 @@ def _utf8(text: str) -> bytes:
         return text.encode()
     except UnicodeEncodeError as error:
         raise SampleError(f"the text holds a lone surrogate at position {error.start}") from error
+
+
+def _any_of(literals: set[bytes]) -> re.Pattern[bytes]:
+    """Matches the longest literal that stands at a place."""
+    if not literals:
+        return re.compile(rb"(?!)")
+    longest_first = sorted(literals, key=lambda literal: (-len(literal), literal))
+    starts = b"".join(re.escape(bytes([first])) for first in sorted({literal[0] for literal in literals}))
+    return re.compile(b"(?=[" + starts + b"])(?:" + b"|".join(map(re.escape, longest_first)) + b")")
 
 
 def _split(literals: re.Pattern[bytes], data: bytes) -> list[bytes]:
