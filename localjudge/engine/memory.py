@@ -6,7 +6,8 @@
                                      the largest matrix of one step, the masks, and what passes between layers
 
 The formulas follow llama.cpp's buffers without flash attention; a test holds them against what it allocates. For models
-whose layers are not all attention the estimate of the cache is an upper bound.
+whose layers are not all attention, and which do not say which are, the cache is an upper bound; the states that the
+other layers keep (tens of MiB for a model of billions of weights) are not counted.
 """
 
 import os
