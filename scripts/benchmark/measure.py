@@ -14,6 +14,7 @@ from localjudge.judge.judge import PromptJudge
 from localjudge.types import Piece
 
 from .cases import Case, bundled
+from .cost import Cost
 from .ours import Ours
 from .peers import ByOutlines, Joint, OneByOne, Prefill
 
@@ -55,12 +56,12 @@ class Judges(NamedTuple):
 def measure(setup: Setup, cases: Sequence[Case]) -> dict[str, Any]:
     """Rows of costs and the figures that follow from them, for each source and for all samples at once."""
     turns = _in_turns(setup, cases)
-    sources = dict.fromkeys(case.source for case in cases)
+    by_source = {
+        source: [case for case in cases if case.source == source] for source in dict.fromkeys(c.source for c in cases)
+    }
     return {
-        "in_turns": {
-            source: _compared(turns, source, sum(case.source == source for case in cases)) for source in sources
-        },
-        "at_once": _at_once(setup, cases),
+        "in_turns": {source: _compared(turns, source, len(found)) for source, found in by_source.items()},
+        "at_once": {source: _at_once(setup, found, turns.joint.costs[source]) for source, found in by_source.items()},
     }
 
 
@@ -125,8 +126,8 @@ def _compared(turns: _Turns, source: str, samples: int) -> dict[str, Any]:
     }
 
 
-def _at_once(setup: Setup, cases: Sequence[Case]) -> dict[str, Any]:
-    """All samples in one call, isolated and batching, from a cold start."""
+def _at_once(setup: Setup, cases: Sequence[Case], joint: Cost) -> dict[str, Any]:
+    """All samples of a source in one call, isolated and batching, from a cold start."""
     ways: list[Ours] = []
     for name, batching in (("isolated", False), ("batching", True)):
         engine = setup.engine(batching=batching)
@@ -142,6 +143,10 @@ def _at_once(setup: Setup, cases: Sequence[Case]) -> dict[str, Any]:
         "figures": {
             "evaluated / unique": costs[0].evaluated / costs[0].unique,
             "evaluated / unique, reasons": costs[1].evaluated / costs[1].unique,
+            "(a) / isolated": joint.times(costs[0]),
+            "(a) / isolated, reasons": joint.times(costs[1]),
+            "(a) / batching": joint.times(costs[2]),
+            "(a) / batching, reasons": joint.times(costs[3]),
             "isolated / batching": costs[0].times(costs[2]),
             "isolated / batching, reasons": costs[1].times(costs[3]),
             "verdicts moved by batching": _apart(ways[0], ways[2]),

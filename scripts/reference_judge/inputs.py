@@ -35,7 +35,7 @@ def fitted(vocabulary: Vocabulary, examples: dict[str, Sequence[Example]]) -> Sc
     scalars = without_rules()
     judge = NumpyJudge(vocabulary, scalars)
     rules = {task: _rule(judge, vocabulary, task, found) for task, found in examples.items()}
-    return scalars._replace(**rules)
+    return scalars._replace(attribution=rules["attribution"], relevance=rules["relevance"], chunk=rules["chunk"])
 
 
 def prompt(vocabulary: Vocabulary, task: str, example: Example) -> list[int]:
