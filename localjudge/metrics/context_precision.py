@@ -10,6 +10,7 @@ so is a missing question or a blank reference.
 
 from dataclasses import dataclass
 from itertools import accumulate
+from math import fsum
 
 from localjudge.metrics.context_relevancy import relevant_chunks
 from localjudge.metrics.protocol import Sentences, Steps
@@ -22,9 +23,8 @@ def average_precision(labels: list[Label]) -> float:
     if useful == 0:
         return 0.0
     found = accumulate(labels)
-    return (
-        sum(so_far / rank for rank, (so_far, label) in enumerate(zip(found, labels, strict=True), 1) if label) / useful
-    )
+    precisions = (so_far / rank for rank, (so_far, label) in enumerate(zip(found, labels, strict=True), 1) if label)
+    return fsum(precisions) / useful
 
 
 @dataclass(frozen=True)
