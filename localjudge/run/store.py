@@ -13,7 +13,7 @@ last commits may be missing, and are asked again.)
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -72,16 +72,18 @@ class Store:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        with self._translated():
+        with self._translated(), ExitStack() as undo:
             if path != IN_MEMORY:
                 path.touch(mode=0o600)
             self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
+            undo.callback(self._connection.close)
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
             self._prepare()
             self._request_ids = dict(self._connection.execute("SELECT key, id FROM request"))
             self._node_ids = dict(self._connection.execute("SELECT sha256, id FROM node"))
             self._shape_ids = dict(self._connection.execute("SELECT content, id FROM shape"))
+            undo.pop_all()
 
     def add_samples(self, samples: Sequence[Sample], cluster_of: Mapping[str, str] | None = None) -> None:
         """Keep the data, in the order of this run, and the group that each sample belongs to, by its id."""
