@@ -17,7 +17,7 @@ from localjudge.metrics.protocol import Sentences
 from localjudge.run.progress import Progress
 from localjudge.run.request_keys import KeyedRequest, RequestKeys
 from localjudge.run.store import Asking, Store
-from localjudge.run.windows import windows
+from localjudge.run.windows import Windows
 from localjudge.types import Answer, Attribution, NoAnswer, Task, Verdict, VerdictRequest
 
 NO_CONTEXT = Verdict(label=0)
@@ -33,7 +33,14 @@ class AskedTask(NamedTuple):
     task: Task
 
 
-Worded = list[KeyedRequest] | Verdict | NoAnswer
+class WordedWindow(NamedTuple):
+    """The request for one window of a task; None for the number of the whole task."""
+
+    keyed: KeyedRequest
+    number: int | None
+
+
+Worded = list[WordedWindow] | Verdict | NoAnswer
 """The requests of a task, one for each window; or what follows without asking."""
 
 
@@ -70,14 +77,14 @@ class Asker:
             keyed.key: keyed
             for requests in worded
             if isinstance(requests, list)
-            for keyed in requests
+            for keyed, _ in requests
             if keyed.key not in self._answers
         }
         askings = [
-            Asking(asked.sample_id, asked.metric, asked.position, window, keyed.key)
+            Asking(asked.sample_id, asked.metric, asked.position, window or 0, keyed.key)
             for asked, requests in zip(tasks, worded, strict=True)
             if isinstance(requests, list)
-            for window, keyed in enumerate(requests)
+            for keyed, window in requests
         ]
         self._store.add_requests(missing.values(), askings)
         self._ask(list(missing.values()))
@@ -86,7 +93,7 @@ class Asker:
     def requests(self, tasks: Sequence[AskedTask]) -> list[VerdictRequest]:
         """The distinct requests that the tasks come to, asked or not."""
         worded = (requests for requests in self._worded(tasks) if isinstance(requests, list))
-        return list({keyed.key: keyed.request for requests in worded for keyed in requests}.values())
+        return list({keyed.key: keyed.request for requests in worded for keyed, _ in requests}.values())
 
     def _ask(self, requests: Sequence[KeyedRequest]) -> None:
         self._progress.expect(len(requests))
@@ -113,16 +120,17 @@ class Asker:
             return [NoAnswer(error=error.in_one_line)] * len(tasks)
         return [NO_CONTEXT if _has_no_context(task) else next(requests) for task in tasks]
 
-    def _keyed_windows(self, tasks: Sequence[Task]) -> list[list[KeyedRequest]]:
+    def _keyed_windows(self, tasks: Sequence[Task]) -> list[list[WordedWindow]]:
         """The requests of each task, one for each window: most tasks fit, and are not tokenised to find that out."""
         whole = self._judge.requests(tasks)
         if all(map(self._surely_fits, whole)):
-            return [[self._keys.keyed(request)] for request in whole]
-        parts = [
-            windows(task, cost=self._cost, capacity=self._engine.capacity, sentences=self._sentences) for task in tasks
+            return [[WordedWindow(self._keys.keyed(request), None)] for request in whole]
+        cut = Windows(cost=self._cost, capacity=self._engine.capacity, sentences=self._sentences)
+        windows = [cut.of(task) for task in tasks]
+        requests = iter(self._judge.requests([window.task for of_task in windows for window in of_task]))
+        return [
+            [WordedWindow(self._keys.keyed(next(requests)), window.number) for window in of_task] for of_task in windows
         ]
-        requests = iter(self._judge.requests([part for parts_of_task in parts for part in parts_of_task]))
-        return [[self._keys.keyed(next(requests)) for _ in parts_of_task] for parts_of_task in parts]
 
     def _surely_fits(self, request: VerdictRequest) -> bool:
         """Whether the number of bytes alone proves it: a token is a byte or more."""
@@ -133,21 +141,17 @@ class Asker:
     def _cost(self, task: Task) -> int:
         return self._engine.length(self._judge.request(task))
 
-    def _verdict(self, requests: Sequence[KeyedRequest]) -> Verdict | NoAnswer:
-        answers: list[Answer] = []
-        for keyed in requests:
+    def _verdict(self, requests: Sequence[WordedWindow]) -> Verdict | NoAnswer:
+        answers: list[tuple[Answer, int | None]] = []
+        for keyed, number in requests:
             match self._answers[keyed.key]:
                 case NoAnswer() as none:
                     return none
                 case Answer() as answer:
-                    answers.append(answer)
-        window = max(range(len(answers)), key=lambda i: answers[i].p_yes)
-        best = answers[window]
+                    answers.append((answer, number))
+        best, window = max(answers, key=lambda found: found[0].p_yes)
         return Verdict(
-            label=1 if best.p_yes >= self._threshold else 0,
-            p_yes=best.p_yes,
-            reason=best.reason,
-            window=window if len(answers) > 1 else None,
+            label=1 if best.p_yes >= self._threshold else 0, p_yes=best.p_yes, reason=best.reason, window=window
         )
 
 

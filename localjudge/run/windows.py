@@ -6,13 +6,15 @@
 Windows hold whole chunks, in order, as many as fit. A chunk that does not fit alone is cut into runs of whole
 sentences. A sentence that does not fit alone is left to the engine, which answers with the reason why not. The same
 holds for a chunk that is itself the unit: it is relevant if any run of its sentences is. A sentence of the contexts
-that is judged beside them is shown the one window that it stands in.
+that is judged beside them is shown the one window that it stands in, and not what stands before and after that.
 
 Windows depend on the task and the judge alone, never on other samples. The room kept for the unit is rounded up, so
 that statements of about one length share their windows, and with them the evaluation of the contexts.
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 from localjudge.types import Attribution, Relevance, Span, Task, Unit
@@ -24,19 +26,75 @@ Sentences = Callable[[str], Sequence[Span]]
 _ROUNDING_TOKENS = 128
 
 
-def windows(task: Task, *, cost: Cost, capacity: int, sentences: Sentences) -> tuple[Task, ...]:
-    """The task itself if it fits the capacity (in tokens), otherwise one task for each window, in order."""
-    if cost(task) <= capacity:
-        return (task,)
-    if task.unit.kind == "chunk":
-        return _windows_of_unit(task, cost, capacity, sentences)
-    match task:
-        case Attribution():
-            return tuple(_beside(task, group) for group in _groups(task, cost, capacity, sentences))
-        case Relevance():
-            return (_beside_its_window(task, cost, capacity, sentences),)
-        case _:
-            return (task,)
+class Window(NamedTuple):
+    """What is asked of a task, and which of the windows of its contexts or chunk it is; None for the whole."""
+
+    task: Task
+    number: int | None
+
+
+class Windows:
+    """Cuts tasks to the capacity (in tokens) of one judge."""
+
+    def __init__(self, *, cost: Cost, capacity: int, sentences: Sentences) -> None:
+        self._cost = cost
+        self._capacity = capacity
+        self._sentences = sentences
+        self._latest: tuple[object, list[list[_Part]]] = (None, [])
+        """Contexts and room, and their windows: statements and sentences of one sample share them."""
+
+    def of(self, task: Task) -> tuple[Window, ...]:
+        """The task itself if it fits, otherwise its windows, in order."""
+        if self._cost(task) <= self._capacity:
+            return (Window(task, None),)
+        if task.unit.kind == "chunk":
+            return tuple(Window(part, number) for number, part in enumerate(self._runs_of_unit(task)))
+        match task:
+            case Attribution():
+                return tuple(Window(_beside(task, group), number) for number, group in enumerate(self._groups(task)))
+            case Relevance():
+                return (self._window_of_unit(task),)
+            case _:
+                return (Window(task, None),)
+
+    def _groups(self, task: Attribution | Relevance) -> list[list["_Part"]]:
+        """The contexts in windows: in each as many neighbouring parts as fit."""
+        alone = self._cost(_beside(task, ()))
+        room = self._capacity - _rounded_up(alone)
+        key = (type(task), task.contexts, task.user_input, room)
+        if self._latest[0] != key:
+            self._latest = (key, self._cut(task, alone, room))
+        return self._latest[1]
+
+    def _cut(self, task: Attribution | Relevance, alone: int, room: int) -> list[list["_Part"]]:
+        def tokens(part: _Part) -> int:
+            return self._cost(_beside(task, (part,))) - alone
+
+        def fitting(context: _Part) -> list[_Part]:
+            if tokens(context) <= room:
+                return [context]
+            runs = _runs(context.text, lambda text: tokens(context._replace(text=text)), room, self._sentences)
+            return [_Part(context.context, run.start, run.text) for run in runs]
+
+        whole = (_Part(number, 0, text) for number, text in enumerate(task.contexts) if text.strip())
+        return _packed([part for context in whole for part in fitting(context)], tokens, room)
+
+    def _window_of_unit(self, task: Relevance) -> Window:
+        """The task beside the window that its sentence stands in; whole, for the engine to refuse, if that is none."""
+        for number, group in enumerate(self._groups(task)):
+            shown = _beside(task, group)
+            if any(part.holds(task.unit) for part in group) and self._cost(shown) <= self._capacity:
+                return Window(shown, number)
+        return Window(task, None)
+
+    def _runs_of_unit(self, task: Task) -> list[Task]:
+        def with_text(text: str) -> Task:
+            span = task.unit.span.model_copy(update={"text": text})
+            return task.model_copy(update={"unit": task.unit.model_copy(update={"span": span})})
+
+        text = task.unit.span.text
+        runs = _runs(text, lambda run: self._cost(with_text(run)), self._capacity, self._sentences)
+        return [with_text(run.text) for run in runs]
 
 
 class _Part(NamedTuple):
@@ -55,52 +113,24 @@ def _beside(task: Attribution | Relevance, parts: Sequence[_Part]) -> Attributio
     return task.model_copy(update={"contexts": tuple(part.text for part in parts)})
 
 
-def _groups(task: Attribution | Relevance, cost: Cost, capacity: int, sentences: Sentences) -> list[list[_Part]]:
-    """The contexts in windows: in each as many neighbouring parts as fit."""
-    alone = cost(_beside(task, ()))
-    room = capacity - _rounded_up(alone)
-
-    def tokens(part: _Part) -> int:
-        return cost(_beside(task, (part,))) - alone
-
-    def fitting(context: _Part) -> list[_Part]:
-        if tokens(context) <= room:
-            return [context]
-        runs = _runs(context.text, lambda text: tokens(context._replace(text=text)), room, sentences)
-        return [_Part(context.context, run.start, run.text) for run in runs]
-
-    whole = (_Part(number, 0, text) for number, text in enumerate(task.contexts) if text.strip())
-    return _packed([part for context in whole for part in fitting(context)], tokens, room)
-
-
-def _beside_its_window(task: Relevance, cost: Cost, capacity: int, sentences: Sentences) -> Task:
-    """The task beside the window that its sentence stands in, or beside nothing if that does not fit either."""
-    for group in _groups(task, cost, capacity, sentences):
-        shown = _beside(task, group)
-        if any(part.holds(task.unit) for part in group) and cost(shown) <= capacity:
-            return shown
-    return _beside(task, ())
-
-
-def _windows_of_unit(task: Task, cost: Cost, capacity: int, sentences: Sentences) -> tuple[Task, ...]:
-    def with_text(text: str) -> Task:
-        span = task.unit.span.model_copy(update={"text": text})
-        return task.model_copy(update={"unit": task.unit.model_copy(update={"span": span})})
-
-    runs = _runs(task.unit.span.text, lambda text: cost(with_text(text)), capacity, sentences)
-    return tuple(with_text(run.text) for run in runs)
-
-
 def _runs(text: str, tokens: Callable[[str], int], room: int, sentences: Sentences) -> list[Span]:
-    """Verbatim runs of whole sentences of the text, each as long as fits."""
+    """Verbatim runs of whole sentences of the text, each as long as fits, or of one sentence that does not."""
+
+    def run(first: int, last: int) -> Span:
+        start, end = spans[first].start, spans[last].end
+        return Span(start=start, end=end, text=text[start:end])
+
+    def size_from(first: int, last: int) -> int:
+        return tokens(run(first, last).text)
+
+    spans = sentences(text)
     runs: list[Span] = []
-    for span in sentences(text):
-        if runs:
-            longer = text[runs[-1].start : span.end]
-            if tokens(longer) <= room:
-                runs[-1] = Span(start=runs[-1].start, end=span.end, text=longer)
-                continue
-        runs.append(span)
+    first = 0
+    while first < len(spans):
+        longer = range(first + 1, min(len(spans), first + max(room, 1)))  # a sentence is a token or more
+        last = first + bisect_right(longer, room, key=partial(size_from, first))
+        runs.append(run(first, last))
+        first = last + 1
     return runs
 
 

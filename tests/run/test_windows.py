@@ -3,7 +3,7 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.run.windows import windows
+from localjudge.run.windows import Cost, Sentences, Window, Windows
 from localjudge.text import sentences
 from localjudge.types import Attribution, Relevance, Span, Task, Unit, Usefulness
 
@@ -19,6 +19,10 @@ def cost(task: Task) -> int:
     beside = () if isinstance(task, Usefulness) else task.contexts
     asked = (task.user_input or "") if isinstance(task, Relevance) else ""
     return sum(map(len, beside)) + len(asked) + len(task.unit.span.text)
+
+
+def windows(task: Task, *, cost: Cost, capacity: int, sentences: Sentences) -> tuple[Task, ...]:
+    return tuple(window.task for window in Windows(cost=cost, capacity=capacity, sentences=sentences).of(task))
 
 
 def contexts_of(tasks: tuple[Task, ...]) -> list[tuple[str, ...]]:
@@ -78,22 +82,39 @@ def test_no_text_is_lost_and_none_is_repeated(chunks: list[str], capacity: int) 
 
 
 def test_a_sentence_is_shown_the_window_that_it_stands_in() -> None:
-    """Question and sentence take 50 + 20 = 70, rounded to 128: of 260 that leaves 132, two sentences of 50 each."""
+    """Question and sentence take 70, rounded to 128: of 260 that leaves 132. Windows: x A C = 131, D E = 101, F y."""
     texts = [f"{letter}{'b' * 48}." for letter in "ACDEF"]
     contexts = ("x" * 30, " ".join(texts), "y" * 30)
     start = contexts[1].index(texts[3])
     span = Span(start=start, end=start + 50, text=texts[3])
     sentence = unit("", "sentence").model_copy(update={"span": span, "source_index": 1})
     asked = Relevance(unit=sentence, user_input="q" * 20, contexts=contexts)
-    [shown] = windows(asked, cost=cost, capacity=260, sentences=sentences)
-    assert shown == asked.model_copy(update={"contexts": (f"{texts[2]} {texts[3]}",)})
+    [shown] = Windows(cost=cost, capacity=260, sentences=sentences).of(asked)
+    beside = asked.model_copy(update={"contexts": (f"{texts[2]} {texts[3]}",)})
+    assert shown == Window(beside, 1)
 
 
-def test_a_sentence_too_long_for_its_window_is_shown_alone() -> None:
-    """Twice in the prompt it does not fit; the engine says whether it fits once."""
+def test_a_sentence_that_does_not_fit_beside_itself_is_left_to_the_engine() -> None:
+    """It stands in its window and after it: 301 twice is more than 400. Nothing is shown with less around it."""
     long = "A" * 300 + "."
     sentence = unit(long, "sentence").model_copy(update={"source_index": 0})
     asked = Relevance(unit=sentence, user_input="q", contexts=(f"{long} Short.",))
-    for capacity in (100, 400):
-        [shown] = windows(asked, cost=cost, capacity=capacity, sentences=sentences)
-        assert shown == asked.model_copy(update={"contexts": ()})
+    assert Windows(cost=cost, capacity=400, sentences=sentences).of(asked) == (Window(asked, None),)
+
+
+def test_windows_of_many_sentences_are_cut_once() -> None:
+    """400 sentences of one context: looking at every pair of them would take 400 times 400 looks."""
+    context = " ".join(f"Sentence number {number} says little." for number in range(400))
+    looks = 0
+
+    def counted(task: Task) -> int:
+        nonlocal looks
+        looks += 1
+        return cost(task)
+
+    cut = Windows(cost=counted, capacity=1000, sentences=sentences)
+    for span in sentences(context):
+        place = unit("", "sentence").model_copy(update={"span": span, "source_index": 0})
+        [window] = cut.of(Relevance(unit=place, user_input="q", contexts=(context,)))
+        assert window.number is not None
+    assert looks < 400 * 10
