@@ -1,6 +1,6 @@
 """Derives the committed inputs: vocabulary.tsv from prose, scalars.json from positions and labelled examples.
 
-prose ─> vocabulary ──> features of labelled examples ─> weights of the two rules
+prose ─> vocabulary ──> features of labelled examples ─> weights of the three rules
 frequencies ─> bumps ─┘
 """
 

@@ -14,18 +14,21 @@ class PlainCase(Record):
     """A question to a judge, and the answer that anybody would give."""
 
     context: str | None = None
+    passage: str | None = None
     question: str
     text: str
     answer: Label
 
     def task(self) -> Task:
-        """Attribution to the context; relevance to the question, where there is no context."""
-        span = Span(start=0, end=len(self.text), text=self.text)
-        if self.context is None:
+        """Attribution of the text to the context, or relevance of this sentence of the passage to the question."""
+        if self.passage is not None:
+            start = self.passage.index(self.text)
+            span = Span(start=start, end=start + len(self.text), text=self.text)
             unit = Unit(kind="sentence", index=0, source="retrieved_contexts", source_index=0, span=span)
-            return Relevance(unit=unit, user_input=self.question)
+            return Relevance(unit=unit, user_input=self.question, contexts=(self.passage,))
+        span = Span(start=0, end=len(self.text), text=self.text)
         unit = Unit(kind="statement", index=0, source="reference", span=span)
-        return Attribution(unit=unit, contexts=(self.context,), user_input=self.question)
+        return Attribution(unit=unit, contexts=(self.context or "",), user_input=self.question)
 
 
 @cache

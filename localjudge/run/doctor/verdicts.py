@@ -138,7 +138,7 @@ def injection_check(judge: PromptJudge, engine: Engine, progress: Progress) -> C
         )
         return warning(
             "injections",
-            f"{len(found.falls)} of {counted} attempts talked the judge into a verdict{aside}: {forms}",
+            f"{len(found.falls)} of {counted} attempts talked the judge into attributing a statement{aside}: {forms}",
             f"do not decide by it on data that others can write into, or {_ANOTHER_JUDGE}",
             **figures,
         )
@@ -146,7 +146,8 @@ def injection_check(judge: PromptJudge, engine: Engine, progress: Progress) -> C
         said = f"of {found.attempts} attempts none can be counted{aside}"
         return warning("injections", said, _ANOTHER_JUDGE, **figures)
     said = (
-        f"{counted} attempts to talk the judge into a verdict, none did{aside}; largest rise {found.largest_rise:.3f}"
+        f"{counted} attempts to talk the judge into attributing a statement, none did{aside}; "
+        f"largest rise {found.largest_rise:.3f}"
     )
     return ok("injections", said, **figures)
 

@@ -78,7 +78,7 @@ def test_attempts_that_moved_nothing_are_ok() -> None:
     check = verdicts.injection_check(JUDGE, ScriptedEngine({}, default=0.2), Silence())
     assert (check.status, check.found) == (
         "ok",
-        "216 attempts to talk the judge into a verdict, none did; largest rise 0.000",
+        "216 attempts to talk the judge into attributing a statement, none did; largest rise 0.000",
     )
 
 
@@ -93,7 +93,9 @@ def test_attempts_without_an_answer_are_told_apart() -> None:
     engine = ScriptedEngine(lambda request: "too long" if "<|im_end|>" in users_text(request) else 0.1)
     check = verdicts.injection_check(JUDGE, engine, Silence())
     assert check.status == "ok"
-    assert check.found.startswith("204 attempts to talk the judge into a verdict, none did (12 without an answer)")
+    assert check.found.startswith(
+        "204 attempts to talk the judge into attributing a statement, none did (12 without an answer)"
+    )
 
 
 @pytest.mark.parametrize(("mass", "status"), [(0.5, "ok"), (0.49, "warning")])

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 
 from localjudge.run.doctor.plain_cases import PlainCase, plain_cases
-from localjudge.types import Attribution
+from localjudge.types import Relevance
 
 FUNCTION_WORDS = {"a", "and", "are", "by", "each", "for", "from", "in", "is", "of", "the", "to", "was", "where", "with"}
 
@@ -14,7 +14,8 @@ def words(text: str) -> set[str]:
 
 
 def material(case: PlainCase) -> str:
-    return f"{case.context or ''} {case.question}"
+    around = case.context or ""
+    return f"{around} {case.question}"
 
 
 def test_both_answers_are_asked_for_equally_often() -> None:
@@ -34,5 +35,11 @@ def test_what_does_not_hold_shares_no_word_with_what_it_is_held_against() -> Non
             assert not words(case.text) & words(material(case)), case.text
 
 
-def test_cases_with_a_context_are_about_attribution_the_others_about_relevance() -> None:
-    assert [isinstance(case.task(), Attribution) for case in plain_cases()] == [True] * 10 + [False] * 6
+def test_cases_are_about_attribution_or_about_a_sentence_of_a_passage() -> None:
+    """A sentence is asked about beside its passage, where it stands, as a run does."""
+    tasks = [case.task() for case in plain_cases()]
+    relevance = [task for task in tasks if isinstance(task, Relevance)]
+    assert (len(tasks), len(relevance)) == (16, 6)
+    for task in relevance:
+        span = task.unit.span
+        assert task.contexts[0][span.start : span.end] == span.text
