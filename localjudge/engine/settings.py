@@ -14,7 +14,7 @@ class EngineSettings(Record):
     """Tokens of context; the model's limit, at most 8,192, if None. Never depends on the data."""
     threads: int | None = Field(default=None, ge=1)
     """Processor threads; as many as this process may use if None."""
-    gpu_layers: int | None = None
+    gpu_layers: int | None = Field(default=None, ge=0)
     """Layers to put on a GPU; all of them if None and the build has a GPU backend."""
     batching: bool = False
     """Decode several answers at once: faster; verdicts then depend a little on what else is asked, and on `threads`."""

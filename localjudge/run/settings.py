@@ -66,7 +66,7 @@ class RunSettings(Record):
     """Tokens of context; None: the model's limit, at most 8,192."""
     threads: int | None = Field(default=None, ge=1)
     """Processor threads; None: as many as this process may use."""
-    gpu_layers: int | None = None
+    gpu_layers: int | None = Field(default=None, ge=0)
     """Layers to put on a GPU; None: all, if the build has a GPU backend."""
     batching: bool = False
     """Decode several answers at once: faster, and verdicts then depend a little on what else is asked."""
