@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         SampleError,
         UsageError,
     )
+    from localjudge.run.check import check
     from localjudge.run.compare import compare
     from localjudge.run.job import evaluate
     from localjudge.run.results import Run
@@ -42,6 +43,7 @@ __all__ = [
     "ScriptedEngine",
     "UsageError",
     "__version__",
+    "check",
     "compare",
     "evaluate",
     "verify",
@@ -59,6 +61,7 @@ _HOMES = {
     "SampleError": "localjudge.errors",
     "ScriptedEngine": "localjudge.engine.scripted",
     "UsageError": "localjudge.errors",
+    "check": "localjudge.run.check",
     "compare": "localjudge.run.compare",
     "evaluate": "localjudge.run.job",
     "verify": "localjudge.run.verify",

@@ -6,6 +6,9 @@ Two tables of the same shape: the packaged `models/registry.toml`, which is read
 A file that is pinned is verified before it is used. Reading gigabytes for a checksum takes time, so the sum of a file
 is remembered in the state directory under its path, size, modification time and inode; a changed file is read again.
 
+A file is known by its checksum, wherever it lies and whatever it is called: a registered model is the same judge by its
+name and by the path of a copy.
+
 A model in several files (`NAME-00001-of-00003.gguf` ...) is named by the first. Its checksum is that of all its parts,
 one after another: `cat NAME-*.gguf | sha256sum`.
 """
@@ -41,6 +44,7 @@ class RegisteredModel(Record):
     profile: str
     n_ctx: int | None = None
     note: str = ""
+    caution: str = ""
 
 
 class ModelFile(Record):
@@ -53,6 +57,8 @@ class ModelFile(Record):
     n_ctx: int | None = None
     name: str
     note: str = ""
+    caution: str = ""
+    """What must stand beside every number that this model judged."""
 
 
 def registered() -> dict[str, RegisteredModel]:
@@ -79,7 +85,16 @@ def find(name_or_path: str) -> ModelFile:
     if not path.is_file():
         raise ModelError(f"{path} is not a file", hint=_hint_for_folder(path))
     path = path.absolute()
-    return ModelFile(path=path, sha256=sha256_of(path), size=size_of(path), name=path.stem)
+    checksum = sha256_of(path)
+    known = registered_as(checksum)
+    if known:
+        return _model_file(known, path)
+    return ModelFile(path=path, sha256=checksum, size=size_of(path), name=path.stem)
+
+
+def registered_as(sha256: str) -> RegisteredModel | None:
+    """The registered model with this checksum, the user's own before a packaged one; None if there is none."""
+    return next((model for model in reversed(registered().values()) if model.sha256 == sha256), None)
 
 
 def parts(path: Path) -> tuple[Path, ...]:
@@ -149,14 +164,20 @@ def _verified(model: RegisteredModel) -> ModelFile:
             f"{path} is not the file that was pinned as {model.name!r}: sha256 {found}, pinned {model.sha256}",
             hint="restore the pinned file, or register this one under a name of its own",
         )
+    return _model_file(model, path)
+
+
+def _model_file(model: RegisteredModel, path: Path) -> ModelFile:
+    """The registered model at a path whose bytes have its checksum."""
     return ModelFile(
         path=path,
-        sha256=found,
+        sha256=model.sha256,
         size=size_of(path),
         profile=model.profile,
         n_ctx=model.n_ctx,
         name=model.name,
         note=model.note,
+        caution=model.caution,
     )
 
 

@@ -140,9 +140,10 @@ class Answer(Record):
 
 
 class NoAnswer(Record):
-    """Why there is no legal answer."""
+    """Why there is no legal answer; `legal_mass` where the model gave one, and too little of its probability to it."""
 
     error: str
+    legal_mass: float | None = None
 
 
 class Verdict(Record):
@@ -150,8 +151,29 @@ class Verdict(Record):
 
     label: Label
     p_yes: float | None = None
+    legal_mass: float | None = None
     reason: str | None = None
     window: int | None = None
+
+
+class JudgeCard(Record):
+    """Who judged, as every result says it. `size` in bytes; `caution` must stand beside every number.
+
+    `sha256`, `size` and `quantisation` are None for an engine without a model file.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    name: str
+    sha256: str | None = None
+    size: int | None = None
+    quantisation: str | None = None
+    caution: str | None = None
+
+    def __str__(self) -> str:
+        """`reference (lexical, not for decisions), sha256 4844085b4a92`."""
+        caution = f" ({self.caution})" if self.caution else ""
+        return f"{self.name}{caution}" + (f", sha256 {self.sha256[:12]}" if self.sha256 else "")
 
 
 class Scored(Record):

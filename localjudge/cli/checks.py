@@ -3,50 +3,16 @@
 All that can be refused is refused before anything is judged.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
-    from localjudge.run.compare import RunComparison
-    from localjudge.run.gates import GateDecision, Undecided
+    from localjudge.run.check import Check
+    from localjudge.run.gates import Undecided
     from localjudge.run.results import Run
-
-
-class Findings(NamedTuple):
-    """The comparison with the baseline, if there is one, and what became of the gates."""
-
-    comparison: "RunComparison | None"
-    decisions: tuple["GateDecision", ...]
-
-    @property
-    def missed(self) -> bool:
-        """Whether a gate counts as missed."""
-        return not all(decision.kept for decision in self.decisions)
-
-    def values(self) -> dict[str, Any]:
-        """For JSON: `comparison` and `gates`, where they were asked for."""
-        found: dict[str, Any] = {}
-        if self.comparison:
-            found["comparison"] = self.comparison.model_dump(mode="json")
-        if self.decisions:
-            found["gates"] = [decision.model_dump(mode="json") for decision in self.decisions]
-        return found
-
-    def show(self) -> None:
-        """For people: the same."""
-        from localjudge.report.comparison import comparison_view, moved_view
-        from localjudge.report.gates import gates_view
-        from localjudge.report.table import terminal
-
-        console = terminal()
-        if self.comparison:
-            console.print(comparison_view(self.comparison))
-            console.print(moved_view(self.comparison))
-        if self.decisions:
-            console.print(gates_view(self.decisions))
 
 
 class Checks:
@@ -55,7 +21,6 @@ class Checks:
     def __init__(
         self, gates: Sequence[str], *, baseline: Path | None, undecided: "Undecided", junit: Path | None
     ) -> None:
-        from localjudge.report.junit import unfinished
         from localjudge.run.gates import parse_gate, refuse_without_baseline
         from localjudge.run.results import Run
 
@@ -66,18 +31,30 @@ class Checks:
         refuse_without_baseline(self._gates, self._baseline)
         if junit and not gates:
             raise UsageError("--junit tells of gates, and there are none", hint="add --gate, or leave out --junit")
+
+    def refuse_unknown(self, metrics: Collection[str]) -> None:
+        """Raise UsageError for a gate about a metric that is not going to be computed."""
+        from localjudge.run.gates import refuse_unknown
+
+        refuse_unknown(self._gates, metrics)
+
+    def begin(self) -> None:
+        """Write a JUnit file that cannot be taken for that of an earlier run."""
+        from localjudge.report.junit import unfinished
+
         self._write(unfinished(self._gates))
 
-    def findings(self, run: "Run") -> Findings:
+    def check(self, run: "Run") -> "Check":
         """Compare and decide; the JUnit file is written anew."""
         from localjudge.report.junit import finished
-        from localjudge.run.compare import compare
-        from localjudge.run.gates import decide_gates
+        from localjudge.run.check import check
 
-        comparison = compare(self._baseline, run) if self._baseline else None
-        decisions = decide_gates(self._gates, run, comparison, undecided=self._undecided)
-        self._write(finished(decisions, {"run": str(run.directory), "signature": run.summary.signature}))
-        return Findings(comparison, decisions)
+        found = check(
+            run, gates=[str(gate) for gate in self._gates], baseline=self._baseline, undecided=self._undecided
+        )
+        properties = {"run": str(run.directory), "judge": str(run.judge), "signature": run.summary.signature}
+        self._write(finished(found.decisions, properties))
+        return found
 
     def _write(self, content: str) -> None:
         if self._junit is None:
@@ -86,3 +63,27 @@ class Checks:
             self._junit.write_text(content, encoding="utf-8")
         except OSError as error:
             raise UsageError(f"{self._junit} cannot be written: {error.strerror}", hint="name another file") from error
+
+
+def values(found: "Check") -> dict[str, Any]:
+    """For JSON: `comparison` and `gates`, where they were asked for."""
+    given: dict[str, Any] = {}
+    if found.comparison:
+        given["comparison"] = found.comparison.model_dump(mode="json")
+    if found.decisions:
+        given["gates"] = [decision.model_dump(mode="json") for decision in found.decisions]
+    return given
+
+
+def show(found: "Check") -> None:
+    """For people: the same."""
+    from localjudge.report.comparison import comparison_view, moved_view
+    from localjudge.report.gates import gates_view
+    from localjudge.report.table import terminal
+
+    console = terminal()
+    if found.comparison:
+        console.print(comparison_view(found.comparison))
+        console.print(moved_view(found.comparison))
+    if found.decisions:
+        console.print(gates_view(found.decisions))

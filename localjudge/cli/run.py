@@ -11,7 +11,9 @@ from localjudge.cli.main import ExitCode, be_quiet
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
+    from localjudge.run.plan import Plan
     from localjudge.run.results import Run
+    from localjudge.run.settings import RunSettings
 
 _DEMO_METRIC = "context_recall"
 
@@ -43,6 +45,14 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Default: runs/<data>-<hash>.")
 @click.option(
     "--threshold", type=float, default=0.5, show_default=True, help="A verdict is 1 from this probability on."
+)
+@click.option(
+    "--min-legal-mass",
+    type=float,
+    default=0.01,
+    show_default=True,
+    metavar="P",
+    help="A model that gives legal answers less of its probability has not answered. 0 takes any answer.",
 )
 @click.option("--language", default="en", show_default=True, help="Language whose rules cut sentences.")
 @click.option("--segmenter", metavar="PIPELINE", help="Installed spaCy pipeline that cuts sentences instead.")
@@ -103,37 +113,43 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
     Everything asked and answered is kept in the run directory. An interrupted run goes on where it stopped when the
     same command is given again.
     """
-    from localjudge.cli.checks import Checks
-    from localjudge.run.job import evaluate
+    from localjudge.cli.checks import Checks, show, values
+    from localjudge.run.job import run_plan
+    from localjudge.run.plan import plan
     from localjudge.run.progress import progress_on
+    from localjudge.run.settings import checked
 
-    held_to = {name: options.pop(name) for name in ("baseline", "undecided", "junit")}
+    checks = Checks(**{name: options.pop(name) for name in ("gates", "baseline", "undecided", "junit")})
+    judge, metrics, out = (options.pop(name) for name in ("judge", "metrics", "out"))
+    settings = checked(options)
     if quiet:
         be_quiet()
-    sources = _sources(data, demo)
+    if not dry_run:
+        checks.begin()
+    planned = plan(_sources(data, demo), metrics, settings)
+    checks.refuse_unknown([metric.name for metric in planned.metrics])
     if dry_run:
-        Checks(options["gates"], **{**held_to, "junit": None})  # what the run would refuse is refused now
-        return _estimated(sources, as_json, options)
-    checks = Checks(options["gates"], **held_to)
-    run = evaluate(sources, progress=progress_on(sys.stderr, quiet=quiet), **options)
-    found = checks.findings(run)
+        return _estimated(planned, settings, judge, as_json)
+    run = run_plan(planned, settings, judge=judge, out=out, progress=progress_on(sys.stderr, quiet=quiet))
+    found = checks.check(run)
     if as_json:
-        values = {"run": str(run.directory), **run.summary.model_dump(mode="json"), **found.values()}
-        click.echo(json.dumps(values, indent=2))
+        click.echo(
+            json.dumps({"run": str(run.directory), **run.summary.model_dump(mode="json"), **values(found)}, indent=2)
+        )
     else:
-        _show(run, max_failed=options["max_failed"], with_sentences=demo)
-        found.show()
-    if found.missed:
+        _show(run, max_failed=settings.max_failed, with_sentences=demo)
+        show(found)
+    if not found.kept:
         return ExitCode.GATE_MISSED
-    return ExitCode.SOME_FAILED if run.summary.failed_beyond(options["max_failed"]) else ExitCode.DONE
+    return ExitCode.SOME_FAILED if run.summary.failed_beyond(settings.max_failed) else ExitCode.DONE
 
 
-def _estimated(sources: list[str], as_json: bool, options: dict[str, Any]) -> int:
+def _estimated(planned: "Plan", settings: "RunSettings", judge: str, as_json: bool) -> int:
     from localjudge.report.estimate import estimate_view
     from localjudge.report.table import terminal
-    from localjudge.run.estimate import estimate
+    from localjudge.run.estimate import estimate_plan
 
-    found = estimate(sources, **{name: value for name, value in options.items() if name != "out"})
+    found = estimate_plan(planned, settings, judge=judge)
     if as_json:
         click.echo(found.model_dump_json(indent=2))
     else:

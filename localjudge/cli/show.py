@@ -68,6 +68,7 @@ def _values(run: "Run", sample: str | None, metric: str | None, worst: int) -> d
     given = find_sample(run, sample).model_dump(mode="json")
     return {
         "schema_version": run.summary.schema_version,
+        "judge": run.judge.model_dump(mode="json"),
         "sample": given,
         "scores": [vars(row) for row in run.scores if row.sample_id == sample and row.metric in names],
         "verdicts": [vars(row) for row in run.verdicts if row.sample_id == sample and row.metric in names],

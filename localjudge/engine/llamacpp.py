@@ -36,6 +36,8 @@ from localjudge.engine.settings import EngineSettings
 from localjudge.engine.siblings import Room, Siblings, alone, together
 from localjudge.engine.work import Work, Workshop
 from localjudge.errors import SampleError
+from localjudge.judge import chat, prompts
+from localjudge.judge.chat import ChatEnds
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, NoAnswer, VerdictRequest
 
@@ -43,10 +45,17 @@ _FORKS = 16
 
 
 class LlamaCppEngine:
-    """Answers requests with one GGUF model. Raises ModelError if the model cannot be used."""
+    """Answers requests with one GGUF model. Raises ModelError if the model cannot be used.
 
-    def __init__(self, file: ModelFile, settings: EngineSettings | None = None, *, begin_of_text: bool = True) -> None:
+    `begin_of_text`: whether prompts start with the model's begin token; as its prompt profile says if None.
+    """
+
+    def __init__(
+        self, file: ModelFile, settings: EngineSettings | None = None, *, begin_of_text: bool | None = None
+    ) -> None:
         settings = settings or EngineSettings()
+        if begin_of_text is None:
+            begin_of_text = prompts.load(file.profile or prompts.DEFAULT_PROFILE).begin_of_text
         self._file = file
         self._batching = settings.batching
         self._model: LoadedModel = load(file, settings)
@@ -71,6 +80,7 @@ class LlamaCppEngine:
     @property
     def identity(self) -> dict[str, Any]:
         """Model, build, processor features and every setting that can move a logit."""
+        plain = {} if self._model.self_check.repack else {"repack": False}
         return {
             "engine": "llama.cpp",
             "model_sha256": self._file.sha256,
@@ -88,12 +98,24 @@ class LlamaCppEngine:
             "begin_of_text": bool(self._workshop.begin),
             "self_check": self._model.self_check.verdict,
             "batching": f"not isolated, up to {_FORKS} at once" if self._batching else "isolated",
+            **plain,
         }
 
     @property
-    def chat_template(self) -> str | None:
-        """The model's own chat template, if it has one."""
-        return self._model.chat_template
+    def name(self) -> str:
+        """The name it is registered under, or that of its file."""
+        return self._file.name
+
+    @property
+    def chat_ends(self) -> ChatEnds | None:
+        """What the model's own chat template puts around a message, if it has one.
+
+        Raises ModelError if the template cannot be rendered.
+        """
+        if not self._model.chat_template:
+            return None
+        bos, eos = self.special_texts
+        return chat.chat_ends(self._model.chat_template, bos=bos, eos=eos)
 
     @property
     def forks(self) -> bool:

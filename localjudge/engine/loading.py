@@ -89,11 +89,11 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
         threads=settings.used_threads,
     )
     found = finding_of(file.sha256, trial)
-    opened = _opened_as_hashed(file, gpu_layers=gpu_layers)
+    opened = _opened_as_hashed(file, gpu_layers=gpu_layers, repack=found.repack)
     return LoadedModel(**vars(opened), n_ctx=n_ctx, memory_bytes=need.total, gpu_layers=gpu_layers, self_check=found)
 
 
-def open_model(path: Path, *, gpu_layers: int, check_tensors: bool = False) -> OpenModel:
+def open_model(path: Path, *, gpu_layers: int, repack: bool = True, check_tensors: bool = False) -> OpenModel:
     """Give the file to llama.cpp as it is. Raises ModelError with llama.cpp's own words if it refuses."""
     llama_cpp.llama_log_set(_keep_errors, ctypes.c_void_p(0))
     llama_cpp.llama_backend_init()
@@ -101,6 +101,7 @@ def open_model(path: Path, *, gpu_layers: int, check_tensors: bool = False) -> O
     parameters.n_gpu_layers = gpu_layers
     parameters.load_mode = llama_cpp.LLAMA_LOAD_MODE_NONE  # not mapped: see above
     parameters.check_tensors = check_tensors
+    parameters.use_extra_bufts = repack
     _complaints.clear()
     with interrupts_held_back():
         pointer = llama_cpp.llama_model_load_from_file(os.fsencode(path), parameters)
@@ -121,12 +122,12 @@ def open_model(path: Path, *, gpu_layers: int, check_tensors: bool = False) -> O
     )
 
 
-def _opened_as_hashed(file: ModelFile, *, gpu_layers: int) -> OpenModel:
+def _opened_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool) -> OpenModel:
     """The model, read from the bytes that its checksum is of. Raises ModelError if they changed before or meanwhile."""
     with ExitStack() as undo:
         try:
             before = _state(file.path)
-            opened = open_model(file.path, gpu_layers=gpu_layers)
+            opened = open_model(file.path, gpu_layers=gpu_layers, repack=repack)
             undo.callback(opened.close)
             unchanged = _state(file.path) == before and model_registry.sha256_of(file.path) == file.sha256
         except OSError:

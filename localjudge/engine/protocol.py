@@ -10,6 +10,7 @@ Everything that can move an answer is therefore in `identity`, and an answer may
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
+from localjudge.judge.chat import ChatEnds
 from localjudge.types import Answer, NoAnswer, Record, VerdictRequest
 
 
@@ -29,6 +30,24 @@ class Engine(Protocol):
     @property
     def identity(self) -> dict[str, Any]:
         """All that can move an answer, as JSON values with sorted meaning: model, build, CPU, context size ..."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What people call the model; "" for an engine without one."""
+        ...
+
+    @property
+    def chat_ends(self) -> ChatEnds | None:
+        """What the model's chat template puts around a message; None without a template.
+
+        Raises ModelError if the template cannot be rendered.
+        """
+        ...
+
+    @property
+    def forks(self) -> bool:
+        """Whether requests share what they have in common; if not, each is evaluated from scratch."""
         ...
 
     @property

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from localjudge.engine.protocol import Effort
+from localjudge.judge.chat import ChatEnds
 from localjudge.types import Answer, NoAnswer, VerdictRequest
 
 Scripted = float | str
@@ -58,6 +59,21 @@ class ScriptedEngine:
         source = inspect.getsource(script) if callable(script) else json.dumps(dict(script), sort_keys=True)
         digest = hashlib.sha256(f"{source}|{self._default}".encode("utf-8", "surrogatepass")).hexdigest()
         return {"engine": "scripted", "script_sha256": digest}
+
+    @property
+    def name(self) -> str:
+        """There is no model."""
+        return ""
+
+    @property
+    def chat_ends(self) -> ChatEnds | None:
+        """There is no template."""
+        return None
+
+    @property
+    def forks(self) -> bool:
+        """Nothing is evaluated twice."""
+        return True
 
     @property
     def effort(self) -> Effort:

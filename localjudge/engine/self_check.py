@@ -4,9 +4,10 @@
                                                        from nothing: prefix + b ─────────────┘
     this process    remembers the finding in the state directory, or says what became of the child
 
-Two things cannot be known from a file. llama.cpp ends the process on some damaged or unknown models: then it is the
-child that ends. And some builds have given wrong logits after a return to a shared prefix: then every request is
-evaluated from scratch, which is slow and right.
+Three things cannot be known from a file. llama.cpp ends the process on some damaged or unknown models: then it is the
+child that ends. Some virtual machines announce instructions that they cannot run (AMX tiles), which ends the process
+too, unless the weights are left as they stand in the file: then they are. And some builds have given wrong logits
+after a return to a shared prefix: then every request is evaluated from scratch, which is slow and right.
 """
 
 import hashlib
@@ -42,6 +43,8 @@ _PREFIX = (
     "the cable reached the island; its last keeper left in the spring of 1987."
 )
 _FIRST, _SECOND = " It was never made higher.", " Since 1987 nobody has lived there, and the lamp is switched by radio."
+_BAD_INSTRUCTION = {-signal.SIGSEGV, -signal.SIGILL}
+"""How a process ends on an instruction that its processor only announces."""
 _log = logging.getLogger(__name__)
 _FOLDERS = re.compile(r"^/\S*/(?=[^/\s]+:\d+: )")
 _ABORT = re.compile(r"GGML_ASSERT|GGML_ABORT|fatal error|terminate called|what\(\)")
@@ -55,6 +58,7 @@ class Trial(Record):
     gpu_layers: int
     batching: bool
     threads: int
+    repack: bool = True
 
 
 class Finding(Record):
@@ -63,6 +67,8 @@ class Finding(Record):
     way_back: WayBack
     difference: float = Field(ge=0)
     """Largest difference of the logits from those evaluated from scratch, as a share of their range."""
+    repack: bool = True
+    """Whether llama.cpp may lay the weights out anew for this processor's widest instructions."""
 
     @property
     def verdict(self) -> str:
@@ -82,15 +88,30 @@ def finding_of(model_sha256: str, trial: Trial) -> Finding:
         return Finding.model_validate_json(memory.read_bytes())
     except (OSError, ValidationError):
         _log.info("this machine meets %s for the first time: trying it out", trial.path)
-        found = _try(trial)
+        found = _found(trial)
     _remember(memory, found)
     return found
+
+
+def _found(trial: Trial) -> Finding:
+    """What a trial finds, with plain weights if the process dies of repacked ones."""
+    done = _in_child(trial)
+    if done.returncode in _BAD_INSTRUCTION:
+        plain = _in_child(trial.model_copy(update={"repack": False}))
+        if plain.returncode == 0:
+            _log.warning(
+                "llama.cpp ended with %s on weights repacked for this processor: it uses them as they stand in the "
+                "file, which is slower",
+                _ending(done),
+            )
+            done = plain
+    return _said(trial, done)
 
 
 def _memory(model_sha256: str, trial: Trial) -> Path:
     key = {
         "model_sha256": model_sha256,
-        "settings": trial.model_dump(mode="json", exclude={"path", "threads"}),
+        "settings": trial.model_dump(mode="json", exclude={"path", "threads", "repack"}),
         "build": [version("llama-cpp-python"), platform.machine(), platform.node(), processor_name()],
     }
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
@@ -116,13 +137,13 @@ def _remember(memory: Path, found: Finding) -> None:
         return  # a machine with no writable state directory tries the model each time
 
 
-def _try(trial: Trial) -> Finding:
+def _in_child(trial: Trial) -> "subprocess.CompletedProcess[str]":
     environment = {
         **os.environ,
         "GGML_NO_BACKTRACE": "1",
         "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
     }
-    done = subprocess.run(
+    return subprocess.run(
         [sys.executable, "-P", "-m", __name__],
         input=trial.model_dump_json(),
         capture_output=True,
@@ -131,6 +152,10 @@ def _try(trial: Trial) -> Finding:
         env=environment,
         check=False,
     )
+
+
+def _said(trial: Trial, done: "subprocess.CompletedProcess[str]") -> Finding:
+    """The child's finding. Raises ModelError with its own, or with how it ended."""
     if done.returncode:
         raise ModelError(
             f"llama.cpp cannot use {trial.path}: the process that tried it ended with {_ending(done)}",
@@ -166,7 +191,7 @@ def find(trial: Trial) -> Finding:
     """Try the model in this process. Raises ModelError for one that cannot judge."""
     from localjudge.engine.loading import open_model
 
-    with closing(open_model(trial.path, gpu_layers=trial.gpu_layers, check_tensors=True)) as model:
+    with closing(open_model(trial.path, gpu_layers=trial.gpu_layers, repack=trial.repack, check_tensors=True)) as model:
         texts = _texts(trial, model.vocabulary)
         ways: tuple[WayBack, ...] = ("cut", "snapshot")
         for way_back in ways:
@@ -181,13 +206,13 @@ def find(trial: Trial) -> Finding:
             with closing(cells):
                 difference = _difference(cells, texts, forked=trial.batching)
             if difference <= TOLERANCE:
-                return Finding(way_back=way_back, difference=difference)
+                return Finding(way_back=way_back, difference=difference, repack=trial.repack)
     if trial.batching:
         raise ModelError(
             f"{trial.path} gives other answers when several are decoded at once: forked sequences do not work for it",
             hint="run without --batching",
         )
-    return Finding(way_back="scratch", difference=0)
+    return Finding(way_back="scratch", difference=0, repack=trial.repack)
 
 
 class _Texts(NamedTuple):

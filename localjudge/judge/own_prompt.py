@@ -19,7 +19,16 @@ from localjudge.judge.prompts import PromptProfile, TaskPrompt
 
 
 def with_prompt(profile: PromptProfile, file: Path) -> PromptProfile:
-    """The profile with one task worded by the file. Raises UsageError for a file that is not a wording of a task."""
+    """The profile with one task worded by the file.
+
+    Raises UsageError for a file that is not a wording of a task, and for a judge that reads no instructions: it would
+    answer anything with even odds.
+    """
+    if not profile.instructions:
+        raise UsageError(
+            f"the prompt {file} cannot be used: this judge ({profile.description}) would not understand a word of it",
+            hint="leave out --prompt, or name a model that follows instructions with --judge",
+        )
     try:
         content = file.read_bytes()
         table = tomllib.loads(content.decode())

@@ -33,6 +33,9 @@ from localjudge.types import Attribution, Piece, Record, Relevance, Task, Useful
 JOINT = "attribution_joint"
 """The task of judging all statements in one answer."""
 
+DEFAULT_PROFILE = "instruct"
+"""How a model is asked that no registry names a profile for."""
+
 _BUNDLED = Path(__file__).parent / "prompts"
 _PLACEHOLDER = re.compile(r"\{(context|question|unit|reference|fence)\}")
 _FENCED_TAG = re.compile(r"<[^<>\n]*\{fence\}>")
@@ -68,12 +71,16 @@ class TaskPrompt(Record):
 
 
 class PromptProfile(Record):
-    """How a kind of model is asked about every task. `sha256` covers every file of the profile."""
+    """How a kind of model is asked about every task. `sha256` covers every file of the profile.
+
+    A model without `instructions` reads markers alone: it cannot be asked in other words.
+    """
 
     name: str
     description: str
     sha256: str
     chat: bool
+    instructions: bool = True
     begin_of_text: bool = True
     bare_answer: str = ""
     tasks: dict[str, TaskPrompt]

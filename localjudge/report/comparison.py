@@ -78,8 +78,10 @@ def _lines(comparison: RunComparison) -> Iterator[str]:
         yield from (f"{name}: {remark}" for remark in _remarks(change))
     yield _samples(comparison.samples)
     yield from (f"warning: {warning}" for warning in comparison.warnings)
-    yield f"A: signature {comparison.baseline_signature}, run {comparison.baseline}"
-    yield f"B: signature {comparison.signature}, run {comparison.run}"
+    yield f"A: judge {comparison.baseline_judge}"
+    yield f"   signature {comparison.baseline_signature}, run {comparison.baseline}"
+    yield f"B: judge {comparison.judge}"
+    yield f"   signature {comparison.signature}, run {comparison.run}"
 
 
 def _samples(samples: SharedSamples) -> str:

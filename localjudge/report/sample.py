@@ -20,8 +20,12 @@ _CONTEXT_FIELDS = ("retrieved_contexts", "reference_contexts")
 
 
 def sample_view(run: Run, sample_id: str, *, metric: str | None = None) -> RenderableType:
-    """The sample's texts, and its scores and units. Raises UsageError if the run has no such sample."""
-    return Group(_texts(find_sample(run, sample_id)), verdicts_view(run, sample_id=sample_id, metric=metric))
+    """The sample's texts, its scores and units, and who judged them.
+
+    Raises UsageError if the run has no such sample.
+    """
+    judge = Padding(Text(printable(f"judge {run.judge}"), overflow="fold"), (0, 1), expand=False)
+    return Group(_texts(find_sample(run, sample_id)), verdicts_view(run, sample_id=sample_id, metric=metric), judge)
 
 
 def prompts_view(run: Run, sample_id: str, metric: str) -> RenderableType:

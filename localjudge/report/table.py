@@ -3,7 +3,9 @@
      metric           mean  95 % interval  scored  undefined  failed
      context_recall  0.583  0.090 - 0.960       2          0       0
 
-     context_recall: some key information is missing
+     context_recall: between 'some key information is missing' and 'contains all required information'
+     judge reference (lexical, not for decisions), sha256 4844085b4a92
+     7 verdicts: 29 % within 0.1 of the threshold; median legal mass 1.000
      signature judge:3f9a1c2e|data:77b0d4aa
 
 A mean stands there only if no more samples failed than are allowed; what failures could have made of it is said below.
@@ -20,7 +22,7 @@ from rich.text import Text
 from localjudge.printable import printable
 from localjudge.report.bands import meaning
 from localjudge.run.results import Run
-from localjudge.run.summary import MetricSummary
+from localjudge.run.summary import NEAR, MetricSummary, VerdictSummary
 
 _NOTHING = "-"
 
@@ -37,9 +39,21 @@ def summary_view(run: Run, *, max_failed: int = 0) -> RenderableType:
     lines = [line for name, metric in run.summary.metrics.items() for line in _remarks(name, metric, name in withheld)]
     if run.summary.skipped_rows:
         lines.append(f"{run.summary.skipped_rows:,} rows of the data could not be used and were left out")
+    lines.append(f"judge {run.judge}")
+    if run.summary.verdicts:
+        lines.append(decidedness_line(run.summary.verdicts))
     lines.append(f"signature {run.summary.signature}")
     lines.append(f"run {run.directory}")
     return Group(table, *(Padding(_line(line), (0, 1), expand=False) for line in lines))
+
+
+def decidedness_line(verdicts: VerdictSummary) -> str:
+    """How decided the judge was, on one line."""
+    if verdicts.near_threshold is None:
+        return "no verdict has a probability"
+    count = "1 verdict" if verdicts.count == 1 else f"{verdicts.count:,} verdicts"
+    mass = "unknown" if verdicts.median_legal_mass is None else number(verdicts.median_legal_mass)
+    return f"{count}: {verdicts.near_threshold:.0%} within {NEAR:g} of the threshold; median legal mass {mass}"
 
 
 def terminal(*, stderr: bool = False) -> Console:
@@ -65,7 +79,7 @@ def _remarks(name: str, metric: MetricSummary, withheld: bool) -> Iterator[str]:
         low, high = map(number, metric.bounds)
         no_mean = ", more than allowed (--max-failed): no mean" if withheld else ""
         yield f"{name}: {metric.failed:,} failed{no_mean}; it is from {low} to {high} whatever they are worth"
-    if not withheld and metric.mean is not None and (words := meaning(name, metric.mean)):
+    if not withheld and metric.ci95 is not None and (words := meaning(name, metric.ci95)):
         yield f"{name}: {words}"
 
 

@@ -42,6 +42,7 @@ def _headline(found: Verification) -> str:
 
 
 def _lines(found: Verification) -> Iterator[str]:
+    yield f"judge {found.judge}"
     if found.other_machine:
         yield (
             "this machine is of another kind than the run's: bytes are promised per kind of processor, not across; "

@@ -3,7 +3,6 @@
     task ──windows, judge──> requests ──not answered yet──> engine ──> store ──threshold──> verdict
 
 The invariant: a verdict is the same whether its answer was asked for now, by another metric, or before a restart.
-A long input is judged in windows and holds if any window supports it: its `p_yes` is the largest.
 """
 
 from collections.abc import Sequence
@@ -17,8 +16,9 @@ from localjudge.metrics.protocol import Sentences
 from localjudge.run.progress import Progress
 from localjudge.run.request_keys import KeyedRequest, RequestKeys
 from localjudge.run.store import Asking, Store
+from localjudge.run.verdict_of import VerdictRule, WindowAnswer, verdict_of
 from localjudge.run.windows import Windows
-from localjudge.types import Answer, Attribution, NoAnswer, Task, Verdict, VerdictRequest
+from localjudge.types import Attribution, NoAnswer, Task, Verdict, VerdictRequest
 
 NO_CONTEXT = Verdict(label=0)
 _ROOM_FOR_SPECIAL_TOKENS = 64
@@ -48,12 +48,12 @@ class Asker:
     """Judge, engine and store together: tasks in, verdicts out."""
 
     def __init__(
-        self, judge: Judge, engine: Engine, store: Store, *, threshold: float, sentences: Sentences, progress: Progress
+        self, judge: Judge, engine: Engine, store: Store, *, rule: VerdictRule, sentences: Sentences, progress: Progress
     ) -> None:
         self._judge = judge
         self._engine = engine
         self._store = store
-        self._threshold = threshold
+        self._rule = rule
         self._sentences = sentences
         self._progress = progress
         self._keys = RequestKeys(engine.identity)
@@ -142,17 +142,7 @@ class Asker:
         return self._engine.length(self._judge.request(task))
 
     def _verdict(self, requests: Sequence[WordedWindow]) -> Verdict | NoAnswer:
-        answers: list[tuple[Answer, int | None]] = []
-        for keyed, number in requests:
-            match self._answers[keyed.key]:
-                case NoAnswer() as none:
-                    return none
-                case Answer() as answer:
-                    answers.append((answer, number))
-        best, window = max(answers, key=lambda found: found[0].p_yes)
-        return Verdict(
-            label=1 if best.p_yes >= self._threshold else 0, p_yes=best.p_yes, reason=best.reason, window=window
-        )
+        return verdict_of([WindowAnswer(self._answers[keyed.key], number) for keyed, number in requests], self._rule)
 
 
 def _has_no_context(task: Task) -> bool:

@@ -19,7 +19,7 @@ from localjudge.run.results import Run
 from localjudge.run.rows import ScoreRow, VerdictRow
 from localjudge.run.unit_changes import UnitChange, labelled_in_both, unit_changes
 from localjudge.stats import mcnemar, paired_difference
-from localjudge.types import Record
+from localjudge.types import JudgeCard, Record
 
 SCHEMA_VERSION = 1
 MOVED_SAMPLES = 5
@@ -115,6 +115,8 @@ class RunComparison(Record):
     run: str
     baseline_signature: str
     signature: str
+    baseline_judge: JudgeCard
+    judge: JudgeCard
     samples: SharedSamples
     judge_changes: tuple[Difference, ...]
     warnings: tuple[str, ...]
@@ -135,6 +137,8 @@ def compare(baseline: Run, run: Run, *, moved: int = MOVED_SAMPLES) -> RunCompar
         run=str(run.directory),
         baseline_signature=baseline.summary.signature,
         signature=run.summary.signature,
+        baseline_judge=baseline.judge,
+        judge=run.judge,
         samples=_shared(pairing),
         judge_changes=judges,
         warnings=tuple(warnings(baseline, run, pairing.pairs, judges)),

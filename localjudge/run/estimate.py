@@ -19,8 +19,9 @@ from localjudge.run.evaluate import evaluate
 from localjudge.run.judges import DEFAULT_JUDGE, opened
 from localjudge.run.plan import Data, Plan, plan
 from localjudge.run.progress import Silence
-from localjudge.run.settings import Options, checked
+from localjudge.run.settings import Options, RunSettings, checked
 from localjudge.run.store import IN_MEMORY, Store
+from localjudge.run.verdict_of import VerdictRule
 from localjudge.text import Segmenter
 from localjudge.types import NoAnswer, Record, Verdict, VerdictRequest
 
@@ -51,7 +52,13 @@ def estimate(
 ) -> Estimate:
     """Count and measure what `evaluate` with the same arguments would do; raises what it would raise at the start."""
     settings = checked(options)
-    planned = plan(data, metrics, settings)
+    return estimate_plan(plan(data, metrics, settings), settings, judge=judge, engine=engine)
+
+
+def estimate_plan(
+    planned: Plan, settings: RunSettings, *, judge: str | Path = DEFAULT_JUDGE, engine: Engine | None = None
+) -> Estimate:
+    """The same for what was planned; raises what opening the judge raises."""
     segmenter = Segmenter(settings.language, settings.segmenter)
     tasks = first_tasks(planned, segmenter)
     with opened(str(judge), engine, settings) as ours, closing(Store(IN_MEMORY)) as store:
@@ -59,7 +66,7 @@ def estimate(
             ours.judge,
             ours.engine,
             store,
-            threshold=settings.threshold,
+            rule=VerdictRule(settings.threshold, settings.min_legal_mass),
             sentences=segmenter,
             progress=Silence(),
         )

@@ -23,7 +23,8 @@ from localjudge.run.progress import Progress, Silence
 from localjudge.run.results import Run, read_manifest, write_manifest, write_results
 from localjudge.run.settings import Options, RunSettings, checked
 from localjudge.run.store import Store
-from localjudge.run.summary import Summary, summarize
+from localjudge.run.summary import Summary, decidedness, summarize
+from localjudge.run.verdict_of import VerdictRule
 from localjudge.text import Segmenter
 
 
@@ -47,7 +48,19 @@ def evaluate(
     call goes on later. A sample that cannot be scored is in the result, and no error.
     """
     settings = checked(options)
-    planned = plan(data, metrics, settings)
+    return run_plan(plan(data, metrics, settings), settings, judge=judge, out=out, engine=engine, progress=progress)
+
+
+def run_plan(
+    planned: Plan,
+    settings: RunSettings,
+    *,
+    judge: str | Path = DEFAULT_JUDGE,
+    out: str | Path | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Score what was planned: `evaluate` without its first step, and raising what the rest of it raises."""
     told = progress or Silence()
     for line in _data_read(planned):
         told.note(line)
@@ -72,7 +85,9 @@ class _Job:
         self._plan = planned
         self._judge, self._engine = ours.judge, ours.engine
         self._judge_source = ours.source
+        self._card = ours.card
         self._settings = settings
+        self._rule = VerdictRule(settings.threshold, settings.min_legal_mass)
         self._progress = progress
         self._segmenter = Segmenter(settings.language, settings.segmenter)
         dataset = planned.dataset
@@ -81,7 +96,7 @@ class _Job:
             self._judge.identity,
             self._segmenter.identity,
             planned.metrics,
-            settings.threshold,
+            self._rule,
         )
         self._data_part = manifests.data_part(dataset.fingerprint, len(dataset.samples), planned.cluster_of)
         self._signature = manifests.signature(self._judge_part, self._data_part)
@@ -107,6 +122,8 @@ class _Job:
                 threshold=self._settings.threshold,
                 samples=len(self._plan.dataset.samples),
                 skipped_rows=self._plan.dataset.skipped,
+                judge=self._card,
+                verdicts=decidedness(evaluations, self._settings.threshold),
                 metrics=summarize(evaluations, names, self._plan.cluster_of),
             )
             session = session._replace(finished=_now(), asked=asker.asked, effort=self._engine.effort.model_dump())
@@ -121,7 +138,7 @@ class _Job:
             self._judge,
             self._engine,
             store,
-            threshold=self._settings.threshold,
+            rule=self._rule,
             sentences=self._segmenter,
             progress=self._progress,
         )

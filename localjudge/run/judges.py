@@ -1,47 +1,47 @@
-"""Opens a judge: a model, the profile that suits it, and the engine that runs it."""
+"""Opens a judge: a model, the profile that suits it, and the engine that runs it.
+
+The profile hangs on the model's checksum, not on the name or the path that it was called by, and not on who opened it.
+"""
 
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from localjudge import model_registry
 from localjudge.engine.protocol import Engine
-from localjudge.judge import chat, prompts
+from localjudge.judge import prompts
 from localjudge.judge.chat import ChatEnds
 from localjudge.judge.judge import Judge, PromptJudge, require
 from localjudge.judge.own_prompt import with_prompt
 from localjudge.judge.prompts import PromptProfile
-from localjudge.model_registry import ModelFile
 from localjudge.run.settings import RunSettings
-
-if TYPE_CHECKING:
-    from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.types import JudgeCard
 
 DEFAULT_JUDGE = "reference"
-_DEFAULT_PROFILE = "instruct"
-_SCRIPTED_PROFILE = "instruct"
 
 
 class OpenJudge(NamedTuple):
-    """A judge with its engine, and one line that says what it is.
+    """A judge with its engine, who it is, and one line that says so.
 
     `source` is the registered name or the absolute path of its model, None for an engine that was brought along.
     """
 
     judge: Judge
     engine: Engine
+    card: JudgeCard
     announcement: str
     source: str | None
 
 
 @contextmanager
 def opened(judge: str, engine: Engine | None, settings: RunSettings) -> Iterator[OpenJudge]:
-    """The judge while it is used. An engine takes the place of its model, and is not closed afterwards."""
+    """The judge while it is used. An engine takes the place of its model, and is not closed afterwards.
+
+    Raises as `open_judge` does, and as the engine's chat template does.
+    """
     if engine is not None:
-        profile = prompts.load(_SCRIPTED_PROFILE)
-        judging = PromptJudge(profile, reasons=settings.reasons, protocol=settings.protocol)
-        yield OpenJudge(judging, engine, f"judge {engine.identity.get('engine')}", None)
+        yield judge_on(engine, settings)
         return
     ours = open_judge(judge, settings)
     with closing(ours.engine):
@@ -57,32 +57,61 @@ def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:
     from localjudge.engine.llamacpp import LlamaCppEngine
 
     file = model_registry.find(name_or_path)
-    profile = profile_for(file, settings)
-    require(profile, settings.reasons, settings.protocol)
-    engine = LlamaCppEngine(file, settings.engine, begin_of_text=profile.begin_of_text)
-    ends = chat_around(profile, engine)
-    note = f": {file.note}" if file.note else ""
-    slow = "" if engine.forks else "; it cannot share prompts on this machine, so every verdict costs a whole prompt"
-    announcement = f"judge {file.name}{note} (sha256 {file.sha256[:12]}, {profile.description}{slow})"
+    profile_for(file.profile, settings)  # what it cannot be asked is refused before gigabytes are loaded
+    with ExitStack() as undo:
+        engine = undo.enter_context(closing(LlamaCppEngine(file, settings.engine)))
+        ours = judge_on(engine, settings)
+        undo.pop_all()
     source = name_or_path if name_or_path in model_registry.registered() else str(file.path)
+    return ours._replace(source=source)
+
+
+def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
+    """The judge that an open engine's model makes: in the profile of its checksum, inside its own chat template.
+
+    Raises UsageError for a prompt that is no wording of a task and for reasons or a protocol that the judge cannot be
+    asked for, ModelError if the chat template cannot be rendered.
+    """
+    registered = model_registry.registered_as(str(engine.identity.get("model_sha256")))
+    profile = profile_for(registered.profile if registered else None, settings)
+    ends = chat_around(profile, engine)
+    card = card_of(engine, registered.caution if registered else "")
+    note = f": {registered.note}" if registered and registered.note else ""
+    slow = "" if engine.forks else "; it cannot share prompts on this machine, so every verdict costs a whole prompt"
+    sha256 = f"sha256 {card.sha256[:12]}, " if card.sha256 else ""
+    announcement = f"judge {card.name}{note} ({sha256}{profile.description}{slow})"
     judge = PromptJudge(profile, ends, reasons=settings.reasons, protocol=settings.protocol)
-    return OpenJudge(judge, engine, announcement, source)
+    return OpenJudge(judge, engine, card, announcement, None)
 
 
-def profile_for(file: ModelFile, settings: RunSettings) -> PromptProfile:
-    """The model's prompt profile, with the user's own wordings in it. Raises UsageError for one that words no task."""
-    profile = prompts.load(file.profile or _DEFAULT_PROFILE)
+def card_of(engine: Engine, caution: str) -> JudgeCard:
+    """Who judges, as every result says it."""
+    identity = engine.identity
+    return JudgeCard(
+        name=engine.name or str(identity["engine"]),
+        sha256=identity.get("model_sha256"),
+        size=identity.get("model_size"),
+        quantisation=identity.get("quantisation"),
+        caution=caution or None,
+    )
+
+
+def profile_for(name: str | None, settings: RunSettings) -> PromptProfile:
+    """The profile of this name, the default one if None, with the user's own wordings in it.
+
+    Raises UsageError for a wording that words no task or that the judge cannot read, and for reasons or a protocol that
+    the profile cannot ask for.
+    """
+    profile = prompts.load(name or prompts.DEFAULT_PROFILE)
     for own in settings.prompts:
         profile = with_prompt(profile, Path(own))
+    require(profile, settings.reasons, settings.protocol)
     return profile
 
 
-def chat_around(profile: PromptProfile, engine: "LlamaCppEngine") -> ChatEnds | None:
+def chat_around(profile: PromptProfile, engine: Engine) -> ChatEnds | None:
     """What the model's chat template puts around a prompt; None without a template, or for a profile that uses none.
 
     Raises ModelError if the template cannot be rendered.
     """
-    if not profile.chat or not engine.chat_template:
-        return None
-    bos, eos = engine.special_texts
-    return chat.chat_ends(engine.chat_template, bos=bos, eos=eos)
+    return engine.chat_ends if profile.chat else None

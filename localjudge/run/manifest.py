@@ -18,6 +18,7 @@ from pydantic import ConfigDict
 
 from localjudge.metrics.catalog import AnyMetric
 from localjudge.run.request_keys import canonical_sha256
+from localjudge.run.verdict_of import VerdictRule
 from localjudge.types import Record
 
 SCHEMA_VERSION = 1
@@ -50,7 +51,7 @@ def judge_part(
     judge_identity: Mapping[str, Any],
     segmenter_identity: Mapping[str, str],
     metrics: Sequence[AnyMetric],
-    threshold: float,
+    rule: VerdictRule,
 ) -> dict[str, Any]:
     """All that can move a number except the data."""
     return {
@@ -58,7 +59,8 @@ def judge_part(
         "judge": dict(judge_identity),
         "segmenter": dict(segmenter_identity),
         "metrics": {metric.name: _definition(metric) for metric in metrics},
-        "threshold": threshold,
+        "threshold": rule.threshold,
+        **({"min_legal_mass": rule.min_legal_mass} if rule.min_legal_mass else {}),
         "versions": {package: version(package) for package in _PACKAGES},
     }
 

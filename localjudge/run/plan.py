@@ -14,7 +14,6 @@ from localjudge.dataset import Dataset, from_rows, load
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import AnyMetric
-from localjudge.run.gates import parse_gate, refuse_unknown
 from localjudge.run.manifest import Manifest, differences
 from localjudge.run.request_keys import canonical_sha256
 from localjudge.run.settings import RunSettings
@@ -43,12 +42,10 @@ class Plan(NamedTuple):
 def plan(data: Data, metric_names: Sequence[str] | None, settings: RunSettings) -> Plan:
     """Read the data and choose the metrics.
 
-    Raises DataError for data that cannot be used, UsageError for a metric that does not exist or lacks its columns, and
-    for a gate that is none, or is about a metric that is not computed.
+    Raises DataError for data that cannot be used, UsageError for a metric that does not exist or lacks its columns.
     """
     dataset = _read(data, settings)
     metrics = choose_metrics(metric_names, dataset.fields, settings)
-    refuse_unknown([parse_gate(gate) for gate in settings.gates], [metric.name for metric in metrics])
     return Plan(dataset, metrics, _clusters(dataset, settings.cluster_by) if settings.cluster_by else None)
 
 

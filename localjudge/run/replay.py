@@ -23,7 +23,8 @@ from localjudge.run.progress import Silence
 from localjudge.run.request_keys import RequestKeys
 from localjudge.run.results import Run, result_files
 from localjudge.run.store import IN_MEMORY, Store
-from localjudge.run.summary import summarize
+from localjudge.run.summary import decidedness, summarize
+from localjudge.run.verdict_of import VerdictRule
 from localjudge.types import VerdictRequest
 
 
@@ -44,6 +45,7 @@ def replay(
     *,
     metrics: Sequence[AnyMetric],
     sentences: Sentences,
+    rule: VerdictRule,
 ) -> Replay:
     """Work the files out from the stored samples and answers, and compare them with those of the run, byte for byte."""
     identity = run.manifest.judge["engine"]
@@ -57,7 +59,7 @@ def replay(
             ours.judge,
             _Unasked(ours.engine, identity),
             store,
-            threshold=run.summary.threshold,
+            rule=rule,
             sentences=sentences,
             progress=Silence(),
         )
@@ -67,6 +69,8 @@ def replay(
         "samples": len(run.samples),
         "metrics": summarize(evaluations, [metric.name for metric in metrics], run.cluster_of),
     }
+    if run.summary.verdicts is not None:
+        update["verdicts"] = decidedness(evaluations, run.summary.threshold)
     expected = result_files(evaluations, run.summary.model_copy(update=update))
     return Replay(
         differing_files=tuple(

@@ -22,12 +22,13 @@ from localjudge.run.evaluate import Evaluation
 from localjudge.run.manifest import Manifest
 from localjudge.run.rows import ScoreRow, VerdictRow, json_line, score_rows, verdict_rows
 from localjudge.run.summary import SCHEMA_VERSION, Summary
-from localjudge.types import Sample
+from localjudge.types import JudgeCard, Sample
 
 _SUMMARY = "summary.json"
 _SCORES = "scores.jsonl"
 _VERDICTS = "verdicts.jsonl"
 _BESIDE = {"settings", "sessions"}
+_ADDED_WITH_JUDGE = {"judge", "verdicts", "legal_mass", "position"}
 _Object = TypeVar("_Object", Manifest, Summary)
 
 
@@ -45,6 +46,17 @@ class Run:
         path = Path(directory)
         manifest = _manifest(path / MANIFEST)
         return cls(path, _read_object(path / _SUMMARY, Summary, SCHEMA_VERSION), manifest)
+
+    @property
+    def judge(self) -> JudgeCard:
+        """Who judged; of a run whose summary does not say it, as far as its manifest does."""
+        engine = self.manifest.judge.get("engine", {})
+        return self.summary.judge or JudgeCard(
+            name=Path(str(self.manifest.beside.get("judge") or engine.get("engine"))).stem,
+            sha256=engine.get("model_sha256"),
+            size=engine.get("model_size"),
+            quantisation=engine.get("quantisation"),
+        )
 
     @property
     def max_failed(self) -> int:
@@ -90,12 +102,20 @@ def write_results(directory: RunDirectory, evaluations: Sequence[Evaluation], su
 
 
 def result_files(evaluations: Sequence[Evaluation], summary: Summary) -> dict[str, Iterable[str]]:
-    """The text of each result file in pieces, the summary last."""
+    """The text of each result file in pieces, the summary last.
+
+    A run that was made before summaries named their judge gets the files of that time, without what was added since.
+    """
+    added = set() if summary.judge else _ADDED_WITH_JUDGE
     return {
         _SCORES: (json_line(vars(row)) for row in score_rows(evaluations)),
-        _VERDICTS: (json_line(vars(row)) for row in verdict_rows(evaluations)),
-        _SUMMARY: [_pretty(summary.model_dump(mode="json"))],
+        _VERDICTS: (json_line(_without(vars(row), added)) for row in verdict_rows(evaluations)),
+        _SUMMARY: [_pretty(_without(summary.model_dump(mode="json"), added))],
     }
+
+
+def _without(values: dict[str, Any], keys: set[str]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key not in keys}
 
 
 def _pretty(value: Any) -> str:

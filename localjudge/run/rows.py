@@ -33,7 +33,10 @@ class ScoreRow:
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """One judged unit: where its text stands, and what was found. `against` is the one context it was held against."""
+    """One judged unit: where its text stands, and what was found. `against` is the one context it was held against.
+
+    `position` counts through the verdicts of its metric on its sample, in the order in which they were asked for.
+    """
 
     sample_id: str
     metric: str
@@ -50,6 +53,8 @@ class VerdictRow:
     window: int | None
     error: str | None
     against: int | None = None
+    legal_mass: float | None = None
+    position: int | None = None
 
 
 def score_rows(evaluations: Sequence[Evaluation]) -> Iterator[ScoreRow]:
@@ -61,8 +66,8 @@ def score_rows(evaluations: Sequence[Evaluation]) -> Iterator[ScoreRow]:
 def verdict_rows(evaluations: Sequence[Evaluation]) -> Iterator[VerdictRow]:
     """One row for each judged unit."""
     for evaluation in evaluations:
-        for judged in evaluation.units:
-            yield _verdict_row(evaluation, judged)
+        for position, judged in enumerate(evaluation.units):
+            yield _verdict_row(evaluation, position, judged)
 
 
 def json_line(values: Any) -> str:
@@ -85,7 +90,7 @@ def _count(number: float | None) -> float | None:
     return int(number) if number is not None and number.is_integer() else number
 
 
-def _verdict_row(evaluation: Evaluation, judged: JudgedUnit) -> VerdictRow:
+def _verdict_row(evaluation: Evaluation, position: int, judged: JudgedUnit) -> VerdictRow:
     unit, verdict = judged
     return VerdictRow(
         sample_id=evaluation.sample_id,
@@ -103,4 +108,6 @@ def _verdict_row(evaluation: Evaluation, judged: JudgedUnit) -> VerdictRow:
         window=verdict.window if isinstance(verdict, Verdict) else None,
         error=verdict.error if isinstance(verdict, NoAnswer) else None,
         against=unit.against,
+        legal_mass=verdict.legal_mass,
+        position=position,
     )

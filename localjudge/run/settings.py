@@ -15,6 +15,7 @@ class Options(TypedDict, total=False):
     """The settings as keywords; `RunSettings` says what each means."""
 
     threshold: float
+    min_legal_mass: float
     language: str
     segmenter: str | None
     prompts: tuple[str, ...]
@@ -26,7 +27,6 @@ class Options(TypedDict, total=False):
     skip_bad_rows: bool
     cluster_by: str | None
     max_failed: int
-    gates: tuple[str, ...]
     n_ctx: int | None
     threads: int | None
     gpu_layers: int | None
@@ -38,6 +38,8 @@ class RunSettings(Record):
 
     threshold: float = Field(default=0.5, ge=0, le=1)
     """A verdict is 1 if the probability of label 1 is at least this."""
+    min_legal_mass: float = Field(default=0.01, ge=0, le=1)
+    """A model that gave legal answers less of its probability than this has not answered: no verdict. 0 takes any."""
     language: str = "en"
     """Language whose rules cut sentences (a spaCy language code)."""
     segmenter: str | None = None
@@ -60,8 +62,6 @@ class RunSettings(Record):
     """Column that names what samples share (a document): intervals are then over these groups."""
     max_failed: int = Field(default=0, ge=0)
     """So many samples of a metric may fail before it has no headline."""
-    gates: tuple[str, ...] = ()
-    """Promises about means, such as `context_recall>=0.8`; `localjudge.run.gates` decides them afterwards."""
     n_ctx: int | None = Field(default=None, ge=64)
     """Tokens of context; None: the model's limit, at most 8,192."""
     threads: int | None = Field(default=None, ge=1)

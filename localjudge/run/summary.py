@@ -5,16 +5,23 @@
     bounds   the mean over scored and failed samples if every failed one had been 0, and if it had been 1
 
 `undefined` samples have no value by definition; they are counted and are in no mean.
+
+How decided the judge was stands beside them: verdicts near the threshold would be others at another threshold, and a
+judge that gives legal answers little of its probability hardly answers what it is asked.
 """
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 from pydantic import ConfigDict
 
 from localjudge.run.evaluate import Evaluation
-from localjudge.types import Failed, Record, Scored, Undefined
+from localjudge.types import Failed, JudgeCard, Record, Scored, Undefined, Verdict
 
 SCHEMA_VERSION = 1
+NEAR = 0.1
+"""How far from the threshold a probability may be to count as near it."""
+_MASS_DIGITS = 4
 
 
 class MetricSummary(Record):
@@ -32,8 +39,22 @@ class MetricSummary(Record):
     clusters: int | None = None
 
 
+class VerdictSummary(Record):
+    """How decided the judge was: the share of its verdicts within `NEAR` of the threshold, and the median legal mass.
+
+    `count` verdicts have a probability. The median is over all answers, also those too small to be one, to four digits;
+    both figures are None where there is nothing to count.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    count: int
+    near_threshold: float | None
+    median_legal_mass: float | None
+
+
 class Summary(Record):
-    """The file `summary.json`."""
+    """The file `summary.json`. `judge` and `verdicts` are None in a run that was made before they were written."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -42,6 +63,8 @@ class Summary(Record):
     threshold: float
     samples: int
     skipped_rows: int = 0
+    judge: JudgeCard | None = None
+    verdicts: VerdictSummary | None = None
     metrics: dict[str, MetricSummary]
 
     def failed_beyond(self, allowed: int) -> tuple[str, ...]:
@@ -57,6 +80,32 @@ def summarize(
     for evaluation in evaluations:
         by_metric[evaluation.metric].append(evaluation)
     return {name: _summary(found, cluster_of) for name, found in by_metric.items()}
+
+
+def decidedness(evaluations: Iterable[Evaluation], threshold: float) -> VerdictSummary:
+    """How decided the judge was over all verdicts of a run, each counted once for each metric that it serves."""
+    verdicts = [judged.verdict for evaluation in evaluations for judged in evaluation.units]
+    near = Counter(
+        abs(verdict.p_yes - threshold) <= NEAR
+        for verdict in verdicts
+        if isinstance(verdict, Verdict) and verdict.p_yes is not None
+    )
+    masses = Counter(round(verdict.legal_mass, _MASS_DIGITS) for verdict in verdicts if verdict.legal_mass is not None)
+    return VerdictSummary(
+        count=near.total(),
+        near_threshold=near[True] / near.total() if near else None,
+        median_legal_mass=_median(masses),
+    )
+
+
+def _median(counts: Counter[float]) -> float | None:
+    """The lower of the two middle values where there are two; None of nothing."""
+    middle = (counts.total() + 1) // 2
+    for value in sorted(counts):
+        middle -= counts[value]
+        if middle <= 0:
+            return value
+    return None
 
 
 def _summary(evaluations: Sequence[Evaluation], cluster_of: Mapping[str, str] | None) -> MetricSummary:

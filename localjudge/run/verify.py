@@ -11,7 +11,7 @@ requests may be asked in place of all; files and data are always checked as a wh
 import random
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from localjudge.dataset.identity import fingerprint
 from localjudge.engine.protocol import Engine
@@ -26,15 +26,18 @@ from localjudge.run.replay import replay
 from localjudge.run.request_keys import RequestKeys
 from localjudge.run.results import Run
 from localjudge.run.settings import RunSettings, checked
+from localjudge.run.verdict_of import VerdictRule, WindowAnswer, verdict_of
 from localjudge.text import Segmenter
-from localjudge.types import Answer, Label, NoAnswer, Record
+from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict
 
 SCHEMA_VERSION = 1
 Result = Literal["bit-identical", "same verdicts", "different"]
 Answers = Mapping[str, Answer | NoAnswer]
 
 _ISOLATED = "isolated"
-_MACHINE = {"engine.system", "engine.gpu_layers"}
+_BEFORE = {"min_legal_mass": 0.0}
+"""What a run did whose settings do not say."""
+_MACHINE = {"engine.system", "engine.gpu_layers", "engine.repack"}
 
 
 class RowChange(Record):
@@ -77,6 +80,7 @@ class Verification(Record):
     schema_version: int = SCHEMA_VERSION
     run: str
     signature: str
+    judge: JudgeCard
     result: Result
     stored_requests: int
     asked_again: int
@@ -120,14 +124,17 @@ def verify(
     chosen = _chosen(stored, count, seed)
     metrics = [catalog.get(name, settings.compare_by) for name in run.summary.metrics]
     segmenter = Segmenter(settings.language, settings.segmenter)
+    rule = VerdictRule(run.summary.threshold, settings.min_legal_mass)
     with opened(str(named), engine, settings) as ours:
+        card = ours.card
         again = _asked_again(ours.engine, chosen, progress or Silence(), note=ours.announcement)
-        replayed = replay(run, stored, ours, metrics=metrics, sentences=segmenter)
-        now = judge_part(ours.engine.identity, ours.judge.identity, segmenter.identity, metrics, run.summary.threshold)
-    rows = _rows(run, stored, again, replayed.texts)
+        replayed = replay(run, stored, ours, metrics=metrics, sentences=segmenter, rule=rule)
+        now = judge_part(ours.engine.identity, ours.judge.identity, segmenter.identity, metrics, rule)
+    rows = _rows(run, stored, again, replayed.texts, rule)
     found = Verification(
         run=str(run.directory),
         signature=run.manifest.signature,
+        judge=card,
         result="bit-identical",
         stored_requests=len(stored),
         asked_again=len(chosen),
@@ -150,7 +157,7 @@ def _settings(manifest: Manifest, threads: int | None) -> RunSettings:
     kept = {name: value for name, value in manifest.beside["settings"].items() if name in RunSettings.model_fields}
     prompts = tuple(prompt for prompt in kept["prompts"] if Path(prompt).is_file())
     n_ctx = manifest.judge["engine"].get("n_ctx")
-    return checked({**kept, "prompts": prompts, "n_ctx": n_ctx, "threads": threads})
+    return checked({**_BEFORE, **kept, "prompts": prompts, "n_ctx": n_ctx, "threads": threads})
 
 
 def _chosen(stored: Sequence[StoredRequest], count: int | None, seed: int) -> list[StoredRequest]:
@@ -174,7 +181,11 @@ def _asked_again(engine: Engine, chosen: Sequence[StoredRequest], progress: Prog
 
 
 def _rows(
-    run: Run, stored: Sequence[StoredRequest], again: Answers, texts: Mapping[tuple[str, str, int], str]
+    run: Run,
+    stored: Sequence[StoredRequest],
+    again: Answers,
+    texts: Mapping[tuple[str, str, int], str],
+    rule: VerdictRule,
 ) -> list[RowChange]:
     """Every verdict row that was asked about again, whole or in part, before and after."""
     by_key = {one.key: one for one in stored}
@@ -188,7 +199,7 @@ def _rows(
             continue
         old = [by_key[key].answer for key in keys]
         new = [again.get(key, by_key[key].answer) for key in keys]
-        before, after = _row_verdict(old, run.summary.threshold), _row_verdict(new, run.summary.threshold)
+        before, after = _row_verdict(old, rule), _row_verdict(new, rule)
         found.append(
             RowChange(
                 sample_id=row[0],
@@ -196,27 +207,19 @@ def _rows(
                 position=row[2],
                 text=texts.get(row, ""),
                 changed=old != new,
-                before=before.label,
-                after=after.label,
-                p_before=before.p_yes,
-                p_after=after.p_yes,
+                before=before.label if before else None,
+                after=after.label if after else None,
+                p_before=before.p_yes if before else None,
+                p_after=after.p_yes if after else None,
             )
         )
     return found
 
 
-class _RowVerdict(NamedTuple):
-    label: Label | None
-    p_yes: float | None
-
-
-def _row_verdict(answers: Sequence[Answer | NoAnswer], threshold: float) -> _RowVerdict:
-    """The verdict of a unit from the answers of its windows: the largest probability decides."""
-    probabilities = [answer.p_yes for answer in answers if isinstance(answer, Answer)]
-    if len(probabilities) < len(answers):
-        return _RowVerdict(None, None)
-    largest = max(probabilities)
-    return _RowVerdict(1 if largest >= threshold else 0, largest)
+def _row_verdict(answers: Sequence[Answer | NoAnswer], rule: VerdictRule) -> Verdict | None:
+    """The verdict of a unit from the answers of its windows; None where there is none."""
+    verdict = verdict_of([WindowAnswer(answer, None) for answer in answers], rule)
+    return verdict if isinstance(verdict, Verdict) else None
 
 
 def _altered(manifest: Manifest, stored: Sequence[StoredRequest]) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import random_model
 
 from localjudge import ScriptedEngine, evaluate
 from localjudge.cli.main import main
@@ -98,8 +99,9 @@ def test_a_prompt_that_is_gone_is_named_by_what_it_moves(tmp_path: Path, capfd: 
     """The stored requests hold its words; that the judge would now ask otherwise is said, and shows in the files."""
     own = tmp_path / "own.toml"
     own.write_text(OWN_PROMPT)
-    options: Any = {"metrics": ["context_recall"], "prompts": (str(own),), "threads": 1}
-    run = evaluate(ROWS, out=tmp_path / "run", **options)
+    model = random_model.write(tmp_path / "model.gguf", random_model.byte_vocabulary())
+    options: Any = {"metrics": ["context_recall"], "prompts": (str(own),), "threads": 1, "min_legal_mass": 0}
+    run = evaluate(ROWS, judge=model, out=tmp_path / "run", **options)
     assert called(capfd, "verify", run.directory, "--quiet")[0] == 0
     own.unlink()
     code, output, _ = called(capfd, "verify", run.directory, "--quiet", "--json")

@@ -101,8 +101,8 @@ def test_a_file_that_changes_while_it_is_loaded_is_refused(
     model = model_registry.find(str(shutil.copy(make_model().path, tmp_path / "model.gguf")))
     open_model = loading.open_model
 
-    def slowly(path: Path, *, gpu_layers: int) -> OpenModel:
-        opened = open_model(path, gpu_layers=gpu_layers)
+    def slowly(path: Path, *, gpu_layers: int, repack: bool) -> OpenModel:
+        opened = open_model(path, gpu_layers=gpu_layers, repack=repack)
         change(path)
         return opened
 

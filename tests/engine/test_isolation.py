@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from localjudge.engine.cells import Cells, Stretch
 from localjudge.engine.llamacpp import LlamaCppEngine
-from localjudge.engine.loading import open_model
+from localjudge.engine.loading import load
 from localjudge.engine.settings import EngineSettings
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, NoAnswer, VerdictRequest
@@ -223,7 +223,7 @@ def test_control_with_flash_attention_they_do(
 
 def single_token_steps(file: ModelFile, threads: int) -> NDArray[np.float32]:
     """Logits behind each of five single tokens that follow 650, shape (5, vocabulary)."""
-    with closing(open_model(file.path, gpu_layers=0)) as model:
+    with closing(load(file, EngineSettings(threads=1))) as model:
         size = model.vocabulary.size
         cells = Cells(model.pointer, n_ctx=1024, forks=0, threads=threads, vocabulary_size=size, way_back="scratch")
         with closing(cells):

@@ -1,6 +1,7 @@
 """The first meeting with a model: once per model, build and machine, in a process of its own."""
 
 import json
+import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -270,10 +271,39 @@ def test_what_became_of_the_child_is_told(
     assert not list((home / "self-checks").glob("*.json"))
 
 
+@pytest.mark.parametrize("ending", [-signal.SIGSEGV, -signal.SIGILL])
+def test_a_machine_that_cannot_run_repacked_weights_uses_plain_ones(
+    home: Path, make_model: ModelMaker, open_engine: Opener, monkeypatch: pytest.MonkeyPatch, ending: int
+) -> None:
+    """Some virtual machines announce AMX and end the process on its first instruction; the manifest shows the way out.
+
+    It is found once: the second engine tries nothing.
+    """
+    tried: list[bool] = []
+    run = subprocess.run
+
+    def dying_of_tiles(command: Sequence[str], **options: Any) -> "subprocess.CompletedProcess[str]":
+        tried.append(json.loads(options["input"])["repack"])
+        return subprocess.CompletedProcess(command, ending, "", "") if tried[-1] else run(command, **options)
+
+    monkeypatch.setattr(subprocess, "run", dying_of_tiles)
+    file = make_model()
+    assert open_engine(file).identity["repack"] is False
+    assert open_engine(file).identity["repack"] is False
+    assert tried == [True, False]
+
+
+def test_a_machine_that_runs_repacked_weights_keeps_its_identity(
+    home: Path, make_model: ModelMaker, open_engine: Opener
+) -> None:
+    """Answers stored before there was such a thing are found again."""
+    assert "repack" not in open_engine(make_model()).identity
+
+
 def test_the_finding_is_kept_as_plain_json(home: Path, make_model: ModelMaker, open_engine: Opener) -> None:
     open_engine(make_model())
     [file] = (home / "self-checks").glob("*.json")
-    assert json.loads(file.read_bytes()) == {"way_back": "cut", "difference": 0.0}
+    assert json.loads(file.read_bytes()) == {"way_back": "cut", "difference": 0.0, "repack": True}
 
 
 def test_the_run_says_that_prompts_are_not_shared(home: Path, make_model: ModelMaker, open_engine: Opener) -> None:

@@ -71,7 +71,8 @@ def test_a_comparison_shows_scores_counts_and_what_can_be_told(scripted_run: Scr
     assert second == ["context_recall", "2", "0", "1", "0", "2", "0"]
     assert "context_recall: no difference can be told; 3 samples are too few to show any" in lines
     assert "samples: 3 paired (3 by id), 3 of them with the same content" in lines
-    assert any(line.startswith("A: signature judge:") for line in lines)
+    assert "A: judge scripted" in lines
+    assert f"signature {old.summary.signature}, run" in " ".join(lines)
 
 
 def one_each(count: int) -> list[dict[str, Any]]:
@@ -152,10 +153,11 @@ def test_a_gate_cannot_act_on_the_terminal() -> None:
     assert "\\x07" in printed(gates_view([decision]))
 
 
-def test_a_verified_run_is_said_in_three_lines(scripted_run: ScriptedRun) -> None:
+def test_a_verified_run_is_said_in_four_lines(scripted_run: ScriptedRun) -> None:
     run = scripted_run("run", one_each(2), {})
     assert lines_of(verification_view(verify(run, engine=ScriptedEngine({}, default=1.0)))) == [
         "bit-identical: 2 of 2 stored answers asked for again, every bit the same",
+        "judge scripted",
         "data, requests and result files are as the run left them",
         f"signature {run.summary.signature}",
     ]

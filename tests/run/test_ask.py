@@ -12,6 +12,7 @@ from localjudge.judge.judge import PromptJudge
 from localjudge.run.ask import AskedTask, Asker
 from localjudge.run.progress import Silence
 from localjudge.run.store import Store
+from localjudge.run.verdict_of import VerdictRule
 from localjudge.text import sentences
 from localjudge.types import Attribution, NoAnswer, Span, Task, Unit, Verdict
 
@@ -25,8 +26,8 @@ def store(tmp_path: Path) -> Iterator[Store]:
     store.close()
 
 
-def asker(engine: ScriptedEngine, store: Store, threshold: float = 0.5) -> Asker:
-    return Asker(JUDGE, engine, store, threshold=threshold, sentences=sentences, progress=Silence())
+def asker(engine: ScriptedEngine, store: Store, threshold: float = 0.5, least: float = 0.0) -> Asker:
+    return Asker(JUDGE, engine, store, rule=VerdictRule(threshold, least), sentences=sentences, progress=Silence())
 
 
 def asked(text: str, *contexts: str, metric: str = "context_recall", position: int = 0) -> AskedTask:
@@ -59,7 +60,7 @@ def test_what_is_stored_is_not_asked_again(store: Store) -> None:
     before = asker(engine, store).verdicts(tasks)
     second = ScriptedEngine({"One.": 0.9, "Two.": "broken"})
     again = asker(second, store)
-    assert again.verdicts(tasks) == before == [Verdict(label=1, p_yes=0.9), NoAnswer(error="broken")]
+    assert again.verdicts(tasks) == before == [Verdict(label=1, p_yes=0.9, legal_mass=1), NoAnswer(error="broken")]
     assert (again.asked, second.asked) == (0, ())
 
 
@@ -67,7 +68,7 @@ def test_another_threshold_moves_labels_of_stored_answers(store: Store) -> None:
     engine = ScriptedEngine({}, default=0.6)
     asker(engine, store).verdicts([asked("One.")])
     (verdict,) = asker(engine, store, threshold=0.7).verdicts([asked("One.")])
-    assert verdict == Verdict(label=0, p_yes=0.6)
+    assert verdict == Verdict(label=0, p_yes=0.6, legal_mass=1)
 
 
 @pytest.mark.parametrize("contexts", [("",), (" \n", "\t")])
@@ -81,7 +82,7 @@ def test_what_does_not_fit_is_judged_in_windows_and_any_may_support_it(store: St
     """Two contexts of 300 in a capacity of 600: 300 + 300 + the rest do not fit, one does."""
     engine = ScriptedEngine(_yes_to_b, capacity=600)
     (verdict,) = asker(engine, store).verdicts([asked("One.", "a" * 300, "b" * 300)])
-    assert verdict == Verdict(label=1, p_yes=0.8, window=1)
+    assert verdict == Verdict(label=1, p_yes=0.8, legal_mass=1, window=1)
     assert len(engine.asked) == 2
 
 

@@ -11,6 +11,7 @@ import localjudge
 from localjudge.engine import ScriptedEngine
 from localjudge.metrics import catalog
 from localjudge.run.manifest import differences, judge_part, signature
+from localjudge.run.verdict_of import VerdictRule
 
 ROWS = [
     {"id": "a", "user_input": "Why?", "retrieved_contexts": ["Because."], "reference": "One. Two.", "topic": "x"},
@@ -83,7 +84,7 @@ def identity(**changes: Any) -> dict[str, Any]:
         section, key = path.split("__")
         part[section][key] = value
     metrics = [catalog.get("context_recall")]
-    return judge_part(part["engine"], part["judge"], part["segmenter"], metrics, 0.5)
+    return judge_part(part["engine"], part["judge"], part["segmenter"], metrics, VerdictRule(0.5, 0.01))
 
 
 @pytest.mark.parametrize(

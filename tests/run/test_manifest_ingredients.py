@@ -25,6 +25,7 @@ from localjudge.judge.chat import ChatEnds
 from localjudge.judge.judge import PromptJudge
 from localjudge.metrics.context_recall import ContextRecall
 from localjudge.run.manifest import Manifest, data_part, differences, judge_part
+from localjudge.run.verdict_of import VerdictRule
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "user_input": "Why?", "retrieved_contexts": ["Because.", "So."], "reference": "One. Zwei ä."},
@@ -71,7 +72,7 @@ def leaves(value: Any, path: str = "") -> set[str]:
         *("judge.profile", "judge.profile_sha256", "judge.chat_template_sha256", "judge.chat_ends_sha256"),
         *("judge.grammars_sha256.attribution", "judge.protocol", "judge.reasons"),
         *("segmenter.name", "segmenter.version", "segmenter.rules", "segmenter.language"),
-        *("metrics.context_recall.version", "threshold"),
+        *("metrics.context_recall.version", "threshold", "min_legal_mass"),
         *("versions.localjudge", "versions.llama-cpp-python", "versions.llguidance"),
         *("versions.outlines", "versions.spacy", "versions.numpy"),
     ],
@@ -87,13 +88,15 @@ def test_a_real_run_names_the_ingredient(made: Manifest, ingredient: str) -> Non
         ({"batching": True}, ["engine.batching", "engine.flash_attention"]),
         ({"threshold": 0.4}, ["threshold"]),
         ({"threads": 2}, []),
-        ({"max_failed": 3, "gates": ("context_recall>=0",)}, []),
+        ({"max_failed": 3}, []),
+        ({"min_legal_mass": 0.5}, ["min_legal_mass"]),
+        ({"min_legal_mass": 0.0}, ["min_legal_mass"]),
     ],
 )
 def test_an_option_moves_what_it_can_move(
     made: Manifest, tmp_path: Path, options: dict[str, Any], ingredients: list[str]
 ) -> None:
-    """The number of threads and what is held against the result move nothing."""
+    """The number of threads and how many samples may fail move nothing."""
     assert changed(made, manifest(tmp_path / "run", **options)) == ingredients
 
 
@@ -110,14 +113,17 @@ text = "<stmt>So: {unit}<ans>"
 """
 
 
-def test_a_prompt_of_one_s_own_moves_the_profile(made: Manifest, tmp_path: Path) -> None:
+def test_a_prompt_of_one_s_own_moves_the_profile(tmp_path: Path) -> None:
+    """Of an engine that was brought along, too."""
     own = tmp_path / "own.toml"
     own.write_text(OWN_PROMPT)
-    assert "judge.profile_sha256" in changed(made, manifest(tmp_path / "run", prompts=(str(own),)))
+    engine = localjudge.ScriptedEngine({}, default=1.0)
+    plain = manifest(tmp_path / "plain", engine=engine)
+    assert changed(plain, manifest(tmp_path / "run", engine=engine, prompts=(str(own),))) == ["judge.profile_sha256"]
 
 
 def test_a_model_is_its_bytes_and_not_its_name(tmp_path: Path) -> None:
-    """A copy under another name is the same judge; with one bit of its weights turned, it is another."""
+    """A copy under another name is the same judge; with one bit of its weights turned, it is one that nobody knows."""
     bundled = resources.model_file("reference-judge.gguf")
     copies = [tmp_path / name for name in ("one.gguf", "two.gguf", "turned.gguf")]
     for copy in copies:
@@ -129,11 +135,15 @@ def test_a_model_is_its_bytes_and_not_its_name(tmp_path: Path) -> None:
         file.write(bytes([byte ^ 1]))
     one, two, turned = (manifest(tmp_path / copy.stem, judge=copy) for copy in copies)
     assert changed(one, two) == []
-    assert changed(one, turned) == ["engine.model_sha256"]
+    assert "engine.model_sha256" in changed(one, turned)
+    assert "judge.profile" in changed(one, turned)
+
+
+RULE = VerdictRule(threshold=0.5, min_legal_mass=0.01)
 
 
 def part(judge: PromptJudge, version: int = 1) -> dict[str, Any]:
-    return judge_part({}, judge.identity, {}, [replace(ContextRecall(), version=version)], 0.5)
+    return judge_part({}, judge.identity, {}, [replace(ContextRecall(), version=version)], RULE)
 
 
 def test_a_chat_template_moves_the_judge() -> None:

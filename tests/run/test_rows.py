@@ -35,19 +35,21 @@ def test_score_rows_hold_the_contract_s_keys_in_order() -> None:
 
 
 def test_verdict_rows_hold_the_contract_s_keys_in_order() -> None:
-    """A unit without a verdict is listed with its error; `against` is an added key."""
+    """A unit without a verdict is listed with its error; `against` and what follows are added keys."""
     units = (
-        JudgedUnit(unit(0, "Größe.", 0), Verdict(label=1, p_yes=0.75, reason="so", window=2)),
+        JudgedUnit(unit(0, "Größe.", 0), Verdict(label=1, p_yes=0.75, legal_mass=0.5, reason="so", window=2)),
         JudgedUnit(unit(1, "Two.", 7), NoAnswer(error="too long")),
     )
     evaluation = Evaluation("a", "context_relevancy", Failed(reason="no verdict"), units)
     assert "".join(json_line(vars(row)) for row in verdict_rows([evaluation])) == (
         '{"sample_id": "a", "metric": "context_relevancy", "unit": "sentence", "index": 0,'
         ' "source": "retrieved_contexts", "source_index": 3, "start": 0, "end": 6, "text": "Größe.",'
-        ' "p_yes": 0.75, "label": 1, "reason": "so", "window": 2, "error": null, "against": null}\n'
+        ' "p_yes": 0.75, "label": 1, "reason": "so", "window": 2, "error": null, "against": null,'
+        ' "legal_mass": 0.5, "position": 0}\n'
         '{"sample_id": "a", "metric": "context_relevancy", "unit": "sentence", "index": 1,'
         ' "source": "retrieved_contexts", "source_index": 3, "start": 7, "end": 11, "text": "Two.",'
-        ' "p_yes": null, "label": null, "reason": null, "window": null, "error": "too long", "against": null}\n'
+        ' "p_yes": null, "label": null, "reason": null, "window": null, "error": "too long", "against": null,'
+        ' "legal_mass": null, "position": 1}\n'
     )
 
 

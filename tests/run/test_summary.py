@@ -2,10 +2,10 @@
 
 import pytest
 
-from localjudge.run.evaluate import Evaluation
-from localjudge.run.summary import MetricSummary, Summary, summarize
+from localjudge.run.evaluate import Evaluation, JudgedUnit
+from localjudge.run.summary import MetricSummary, Summary, VerdictSummary, decidedness, summarize
 from localjudge.stats import mean_interval
-from localjudge.types import Failed, Outcome, Scored, Undefined
+from localjudge.types import Failed, NoAnswer, Outcome, Scored, Span, Undefined, Unit, Verdict
 
 NO = Undefined(reason="none")
 FAIL = Failed(reason="broken")
@@ -65,3 +65,35 @@ def test_a_metric_without_samples_is_listed() -> None:
 def test_more_failures_than_allowed_are_named() -> None:
     summary = Summary(signature="", threshold=0.5, samples=3, metrics={"m": metric(1.0, FAIL, FAIL)})
     assert (summary.failed_beyond(1), summary.failed_beyond(2)) == (("m",), ())
+
+
+def judged(*verdicts: Verdict | NoAnswer) -> list[Evaluation]:
+    unit = Unit(kind="statement", index=0, source="reference", span=Span(start=0, end=1, text="x"))
+    return [Evaluation("a", "m", NO, tuple(JudgedUnit(unit, verdict) for verdict in verdicts))]
+
+
+def test_verdicts_near_the_threshold_and_the_median_legal_mass() -> None:
+    """.41, .5 and .6 of four are within .1 of .5; of the masses .002, .2, .8, .9 and 1 the middle one is .8.
+
+    The answer that was none has a mass; the label that needed no model has neither, and is not counted.
+    """
+    verdicts = (
+        Verdict(label=0, p_yes=0.41, legal_mass=0.2),
+        Verdict(label=1, p_yes=0.5, legal_mass=1.0),
+        Verdict(label=1, p_yes=0.6, legal_mass=0.9),
+        Verdict(label=1, p_yes=0.97, legal_mass=0.8),
+        NoAnswer(error="the model did not answer", legal_mass=0.002),
+        NoAnswer(error="too long"),
+        Verdict(label=0),
+    )
+    assert decidedness(judged(*verdicts), 0.5) == VerdictSummary(count=4, near_threshold=0.75, median_legal_mass=0.8)
+
+
+def test_of_two_middle_masses_the_lower_stands() -> None:
+    found = decidedness(judged(*(Verdict(label=1, p_yes=1, legal_mass=mass) for mass in (0.25, 0.5))), 0.5)
+    assert found.median_legal_mass == 0.25
+
+
+def test_where_nothing_was_judged_nothing_is_said() -> None:
+    found = decidedness(judged(Verdict(label=0)), 0.5)
+    assert found == VerdictSummary(count=0, near_threshold=None, median_legal_mass=None)

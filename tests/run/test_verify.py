@@ -225,7 +225,7 @@ def test_data_that_was_changed_by_hand_is_found(run: Run) -> None:
 
 def test_a_manifest_that_was_changed_by_hand_is_found(run: Run) -> None:
     """Another threshold was used than it says."""
-    _edit(run.directory / "manifest.json", '"threshold": 0.5,\n    "versions"', '"threshold": 0.6,\n    "versions"')
+    _edit(run.directory / "manifest.json", '"threshold": 0.5,\n    "min', '"threshold": 0.6,\n    "min')
     found = verify(Run.open(run.directory), engine=same())
     assert [change.ingredient for change in found.judge_changes] == ["threshold"]
     assert (found.result, found.files) == ("different", ("summary.json",))

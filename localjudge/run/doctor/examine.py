@@ -92,11 +92,11 @@ def _checks_of_the_judge(wanted: _Wanted) -> Iterator[Check]:
         file = model_registry.find(wanted.judge)
         yield model.file_check(file)
         name = "prompts"
-        profile = judges.profile_for(file, wanted.settings)
+        profile = judges.profile_for(file.profile, wanted.settings)
         name = "model"
         header = model_check.check(file.path)
         free = memory.available_bytes()
-        engine = LlamaCppEngine(file, wanted.settings.engine, begin_of_text=profile.begin_of_text)
+        engine = LlamaCppEngine(file, wanted.settings.engine)
     except UsageError as error:
         yield failed_with(name, error)
         return

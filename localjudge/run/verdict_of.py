@@ -1,0 +1,55 @@
+"""The one rule that makes answers a verdict.
+
+    p_yes       0.93   0.12          windows of one unit: it holds if any of them supports it, so the largest decides
+    threshold   0.5                  -> 1, by window 0
+    legal mass  0.99   0.0001        -> no verdict: of the second window, the model has not answered
+
+The legal mass is the probability that the model gave to legal answers before all others were ruled out. What little a
+model leaves there is noise, and the grammar would scale it up to a verdict like any other.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from localjudge.types import Answer, NoAnswer, Verdict
+
+
+class VerdictRule(NamedTuple):
+    """Label 1 from `threshold` on; below `min_legal_mass` an answer is none."""
+
+    threshold: float
+    min_legal_mass: float
+
+
+class WindowAnswer(NamedTuple):
+    """The answer about one window of a unit; `window` is None where it was asked about whole."""
+
+    answer: Answer | NoAnswer
+    window: int | None
+
+
+def verdict_of(answers: Sequence[WindowAnswer], rule: VerdictRule) -> Verdict | NoAnswer:
+    """The verdict on a unit from the answers about its windows, at least one; the first reason why there is none."""
+    given: list[tuple[Answer, int | None]] = []
+    for answer, window in answers:
+        if isinstance(answer, NoAnswer):
+            return answer
+        if answer.legal_mass < rule.min_legal_mass:
+            return _not_answered(answer, rule)
+        given.append((answer, window))
+    best, window = max(given, key=lambda one: one[0].p_yes)
+    return Verdict(
+        label=1 if best.p_yes >= rule.threshold else 0,
+        p_yes=best.p_yes,
+        legal_mass=best.legal_mass,
+        reason=best.reason,
+        window=window,
+    )
+
+
+def _not_answered(answer: Answer, rule: VerdictRule) -> NoAnswer:
+    return NoAnswer(
+        error=f"the model did not answer: it gave legal answers {answer.legal_mass:.2g} of its probability, less than "
+        f"{rule.min_legal_mass:g} (--min-legal-mass)",
+        legal_mass=answer.legal_mass,
+    )

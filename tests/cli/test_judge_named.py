@@ -1,0 +1,67 @@
+"""No number without its judge: name, checksum and what must be said of it stand wherever one is read."""
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from localjudge.cli.main import main
+
+ROWS = [
+    {"id": "eiffel", "retrieved_contexts": ["It opened in 1889."], "reference": "It opened in 1889. It is in Paris."},
+    {"id": "mars", "retrieved_contexts": ["The king lives."], "reference": "Mars is red."},
+]
+NAMED = "judge reference (lexical, not for decisions), sha256 4844085b4a92"
+CARD = {"name": "reference", "caution": "lexical, not for decisions", "size": 11208032}
+RUN = ("run", "data.jsonl", "--metrics", "context_recall", "--threads", "1", "--out", "run", "--quiet")
+
+COMMANDS = (("show", "run"), ("show", "run", "eiffel"), ("compare", "run", "run"), ("verify", "run", "--quiet"))
+
+
+def called(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
+    """What a command prints, on one line."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    assert ended.value.code == 0
+    return " ".join(capfd.readouterr().out.split())
+
+
+@pytest.fixture(autouse=True)
+def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("data.jsonl").write_text("\n".join(map(json.dumps, ROWS)), encoding="utf-8")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_person_reads_who_judged(capfd: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
+    assert NAMED in called(capfd, *RUN)
+    assert NAMED in called(capfd, *command)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [RUN, ("show", "run"), ("show", "run", "eiffel"), ("compare", "run", "run"), ("verify", "run", "--quiet")],
+)
+def test_a_program_reads_who_judged(capfd: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
+    called(capfd, *RUN)
+    card = json.loads(called(capfd, *command, "--json"))["judge"]
+    assert {name: card[name] for name in CARD} == CARD
+    assert card["sha256"].startswith("4844085b4a92")
+
+
+def test_the_files_of_a_run_say_who_judged(capfd: pytest.CaptureFixture[str]) -> None:
+    """`summary.json`, and the properties of the JUnit file."""
+    called(capfd, *RUN, "--gate", "context_recall>=0", "--junit", "gates.xml")
+    card = json.loads(Path("run/summary.json").read_text(encoding="utf-8"))["judge"]
+    assert {name: card[name] for name in CARD} == CARD
+    properties = ElementTree.parse("gates.xml").getroot().iter("property")
+    assert {one.get("name"): one.get("value") for one in properties}["judge"] == NAMED.removeprefix("judge ")
+
+
+def test_a_table_says_how_decided_the_judge_was(capfd: pytest.CaptureFixture[str]) -> None:
+    """Three statements; the line counts those within .1 of the threshold, and reads the legal mass off every answer."""
+    said = called(capfd, *RUN)
+    verdicts = [json.loads(line) for line in Path("run/verdicts.jsonl").read_text(encoding="utf-8").splitlines()]
+    near = sum(abs(verdict["p_yes"] - 0.5) <= 0.1 for verdict in verdicts)
+    assert f"3 verdicts: {near / 3:.0%} within 0.1 of the threshold; median legal mass 1.000" in said

@@ -1,0 +1,104 @@
+"""Which judge a model makes: by its bytes, not by its name, its path or who opened it."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import random_model
+
+import localjudge
+from localjudge import model_registry, resources
+from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.settings import EngineSettings
+from localjudge.errors import ModelError, UsageError
+from localjudge.run.judges import judge_on, open_judge
+from localjudge.run.settings import RunSettings
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "a", "retrieved_contexts": ["It opened in 1936."], "reference": "It opened in 1936. It was closed."},
+]
+OPTIONS: dict[str, Any] = {"metrics": ["context_recall"], "threads": 1}
+BROKEN_TEMPLATE = "{{ raise_exception('not for you') }}"
+
+
+def probabilities(run: localjudge.Run) -> list[float | None]:
+    return [verdict.p_yes for verdict in run.verdicts]
+
+
+@pytest.fixture(scope="module")
+def by_name(tmp_path_factory: pytest.TempPathFactory) -> localjudge.Run:
+    """The bundled judge by its registered name."""
+    return localjudge.evaluate(ROWS, out=tmp_path_factory.mktemp("by-name"), **OPTIONS)
+
+
+def test_the_same_bytes_are_the_same_judge_wherever_they_lie(by_name: localjudge.Run, tmp_path: Path) -> None:
+    """By path they were asked in another profile's words, and gave other numbers."""
+    copy = shutil.copy(resources.model_file("reference-judge.gguf"), tmp_path / "renamed.gguf")
+    run = localjudge.evaluate(ROWS, judge=copy, out=tmp_path / "run", **OPTIONS)
+    assert probabilities(run) == probabilities(by_name)
+    assert run.summary == by_name.summary
+
+
+def test_an_engine_that_is_brought_along_is_asked_as_its_model_is(by_name: localjudge.Run, tmp_path: Path) -> None:
+    """It was asked in the default profile's words, whatever model it had."""
+    engine = LlamaCppEngine(model_registry.find("reference"), EngineSettings(threads=1))
+    try:
+        run = localjudge.evaluate(ROWS, engine=engine, out=tmp_path / "run", **OPTIONS)
+    finally:
+        engine.close()
+    assert run.summary == by_name.summary
+    assert run.manifest.judge == by_name.manifest.judge
+
+
+def test_an_engine_that_is_brought_along_is_asked_inside_its_chat_template(tmp_path: Path) -> None:
+    path = random_model.write(
+        tmp_path / "chat.gguf", random_model.piece_vocabulary(), chat_template=random_model.CHAT_TEMPLATE
+    )
+    engine = LlamaCppEngine(model_registry.find(str(path)), EngineSettings(threads=1))
+    try:
+        identity = judge_on(engine, RunSettings()).judge.identity
+    finally:
+        engine.close()
+    assert identity["profile"] == "instruct"
+    assert identity["chat_template_sha256"] is not None
+
+
+def test_a_judge_that_reads_no_instructions_refuses_a_prompt_of_one_s_own(tmp_path: Path) -> None:
+    """It answered .5 to whatever it was asked, so 1, so a score of 1.000."""
+    own = tmp_path / "own.toml"
+    own.write_text(
+        'task = "attribution"\ngrammar = "attributed"\n[[node]]\ntext = "Is this so? {unit}"\n', encoding="utf-8"
+    )
+    with pytest.raises(UsageError, match="would not understand a word") as caught:
+        localjudge.evaluate(ROWS, prompts=(str(own),), out=tmp_path / "run", **OPTIONS)
+    assert "--judge" in (caught.value.hint or "")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_model_that_does_not_answer_gives_no_number(tmp_path: Path) -> None:
+    """Random weights spread their probability over the whole vocabulary: what falls on 0 and 1 is noise."""
+    path = random_model.write(tmp_path / "noise.gguf", random_model.piece_vocabulary())
+    run = localjudge.evaluate(ROWS, judge=path, out=tmp_path / "run", **OPTIONS)
+    assert run.summary.metrics["context_recall"].mean is None
+    assert [(score.status, score.score) for score in run.scores] == [("failed", None)]
+    assert "the model did not answer" in (run.scores[0].detail or "")
+    assert all(verdict.label is None and (verdict.legal_mass or 1) < 0.01 for verdict in run.verdicts)
+    taken = localjudge.evaluate(ROWS, judge=path, out=tmp_path / "any", min_legal_mass=0, **OPTIONS)
+    assert [score.status for score in taken.scores] == ["scored"]
+
+
+def test_a_judge_that_cannot_be_opened_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its model was kept in memory until the process ended."""
+    closed: list[str] = []
+    close = LlamaCppEngine.close
+
+    def watched(self: LlamaCppEngine) -> None:
+        closed.append(self.name)
+        close(self)
+
+    monkeypatch.setattr(LlamaCppEngine, "close", watched)
+    path = random_model.write(tmp_path / "broken.gguf", random_model.byte_vocabulary(), chat_template=BROKEN_TEMPLATE)
+    with pytest.raises(ModelError, match="chat template cannot be rendered"):
+        open_judge(str(path), RunSettings(threads=1))
+    assert closed == ["broken"]
