@@ -8,7 +8,7 @@ an *answer*. The run applies the threshold and hands the metric its *verdicts*; 
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -90,7 +90,7 @@ class Usefulness(Record):
 Task = Attribution | Relevance | Usefulness
 
 
-class Piece(Record):
+class Piece(NamedTuple):
     """Prompt text. Only `trusted` text (ours, or the model's chat template) may form control tokens."""
 
     text: str
@@ -112,7 +112,11 @@ class Grammar(Record):
     """A reason is closed after so many tokens at the latest; 0 where the answers hold none."""
 
 
-class VerdictRequest(Record):
+Node = tuple[Piece, ...]
+"""One step of a prompt's path."""
+
+
+class VerdictRequest(NamedTuple):
     """What the engine is asked: a path of prompt nodes, root first, and the grammar of the answer.
 
     Requests that begin with equal nodes share their evaluation. Where one node ends and the next begins is decided
@@ -122,12 +126,18 @@ class VerdictRequest(Record):
     the answer is decoded once for all of them, and each verdict is still a function of its own request.
     """
 
-    path: tuple[tuple[Piece, ...], ...]
+    path: tuple[Node, ...]
     grammar: Grammar
     explanation: Grammar | None = None
     """How the answer goes on once the verdict is read, which it cannot move: the same beginning, then a reason."""
-    entry: int = Field(default=0, ge=0)
+    entry: int = 0
     """Which of the grammar's verdicts is asked for."""
+
+    @property
+    def shape(self) -> str:
+        """The legal answers as JSON: what the request has beside its path and its entry."""
+        explanation = self.explanation.model_dump_json() if self.explanation else "null"
+        return f'{{"grammar":{self.grammar.model_dump_json()},"explanation":{explanation}}}'
 
 
 class Answer(Record):

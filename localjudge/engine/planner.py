@@ -50,7 +50,13 @@ def shared_nodes(resident: Path, wanted: Path) -> int:
 
 def distinct_tokens(paths: Sequence[Path]) -> int:
     """Tokens in the tree: each node counted once for each distinct path that leads to it."""
-    seen: set[Path] = set()
+    root = _Branch()
+    count = 0
     for path in paths:
-        seen.update(path[: depth + 1] for depth in range(len(path)))
-    return sum(len(path[-1]) for path in seen)
+        branch = root
+        for node in path:
+            if node not in branch.children:
+                branch.children[node] = _Branch()
+                count += len(node)
+            branch = branch.children[node]
+    return count

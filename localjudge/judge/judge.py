@@ -108,7 +108,7 @@ class PromptJudge:
                 found[index] = self.request(task)
         for indices in groups.values():
             joint = self._joint_request([cast(Attribution, tasks[index]) for index in indices])
-            found |= {index: joint.model_copy(update={"entry": entry}) for entry, index in enumerate(indices)}
+            found |= {index: joint._replace(entry=entry) for entry, index in enumerate(indices)}
         return [found[index] for index in range(len(tasks))]
 
     def _joint_request(self, tasks: Sequence[Attribution]) -> VerdictRequest:

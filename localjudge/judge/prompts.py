@@ -20,6 +20,7 @@ import re
 import tomllib
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal
@@ -28,7 +29,7 @@ from pydantic import ValidationError
 
 from localjudge.errors import UsageError
 from localjudge.judge.examples import Example
-from localjudge.types import Attribution, Piece, Record, Relevance, Task, Usefulness
+from localjudge.types import Attribution, Node, Piece, Record, Relevance, Task, Usefulness
 
 JOINT = "attribution_joint"
 """The task of judging all statements in one answer."""
@@ -36,6 +37,7 @@ JOINT = "attribution_joint"
 DEFAULT_PROFILE = "instruct"
 """How a model is asked that no registry names a profile for."""
 
+_CONTEXT_LISTS_KEPT = 64
 _BUNDLED = Path(__file__).parent / "prompts"
 _PLACEHOLDER = re.compile(r"\{(context|question|unit|reference|fence)\}")
 _FENCED_TAG = re.compile(r"<[^<>\n]*\{fence\}>")
@@ -145,11 +147,18 @@ def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> Iterator[
         if node.when and not texts[node.when]:
             continue
         if node.for_each == "contexts":
-            yield from (_fill(template, {**texts, "context": context}) for context in contexts if context.strip())
+            shown = {name: text for name, text in texts.items() if f"{{{name}}}" in template}
+            yield from _context_nodes(template, contexts, tuple(shown.items()))
         elif node.for_each == "statements":
             yield tuple(piece for each in tasks for piece in _fill(template, {**texts, "unit": each.unit.span.text}))
         else:
             yield _fill(template, texts)
+
+
+@lru_cache(maxsize=_CONTEXT_LISTS_KEPT)
+def _context_nodes(template: str, contexts: tuple[str, ...], shown: tuple[tuple[str, str], ...]) -> tuple[Node, ...]:
+    """A node for each context that says something. Remembered: a sample asks many questions about the same contexts."""
+    return tuple(_fill(template, {**dict(shown), "context": context}) for context in contexts if context.strip())
 
 
 def _example(prompt: TaskPrompt, example: Example) -> str:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from localjudge.errors import RunDirectoryError
-from localjudge.run.request_keys import Node
 from localjudge.run.store import Asking
-from localjudge.types import Answer, NoAnswer, Piece, Sample, VerdictRequest
+from localjudge.types import Answer, Grammar, NoAnswer, Node, Piece, Sample, VerdictRequest
 
 
 class StoredRequest(NamedTuple):
@@ -79,7 +78,9 @@ def _node(text: str, pieces: list[tuple[int, int]]) -> Node:
 
 
 def _request(shape: str, entry: int, path: Sequence[Node]) -> VerdictRequest:
-    return VerdictRequest.model_validate({**json.loads(shape), "entry": entry, "path": tuple(path)})
+    legal = json.loads(shape)
+    explanation = legal["explanation"] and Grammar.model_validate(legal["explanation"])
+    return VerdictRequest(tuple(path), Grammar.model_validate(legal["grammar"]), explanation, entry)
 
 
 def _answer(

@@ -6,6 +6,7 @@ The invariant: a verdict is the same whether its answer was asked for now, by an
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
 
@@ -18,10 +19,11 @@ from localjudge.run.request_keys import KeyedRequest, RequestKeys
 from localjudge.run.store import Asking, Store
 from localjudge.run.verdict_of import VerdictRule, WindowAnswer, verdict_of
 from localjudge.run.windows import Windows
-from localjudge.types import Attribution, NoAnswer, Task, Verdict, VerdictRequest
+from localjudge.types import Attribution, NoAnswer, Node, Task, Verdict, VerdictRequest
 
 NO_CONTEXT = Verdict(label=0)
 _ROOM_FOR_SPECIAL_TOKENS = 64
+_NODES_KEPT = 4096
 
 
 class AskedTask(NamedTuple):
@@ -134,7 +136,7 @@ class Asker:
 
     def _surely_fits(self, request: VerdictRequest) -> bool:
         """Whether the number of bytes alone proves it: a token is a byte or more."""
-        size = sum(len(piece.text.encode("utf-8", "surrogatepass")) for node in request.path for piece in node)
+        size = sum(map(_bytes, request.path))
         size += len(request.path) + len(request.grammar.pattern) + request.grammar.reason_tokens
         return size + _ROOM_FOR_SPECIAL_TOKENS <= self._engine.capacity
 
@@ -143,6 +145,12 @@ class Asker:
 
     def _verdict(self, requests: Sequence[WordedWindow]) -> Verdict | NoAnswer:
         return verdict_of([WindowAnswer(self._answers[keyed.key], number) for keyed, number in requests], self._rule)
+
+
+@lru_cache(maxsize=_NODES_KEPT)
+def _bytes(node: Node) -> int:
+    """Length of its text in UTF-8. Remembered: requests share most of their nodes."""
+    return sum(len(piece.text.encode("utf-8", "surrogatepass")) for piece in node)
 
 
 def _has_no_context(task: Task) -> bool:

@@ -12,9 +12,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from localjudge.types import Piece, VerdictRequest
-
-Node = tuple[Piece, ...]
+from localjudge.types import Node, VerdictRequest
 
 
 class KeyedRequest(NamedTuple):
@@ -31,25 +29,23 @@ class RequestKeys:
 
     def __init__(self, engine_identity: Mapping[str, Any]) -> None:
         self._engine = canonical_sha256(engine_identity)
-        self._nodes: dict[tuple[tuple[str, bool], ...], tuple[str, Node]] = {}
+        self._nodes: dict[Node, tuple[str, Node]] = {}
         self._shapes: dict[str, str] = {}
 
     def keyed(self, request: VerdictRequest) -> KeyedRequest:
         """The request, its equal nodes replaced by the ones seen before, with its keys."""
         known = [self._node(node) for node in request.path]
         node_keys = tuple(key for key, _ in known)
-        shape = request.model_dump_json(exclude={"path", "entry"})
+        shape = request.shape
         shape = self._shapes.setdefault(shape, shape)
         parts = (self._engine, *node_keys, hashlib.sha256(shape.encode()).hexdigest(), str(request.entry))
         key = hashlib.sha256("|".join(parts).encode()).hexdigest()
-        shared = request.model_copy(update={"path": tuple(node for _, node in known)})
-        return KeyedRequest(key, node_keys, shape, shared)
+        return KeyedRequest(key, node_keys, shape, request._replace(path=tuple(node for _, node in known)))
 
     def _node(self, node: Node) -> tuple[str, Node]:
-        content = tuple((piece.text, piece.trusted) for piece in node)
-        if content not in self._nodes:
-            self._nodes[content] = (canonical_sha256(content), node)
-        return self._nodes[content]
+        if node not in self._nodes:
+            self._nodes[node] = (canonical_sha256(node), node)
+        return self._nodes[node]
 
 
 def canonical_sha256(value: Mapping[str, Any] | Sequence[Any]) -> str:

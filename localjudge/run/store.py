@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from localjudge.errors import OutOfResource, RunDirectoryError
-from localjudge.run.request_keys import KeyedRequest, Node
-from localjudge.types import Answer, NoAnswer, Sample
+from localjudge.run.request_keys import KeyedRequest
+from localjudge.types import Answer, NoAnswer, Node, Sample
 
 SCHEMA_VERSION = 1
 IN_MEMORY = Path(":memory:")

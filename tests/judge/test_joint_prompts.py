@@ -84,7 +84,7 @@ def test_statements_about_the_same_contexts_share_one_answer() -> None:
     ]
     first, other, second = joint().requests(tasks)
     assert (first.entry, second.entry, other.entry) == (0, 1, 0)
-    assert first.model_copy(update={"entry": 1}) == second
+    assert first._replace(entry=1) == second
     assert (first.grammar.verdicts, other.grammar.verdicts) == (2, 1)
 
 

@@ -3,6 +3,7 @@
 import re
 import shutil
 import unicodedata
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -174,3 +175,22 @@ def test_a_damaged_profile_is_named(tmp_path: Path, file: str, content: str) -> 
     with pytest.raises(UsageError, match=re.escape(str(folder))) as caught:
         prompts.read(folder)
     assert caught.value.hint
+
+
+def test_a_context_is_put_into_words_once_however_many_statements_are_asked_about_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """50 contexts and 40 statements: 50 nodes for the contexts, not 40 x 50; every request still holds all of them."""
+    contexts = tuple(f"Context {number} of <this> test." for number in range(50))
+    filled: list[str] = []
+    fill = prompts._fill
+
+    def counted(template: str, texts: Mapping[str, str]) -> tuple[Piece, ...]:
+        filled.append(template)
+        return fill(template, texts)
+
+    monkeypatch.setattr(prompts, "_fill", counted)
+    units = [unit("statement", f"Statement {number}.") for number in range(40)]
+    requests = judge().requests([Attribution(unit=each, contexts=contexts) for each in units])
+    assert sum("{context}" in template for template in filled) == 50
+    assert all(len(request.path) == len(requests[0].path) >= 50 for request in requests)

@@ -91,11 +91,11 @@ def test_requests_that_differ_anywhere_have_different_keys() -> None:
     path = ((Piece(text="ab", trusted=True),), (_user("c"),))
     request = VerdictRequest(path=path, grammar=GRAMMAR)
     others = [
-        request.model_copy(update={"path": ((Piece(text="ab", trusted=False),), (_user("c"),))}),
-        request.model_copy(update={"path": ((Piece(text="a", trusted=True),), (_user("bc"),))}),
-        request.model_copy(update={"path": ((Piece(text="ab", trusted=True), _user("c")),)}),
-        request.model_copy(update={"grammar": GRAMMAR.model_copy(update={"labels": {"0": 1, "1": 0}})}),
-        request.model_copy(update={"entry": 1}),
+        request._replace(path=((Piece(text="ab", trusted=False),), (_user("c"),))),
+        request._replace(path=((Piece(text="a", trusted=True),), (_user("bc"),))),
+        request._replace(path=((Piece(text="ab", trusted=True), _user("c")),)),
+        request._replace(grammar=GRAMMAR.model_copy(update={"labels": {"0": 1, "1": 0}})),
+        request._replace(entry=1),
     ]
     keys = {KEYS.keyed(other).key for other in [request, *others]}
     keys.add(RequestKeys({"engine": "another"}).keyed(request).key)
