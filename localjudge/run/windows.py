@@ -82,9 +82,9 @@ class Windows:
     def _window_of_unit(self, task: Relevance) -> Window:
         """The task beside the window that its sentence stands in; whole, for the engine to refuse, if that is none."""
         for number, group in enumerate(self._groups(task)):
-            shown = _beside(task, group)
-            if any(part.holds(task.unit) for part in group) and self._cost(shown) <= self._capacity:
-                return Window(shown, number)
+            if any(part.holds(task.unit) for part in group):
+                shown = _beside(task, group)
+                return Window(shown, number) if self._cost(shown) <= self._capacity else Window(task, None)
         return Window(task, None)
 
     def _runs_of_unit(self, task: Task) -> list[Task]:
