@@ -70,6 +70,11 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
     help="What makes two documents the same in document metrics.",
 )
 @click.option("--map", "mapping", multiple=True, callback=_pairs, metavar="OURS=THEIRS", help="Name a column.")
+@click.option(
+    "--context-separator",
+    metavar="TEXT",
+    help="Split texts of contexts where TEXT stands: '|' for CSV and JSONL that DeepEval wrote.",
+)
 @click.option("--skip-bad-rows", is_flag=True, help="Leave out rows that cannot be used, and count them.")
 @click.option("--n-ctx", type=int, metavar="N", help="Tokens of context. Default: the model's, at most 8192.")
 @click.option("--threads", type=int, metavar="N", help="Processor threads. They cannot move a number.")

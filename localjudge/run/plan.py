@@ -98,9 +98,12 @@ def refuse_other_run(directory: Path, there: Manifest, ours: Manifest) -> None:
 
 
 def _read(data: Data, settings: RunSettings) -> Dataset:
-    if _are_files(data):
-        return load(data, mapping=settings.mapping, skip_bad_rows=settings.skip_bad_rows)
-    return from_rows(cast(Rows, data), mapping=settings.mapping, skip_bad_rows=settings.skip_bad_rows)
+    how: dict[str, Any] = {
+        "mapping": settings.mapping,
+        "skip_bad_rows": settings.skip_bad_rows,
+        "context_separator": settings.context_separator,
+    }
+    return load(data, **how) if _are_files(data) else from_rows(cast(Rows, data), **how)
 
 
 def _are_files(data: Data) -> TypeGuard[Files]:

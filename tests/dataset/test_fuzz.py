@@ -168,9 +168,9 @@ def test_any_json_is_read_or_refused_and_every_row_is_accounted_for(rows: list[d
 
 
 @FUZZ
-@given(rows=st.lists(row_or_value, min_size=1, max_size=4))
-def test_any_row_of_python_is_read_or_refused(rows: list[Any]) -> None:
-    data = unless_refused(lambda: from_rows(rows, skip_bad_rows=True))
+@given(rows=st.lists(row_or_value, min_size=1, max_size=4), separator=st.none() | st.sampled_from(["|", " ", "", "a"]))
+def test_any_row_of_python_is_read_or_refused(rows: list[Any], separator: str | None) -> None:
+    data = unless_refused(lambda: from_rows(rows, skip_bad_rows=True, context_separator=separator))
     assert data is None or len(data.samples) + data.skipped == len(rows)
 
 
