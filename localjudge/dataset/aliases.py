@@ -4,10 +4,10 @@ People bring data that was made for another evaluator. A column is known by its 
 where the *shape* of the source decides, because one name means different things to different tools:
 
     context      ground truth beside DeepEval's retrieval_context or expected_output, otherwise what was retrieved
-    value        the reference beside promptfoo's vars.query, vars.context or output, otherwise not ours
     query_id     the id where there is no column `id`, otherwise not ours
 
-A name with dots reaches into objects (`vars.query`), unless there is a column of exactly that name.
+A name with dots reaches into objects (`vars.query`), unless there is a column of exactly that name; where it reaches
+something, the object itself (`response` of `response.output`) is no column.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +17,7 @@ from localjudge.errors import DataError, UsageError
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "id": ("id", "query_id"),
-    "user_input": ("user_input", "question", "questions", "query", "input", "vars.query"),
+    "user_input": ("user_input", "question", "questions", "query", "input", "vars.query", "vars.question"),
     "retrieved_contexts": (
         "retrieved_contexts",
         "contexts",
@@ -35,9 +35,17 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "expected_output",
         "gt_answer",
         "expected",
-        "value",
+        "vars.expected",
     ),
-    "response": ("response", "answer", "actual_output", "predicted_answers", "output"),
+    "response": (
+        "response",
+        "answer",
+        "actual_output",
+        "predicted_answers",
+        "output",
+        "response.output",
+        "output.completion",
+    ),
     "reference_contexts": ("reference_contexts", "ground_truth_documents", "ground_truth_context", "context"),
     "retrieved_context_ids": ("retrieved_context_ids",),
     "reference_context_ids": ("reference_context_ids",),
@@ -48,7 +56,6 @@ ID_COLUMNS = {"retrieved_context_ids": "retrieved_contexts", "reference_context_
 """Columns that hold nothing but the ids of another field's contexts."""
 
 _DEEPEVAL = frozenset({"retrieval_context", "expected_output"})
-_PROMPTFOO = frozenset({"vars.query", "vars.context", "output"})
 
 _MISSING = object()
 
@@ -96,12 +103,10 @@ def _means(column: str, field: str, present: frozenset[str]) -> bool:
     match column:
         case "context":
             return (field == "reference_contexts") == bool(present & _DEEPEVAL)
-        case "value":
-            return bool(present & _PROMPTFOO)
         case "query_id":
             return "id" not in present
         case _:
-            return True
+            return not any(name.startswith(f"{column}.") for name in present)
 
 
 def _check_ids_have_contexts(resolved: Resolved, source: str) -> None:

@@ -129,13 +129,20 @@ def _columns(table: _Table, mapping: Mapping[str, str]) -> Resolved:
         raise DataError(f"{table.name} has no rows", hint="leave it out, or look whether it was written to the end")
     resolved = resolve(column_finder(rows), mapping, table.name)
     if rows and not resolved.keys() - {"id"}:
-        columns = dict.fromkeys(shown(str(column)) for row in rows for column in row)
-        found = ", ".join([*columns][:SHOWN]) or "none"
+        columns = {column: _described(column, value) for row in rows for column, value in row.items()}
+        found = ", ".join([*columns.values()][:SHOWN]) or "none"
         raise DataError(
             f"{table.name}: none of its columns is known (found: {found})",
             hint=f"name them, such as --map user_input=COLUMN; our fields are {', '.join(ALIASES)}",
         )
     return resolved
+
+
+def _described(column: str, value: Any) -> str:
+    """The column's name and, where it holds a list of objects, which might be the rows, the names in these."""
+    inside = value[0] if isinstance(value, list) and value else None
+    names = ", ".join(shown(str(name)) for name in [*inside][:SHOWN]) if isinstance(inside, Mapping) else ""
+    return f"{shown(str(column))} (objects with {names})" if names else shown(str(column))
 
 
 def _check_mapped_columns_exist(mappings: Sequence[Resolved], mapping: Mapping[str, str], names: Sequence[str]) -> None:

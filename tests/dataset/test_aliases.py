@@ -79,7 +79,11 @@ def only(row: dict[str, Any], **mapping: str) -> Sample:
             },
             True,
         ),
-        ("promptfoo", {"vars": {"query": "q", "context": ["c1", "c2"]}, "value": "r", "output": "a"}, False),
+        (
+            "promptfoo",
+            {"vars": {"query": "q", "context": ["c1", "c2"], "expected": "r"}, "response": {"output": "a"}},
+            False,
+        ),
         ("autoevals", {"input": "q", "context": ["c1", "c2"], "expected": "r", "output": "a"}, False),
     ],
 )
@@ -107,10 +111,10 @@ def test_the_shape_is_that_of_the_whole_source_not_of_one_row() -> None:
     assert data.mapping["reference_contexts"] == "context"
 
 
-def test_value_is_a_reference_only_beside_names_of_promptfoo() -> None:
-    data = from_rows([{"question": "q", "value": 0.5}])
-    assert data.mapping == {"user_input": "question"}
-    assert data.column("value") == (0.5,)
+def test_a_path_goes_before_the_object_that_it_reaches_into() -> None:
+    """Promptfoo writes {"response": {"output": "a"}}, others {"response": "a"}."""
+    assert from_rows([{"response": {"output": "a"}}]).mapping == {"response": "response.output"}
+    assert from_rows([{"output": {"completion": "a", "model": "m"}}]).mapping == {"response": "output.completion"}
 
 
 def test_query_id_is_the_id_where_there_is_no_other() -> None:
