@@ -53,7 +53,7 @@ ALIASES: dict[str, tuple[str, ...]] = {
 """Our name of a field: the names under which other tools write it (ragas, Haystack, DeepEval, RAGChecker, ...)."""
 
 ID_COLUMNS = {"retrieved_context_ids": "retrieved_contexts", "reference_context_ids": "reference_contexts"}
-"""Columns that hold nothing but the ids of another field's contexts."""
+"""Columns that hold nothing but the ids of another field's contexts: beside their texts, or in place of them."""
 
 _DEEPEVAL = frozenset({"retrieval_context", "expected_output"})
 
@@ -94,7 +94,6 @@ def resolve(has: Callable[[str], bool], mapping: Mapping[str, str], source: str)
                 hint=f"say which one counts: --map {field}={columns[0]}",
             )
         resolved.update((field, column) for column in columns)
-    _check_ids_have_contexts(resolved, source)
     return resolved
 
 
@@ -107,15 +106,6 @@ def _means(column: str, field: str, present: frozenset[str]) -> bool:
             return "id" not in present
         case _:
             return not any(name.startswith(f"{column}.") for name in present)
-
-
-def _check_ids_have_contexts(resolved: Resolved, source: str) -> None:
-    for ids, contexts in ID_COLUMNS.items():
-        if ids in resolved and contexts not in resolved:
-            raise DataError(
-                f"{source}: there are {ids} ({resolved[ids]}), but no {contexts} that they belong to",
-                hint=f"to compare ids as if they were texts: --map {contexts}={resolved[ids]}",
-            )
 
 
 def column_finder(rows: Sequence[Mapping[str, Any]]) -> Callable[[str], bool]:

@@ -15,12 +15,11 @@ from localjudge.dataset.checks import Report, check_id, check_text
 from localjudge.dataset.contexts import add_ids, check_contexts
 from localjudge.dataset.joined_lists import Split
 from localjudge.dataset.problems import Place, Problem, describe
-from localjudge.types import Context
+from localjudge.types import CONTEXT_FIELDS, Context
 
 TEXT_FIELDS = ("user_input", "reference", "response")
 _OURS = re.compile(r"^\w+")
 ROW = "an object with columns"
-CONTEXT_FIELDS = ("retrieved_contexts", "reference_contexts")
 _LISTS = (*CONTEXT_FIELDS, *ID_COLUMNS)
 
 
@@ -63,7 +62,7 @@ def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | lis
     for field in CONTEXT_FIELDS:
         values[field] = check_contexts(given.get(field), field, report)
     for ids, contexts in ID_COLUMNS.items():
-        add_ids(values[contexts], given.get(ids), ids, report)
+        values[contexts] = add_ids(values[contexts], given.get(ids), ids, report)
     extras = {name: value for name, value in row.values.items() if name not in resolved.values()}
     if problems:
         return problems

@@ -51,7 +51,8 @@ def samples_of(text: st.SearchStrategy[str]) -> st.SearchStrategy[list[Sample]]:
         meta=st.dictionaries(st.sampled_from(["a", "b"]), text, max_size=2),
         score=st.none() | st.floats(0, 1),
     )
-    contexts = st.none() | st.lists(context, max_size=3).map(tuple)
+    bare = st.builds(Context, id=st.sampled_from(["d1", "d 2", "7"]))
+    contexts = st.none() | (st.lists(context, max_size=3) | st.lists(bare, max_size=3)).map(tuple)
     sample = st.builds(
         Sample,
         id=st.integers(0, 99).map(str),

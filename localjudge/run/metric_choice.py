@@ -1,0 +1,79 @@
+"""Which metrics a run computes: the wanted ones, or all that the data is enough for.
+
+    question, contexts  ──>  context_relevancy, context_relevancy_chunk
+                             left out: context_recall, which lacks a reference
+
+Ids of contexts are enough for metrics that compare documents, and for no other.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from localjudge.dataset import Dataset
+from localjudge.errors import UsageError
+from localjudge.metrics import catalog
+from localjudge.metrics.catalog import AnyMetric
+from localjudge.run.settings import RunSettings
+
+
+class MetricChoice(NamedTuple):
+    """The metrics to compute, and of each one that is left out the fields that it lacks."""
+
+    metrics: tuple[AnyMetric, ...]
+    left_out: dict[str, frozenset[str]]
+
+
+def choose_metrics(wanted: Sequence[str] | None, dataset: Dataset, settings: RunSettings) -> MetricChoice:
+    """The wanted metrics; if None, all whose fields are there. In the order of the catalogue, whatever was asked.
+
+    Raises UsageError for a metric that does not exist or lacks a field, and where the data is enough for none.
+    """
+    if isinstance(wanted, str):
+        wanted = [wanted]
+    if wanted is not None and not wanted:
+        raise UsageError("no metric was named", hint=f"metrics are {', '.join(catalog.names())}")
+    lacks = {} if wanted is not None else _lacks(map(catalog.get, catalog.default_names()), dataset)
+    if lacks and all(lacks.values()):
+        raise _enough_for_none(lacks, dataset)
+    names = [name for name, fields in lacks.items() if not fields] if wanted is None else list(wanted)
+    if settings.matrix:
+        names += catalog.matrix_names()
+    metrics = [catalog.get(name, settings.compare_by) for name in dict.fromkeys(names)]
+    for name, fields in _lacks(metrics, dataset).items():
+        if fields:
+            raise _lacking(catalog.get(name), fields, dataset)
+    order = {name: place for place, name in enumerate(catalog.names())}
+    metrics.sort(key=lambda metric: (order.get(metric.name, len(order)), metric.name))
+    return MetricChoice(tuple(metrics), {name: fields for name, fields in lacks.items() if fields})
+
+
+def _lacks(metrics: Iterable[AnyMetric], dataset: Dataset) -> dict[str, frozenset[str]]:
+    """For each metric the fields that it needs and the data does not give, or of which it gives ids alone."""
+    return {
+        metric.name: (metric.requires - dataset.fields) | (catalog.reads_texts_of(metric) & dataset.without_text)
+        for metric in metrics
+    }
+
+
+def _lacking(metric: AnyMetric, fields: frozenset[str], dataset: Dataset) -> UsageError:
+    ids = fields & dataset.without_text
+    lacking = [f"no column for {listed(fields - ids)}"] * bool(fields - ids) + [f"no texts of {listed(ids)}"] * bool(
+        ids
+    )
+    return UsageError(
+        f"{metric.name} needs {listed(metric.requires)}, and the data has {' and '.join(lacking)}",
+        hint="if a column has another name, say so: --map FIELD=COLUMN",
+    )
+
+
+def _enough_for_none(lacks: dict[str, frozenset[str]], dataset: Dataset) -> UsageError:
+    needs = "".join(f"\n  {name} lacks {listed(fields)}" for name, fields in lacks.items())
+    return UsageError(
+        f"the data's columns ({listed(dataset.fields) or 'none of our fields'}) are enough for no metric:{needs}",
+        hint="if a column has another name, say so: --map FIELD=COLUMN",
+    )
+
+
+def listed(fields: Iterable[str]) -> str:
+    """The fields in the order of the alphabet."""
+    return ", ".join(sorted(fields))
