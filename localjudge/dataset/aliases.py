@@ -6,14 +6,19 @@ where the *shape* of the source decides, because one name means different things
     context      ground truth beside DeepEval's retrieval_context or expected_output, otherwise what was retrieved
     query_id     the id where there is no column `id`, otherwise not ours
 
+Names that no tool reserves, and under which people also keep labels, scores and ids (`target`, `docs`), come after all
+of these: one is taken where nothing else gives the field, and where its column has values that read like text.
+
 A name with dots reaches into objects (`vars.query`), unless there is a column of exactly that name; where it reaches
 something, the object itself (`response` of `response.output`) is no column.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from localjudge.errors import DataError, UsageError
+from localjudge.types import CONTEXT_FIELDS
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "id": ("id", "query_id"),
@@ -52,10 +57,21 @@ ALIASES: dict[str, tuple[str, ...]] = {
 }
 """Our name of a field: the names under which other tools write it (ragas, Haystack, DeepEval, RAGChecker, ...)."""
 
+LOOSE_NAMES: dict[str, tuple[str, ...]] = {
+    "retrieved_contexts": ("documents", "docs", "passages", "chunks"),
+    "reference": ("gold_answer", "expected_answer", "reference_answer", "ideal", "target", "gold"),
+    "response": ("prediction", "completion"),
+}
+"""Names that may also mean something else, for the fields that nothing above gives."""
+
 ID_COLUMNS = {"retrieved_context_ids": "retrieved_contexts", "reference_context_ids": "reference_contexts"}
 """Columns that hold nothing but the ids of another field's contexts: beside their texts, or in place of them."""
 
 _DEEPEVAL = frozenset({"retrieval_context", "expected_output"})
+
+_LETTER = re.compile(r"[^\W\d_]")
+_WORDS = re.compile(r"[^\W_]\s+[^\W_]|[^\W\d_\x00-\x7f]")
+"""Two words, or a letter of a script that need not put blanks between them."""
 
 _MISSING = object()
 
@@ -73,28 +89,34 @@ def check_mapping(mapping: Mapping[str, str]) -> None:
             )
 
 
-def resolve(has: Callable[[str], bool], mapping: Mapping[str, str], source: str) -> Resolved:
-    """Decide which column of a source is which field.
+def resolve(rows: Sequence[Mapping[str, Any]], mapping: Mapping[str, str], source: str) -> Resolved:
+    """Decide which column of a source's rows is which field.
 
-    `has` tells whether the source has a column, `mapping` is what the user decided (ours -> theirs) and goes first.
-    Raises DataError where two columns would fill one field.
+    `mapping` is what the user decided (ours -> theirs) and goes first. Raises DataError where two columns would fill
+    one field.
     """
-    chosen = {field: column for field, column in mapping.items() if has(column)}
+    has = column_finder(rows)
+    resolved = {field: column for field, column in mapping.items() if has(column)}
     present = frozenset(name for names in ALIASES.values() for name in names if has(name))
-    free = present - set(chosen.values())
-    resolved: Resolved = {}
-    for field, aliases in ALIASES.items():
-        if field in chosen:
-            resolved[field] = chosen[field]
-            continue
-        columns = [name for name in aliases if name in free and _means(name, field, present)]
-        if len(columns) > 1:
-            raise DataError(
-                f"{source}: the columns {' and '.join(columns)} both give {field}",
-                hint=f"say which one counts: --map {field}={columns[0]}",
-            )
-        resolved.update((field, column) for column in columns)
-    return resolved
+    free = present - set(resolved.values())
+
+    def meant(field: str) -> list[str]:
+        return [name for name in ALIASES[field] if name in free and _means(name, field, present)]
+
+    def perhaps(field: str) -> list[str]:
+        names = [name for name in LOOSE_NAMES.get(field, ()) if has(name) and name not in resolved.values()]
+        return [name for name in names if reads_like(field, rows, name)]
+
+    for candidates in (meant, perhaps):
+        for field in [field for field in ALIASES if field not in resolved]:
+            columns = candidates(field)
+            if len(columns) > 1:
+                raise DataError(
+                    f"{source}: the columns {' and '.join(columns)} both give {field}",
+                    hint=f"say which one counts: --map {field}={columns[0]}",
+                )
+            resolved.update((field, column) for column in columns)
+    return {field: resolved[field] for field in ALIASES if field in resolved}
 
 
 def _means(column: str, field: str, present: frozenset[str]) -> bool:
@@ -108,12 +130,31 @@ def _means(column: str, field: str, present: frozenset[str]) -> bool:
             return not any(name.startswith(f"{column}.") for name in present)
 
 
+def reads_like(field: str, rows: Iterable[Mapping[str, Any]], column: str) -> bool:
+    """Whether any value of the column reads like what the field holds: a text with a letter; for contexts, with words.
+
+    `7`, `"0.93"`, `["doc_12"]` do not.
+    """
+    if field in CONTEXT_FIELDS:
+        return any(_WORDS.search(text) for row in rows for text in _texts(lookup(row, column)))
+    return any(isinstance(value := lookup(row, column), str) and _LETTER.search(value) for row in rows)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts in a text, an object, or a list of either."""
+    for item in value if isinstance(value, list | tuple) else [value]:
+        texts = item.values() if isinstance(item, Mapping) else [item]
+        yield from (text for text in texts if isinstance(text, str))
+
+
 def column_finder(rows: Sequence[Mapping[str, Any]]) -> Callable[[str], bool]:
     """Tells whether any of the rows has a column, or a value under a dotted name."""
     columns = {column for row in rows for column in row}
 
     def has(name: str) -> bool:
-        return name in columns or ("." in name and any(lookup(row, name, _MISSING) is not _MISSING for row in rows))
+        if name in columns or name.partition(".")[0] not in columns:
+            return name in columns
+        return any(lookup(row, name, _MISSING) is not _MISSING for row in rows)
 
     return has
 

@@ -11,14 +11,16 @@ if objects in the list have columns that are known: any other list may be the co
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from localjudge.dataset.aliases import ALIASES, column_finder, lookup
+from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES, column_finder, lookup
 from localjudge.dataset.problems import Place, Problem, shown
 from localjudge.dataset.rows import RawRow, raw_row
 from localjudge.errors import DataError
 
 _TEXT_FIELDS = ("user_input", "response")
 _TEXTS = frozenset(name for field in _TEXT_FIELDS for name in ALIASES[field])
-_KNOWN = frozenset(name for field, names in ALIASES.items() if field != "id" for name in names)
+_KNOWN = frozenset(
+    name for table in (ALIASES, LOOSE_NAMES) for field, names in table.items() if field != "id" for name in names
+)
 _ROWS_OF_PROMPTFOO = "results.results"
 
 

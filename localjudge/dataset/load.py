@@ -127,7 +127,7 @@ def _columns(table: _Table, mapping: Mapping[str, str]) -> Resolved:
     rows = table.values
     if not table.rows:
         raise DataError(f"{table.name} has no rows", hint="leave it out, or look whether it was written to the end")
-    resolved = resolve(column_finder(rows), mapping, table.name)
+    resolved = resolve(rows, mapping, table.name)
     if rows and not resolved.keys() - {"id"}:
         columns = {column: _described(column, value) for row in rows for column, value in row.items()}
         found = ", ".join([*columns.values()][:SHOWN]) or "none"

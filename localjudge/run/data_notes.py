@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from localjudge.run.metric_choice import listed
 from localjudge.run.plan import Plan
 from localjudge.run.progress import Progress
+from localjudge.types import CONTEXT_FIELDS, Sample
 
 
 def tell(planned: Plan, progress: Progress) -> None:
@@ -22,6 +23,12 @@ def _notes(planned: Plan) -> Iterator[str]:
     if dataset.without_text:
         how = planned.settings.compare_by
         yield f"{listed(dataset.without_text)}: ids and no texts; documents are compared by {how}"
+    elif bare := sum(map(_has_ids_alone, dataset.samples)):
+        yield f"{bare:,} samples have contexts with ids and no texts: what reads texts is undefined for them"
     if dataset.skipped:
         yield f"{dataset.skipped:,} rows left out, problems: {dataset.problem_count:,}"
         yield from (f"  {problem}" for problem in dataset.problems)
+
+
+def _has_ids_alone(sample: Sample) -> bool:
+    return any(context.text is None for field in CONTEXT_FIELDS for context in getattr(sample, field) or ())

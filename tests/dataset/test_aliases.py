@@ -183,3 +183,66 @@ def test_ids_may_be_mapped_to_texts() -> None:
     """Whoever says that the ids are the texts is believed."""
     sample = only({"question": "q", "retrieved_context_ids": ["x"]}, retrieved_contexts="retrieved_context_ids")
     assert sample.retrieved_contexts == (Context(text="x"),)
+
+
+@pytest.mark.parametrize(
+    ("field", "column", "value"),
+    [
+        ("retrieved_contexts", "documents", ["Some text."]),
+        ("retrieved_contexts", "docs", [{"page_content": "Some text."}]),
+        ("retrieved_contexts", "passages", "Some text."),
+        ("retrieved_contexts", "chunks", ["这是一段文字"]),
+        ("reference", "gold_answer", "In 1889"),
+        ("reference", "expected_answer", "In 1889"),
+        ("reference", "reference_answer", "In 1889"),
+        ("reference", "ideal", "In 1889"),
+        ("reference", "target", "In 1889"),
+        ("reference", "gold", "In 1889"),
+        ("response", "prediction", "In 1889"),
+        ("response", "completion", "In 1889"),
+    ],
+)
+def test_a_name_that_no_tool_reserves_is_taken_where_no_other_gives_the_field(
+    field: str, column: str, value: Any
+) -> None:
+    data = from_rows([{"question": "q", column: None}, {"question": "q", column: value}])
+    assert data.mapping == {"user_input": "question", field: column}
+    known = {"retrieved_contexts": "contexts", "reference": "ground_truth", "response": "answer"}[field]
+    assert from_rows([{known: None, column: value}]).mapping == {field: known}
+
+
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [
+        ("target", 1),
+        ("target", "0.5"),
+        ("prediction", 0.93),
+        ("gold", ["d1", "d2"]),
+        ("docs", 5),
+        ("docs", [1, 2]),
+        ("documents", ["doc_12", "doc_7"]),
+        ("documents", [{"id": "doc_12"}]),
+        ("chunks", '["c1", "c2"]'),
+        ("completion", {"tokens": 7}),
+    ],
+)
+def test_such_a_name_is_not_taken_for_what_reads_like_no_text(column: str, value: Any) -> None:
+    """Labels, scores, counts and ids stand under these names, too: they are not taken, and no row is refused."""
+    data = from_rows([{"question": "q", column: value}])
+    assert data.mapping == {"user_input": "question"}
+
+
+def test_what_is_taken_is_checked_row_by_row() -> None:
+    with pytest.raises(DataError, match=r"rows, row 2: target: found a number \(7\), expected text or null"):
+        from_rows([{"question": "q", "target": "In 1889"}, {"question": "q", "target": 7}])
+
+
+def test_two_such_names_are_an_error_that_says_how_to_choose() -> None:
+    with pytest.raises(DataError, match="the columns documents and chunks both give retrieved_contexts") as caught:
+        only({"question": "q", "documents": ["Some text."], "chunks": ["Some text."]})
+    assert "--map retrieved_contexts=documents" in str(caught.value)
+
+
+def test_prompt_is_not_taken_for_the_question() -> None:
+    """Many tools keep the whole prompt under it, contexts included."""
+    assert "user_input" not in from_rows([{"prompt": "Answer: q", "answer": "a"}]).mapping

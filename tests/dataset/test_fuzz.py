@@ -14,12 +14,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from localjudge.dataset import Dataset, from_rows, load
-from localjudge.dataset.aliases import ALIASES
+from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES
 from localjudge.errors import DataError, UsageError
 from localjudge.types import Context, Sample
 
 FUZZ = settings(deadline=None, max_examples=150)
-NAMES = sorted({name for names in ALIASES.values() for name in names})
+NAMES = sorted({name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names})
 ENDINGS = ["jsonl", "json", "csv", "tsv", "txt", "parquet", "jsonl.gz", ""]
 
 any_text = st.text(st.characters(), max_size=20)  # lone surrogates included
@@ -193,7 +193,8 @@ def test_values_that_contain_themselves_are_refused() -> None:
     endless.append(endless)
     with pytest.raises(DataError, match="nested more than 64 deep"):
         from_rows([{"question": "q", "contexts": [{"text": "a", "meta": {"k": endless}}]}])
-    assert from_rows([{"question": "q", "other": endless}]).samples[0].user_input == "q"
+    for name in ("other", "documents", "gold"):
+        assert from_rows([{"question": "q", name: endless}]).samples[0].user_input == "q"
 
 
 @FUZZ

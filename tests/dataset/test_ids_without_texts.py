@@ -117,11 +117,13 @@ def test_a_judged_metric_of_ids_alone_is_refused(tmp_path: Path, name: str) -> N
 
 def test_a_sample_of_ids_alone_among_others_is_undefined_for_what_is_judged(tmp_path: Path) -> None:
     """The other sample is judged: 1 of 1 at p = 0.9. With its ids alone the first would have been 0 of 1."""
-    rows = [
+    rows: list[dict[str, Any]] = [
         {"id": "ids", "contexts": None, "retrieved_context_ids": ["a"], "answer": "So.", "question": "Why?"},
         {"id": "texts", "contexts": ["So."], "retrieved_context_ids": ["b"], "answer": "So.", "question": "Why?"},
     ]
-    found = run(tmp_path, rows)
+    stream = io.StringIO()
+    found = run(tmp_path, rows, progress=Lines(stream))
+    assert "1 samples have contexts with ids and no texts: what reads texts is undefined for them" in stream.getvalue()
     assert {(row.sample_id, row.status, row.detail) for row in found.scores} == {
         ("ids", "undefined", "retrieved_contexts has ids and no texts"),
         ("texts", "scored", None),
