@@ -19,7 +19,7 @@ _DEMO_METRIC = "context_recall"
 def _pairs(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
     for pair in given:
         if not all(pair.partition("=")):
-            raise click.BadParameter(f"{pair!r} is not OURS=THEIRS, such as reference=gold_answer")
+            raise click.BadParameter(f"{pair!r} is not FIELD=COLUMN, such as reference=gold_answer")
     mapping = dict(pair.split("=", 1) for pair in given)
     if len(mapping) < len(given):
         raise click.BadParameter("a field is mapped twice")
@@ -69,7 +69,15 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
     metavar="content|id|meta.NAME",
     help="What makes two documents the same in document metrics.",
 )
-@click.option("--map", "mapping", multiple=True, callback=_pairs, metavar="OURS=THEIRS", help="Name a column.")
+@click.option(
+    "--map",
+    "mapping",
+    multiple=True,
+    callback=_pairs,
+    metavar="FIELD=COLUMN",
+    help="Take a column of yours for user_input, retrieved_contexts, reference, response, reference_contexts or id "
+    "(may be repeated). a.b reaches into objects; contexts may stand in several columns: a,b.",
+)
 @click.option(
     "--context-separator",
     metavar="TEXT",
@@ -118,7 +126,7 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
     sources = _sources(data, demo)
     if dry_run:
         Checks(options["gates"], **{**held_to, "junit": None})  # what the run would refuse is refused now
-        return _estimated(sources, as_json, options)
+        return _estimated(sources, as_json, {**options, "progress": progress_on(sys.stderr, quiet=quiet)})
     checks = Checks(options["gates"], **held_to)
     run = evaluate(sources, progress=progress_on(sys.stderr, quiet=quiet), **options)
     found = checks.findings(run)

@@ -76,7 +76,12 @@ _WORDS = re.compile(r"[^\W_]\s+[^\W_]|[^\W\d_\x00-\x7f]")
 _MISSING = object()
 
 Resolved = dict[str, str]
-"""Our field -> their column."""
+"""Our field -> their column; for a field of contexts also several, with commas between them."""
+
+
+def columns_of(resolved: Mapping[str, str]) -> set[str]:
+    """The columns that are taken for fields: a name with commas may be one column or several."""
+    return {name for column in resolved.values() for name in (column, *column.split(","))}
 
 
 def check_mapping(mapping: Mapping[str, str]) -> None:
@@ -85,7 +90,7 @@ def check_mapping(mapping: Mapping[str, str]) -> None:
         if field not in ALIASES:
             raise UsageError(
                 f"the mapping {field}={mapping[field]} names no field of ours",
-                hint=f"map one of {', '.join(ALIASES)} (ours=theirs)",
+                hint=f"--map FIELD=COLUMN takes a column of yours for one of {', '.join(ALIASES)}",
             )
 
 
@@ -96,15 +101,15 @@ def resolve(rows: Sequence[Mapping[str, Any]], mapping: Mapping[str, str], sourc
     one field.
     """
     has = column_finder(rows)
-    resolved = {field: column for field, column in mapping.items() if has(column)}
+    resolved = {field: column for field, column in mapping.items() if _is_there(field, column, has)}
     present = frozenset(name for names in ALIASES.values() for name in names if has(name))
-    free = present - set(resolved.values())
+    free = present - columns_of(resolved)
 
     def meant(field: str) -> list[str]:
         return [name for name in ALIASES[field] if name in free and _means(name, field, present)]
 
     def perhaps(field: str) -> list[str]:
-        names = [name for name in LOOSE_NAMES.get(field, ()) if has(name) and name not in resolved.values()]
+        names = [name for name in LOOSE_NAMES.get(field, ()) if has(name) and name not in columns_of(resolved)]
         return [name for name in names if reads_like(field, rows, name)]
 
     for candidates in (meant, perhaps):
@@ -117,6 +122,11 @@ def resolve(rows: Sequence[Mapping[str, Any]], mapping: Mapping[str, str], sourc
                 )
             resolved.update((field, column) for column in columns)
     return {field: resolved[field] for field in ALIASES if field in resolved}
+
+
+def _is_there(field: str, column: str, has: Callable[[str], bool]) -> bool:
+    """Whether the source has the column; for a field of contexts, or of their ids, all of several."""
+    return has(column) or (field in (*CONTEXT_FIELDS, *ID_COLUMNS) and all(map(has, column.split(","))))
 
 
 def _means(column: str, field: str, present: frozenset[str]) -> bool:

@@ -11,7 +11,7 @@ if objects in the list have columns that are known: any other list may be the co
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES, column_finder, lookup
+from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES, column_finder, columns_of, lookup
 from localjudge.dataset.problems import Place, Problem, shown
 from localjudge.dataset.rows import RawRow, raw_row
 from localjudge.errors import DataError
@@ -34,7 +34,7 @@ def expand(row: RawRow, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem
     if _are_columns(values, texts):
         yield from rows_of_columns(values, source)
         return
-    rows = _rows_inside(values, _KNOWN | set(mapping.values()))
+    rows = _rows_inside(values, _KNOWN | columns_of(mapping))
     yield from [row] if rows is None else (raw_row(value, Place(source, row=n)) for n, value in enumerate(rows, 1))
 
 

@@ -4,8 +4,9 @@ import math
 from functools import cached_property
 from typing import Any, get_args
 
-from localjudge.dataset.aliases import ALIASES, ID_COLUMNS, Resolved, column_finder, lookup
+from localjudge.dataset.aliases import ALIASES, ID_COLUMNS, Resolved, column_finder, columns_of, lookup
 from localjudge.dataset.checks import lone_surrogate
+from localjudge.dataset.guesses import guessed_columns
 from localjudge.dataset.identity import fingerprint
 from localjudge.dataset.problems import Problem, describe, shown
 from localjudge.errors import UsageError
@@ -24,6 +25,8 @@ class Dataset(Record):
     sources: tuple[str, ...]
     mappings: tuple[Resolved, ...]
     """For each source: our field -> their column."""
+    unused: tuple[tuple[str, ...], ...]
+    """For each source: the columns that hold something and are no field of ours."""
     extras: tuple[dict[str, Any], ...]
     skipped: int = 0
     """Rows left out because of problems: 0 unless that was asked for."""
@@ -62,6 +65,13 @@ class Dataset(Record):
             elif given:
                 merged[field] = ", ".join(f"{column} ({name})" for name, column in given.items())
         return merged
+
+    @cached_property
+    def guesses(self) -> dict[str, list[str]]:
+        """For our fields of which the data has no column, or no texts: those of its columns that may be them."""
+        taken = {column for mapping in self.mappings for column in columns_of(mapping)}
+        found = guessed_columns(self.extras, taken)
+        return {field: columns for field, columns in found.items() if field not in self.fields - self.without_text}
 
     @cached_property
     def fingerprint(self) -> str:

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from localjudge.dataset.aliases import ALIASES, Resolved, check_mapping, column_finder, resolve
+from localjudge.dataset.aliases import ALIASES, Resolved, check_mapping, column_finder, columns_of, resolve
 from localjudge.dataset.columns import rows_of_columns
 from localjudge.dataset.dataset import Dataset
+from localjudge.dataset.guesses import guessed_columns, map_option
 from localjudge.dataset.identity import complete_ids
 from localjudge.dataset.joined_lists import Split, check_separator, splitter
 from localjudge.dataset.plain import plain, without_nan
@@ -116,6 +117,7 @@ def _build(
         samples=tuple(_samples(checked)),
         sources=tuple(table.name for table in tables),
         mappings=tuple(mappings),
+        unused=tuple(_unused(table, resolved) for table, resolved in zip(tables, mappings, strict=True)),
         extras=tuple(row.extras for row in checked),
         skipped=problems.bad_rows,
         problem_count=problems.count,
@@ -133,7 +135,9 @@ def _columns(table: _Table, mapping: Mapping[str, str]) -> Resolved:
         found = ", ".join([*columns.values()][:SHOWN]) or "none"
         raise DataError(
             f"{table.name}: none of its columns is known (found: {found})",
-            hint=f"name them, such as --map user_input=COLUMN; our fields are {', '.join(ALIASES)}",
+            hint=f"if that is what they hold: {map_option(guessed)}"
+            if (guessed := guessed_columns(rows, set()))
+            else f"name them, such as --map user_input=COLUMN; our fields are {', '.join(ALIASES)}",
         )
     return resolved
 
@@ -145,12 +149,19 @@ def _described(column: str, value: Any) -> str:
     return f"{shown(str(column))} (objects with {names})" if names else shown(str(column))
 
 
+def _unused(table: _Table, resolved: Resolved) -> tuple[str, ...]:
+    """Columns that are no field of ours, nor an object with one in it, and that hold something in any row."""
+    used = {name.partition(".")[0] for name in columns_of(resolved)} | columns_of(resolved)
+    given = (name for row in table.values for name, value in row.items() if value is not None and value != "")
+    return tuple(name for name in dict.fromkeys(given) if name not in used)
+
+
 def _check_mapped_columns_exist(mappings: Sequence[Resolved], mapping: Mapping[str, str], names: Sequence[str]) -> None:
     for field, column in mapping.items():
         if not any(resolved.get(field) == column for resolved in mappings):
             raise UsageError(
                 f"the mapping {field}={column} names a column that no row of {', '.join(names)} has",
-                hint="the name on the right is the one in the data: ours=theirs",
+                hint="--map FIELD=COLUMN: the name on the right is the one in the data",
             )
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from localjudge.dataset.aliases import ID_COLUMNS, Resolved, lookup
+from localjudge.dataset.aliases import ID_COLUMNS, Resolved, columns_of, lookup
 from localjudge.dataset.cells import read_cell
 from localjudge.dataset.checks import Report, check_id, check_text
 from localjudge.dataset.contexts import add_ids, check_contexts
@@ -63,7 +63,7 @@ def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | lis
         values[field] = check_contexts(given.get(field), field, report)
     for ids, contexts in ID_COLUMNS.items():
         values[contexts] = add_ids(values[contexts], given.get(ids), ids, report)
-    extras = {name: value for name, value in row.values.items() if name not in resolved.values()}
+    extras = {name: value for name, value in row.values.items() if name not in columns_of(resolved)}
     if problems:
         return problems
     for field in CONTEXT_FIELDS:
@@ -74,11 +74,21 @@ def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | lis
 
 def _given(row: RawRow, resolved: Resolved, split: Split, report: Report) -> dict[str, Any]:
     """The value of each field as the row gives it: cells of CSV read, texts of contexts split."""
-    given = {field: lookup(row.values, column) for field, column in resolved.items()}
-    if not row.typed:
-        given = {field: _from_cell(value, field, report) for field, value in given.items()}
+    given = {field: _value(row, field, column, report) for field, column in resolved.items()}
     joined = {field: split(given[field], row.place, resolved[field]) for field in _LISTS if field in given}
     return given | joined
+
+
+def _value(row: RawRow, field: str, column: str, report: Report) -> Any:
+    """The value of a column; of several columns of contexts one list, null if all are."""
+    names = [column] if column in row.values else column.split(",")
+    values = [lookup(row.values, name) for name in names]
+    if not row.typed:
+        values = [_from_cell(value, field, report) for value in values]
+    if len(values) == 1:
+        return values[0]
+    given = [value for value in values if value is not None]
+    return [item for value in given for item in (value if isinstance(value, list | tuple) else [value])] or None
 
 
 def _from_cell(cell: Any, field: str, report: Report) -> Any:

@@ -15,10 +15,11 @@ from typing import Unpack
 from localjudge.engine.protocol import Engine
 from localjudge.metrics.protocol import Sentences
 from localjudge.run.ask import AskedTask, Asker
+from localjudge.run.data_notes import tell
 from localjudge.run.evaluate import evaluate
 from localjudge.run.judges import DEFAULT_JUDGE, opened
 from localjudge.run.plan import Data, Plan, plan
-from localjudge.run.progress import Silence
+from localjudge.run.progress import Progress, Silence
 from localjudge.run.settings import Options, checked
 from localjudge.run.store import IN_MEMORY, Store
 from localjudge.text import Segmenter
@@ -47,11 +48,13 @@ def estimate(
     judge: str | Path = DEFAULT_JUDGE,
     metrics: Sequence[str] | None = None,
     engine: Engine | None = None,
+    progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> Estimate:
     """Count and measure what `evaluate` with the same arguments would do; raises what it would raise at the start."""
     settings = checked(options)
     planned = plan(data, metrics, settings)
+    tell(planned, progress or Silence())
     segmenter = Segmenter(settings.language, settings.segmenter)
     tasks = first_tasks(planned, segmenter)
     with opened(str(judge), engine, settings) as ours, closing(Store(IN_MEMORY)) as store:

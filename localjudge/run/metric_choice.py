@@ -3,16 +3,19 @@
     question, contexts  ──>  context_relevancy, context_relevancy_chunk
                              left out: context_recall, which lacks a reference
 
-Ids of contexts are enough for metrics that compare documents, and for no other.
+Ids of contexts are enough for metrics that compare documents, and for no other. What is missing is said with the
+columns that are not used, and with the one among them that may be it.
 """
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from localjudge.dataset import Dataset
+from localjudge.dataset.guesses import map_option
 from localjudge.errors import UsageError
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import AnyMetric
+from localjudge.run.columns_in_words import ANOTHER_NAME, listed, missing, understood, unused
 from localjudge.run.settings import RunSettings
 
 
@@ -56,24 +59,25 @@ def _lacks(metrics: Iterable[AnyMetric], dataset: Dataset) -> dict[str, frozense
 
 
 def _lacking(metric: AnyMetric, fields: frozenset[str], dataset: Dataset) -> UsageError:
-    ids = fields & dataset.without_text
-    lacking = [f"no column for {listed(fields - ids)}"] * bool(fields - ids) + [f"no texts of {listed(ids)}"] * bool(
-        ids
-    )
     return UsageError(
-        f"{metric.name} needs {listed(metric.requires)}, and the data has {' and '.join(lacking)}",
-        hint="if a column has another name, say so: --map FIELD=COLUMN",
+        f"{metric.name} needs {listed(metric.requires)}, and the data has {missing(fields, dataset)} "
+        f"({_columns(dataset)})",
+        hint=_what_to_map(fields, dataset),
     )
 
 
 def _enough_for_none(lacks: dict[str, frozenset[str]], dataset: Dataset) -> UsageError:
-    needs = "".join(f"\n  {name} lacks {listed(fields)}" for name, fields in lacks.items())
+    why = "".join(f"\n  {name}: {missing(fields, dataset)}" for name, fields in lacks.items())
     return UsageError(
-        f"the data's columns ({listed(dataset.fields) or 'none of our fields'}) are enough for no metric:{needs}",
-        hint="if a column has another name, say so: --map FIELD=COLUMN",
+        f"the data's columns are enough for no metric ({_columns(dataset)}):{why}",
+        hint=_what_to_map(frozenset.union(*lacks.values()), dataset),
     )
 
 
-def listed(fields: Iterable[str]) -> str:
-    """The fields in the order of the alphabet."""
-    return ", ".join(sorted(fields))
+def _columns(dataset: Dataset) -> str:
+    return f"taken: {understood(dataset)}; not used: {unused(dataset) or 'none'}"
+
+
+def _what_to_map(fields: frozenset[str], dataset: Dataset) -> str:
+    guessed = {field: columns for field, columns in dataset.guesses.items() if field in fields}
+    return f"if that is what they hold: {map_option(guessed)}" if guessed else ANOTHER_NAME

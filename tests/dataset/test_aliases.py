@@ -1,10 +1,11 @@
 """Rows as other tools write them, and what decides where a name is not enough."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from localjudge.dataset import from_rows
+from localjudge.dataset import from_rows, load
 from localjudge.errors import DataError, UsageError
 from localjudge.types import Context, Sample
 
@@ -246,3 +247,32 @@ def test_two_such_names_are_an_error_that_says_how_to_choose() -> None:
 def test_prompt_is_not_taken_for_the_question() -> None:
     """Many tools keep the whole prompt under it, contexts included."""
     assert "user_input" not in from_rows([{"prompt": "Answer: q", "answer": "a"}]).mapping
+
+
+def test_contexts_in_several_columns_are_mapped_together(tmp_path: Path) -> None:
+    """Texts, lists and objects, in the order in which the columns are named; a null or an empty cell is no context."""
+    rows: list[dict[str, Any]] = [
+        {"b": {"text": "t2"}, "a": "t1", "c": ["t3", "t4"]},
+        {"a": None, "c": "t5"},
+        {"a": None},
+    ]
+    mapped = from_rows(rows, mapping={"retrieved_contexts": "a,b,c"})
+    texts = [sample.retrieved_contexts and [one.text for one in sample.retrieved_contexts] for sample in mapped.samples]
+    assert texts == [["t1", "t2", "t3", "t4"], ["t5"], None]
+    assert mapped.extras == ({}, {}, {})
+    (tmp_path / "a.csv").write_text('question,context_1,context_2\nq,t1,"[""t2"", ""t3""]"\nr,,t4\n')
+    data = load(tmp_path / "a.csv", mapping={"retrieved_contexts": "context_1,context_2"})
+    assert [len(sample.retrieved_contexts or ()) for sample in data.samples] == [3, 1]
+    assert data.unused == ((),)
+
+
+def test_a_column_with_a_comma_in_its_name_is_that_column() -> None:
+    sample = only({"a,b": "t", "a": "x", "b": "y", "question": "q"}, retrieved_contexts="a,b")
+    assert sample.retrieved_contexts == (Context(text="t"),)
+
+
+@pytest.mark.parametrize("mapping", [{"retrieved_contexts": "a,missing"}, {"reference": "a,b"}])
+def test_several_columns_must_all_be_there_and_a_text_has_one(mapping: dict[str, str]) -> None:
+    """One that is misspelt would otherwise be left out without a word."""
+    with pytest.raises(UsageError, match=r"names a column that no row of rows has"):
+        from_rows([{"question": "q", "a": "t", "b": "u"}], mapping=mapping)
