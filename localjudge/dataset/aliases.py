@@ -10,7 +10,8 @@ Names that no tool reserves, and under which people also keep labels, scores and
 of these: one is taken where nothing else gives the field, and where its column has values that read like text.
 
 A name with dots reaches into objects (`vars.query`), unless there is a column of exactly that name; where it reaches
-something, the object itself (`response` of `response.output`) is no column.
+something, the object itself (`response` of `response.output`) is not taken. The user's own mapping goes first, and may
+name several columns of contexts, with commas between them.
 """
 
 import re

@@ -47,8 +47,9 @@ def load(
     """Read and check all rows of the files: JSONL, JSON, CSV or Parquet, gzip or not; `-` is standard input.
 
     `mapping` says which column of theirs is a field of ours (ours -> theirs) where the names do not, or decides between
-    two. With `skip_bad_rows` the rows with problems are left out and counted; otherwise they are a DataError. With a
-    `context_separator` each text that stands for a list of contexts is split, as `joined_lists` says.
+    two; `a.b` reaches into objects, and contexts may stand in several columns, `a,b`. With `skip_bad_rows` the rows with
+    problems are left out and counted; otherwise they are a DataError. With a `context_separator` each text that stands
+    for a list of contexts is split, as `joined_lists` says.
 
     Raises DataError for files that cannot be read or rows that are not what they should be, UsageError for a mapping
     that names nothing.

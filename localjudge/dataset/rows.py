@@ -58,7 +58,8 @@ def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | lis
     values: dict[str, Any] = {"id": check_id(given.get("id"), "id", report)}
     for field in TEXT_FIELDS:
         value = _single(given.get(field), report) if field == "reference" else given.get(field)
-        values[field] = check_text(value, field, report)
+        inside = f" (what is inside is named with a dot: --map {field}={resolved.get(field)}.NAME)"
+        values[field] = check_text(value, field, report, f"text or null{inside if isinstance(value, Mapping) else ''}")
     for field in CONTEXT_FIELDS:
         values[field] = check_contexts(given.get(field), field, report)
     for ids, contexts in ID_COLUMNS.items():

@@ -1,6 +1,6 @@
 """The columns of the data, said in the data's own words: what each is taken for, and which are not used."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from localjudge.dataset import Dataset
 from localjudge.dataset.guesses import map_option
@@ -50,3 +50,11 @@ def missing(fields: frozenset[str], dataset: Dataset) -> str:
     bare = fields & dataset.without_text
     said = [f"no column for {listed(fields - bare)}"] if fields - bare else []
     return " and ".join([*said, *([f"no texts of {listed(bare)}"] if bare else [])])
+
+
+def left_out_lines(left_out: Mapping[str, frozenset[str]], dataset: Dataset) -> list[str]:
+    """What is missing, each time with all metrics that miss it; `left_out` names the fields that each lacks."""
+    names: dict[frozenset[str], list[str]] = {}
+    for name, fields in left_out.items():
+        names.setdefault(fields, []).append(name)
+    return [f"{missing(fields, dataset)}, so left out: {', '.join(lacking)}" for fields, lacking in names.items()]

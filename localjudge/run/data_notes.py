@@ -4,7 +4,7 @@
     columns not used: department, gold_standard
     no column for response, so left out: faithfulness
     no column for reference, so left out: context_recall, context_precision
-    gold_standard may be the reference that context_recall, context_precision lack: --map reference=gold_standard
+    gold_standard may be the reference missing for context_recall, context_precision: --map reference=gold_standard
 
 A note goes where progress goes. Where a column that is not used may be the one that is missing, it is a warning, which
 `--quiet` does not hide: the number that somebody waits for is not computed.
@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from localjudge.dataset.guesses import map_option
 from localjudge.printable import printable
-from localjudge.run.columns_in_words import listed, missing, understood, unused
+from localjudge.run.columns_in_words import left_out_lines, listed, understood, unused
 from localjudge.run.plan import Plan
 from localjudge.run.progress import Progress
 from localjudge.types import CONTEXT_FIELDS, Sample
@@ -25,11 +25,11 @@ _log = logging.getLogger(__name__)
 
 def tell(planned: Plan, progress: Progress) -> None:
     """Say which column is taken for which field, and what is left out for want of which."""
-    for note in (*_notes(planned), *_left_out(planned)):
+    for note in (*_notes(planned), *left_out_lines(planned.left_out, planned.dataset)):
         progress.note(note)
     for field, columns in planned.dataset.guesses.items() if planned.left_out else ():
         names = ", ".join(name for name, fields in planned.left_out.items() if field in fields)
-        may_be = f"{', '.join(columns)} may be the {field} that {names} lack: {map_option({field: columns})}"
+        may_be = f"{', '.join(columns)} may be the {field} missing for {names}: {map_option({field: columns})}"
         _log.warning(printable(may_be))
 
 
@@ -46,15 +46,6 @@ def _notes(planned: Plan) -> Iterator[str]:
     if dataset.skipped:
         yield f"{dataset.skipped:,} rows left out, problems: {dataset.problem_count:,}"
         yield from (f"  {problem}" for problem in dataset.problems)
-
-
-def _left_out(planned: Plan) -> Iterator[str]:
-    """What is missing, each time with all metrics that miss it."""
-    names: dict[frozenset[str], list[str]] = {}
-    for name, fields in planned.left_out.items():
-        names.setdefault(fields, []).append(name)
-    for fields, lacking in names.items():
-        yield f"{missing(fields, planned.dataset)}, so left out: {', '.join(lacking)}"
 
 
 def _has_ids_alone(sample: Sample) -> bool:

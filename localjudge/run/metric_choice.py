@@ -15,7 +15,7 @@ from localjudge.dataset.guesses import map_option
 from localjudge.errors import UsageError
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import AnyMetric
-from localjudge.run.columns_in_words import ANOTHER_NAME, listed, missing, understood, unused
+from localjudge.run.columns_in_words import ANOTHER_NAME, left_out_lines, listed, missing, understood, unused
 from localjudge.run.settings import RunSettings
 
 
@@ -67,7 +67,7 @@ def _lacking(metric: AnyMetric, fields: frozenset[str], dataset: Dataset) -> Usa
 
 
 def _enough_for_none(lacks: dict[str, frozenset[str]], dataset: Dataset) -> UsageError:
-    why = "".join(f"\n  {name}: {missing(fields, dataset)}" for name, fields in lacks.items())
+    why = "".join(f"\n  {line}" for line in left_out_lines(lacks, dataset))
     return UsageError(
         f"the data's columns are enough for no metric ({_columns(dataset)}):{why}",
         hint=_what_to_map(frozenset.union(*lacks.values()), dataset),

@@ -54,7 +54,7 @@ class RunSettings(Record):
     matrix: bool = False
     """Also judge every statement against every chunk alone, and read the matrix metrics off that table."""
     mapping: Mapping[str, str] = Field(default_factory=dict)
-    """Our field -> their column, where the names do not say it."""
+    """Our field -> their column, where the names do not say it: `a.b` reaches into objects, `a,b` joins contexts."""
     context_separator: str | None = None
     """What stands between two contexts where a list of them was written as one text."""
     skip_bad_rows: bool = False

@@ -84,7 +84,7 @@ def test_a_column_that_looks_like_what_is_missing_is_a_warning_with_what_to_do(
 ) -> None:
     said = Said([{**ROW, "gold_standard": "It is so.", "zone": "z"}], caplog)
     assert said.warnings == [
-        "gold_standard may be the reference that context_recall, context_precision lack: "
+        "gold_standard may be the reference missing for context_recall, context_precision: "
         "--map reference=gold_standard (Python: mapping={'reference': 'gold_standard'})"
     ]
     assert "no column for reference, so left out: context_recall, context_precision" in said.notes
@@ -111,7 +111,9 @@ def test_ids_alone_leave_out_what_is_judged(caplog: pytest.LogCaptureFixture) ->
 def test_texts_that_may_stand_beside_the_ids_are_guessed(caplog: pytest.LogCaptureFixture) -> None:
     row = {"question": "Why?", "retrieved_context_ids": [1], "reference_context_ids": [1], "top_chunks": ["It is so."]}
     (warning,) = Said([row], caplog).warnings
-    assert warning.startswith("top_chunks may be the retrieved_contexts that context_recall, context_relevancy, ")
+    assert warning.startswith(
+        "top_chunks may be the retrieved_contexts missing for context_recall, context_relevancy, "
+    )
     assert "--map retrieved_contexts=top_chunks" in warning
 
 
@@ -129,7 +131,7 @@ def test_a_run_says_what_an_estimate_says(tmp_path: Path, caplog: pytest.LogCapt
 def test_where_nothing_can_be_scored_the_data_s_own_columns_are_named_with_what_to_map() -> None:
     said = refusal({"question": "Why?", "context_1": "It is so.", "context_2": "It is not.", "lang": "en"})
     assert "enough for no metric (taken: user_input (column question); not used: context_1, context_2, lang)" in said
-    assert "\n  context_relevancy: no column for retrieved_contexts\n" in said
+    assert "\n  no column for retrieved_contexts, so left out: context_relevancy, context_relevancy_chunk" in said
     assert "--map retrieved_contexts=context_1,context_2" in said
 
 
