@@ -22,7 +22,7 @@ def _pairs(_context: click.Context, _parameter: click.Parameter, given: tuple[st
             raise click.BadParameter(f"{pair!r} is not FIELD=COLUMN, such as reference=gold_answer")
     mapping = dict(pair.split("=", 1) for pair in given)
     if len(mapping) < len(given):
-        raise click.BadParameter("a field is mapped twice")
+        raise click.BadParameter("a field is mapped twice; contexts in several columns: retrieved_contexts=a,b")
     return mapping
 
 

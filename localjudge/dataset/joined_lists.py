@@ -5,7 +5,8 @@ context, such a text gives other sentences and other chunks, and a score that no
 mark in a file that has DeepEval's own columns is refused, and `context_separator` says that the texts are to be split.
 
 Split means: at every place where the separator stands, outer white space of the pieces trimmed, empty pieces left out.
-Lists and objects stay what they are. Elsewhere a text may hold any mark: tables in Markdown are full of it.
+Lists and objects stay what they are, and so do contexts in several columns. Elsewhere a text may hold any mark: tables
+in Markdown are full of it.
 """
 
 from collections.abc import Callable

@@ -47,7 +47,7 @@ def load(
     """Read and check all rows of the files: JSONL, JSON, CSV or Parquet, gzip or not; `-` is standard input.
 
     `mapping` says which column of theirs is a field of ours (ours -> theirs) where the names do not, or decides between
-    two; `a.b` reaches into objects, and contexts may stand in several columns, `a,b`. With `skip_bad_rows` the rows with
+    two; `a.b` reaches into objects, and contexts may stand in several columns, `a,b`. With `skip_bad_rows` rows with
     problems are left out and counted; otherwise they are a DataError. With a `context_separator` each text that stands
     for a list of contexts is split, as `joined_lists` says.
 
@@ -134,11 +134,11 @@ def _columns(table: _Table, mapping: Mapping[str, str]) -> Resolved:
     if rows and not resolved.keys() - {"id"}:
         columns = {column: _described(column, value) for row in rows for column, value in row.items()}
         found = ", ".join([*columns.values()][:SHOWN]) or "none"
+        guessed = guessed_columns(rows, set())
+        name_them = f"name them, such as --map user_input=COLUMN; our fields are {', '.join(ALIASES)}"
         raise DataError(
             f"{table.name}: none of its columns is known (found: {found})",
-            hint=f"if that is what they hold: {map_option(guessed)}"
-            if (guessed := guessed_columns(rows, set()))
-            else f"name them, such as --map user_input=COLUMN; our fields are {', '.join(ALIASES)}",
+            hint=f"if that is what they hold: {map_option(guessed)}" if guessed else name_them,
         )
     return resolved
 

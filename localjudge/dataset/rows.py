@@ -64,7 +64,8 @@ def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | lis
         values[field] = check_contexts(given.get(field), field, report)
     for ids, contexts in ID_COLUMNS.items():
         values[contexts] = add_ids(values[contexts], given.get(ids), ids, report)
-    extras = {name: value for name, value in row.values.items() if name not in columns_of(resolved)}
+    used = columns_of(resolved)
+    extras = {name: value for name, value in row.values.items() if name not in used}
     if problems:
         return problems
     for field in CONTEXT_FIELDS:
@@ -82,7 +83,7 @@ def _given(row: RawRow, resolved: Resolved, split: Split, report: Report) -> dic
 
 def _value(row: RawRow, field: str, column: str, report: Report) -> Any:
     """The value of a column; of several columns of contexts one list, null if all are."""
-    names = [column] if column in row.values else column.split(",")
+    names = [column] if column in row.values or field not in _LISTS else column.split(",")
     values = [lookup(row.values, name) for name in names]
     if not row.typed:
         values = [_from_cell(value, field, report) for value in values]
