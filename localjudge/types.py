@@ -10,9 +10,10 @@ an *answer*. The run applies the threshold and hands the metric its *verdicts*; 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 Field_ = Literal["user_input", "retrieved_contexts", "reference", "response", "reference_contexts"]
+CONTEXT_FIELDS: tuple[Field_, ...] = ("retrieved_contexts", "reference_contexts")
 Label = Literal[0, 1]
 
 
@@ -23,12 +24,18 @@ class Record(BaseModel):
 
 
 class Context(Record):
-    """One retrieved or ground-truth passage."""
+    """One retrieved or ground-truth passage; of some nothing but the id is known, and `text` is then None."""
 
-    text: str
+    text: str | None = None
     id: str | None = None
     meta: dict[str, Any] = Field(default_factory=dict)
     score: float | None = Field(default=None, allow_inf_nan=False)
+
+    @model_validator(mode="after")
+    def _is_something(self) -> "Context":
+        if self.text is None and self.id is None:
+            raise ValueError("a context has a text, an id or both")
+        return self
 
 
 class Sample(Record):
@@ -225,5 +232,5 @@ class Score(Record):
 
 
 def context_texts(contexts: Sequence[Context] | None) -> tuple[str, ...]:
-    """Texts of the contexts, in their order; none for a missing field."""
-    return tuple(context.text for context in contexts or ())
+    """Texts of the contexts, in their order, empty for one that has none; nothing for a missing field."""
+    return tuple(context.text or "" for context in contexts or ())

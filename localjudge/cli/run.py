@@ -13,7 +13,6 @@ from localjudge.errors import UsageError
 if TYPE_CHECKING:
     from localjudge.run.plan import Plan
     from localjudge.run.results import Run
-    from localjudge.run.settings import RunSettings
 
 _DEMO_METRIC = "context_recall"
 
@@ -21,10 +20,10 @@ _DEMO_METRIC = "context_recall"
 def _pairs(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
     for pair in given:
         if not all(pair.partition("=")):
-            raise click.BadParameter(f"{pair!r} is not OURS=THEIRS, such as reference=gold_answer")
+            raise click.BadParameter(f"{pair!r} is not FIELD=COLUMN, such as reference=gold_answer")
     mapping = dict(pair.split("=", 1) for pair in given)
     if len(mapping) < len(given):
-        raise click.BadParameter("a field is mapped twice")
+        raise click.BadParameter("a field is mapped twice; contexts in several columns: retrieved_contexts=a,b")
     return mapping
 
 
@@ -79,7 +78,20 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
     metavar="content|id|meta.NAME",
     help="What makes two documents the same in document metrics.",
 )
-@click.option("--map", "mapping", multiple=True, callback=_pairs, metavar="OURS=THEIRS", help="Name a column.")
+@click.option(
+    "--map",
+    "mapping",
+    multiple=True,
+    callback=_pairs,
+    metavar="FIELD=COLUMN",
+    help="Take a column of yours for user_input, retrieved_contexts, reference, response, reference_contexts or id "
+    "(may be repeated). a.b reaches into objects; contexts may stand in several columns: a,b.",
+)
+@click.option(
+    "--context-separator",
+    metavar="TEXT",
+    help="Split texts of contexts where TEXT stands: '|' for CSV and JSONL that DeepEval wrote.",
+)
 @click.option("--skip-bad-rows", is_flag=True, help="Leave out rows that cannot be used, and count them.")
 @click.option("--n-ctx", type=int, metavar="N", help="Tokens of context. Default: the model's, at most 8192.")
 @click.option("--threads", type=int, metavar="N", help="Processor threads. They cannot move a number.")
@@ -129,8 +141,8 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
     planned = plan(_sources(data, demo), metrics, settings)
     checks.refuse_unknown([metric.name for metric in planned.metrics])
     if dry_run:
-        return _estimated(planned, settings, judge, as_json)
-    run = run_plan(planned, settings, judge=judge, out=out, progress=progress_on(sys.stderr, quiet=quiet))
+        return _estimated(planned, judge, as_json, quiet=quiet)
+    run = run_plan(planned, judge=judge, out=out, progress=progress_on(sys.stderr, quiet=quiet))
     found = checks.check(run)
     if as_json:
         click.echo(
@@ -144,12 +156,13 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
     return ExitCode.SOME_FAILED if run.summary.failed_beyond(settings.max_failed) else ExitCode.DONE
 
 
-def _estimated(planned: "Plan", settings: "RunSettings", judge: str, as_json: bool) -> int:
+def _estimated(planned: "Plan", judge: str, as_json: bool, *, quiet: bool) -> int:
     from localjudge.report.estimate import estimate_view
     from localjudge.report.table import terminal
     from localjudge.run.estimate import estimate_plan
+    from localjudge.run.progress import progress_on
 
-    found = estimate_plan(planned, settings, judge=judge)
+    found = estimate_plan(planned, judge=judge, progress=progress_on(sys.stderr, quiet=quiet))
     if as_json:
         click.echo(found.model_dump_json(indent=2))
     else:

@@ -4,20 +4,26 @@ People bring data that was made for another evaluator. A column is known by its 
 where the *shape* of the source decides, because one name means different things to different tools:
 
     context      ground truth beside DeepEval's retrieval_context or expected_output, otherwise what was retrieved
-    value        the reference beside promptfoo's vars.query, vars.context or output, otherwise not ours
     query_id     the id where there is no column `id`, otherwise not ours
 
-A name with dots reaches into objects (`vars.query`), unless there is a column of exactly that name.
+Names that no tool reserves, and under which people also keep labels, scores and ids (`target`, `docs`), come after all
+of these: one is taken where nothing else gives the field, and where its column has values that read like text.
+
+A name with dots reaches into objects (`vars.query`), unless there is a column of exactly that name; where it reaches
+something, the object itself (`response` of `response.output`) is not taken. The user's own mapping goes first, and may
+name several columns of contexts, with commas between them.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from localjudge.errors import DataError, UsageError
+from localjudge.types import CONTEXT_FIELDS
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "id": ("id", "query_id"),
-    "user_input": ("user_input", "question", "questions", "query", "input", "vars.query"),
+    "user_input": ("user_input", "question", "questions", "query", "input", "vars.query", "vars.question"),
     "retrieved_contexts": (
         "retrieved_contexts",
         "contexts",
@@ -35,25 +41,48 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "expected_output",
         "gt_answer",
         "expected",
-        "value",
+        "vars.expected",
     ),
-    "response": ("response", "answer", "actual_output", "predicted_answers", "output"),
+    "response": (
+        "response",
+        "answer",
+        "actual_output",
+        "predicted_answers",
+        "output",
+        "response.output",
+        "output.completion",
+    ),
     "reference_contexts": ("reference_contexts", "ground_truth_documents", "ground_truth_context", "context"),
     "retrieved_context_ids": ("retrieved_context_ids",),
     "reference_context_ids": ("reference_context_ids",),
 }
 """Our name of a field: the names under which other tools write it (ragas, Haystack, DeepEval, RAGChecker, ...)."""
 
+LOOSE_NAMES: dict[str, tuple[str, ...]] = {
+    "retrieved_contexts": ("documents", "docs", "passages", "chunks"),
+    "reference": ("gold_answer", "expected_answer", "reference_answer", "ideal", "target", "gold"),
+    "response": ("prediction", "completion"),
+}
+"""Names that may also mean something else, for the fields that nothing above gives."""
+
 ID_COLUMNS = {"retrieved_context_ids": "retrieved_contexts", "reference_context_ids": "reference_contexts"}
-"""Columns that hold nothing but the ids of another field's contexts."""
+"""Columns that hold nothing but the ids of another field's contexts: beside their texts, or in place of them."""
 
 _DEEPEVAL = frozenset({"retrieval_context", "expected_output"})
-_PROMPTFOO = frozenset({"vars.query", "vars.context", "output"})
+
+_LETTER = re.compile(r"[^\W\d_]")
+_WORDS = re.compile(r"[^\W_]\s+[^\W_]|[^\W\d_\x00-\x7f]")
+"""Two words, or a letter of a script that need not put blanks between them."""
 
 _MISSING = object()
 
 Resolved = dict[str, str]
-"""Our field -> their column."""
+"""Our field -> their column; for a field of contexts also several, with commas between them."""
+
+
+def columns_of(resolved: Mapping[str, str]) -> set[str]:
+    """The columns that are taken for fields: a name with commas may be one column or several."""
+    return {name for column in resolved.values() for name in (column, *column.split(","))}
 
 
 def check_mapping(mapping: Mapping[str, str]) -> None:
@@ -62,33 +91,43 @@ def check_mapping(mapping: Mapping[str, str]) -> None:
         if field not in ALIASES:
             raise UsageError(
                 f"the mapping {field}={mapping[field]} names no field of ours",
-                hint=f"map one of {', '.join(ALIASES)} (ours=theirs)",
+                hint=f"--map FIELD=COLUMN takes a column of yours for one of {', '.join(ALIASES)}",
             )
 
 
-def resolve(has: Callable[[str], bool], mapping: Mapping[str, str], source: str) -> Resolved:
-    """Decide which column of a source is which field.
+def resolve(rows: Sequence[Mapping[str, Any]], mapping: Mapping[str, str], source: str) -> Resolved:
+    """Decide which column of a source's rows is which field.
 
-    `has` tells whether the source has a column, `mapping` is what the user decided (ours -> theirs) and goes first.
-    Raises DataError where two columns would fill one field.
+    `mapping` is what the user decided (ours -> theirs) and goes first. Raises DataError where two columns would fill
+    one field.
     """
-    chosen = {field: column for field, column in mapping.items() if has(column)}
+    has = column_finder(rows)
+    resolved = {field: column for field, column in mapping.items() if _is_there(field, column, has)}
     present = frozenset(name for names in ALIASES.values() for name in names if has(name))
-    free = present - set(chosen.values())
-    resolved: Resolved = {}
-    for field, aliases in ALIASES.items():
-        if field in chosen:
-            resolved[field] = chosen[field]
-            continue
-        columns = [name for name in aliases if name in free and _means(name, field, present)]
-        if len(columns) > 1:
-            raise DataError(
-                f"{source}: the columns {' and '.join(columns)} both give {field}",
-                hint=f"say which one counts: --map {field}={columns[0]}",
-            )
-        resolved.update((field, column) for column in columns)
-    _check_ids_have_contexts(resolved, source)
-    return resolved
+    free = present - columns_of(resolved)
+
+    def meant(field: str) -> list[str]:
+        return [name for name in ALIASES[field] if name in free and _means(name, field, present)]
+
+    def perhaps(field: str) -> list[str]:
+        names = [name for name in LOOSE_NAMES.get(field, ()) if has(name) and name not in columns_of(resolved)]
+        return [name for name in names if reads_like(field, rows, name)]
+
+    for candidates in (meant, perhaps):
+        for field in [field for field in ALIASES if field not in resolved]:
+            columns = candidates(field)
+            if len(columns) > 1:
+                raise DataError(
+                    f"{source}: the columns {' and '.join(columns)} both give {field}",
+                    hint=f"say which one counts: --map {field}={columns[0]}",
+                )
+            resolved.update((field, column) for column in columns)
+    return {field: resolved[field] for field in ALIASES if field in resolved}
+
+
+def _is_there(field: str, column: str, has: Callable[[str], bool]) -> bool:
+    """Whether the source has the column; for a field of contexts, or of their ids, all of several."""
+    return has(column) or (field in (*CONTEXT_FIELDS, *ID_COLUMNS) and all(map(has, column.split(","))))
 
 
 def _means(column: str, field: str, present: frozenset[str]) -> bool:
@@ -96,21 +135,27 @@ def _means(column: str, field: str, present: frozenset[str]) -> bool:
     match column:
         case "context":
             return (field == "reference_contexts") == bool(present & _DEEPEVAL)
-        case "value":
-            return bool(present & _PROMPTFOO)
         case "query_id":
             return "id" not in present
         case _:
-            return True
+            return not any(name.startswith(f"{column}.") for name in present)
 
 
-def _check_ids_have_contexts(resolved: Resolved, source: str) -> None:
-    for ids, contexts in ID_COLUMNS.items():
-        if ids in resolved and contexts not in resolved:
-            raise DataError(
-                f"{source}: there are {ids} ({resolved[ids]}), but no {contexts} that they belong to",
-                hint=f"to compare ids as if they were texts: --map {contexts}={resolved[ids]}",
-            )
+def reads_like(field: str, rows: Iterable[Mapping[str, Any]], column: str) -> bool:
+    """Whether any value of the column reads like what the field holds: a text with a letter; for contexts, with words.
+
+    `7`, `"0.93"`, `["doc_12"]` do not.
+    """
+    if field in CONTEXT_FIELDS:
+        return any(_WORDS.search(text) for row in rows for text in _texts(lookup(row, column)))
+    return any(isinstance(value := lookup(row, column), str) and _LETTER.search(value) for row in rows)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts in a text, an object, or a list of either."""
+    for item in value if isinstance(value, list | tuple) else [value]:
+        texts = item.values() if isinstance(item, Mapping) else [item]
+        yield from (text for text in texts if isinstance(text, str))
 
 
 def column_finder(rows: Sequence[Mapping[str, Any]]) -> Callable[[str], bool]:
@@ -118,7 +163,9 @@ def column_finder(rows: Sequence[Mapping[str, Any]]) -> Callable[[str], bool]:
     columns = {column for row in rows for column in row}
 
     def has(name: str) -> bool:
-        return name in columns or ("." in name and any(lookup(row, name, _MISSING) is not _MISSING for row in rows))
+        if name in columns or name.partition(".")[0] not in columns:
+            return name in columns
+        return any(lookup(row, name, _MISSING) is not _MISSING for row in rows)
 
     return has
 

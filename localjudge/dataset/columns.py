@@ -1,39 +1,64 @@
 """One object that holds all rows: under a name of its own, or as columns.
 
     {"results": [{"query": ...}, {"query": ...}]}           RAGChecker, and many others
+    {"results": {"results": [...], "prompts": [...]}}       promptfoo
     {"questions": ["...", "..."], "contexts": [[...], [...]]}    Haystack's inputs, `to_dict` of data frames
 
-An object is columns if a question or an answer in it is a list, since in a row it is a text.
+An object is columns if a question or an answer in it is a list, since in a row it is a text. A list in it is its rows
+if objects in the list have columns that are known: any other list may be the contexts of the one row that it is.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from localjudge.dataset.aliases import ALIASES
+from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES, column_finder, columns_of, lookup
 from localjudge.dataset.problems import Place, Problem, shown
 from localjudge.dataset.rows import RawRow, raw_row
 from localjudge.errors import DataError
 
 _TEXT_FIELDS = ("user_input", "response")
 _TEXTS = frozenset(name for field in _TEXT_FIELDS for name in ALIASES[field])
-_KNOWN = frozenset(name for names in ALIASES.values() for name in names)
+_KNOWN = frozenset(
+    name for table in (ALIASES, LOOSE_NAMES) for field, names in table.items() if field != "id" for name in names
+)
+_ROWS_OF_PROMPTFOO = "results.results"
 
 
 def expand(row: RawRow, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:
-    """The rows that one object holds: those of its columns, those under its only list, or itself.
+    """The rows that one object holds: those of its columns, those under one of its names, or itself.
 
     `mapping` is what the user said about columns (ours -> theirs). Raises DataError for columns of different lengths.
     """
     values, source = row.values, row.place.source
     texts = _TEXTS | {mapping[field] for field in _TEXT_FIELDS if field in mapping}
-    if any(_cells(values[name]) is not None for name in texts & values.keys()):
+    if _are_columns(values, texts):
         yield from rows_of_columns(values, source)
         return
-    lists = [value for value in values.values() if isinstance(value, list)]
-    if len(lists) == 1 and not (_KNOWN | set(mapping.values())) & values.keys():
-        yield from (raw_row(value, Place(source, row=number)) for number, value in enumerate(lists[0], 1))
-        return
-    yield row
+    rows = _rows_inside(values, _KNOWN | columns_of(mapping))
+    yield from [row] if rows is None else (raw_row(value, Place(source, row=n)) for n, value in enumerate(rows, 1))
+
+
+def _are_columns(values: Mapping[str, Any], texts: Iterable[str]) -> bool:
+    """Whether a text is a list, or everything is an object by row number, as pandas writes it."""
+    given = [values[name] for name in texts if name in values]
+    if any(isinstance(value, list | tuple) for value in given):
+        return True
+    return any(isinstance(value, Mapping) for value in given) and None not in map(_cells, values.values())
+
+
+def _rows_inside(values: Mapping[str, Any], known: Iterable[str]) -> list[Any] | None:
+    """The one list whose objects have columns that are known; None where the object is a row itself."""
+    if any(map(column_finder([values]), known)):
+        return None
+    lists = [value for value in (*values.values(), lookup(values, _ROWS_OF_PROMPTFOO)) if isinstance(value, list)]
+    if lists == [[]] and len(values) == 1:
+        return []
+    rows = [value for value in lists if any(map(column_finder(_objects(value)), known))]
+    return rows[0] if len(rows) == 1 else None
+
+
+def _objects(values: Iterable[Any]) -> list[Mapping[str, Any]]:
+    return [value for value in values if isinstance(value, Mapping)]
 
 
 def rows_of_columns(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:

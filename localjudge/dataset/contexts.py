@@ -4,6 +4,7 @@
     [{"text": "...", "id": "d1", "score": 0.7, "meta": {}}]   a list of objects (Haystack, LangChain, RAGChecker)
     "text"                                                    one text
     '["text", "text"]'                                        a list in a CSV cell, as JSON or as Python prints it
+    [{"id": "d1"}, {"id": "d2", "score": 0.7}]                ids alone: no text is known of any context of the row
 
 An object's text may be called `text`, `content` or `page_content`, its id `id` or `doc_id`, its meta `meta` or
 `metadata`. Any other key is kept in `meta` (Haystack writes a document's meta that way), so nothing given is lost; a
@@ -32,23 +33,46 @@ def check_contexts(value: Any, field: str, report: Report) -> list[dict[str, Any
         case str() | Mapping():
             return [_context(value, field, report)]
         case list() | tuple():
-            return [_context(item, f"{field}[{index}]", report) for index, item in enumerate(value)]
+            contexts = [_context(item, f"{field}[{index}]", report) for index, item in enumerate(value)]
+            _check_all_or_no_text(contexts, field, report)
+            return contexts
         case _:
             report(field, describe(value), _SHAPE)
             return None
 
 
-def add_ids(contexts: list[dict[str, Any]] | None, ids: Any, field: str, report: Report) -> None:
-    """Give contexts the ids that stand in a column of their own (ragas: `retrieved_context_ids`)."""
+def add_ids(contexts: list[dict[str, Any]] | None, ids: Any, field: str, report: Report) -> list[dict[str, Any]] | None:
+    """The contexts with the ids that stand in a column of their own (ragas: `retrieved_context_ids`).
+
+    Where the row gives ids and no contexts, the ids are all that is known of them.
+    """
     if ids is None:
-        return
+        return contexts
     if not isinstance(ids, list | tuple):
         report(field, describe(ids), "a list of ids")
-    elif len(ids) != len(contexts or ()):
-        report(field, f"{len(ids)} for {len(contexts or ())} contexts", "one id for each context")
+    elif contexts is None:
+        return [{"id": _only_id(value, f"{field}[{index}]", report)} for index, value in enumerate(ids)]
+    elif len(ids) != len(contexts):
+        report(field, f"{len(ids)} for {len(contexts)} contexts", "one id for each context")
     else:
-        for index, (context, value) in enumerate(zip(contexts or (), ids, strict=True)):
+        for index, (context, value) in enumerate(zip(contexts, ids, strict=True)):
             _add_id(context, check_id(value, f"{field}[{index}]", report), f"{field}[{index}]", report)
+    return contexts
+
+
+def _check_all_or_no_text(contexts: list[dict[str, Any]], field: str, report: Report) -> None:
+    """Ids alone may stand for what was retrieved; one among texts is a text that was lost."""
+    without = [index for index, context in enumerate(contexts) if context["text"] is None]
+    if 0 < len(without) < len(contexts):
+        for index in without:
+            report(f"{field}[{index}]", "an id without a text, beside contexts with one", "a text in each, or in none")
+
+
+def _only_id(value: Any, field: str, report: Report) -> str | None:
+    identifier = check_id(value, field, report)
+    if value is None or (isinstance(value, str) and not value.strip()):
+        report(field, describe(value), "an id")
+    return identifier
 
 
 def _add_id(context: dict[str, Any], identifier: str | None, field: str, report: Report) -> None:
@@ -67,8 +91,9 @@ def _context(value: Any, field: str, report: Report) -> dict[str, Any]:
     identifier = check_id(_take(rest, _IDS, field, report), f"{field}.id", report)
     meta = _take(rest, _METAS, field, report)
     score = rest.pop("score", None)
-    if text is None:
+    if text is None and (identifier is None or _without_nulls(rest)):
         report(field, describe(value), f"an object with {' or '.join(_TEXTS)}")
+        text = ""
     if meta is not None and not isinstance(meta, Mapping):
         report(f"{field}.meta", describe(meta), "an object")
         meta = None
@@ -78,7 +103,7 @@ def _context(value: Any, field: str, report: Report) -> dict[str, Any]:
     if twice:
         report(field, f"{shown(str(twice[0]))} both in the object and in its meta", "only one of them")
     return {
-        "text": _given_text(text, field, report) if text is not None else "",
+        "text": text if text is None else _given_text(text, field, report),
         "id": identifier,
         "meta": _without_nulls({**rest, **(meta or {})}),
         "score": _score(score, f"{field}.score", report),

@@ -4,12 +4,13 @@ import math
 from functools import cached_property
 from typing import Any, get_args
 
-from localjudge.dataset.aliases import ALIASES, Resolved, column_finder, lookup
+from localjudge.dataset.aliases import ALIASES, ID_COLUMNS, Resolved, column_finder, columns_of, lookup
 from localjudge.dataset.checks import lone_surrogate
+from localjudge.dataset.guesses import guessed_columns
 from localjudge.dataset.identity import fingerprint
 from localjudge.dataset.problems import Problem, describe, shown
 from localjudge.errors import UsageError
-from localjudge.types import Field_, Record, Sample
+from localjudge.types import CONTEXT_FIELDS, Field_, Record, Sample
 
 _FIELDS = frozenset(get_args(Field_))
 _COLUMN_FIELDS = {"id", "user_input", "reference", "response"}
@@ -24,6 +25,8 @@ class Dataset(Record):
     sources: tuple[str, ...]
     mappings: tuple[Resolved, ...]
     """For each source: our field -> their column."""
+    unused: tuple[tuple[str, ...], ...]
+    """For each source: the columns that hold something and are no field of ours."""
     extras: tuple[dict[str, Any], ...]
     skipped: int = 0
     """Rows left out because of problems: 0 unless that was asked for."""
@@ -33,8 +36,21 @@ class Dataset(Record):
 
     @property
     def fields(self) -> frozenset[str]:
-        """Our fields for which the data has a column, whether or not every row gives a value."""
-        return frozenset(field for mapping in self.mappings for field in mapping) & _FIELDS
+        """Our fields for which the data has a column, whether or not every row gives a value.
+
+        A column of nothing but ids gives its contexts, too: see `without_text`.
+        """
+        named = {field for mapping in self.mappings for field in mapping}
+        return frozenset(ID_COLUMNS.get(field, field) for field in named) & _FIELDS
+
+    @cached_property
+    def without_text(self) -> frozenset[Field_]:
+        """Fields of contexts of which the data has ids and not one text."""
+        return frozenset(field for field in CONTEXT_FIELDS if self._has_ids_alone(field))
+
+    def _has_ids_alone(self, field: Field_) -> bool:
+        contexts = [context for sample in self.samples for context in getattr(sample, field) or ()]
+        return bool(contexts) and all(context.text is None for context in contexts)
 
     @property
     def mapping(self) -> Resolved:
@@ -49,6 +65,13 @@ class Dataset(Record):
             elif given:
                 merged[field] = ", ".join(f"{column} ({name})" for name, column in given.items())
         return merged
+
+    @cached_property
+    def guesses(self) -> dict[str, list[str]]:
+        """For our fields of which the data has no column, or no texts: those of its columns that may be them."""
+        taken = {column for mapping in self.mappings for column in columns_of(mapping)}
+        found = guessed_columns(self.extras, taken)
+        return {field: columns for field, columns in found.items() if field not in self.fields - self.without_text}
 
     @cached_property
     def fingerprint(self) -> str:

@@ -9,17 +9,18 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from localjudge.dataset.aliases import ID_COLUMNS, Resolved, lookup
+from localjudge.dataset.aliases import ID_COLUMNS, Resolved, columns_of, lookup
 from localjudge.dataset.cells import read_cell
 from localjudge.dataset.checks import Report, check_id, check_text
 from localjudge.dataset.contexts import add_ids, check_contexts
+from localjudge.dataset.joined_lists import Split
 from localjudge.dataset.problems import Place, Problem, describe
-from localjudge.types import Context
+from localjudge.types import CONTEXT_FIELDS, Context
 
 TEXT_FIELDS = ("user_input", "reference", "response")
 _OURS = re.compile(r"^\w+")
 ROW = "an object with columns"
-CONTEXT_FIELDS = ("retrieved_contexts", "reference_contexts")
+_LISTS = (*CONTEXT_FIELDS, *ID_COLUMNS)
 
 
 class RawRow(NamedTuple):
@@ -45,26 +46,26 @@ class CheckedRow(NamedTuple):
     extras: dict[str, Any]
 
 
-def check_row(row: RawRow, resolved: Resolved) -> CheckedRow | list[Problem]:
-    """The row as a sample's values, or all its problems."""
+def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | list[Problem]:
+    """The row as a sample's values, or all its problems. Raises DataError where `split` refuses a text."""
     problems: list[Problem] = []
-    given = {field: lookup(row.values, column) for field, column in resolved.items()}
 
     def report(field: str, found: str, expected: str) -> None:
         column = _OURS.sub(lambda ours: resolved.get(ours.group(), ours.group()), field, count=1)
         problems.append(Problem.at(row.place, column, found, expected))
 
-    if not row.typed:
-        given = {field: _from_cell(value, field, report) for field, value in given.items()}
+    given = _given(row, resolved, split, report)
     values: dict[str, Any] = {"id": check_id(given.get("id"), "id", report)}
     for field in TEXT_FIELDS:
         value = _single(given.get(field), report) if field == "reference" else given.get(field)
-        values[field] = check_text(value, field, report)
+        inside = f" (what is inside is named with a dot: --map {field}={resolved.get(field)}.NAME)"
+        values[field] = check_text(value, field, report, f"text or null{inside if isinstance(value, Mapping) else ''}")
     for field in CONTEXT_FIELDS:
         values[field] = check_contexts(given.get(field), field, report)
     for ids, contexts in ID_COLUMNS.items():
-        add_ids(values[contexts], given.get(ids), ids, report)
-    extras = {name: value for name, value in row.values.items() if name not in resolved.values()}
+        values[contexts] = add_ids(values[contexts], given.get(ids), ids, report)
+    used = columns_of(resolved)
+    extras = {name: value for name, value in row.values.items() if name not in used}
     if problems:
         return problems
     for field in CONTEXT_FIELDS:
@@ -73,11 +74,30 @@ def check_row(row: RawRow, resolved: Resolved) -> CheckedRow | list[Problem]:
     return CheckedRow(row.place, values, extras)
 
 
+def _given(row: RawRow, resolved: Resolved, split: Split, report: Report) -> dict[str, Any]:
+    """The value of each field as the row gives it: cells of CSV read, texts of contexts split."""
+    given = {field: _value(row, field, column, report) for field, column in resolved.items()}
+    joined = {field: split(given[field], row.place, resolved[field]) for field in _LISTS if field in given}
+    return given | joined
+
+
+def _value(row: RawRow, field: str, column: str, report: Report) -> Any:
+    """The value of a column; of several columns of contexts one list, null if all are."""
+    names = [column] if column in row.values or field not in _LISTS else column.split(",")
+    values = [lookup(row.values, name) for name in names]
+    if not row.typed:
+        values = [_from_cell(value, field, report) for value in values]
+    if len(values) == 1:
+        return values[0]
+    given = [value for value in values if value is not None]
+    return [item for value in given for item in (value if isinstance(value, list | tuple) else [value])] or None
+
+
 def _from_cell(cell: Any, field: str, report: Report) -> Any:
     """A CSV cell as a value: CSV cannot tell an empty text from a missing one, so an empty cell is null."""
     if not cell:
         return None
-    return read_cell(cell, field, report) if field in CONTEXT_FIELDS or field in ID_COLUMNS else cell
+    return read_cell(cell, field, report) if field in _LISTS else cell
 
 
 def _single(reference: Any, report: Report) -> Any:

@@ -75,6 +75,11 @@ def get(name: str, compare_by: str = "content") -> AnyMetric:
     return replace(metric, compare_by=compare_by) if isinstance(metric, DocumentMetric) else metric
 
 
+def reads_texts_of(metric: AnyMetric) -> frozenset[str]:
+    """Fields whose texts the metric reads: all that it needs, but for document metrics, which may compare ids."""
+    return frozenset() if isinstance(metric, DocumentMetric) else metric.requires
+
+
 def _find(name: str) -> AnyMetric:
     for metric in (*_DEFAULT, *_ON_REQUEST):
         if metric.name == name:

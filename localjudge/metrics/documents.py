@@ -3,6 +3,9 @@
 Two documents are the same if their *comparison values* are equal: their text (`content`), their `id`, or a value of
 their meta (`meta.a.b` reaches into objects). A document that lacks the value has None and matches nothing.
 
+Documents of which nothing but the id is known can only be compared by it. Where they meet documents without ids, or are
+compared by content, the metric is `Undefined`: that they do not match says nothing of the retrieval.
+
 Semantics and numbers are those of Haystack's evaluators (haystack-ai, `haystack.components.evaluators`), float for
 float: a test runs both. Two differences: a comparison value that is a list may be used with every metric (there only
 with MRR and MAP), and a negative relevance is an error (there NDCG leaves [0, 1]).
@@ -54,6 +57,9 @@ class DocumentMetric:
         if truths is None or retrieved is None:
             field = "reference_contexts" if truths is None else "retrieved_contexts"
             return Undefined(reason=f"{field} is null")
+        bare = truths and retrieved and any(document.text is None for document in (*truths, *retrieved))
+        if bare and (nothing := _nothing_to_compare(truths, retrieved, self.compare_by)):
+            return Undefined(reason=f"{nothing}, and of some only the id is known")
         try:
             scored = self.measure(truths, retrieved, self.compare_by)
         except ValueError as error:

@@ -13,10 +13,9 @@ from localjudge.report.verdicts import verdicts_view
 from localjudge.run.archive import stored_prompts
 from localjudge.run.directory import STORE
 from localjudge.run.results import Run
-from localjudge.types import Sample, context_texts
+from localjudge.types import CONTEXT_FIELDS, Sample
 
 _TEXT_FIELDS = ("user_input", "reference", "response")
-_CONTEXT_FIELDS = ("retrieved_contexts", "reference_contexts")
 
 
 def sample_view(run: Run, sample_id: str, *, metric: str | None = None) -> RenderableType:
@@ -58,8 +57,9 @@ def _texts(sample: Sample) -> RenderableType:
     for field in _TEXT_FIELDS:
         if (text := getattr(sample, field)) is not None:
             grid.add_row(Text(field, style="dim"), Text(printable(text)))
-    for field in _CONTEXT_FIELDS:
-        for number, text in enumerate(context_texts(getattr(sample, field))):
-            grid.add_row(Text(f"{field}[{number}]", style="dim"), Text(printable(text)))
+    for field in CONTEXT_FIELDS:
+        for number, context in enumerate(getattr(sample, field) or ()):
+            shown = f"(id {context.id}, no text)" if context.text is None else context.text
+            grid.add_row(Text(f"{field}[{number}]", style="dim"), Text(printable(shown)))
     heading = Padding(Text(printable(sample.id), style="bold"), (0, 1), expand=False)
     return Group(heading, Padding(grid, (0, 1, 1, 3), expand=False))

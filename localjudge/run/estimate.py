@@ -15,11 +15,12 @@ from typing import Unpack
 from localjudge.engine.protocol import Engine
 from localjudge.metrics.protocol import Sentences
 from localjudge.run.ask import AskedTask, Asker
+from localjudge.run.data_notes import tell
 from localjudge.run.evaluate import evaluate
 from localjudge.run.judges import DEFAULT_JUDGE, opened
 from localjudge.run.plan import Data, Plan, plan
-from localjudge.run.progress import Silence
-from localjudge.run.settings import Options, RunSettings, checked
+from localjudge.run.progress import Progress, Silence
+from localjudge.run.settings import Options, checked
 from localjudge.run.store import IN_MEMORY, Store
 from localjudge.run.verdict_of import VerdictRule
 from localjudge.text import Segmenter
@@ -48,17 +49,24 @@ def estimate(
     judge: str | Path = DEFAULT_JUDGE,
     metrics: Sequence[str] | None = None,
     engine: Engine | None = None,
+    progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> Estimate:
     """Count and measure what `evaluate` with the same arguments would do; raises what it would raise at the start."""
-    settings = checked(options)
-    return estimate_plan(plan(data, metrics, settings), settings, judge=judge, engine=engine)
+    planned = plan(data, metrics, checked(options))
+    return estimate_plan(planned, judge=judge, engine=engine, progress=progress)
 
 
 def estimate_plan(
-    planned: Plan, settings: RunSettings, *, judge: str | Path = DEFAULT_JUDGE, engine: Engine | None = None
+    planned: Plan,
+    *,
+    judge: str | Path = DEFAULT_JUDGE,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
 ) -> Estimate:
     """The same for what was planned; raises what opening the judge raises."""
+    settings = planned.settings
+    tell(planned, progress or Silence())
     segmenter = Segmenter(settings.language, settings.segmenter)
     tasks = first_tasks(planned, segmenter)
     with opened(str(judge), engine, settings) as ours, closing(Store(IN_MEMORY)) as store:

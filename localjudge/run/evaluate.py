@@ -12,10 +12,22 @@ from functools import lru_cache
 from typing import NamedTuple, TypeGuard, cast, get_args
 
 from localjudge.errors import SampleError
-from localjudge.metrics.catalog import AnyMetric
+from localjudge.metrics.catalog import AnyMetric, reads_texts_of
 from localjudge.metrics.protocol import ComputedMetric, JudgedMetric, Sentences, Steps
 from localjudge.run.ask import AskedTask
-from localjudge.types import Failed, Field_, NoAnswer, Outcome, Sample, Span, Task, Undefined, Unit, Verdict
+from localjudge.types import (
+    CONTEXT_FIELDS,
+    Failed,
+    Field_,
+    NoAnswer,
+    Outcome,
+    Sample,
+    Span,
+    Task,
+    Undefined,
+    Unit,
+    Verdict,
+)
 
 Ask = Callable[[Sequence[AskedTask]], Sequence[Verdict | NoAnswer]]
 """Tasks in, one verdict for each, in their order."""
@@ -102,13 +114,20 @@ class _Case:
 
 
 def _steps(sample: Sample, metric: AnyMetric, sentences: Sentences) -> Steps:
-    """The metric's own steps; a null field that it needs and a metric that asks nothing end at once."""
+    """The metric's own steps; a field that it needs and lacks, and a metric that asks nothing, end at once."""
     nulls = [field for field in get_args(Field_) if field in metric.requires and getattr(sample, field) is None]
     if nulls:
         return Undefined(reason=" and ".join(f"{field} is null" for field in nulls))
+    bare = [field for field in CONTEXT_FIELDS if field in reads_texts_of(metric) and _lacks_text(sample, field)]
+    if bare:
+        return Undefined(reason=" and ".join(f"{field} has ids and no texts" for field in bare))
     if _is_judged(metric):
         return (yield from metric.steps(sample, sentences))
     return cast(ComputedMetric, metric).score(sample)
+
+
+def _lacks_text(sample: Sample, field: Field_) -> bool:
+    return any(context.text is None for context in getattr(sample, field))
 
 
 def _is_judged(metric: AnyMetric) -> TypeGuard[JudgedMetric]:

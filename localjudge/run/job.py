@@ -6,7 +6,7 @@ An interrupted job is begun again with the same call: every answer that was ther
 again, and the results are the same bytes as if nothing had happened.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Unpack
 from localjudge.engine.protocol import Effort, Engine
 from localjudge.run import manifest as manifests
 from localjudge.run.ask import Asker
+from localjudge.run.data_notes import tell
 from localjudge.run.directory import STORE, RunDirectory
 from localjudge.run.evaluate import evaluate as evaluate_samples
 from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, opened
@@ -47,13 +48,12 @@ def evaluate(
     Raises UsageError (DataError, ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same
     call goes on later. A sample that cannot be scored is in the result, and no error.
     """
-    settings = checked(options)
-    return run_plan(plan(data, metrics, settings), settings, judge=judge, out=out, engine=engine, progress=progress)
+    planned = plan(data, metrics, checked(options))
+    return run_plan(planned, judge=judge, out=out, engine=engine, progress=progress)
 
 
 def run_plan(
     planned: Plan,
-    settings: RunSettings,
     *,
     judge: str | Path = DEFAULT_JUDGE,
     out: str | Path | None = None,
@@ -61,9 +61,9 @@ def run_plan(
     progress: Progress | None = None,
 ) -> Run:
     """Score what was planned: `evaluate` without its first step, and raising what the rest of it raises."""
+    settings = planned.settings
     told = progress or Silence()
-    for line in _data_read(planned):
-        told.note(line)
+    tell(planned, told)
     with opened(str(judge), engine, settings) as ours:
         told.note(ours.announcement)
         return _Job(planned, ours, settings, told).run(Path(out) if out is not None else None)
@@ -168,18 +168,6 @@ class _Job:
                 "sessions": [session._asdict() for session in sessions],
             },
         )
-
-
-def _data_read(planned: Plan) -> Iterator[str]:
-    """How the data was understood: which column is taken for which field, and what was left out."""
-    dataset = planned.dataset
-    fields = ", ".join(
-        field if field == column else f"{field} (column {column})" for field, column in dataset.mapping.items()
-    )
-    yield f"{len(dataset.samples):,} samples with {fields}"
-    if dataset.skipped:
-        yield f"{dataset.skipped:,} rows left out, problems: {dataset.problem_count:,}"
-        yield from (f"  {problem}" for problem in dataset.problems)
 
 
 def _work_done(asked: int, effort: Effort) -> str:

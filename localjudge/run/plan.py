@@ -12,9 +12,9 @@ from typing import Any, NamedTuple, TypeGuard, cast
 
 from localjudge.dataset import Dataset, from_rows, load
 from localjudge.errors import RunDirectoryError, UsageError
-from localjudge.metrics import catalog
 from localjudge.metrics.catalog import AnyMetric
 from localjudge.run.manifest import Manifest, differences
+from localjudge.run.metric_choice import choose_metrics
 from localjudge.run.request_keys import canonical_sha256
 from localjudge.run.settings import RunSettings
 from localjudge.types import Sample
@@ -32,11 +32,17 @@ _DIFFERENCES_SHOWN = 5
 
 
 class Plan(NamedTuple):
-    """Samples, the metrics to compute on them, and, for each sample id, its group (None: each stands alone)."""
+    """Samples, the metrics to compute on them, and, for each sample id, its group (None: each stands alone).
+
+    `left_out` says of each metric that was not computed which fields it lacks; `settings` are those that the data calls
+    for: documents of which only ids are known are compared by id.
+    """
 
     dataset: Dataset
     metrics: tuple[AnyMetric, ...]
+    left_out: Mapping[str, frozenset[str]]
     cluster_of: dict[str, str] | None
+    settings: RunSettings
 
 
 def plan(data: Data, metric_names: Sequence[str] | None, settings: RunSettings) -> Plan:
@@ -45,30 +51,11 @@ def plan(data: Data, metric_names: Sequence[str] | None, settings: RunSettings) 
     Raises DataError for data that cannot be used, UsageError for a metric that does not exist or lacks its columns.
     """
     dataset = _read(data, settings)
-    metrics = choose_metrics(metric_names, dataset.fields, settings)
-    return Plan(dataset, metrics, _clusters(dataset, settings.cluster_by) if settings.cluster_by else None)
-
-
-def choose_metrics(
-    wanted: Sequence[str] | None, fields: frozenset[str], settings: RunSettings
-) -> tuple[AnyMetric, ...]:
-    """The wanted metrics; if None, all whose fields are there. In the order of the catalogue, whatever was asked."""
-    if isinstance(wanted, str):
-        wanted = [wanted]
-    if wanted is not None and not wanted:
-        raise UsageError("no metric was named", hint=f"metrics are {', '.join(catalog.names())}")
-    names = list(_possible_metrics(fields) if wanted is None else wanted)
-    if settings.matrix:
-        names += catalog.matrix_names()
-    metrics = [catalog.get(name, settings.compare_by) for name in dict.fromkeys(names)]
-    for metric in metrics:
-        if lacking := metric.requires - fields:
-            raise UsageError(
-                f"{metric.name} needs {_listed(metric.requires)}, and the data has no column for {_listed(lacking)}",
-                hint="if a column has another name, say so: --map FIELD=COLUMN",
-            )
-    order = {name: place for place, name in enumerate(catalog.names())}
-    return tuple(sorted(metrics, key=lambda metric: (order.get(metric.name, len(order)), metric.name)))
+    if dataset.without_text and settings.compare_by == "content":
+        settings = settings.model_copy(update={"compare_by": "id"})
+    metrics, left_out = choose_metrics(metric_names, dataset, settings)
+    clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by else None
+    return Plan(dataset, metrics, left_out, clusters, settings)
 
 
 def default_directory(dataset: Dataset, judge: Mapping[str, Any], data: Mapping[str, Any]) -> Path:
@@ -95,31 +82,18 @@ def refuse_other_run(directory: Path, there: Manifest, ours: Manifest) -> None:
 
 
 def _read(data: Data, settings: RunSettings) -> Dataset:
-    if _are_files(data):
-        return load(data, mapping=settings.mapping, skip_bad_rows=settings.skip_bad_rows)
-    return from_rows(cast(Rows, data), mapping=settings.mapping, skip_bad_rows=settings.skip_bad_rows)
+    how: dict[str, Any] = {
+        "mapping": settings.mapping,
+        "skip_bad_rows": settings.skip_bad_rows,
+        "context_separator": settings.context_separator,
+    }
+    return load(data, **how) if _are_files(data) else from_rows(cast(Rows, data), **how)
 
 
 def _are_files(data: Data) -> TypeGuard[Files]:
     if isinstance(data, str | Path):
         return True
     return isinstance(data, Sequence) and len(data) > 0 and all(isinstance(item, str | Path) for item in data)
-
-
-def _possible_metrics(fields: frozenset[str]) -> tuple[str, ...]:
-    metrics = tuple(map(catalog.get, catalog.default_names()))
-    possible = tuple(metric for metric in metrics if metric.requires <= fields)
-    if not possible:
-        needs = "".join(f"\n  {metric.name} needs {_listed(metric.requires)}" for metric in metrics)
-        raise UsageError(
-            f"the data's columns ({_listed(fields) or 'none of our fields'}) are enough for no metric:{needs}",
-            hint="if a column has another name, say so: --map FIELD=COLUMN",
-        )
-    return tuple(metric.name for metric in possible)
-
-
-def _listed(fields: frozenset[str]) -> str:
-    return ", ".join(sorted(fields))
 
 
 def _clusters(dataset: Dataset, column: str) -> dict[str, str]:

@@ -24,6 +24,7 @@ class Options(TypedDict, total=False):
     compare_by: str
     matrix: bool
     mapping: Mapping[str, str]
+    context_separator: str | None
     skip_bad_rows: bool
     cluster_by: str | None
     max_failed: int
@@ -55,7 +56,9 @@ class RunSettings(Record):
     matrix: bool = False
     """Also judge every statement against every chunk alone, and read the matrix metrics off that table."""
     mapping: Mapping[str, str] = Field(default_factory=dict)
-    """Our field -> their column, where the names do not say it."""
+    """Our field -> their column, where the names do not say it: `a.b` reaches into objects, `a,b` joins contexts."""
+    context_separator: str | None = None
+    """What stands between two contexts where a list of them was written as one text."""
     skip_bad_rows: bool = False
     """Leave out rows with problems and count them, in place of stopping."""
     cluster_by: str | None = None

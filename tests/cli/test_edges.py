@@ -34,6 +34,7 @@ def test_a_field_that_is_mapped_twice_is_refused(tmp_path: Path) -> None:
     done = localjudge("run", DEMO, "--map", "reference=a", "--map", "reference=reference", cwd=tmp_path)
     assert done.returncode == 1
     assert "mapped twice" in done.stderr
+    assert "retrieved_contexts=a,b" in done.stderr
 
 
 def test_files_of_a_run_are_private_in_a_directory_that_was_there(tmp_path: Path) -> None:

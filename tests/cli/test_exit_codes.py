@@ -72,7 +72,7 @@ def test_json_prints_the_summary_and_nothing_else(data: str, capfd: pytest.Captu
         (["run", "missing.jsonl"], "missing.jsonl cannot be read"),
         (["run", "data.jsonl", "--metrics", "faithfulness"], "faithfulness needs response"),
         (["run", "data.jsonl", "--judge", "no-such-judge"], "no-such-judge"),
-        (["run", "data.jsonl", "--map", "reference"], "is not OURS=THEIRS"),
+        (["run", "data.jsonl", "--map", "reference"], "is not FIELD=COLUMN"),
         (["run", "data.jsonl", "--threshold", "2"], "threshold"),
         (["run", "data.jsonl", "--threshold", "high"], "threshold"),
         (["run", "data.jsonl", "--no-such-option"], "No such option"),

@@ -60,7 +60,7 @@ def test_what_is_not_ours_in_an_object_is_kept_in_its_meta() -> None:
         (7, "contexts: found a number (7), expected text, a list of texts, or a list of objects with a text"),
         (["a", None], "contexts[1]: found null, expected text"),
         ([["a"]], "contexts[0]: found a list of 1, expected text, or an object with a text"),
-        ([{"id": "x"}], "contexts[0]: found an object with the keys id, expected an object with text or content or"),
+        ([{"p": "x"}], "contexts[0]: found an object with the keys p, expected an object with text or content or"),
         ([{"text": {"a": 1}}], "contexts[0]: found an object with the keys a, expected text"),
         ([{"text": "a", "content": "b"}], "contexts[0]: found an object with text and content, expected only one"),
         ([{"text": "a", "meta": {}, "metadata": {}}], "found an object with meta and metadata, expected only one"),

@@ -16,6 +16,7 @@ import pytest
 
 from localjudge.dataset import Dataset, load
 from localjudge.errors import DataError, UsageError
+from localjudge.types import Context, Sample
 
 ROWS: list[dict[str, Any]] = [
     {"id": "1", "question": "Where?", "contexts": ['Here, "there".\nAnd there', "נכון מאוד"], "answer": "Ja 😀"},
@@ -184,6 +185,80 @@ def test_one_object_under_mapped_names_is_a_row(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"Q": "q", "passages": [{"text": "a"}]}\n')
     data = load(tmp_path / "a.jsonl", mapping={"user_input": "Q", "retrieved_contexts": "passages"})
     assert len(data.samples) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ({"q": "Why?", "a": ["Because."]}, "q, a"),
+        ({"q": "Why?", "a": []}, "q, a"),
+        ({"q": "Why?", "a": [{"text": "Because."}]}, "q, a (objects with text)"),
+        ({"vars": ["query"], "n": 2}, "vars, n"),
+        ({"results": [{"Q": "Why?", "C": ["Because."]}]}, "results (objects with Q, C)"),
+        ({"train": [{"question": "Why?"}], "test": [{"question": "How?"}]}, "train (objects with question), test (obj"),
+    ],
+)
+def test_one_object_under_unknown_names_is_refused_with_its_own_names(
+    tmp_path: Path, content: dict[str, Any], found: str
+) -> None:
+    """A list in it is not taken for its rows unless the objects in the list have columns that are known."""
+    (tmp_path / "a.jsonl").write_text(json.dumps(content))
+    with pytest.raises(DataError) as caught:
+        load(tmp_path / "a.jsonl")
+    assert f"a.jsonl: none of its columns is known (found: {found}" in str(caught.value)
+
+
+def test_rows_under_a_name_may_have_mapped_columns(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text(
+        json.dumps({"version": 2, "tags": ["x"], "results": [{"Q": "Why?"}, {"Q": "How?"}]})
+    )
+    data = load(tmp_path / "a.json", mapping={"user_input": "Q"})
+    assert [sample.user_input for sample in data.samples] == ["Why?", "How?"]
+
+
+def promptfoo_row(question: str, answer: str) -> dict[str, Any]:
+    """A row as promptfoo 0.121 writes it, as JSONL or in the `results` of its JSON, with what it says of the cost."""
+    given = {"query": question, "context": ["Because."], "expected": "Because of that."}
+    return {
+        "cost": 0,
+        "id": f"id of {question}",
+        "prompt": {"raw": f"Answer: {question}", "label": "p"},
+        "response": {"output": answer, "cached": False},
+        "testCase": {"vars": given, "assert": [{"type": "context-recall", "value": "Because of that."}]},
+        "vars": given,
+    }
+
+
+PROMPTFOO = [promptfoo_row("Why?", "So."), promptfoo_row("How?", "Thus.")]
+
+
+@pytest.mark.parametrize("rows", [PROMPTFOO, PROMPTFOO[:1]], ids=["two rows", "one row"])
+@pytest.mark.parametrize("form", ["json", "jsonl"])
+def test_results_of_promptfoo_are_read(tmp_path: Path, rows: list[dict[str, Any]], form: str) -> None:
+    """In its JSON the rows are a list in an object, and the only list beside them, `vars`, names variables."""
+    path = tmp_path / f"results.{form}"
+    whole = {"evalId": "e", "results": {"version": 3, "prompts": [{"id": "p", "raw": "r"}], "results": rows}}
+    path.write_text(json.dumps({**whole, "config": {}, "vars": ["query"]}) if form == "json" else as_jsonl(rows))
+    data = load(path)
+    assert data.samples == tuple(
+        Sample(
+            id=row["id"],
+            user_input=row["vars"]["query"],
+            retrieved_contexts=(Context(text="Because."),),
+            response=row["response"]["output"],
+            reference="Because of that.",
+        )
+        for row in rows
+    )
+
+
+def test_the_samples_of_an_inspect_log_are_read(tmp_path: Path) -> None:
+    """An inspect_ai log in JSON holds several lists; that of the samples has columns that are known."""
+    output = {"model": "m", "choices": [{"message": {"role": "assistant", "content": "So."}}], "completion": "So."}
+    rows = [{"id": number, "epoch": 1, "input": "Why?", "target": "So.", "output": output} for number in (1, 2)]
+    log = {"version": 2, "tags": [], "eval": {"task": "t"}, "samples": rows, "reductions": [{"scorer": "s"}]}
+    (tmp_path / "log.json").write_text(json.dumps(log))
+    assert load(tmp_path / "log.json").samples[1].response == "So."
 
 
 def test_an_array_is_read_across_the_edges_of_what_is_in_memory(tmp_path: Path) -> None:

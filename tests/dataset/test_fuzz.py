@@ -14,12 +14,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from localjudge.dataset import Dataset, from_rows, load
-from localjudge.dataset.aliases import ALIASES
+from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES
 from localjudge.errors import DataError, UsageError
 from localjudge.types import Context, Sample
 
 FUZZ = settings(deadline=None, max_examples=150)
-NAMES = sorted({name for names in ALIASES.values() for name in names})
+NAMES = sorted({name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names})
 ENDINGS = ["jsonl", "json", "csv", "tsv", "txt", "parquet", "jsonl.gz", ""]
 
 any_text = st.text(st.characters(), max_size=20)  # lone surrogates included
@@ -51,7 +51,8 @@ def samples_of(text: st.SearchStrategy[str]) -> st.SearchStrategy[list[Sample]]:
         meta=st.dictionaries(st.sampled_from(["a", "b"]), text, max_size=2),
         score=st.none() | st.floats(0, 1),
     )
-    contexts = st.none() | st.lists(context, max_size=3).map(tuple)
+    bare = st.builds(Context, id=st.sampled_from(["d1", "d 2", "7"]))
+    contexts = st.none() | (st.lists(context, max_size=3) | st.lists(bare, max_size=3)).map(tuple)
     sample = st.builds(
         Sample,
         id=st.integers(0, 99).map(str),
@@ -168,9 +169,9 @@ def test_any_json_is_read_or_refused_and_every_row_is_accounted_for(rows: list[d
 
 
 @FUZZ
-@given(rows=st.lists(row_or_value, min_size=1, max_size=4))
-def test_any_row_of_python_is_read_or_refused(rows: list[Any]) -> None:
-    data = unless_refused(lambda: from_rows(rows, skip_bad_rows=True))
+@given(rows=st.lists(row_or_value, min_size=1, max_size=4), separator=st.none() | st.sampled_from(["|", " ", "", "a"]))
+def test_any_row_of_python_is_read_or_refused(rows: list[Any], separator: str | None) -> None:
+    data = unless_refused(lambda: from_rows(rows, skip_bad_rows=True, context_separator=separator))
     assert data is None or len(data.samples) + data.skipped == len(rows)
 
 
@@ -192,7 +193,8 @@ def test_values_that_contain_themselves_are_refused() -> None:
     endless.append(endless)
     with pytest.raises(DataError, match="nested more than 64 deep"):
         from_rows([{"question": "q", "contexts": [{"text": "a", "meta": {"k": endless}}]}])
-    assert from_rows([{"question": "q", "other": endless}]).samples[0].user_input == "q"
+    for name in ("other", "documents", "gold"):
+        assert from_rows([{"question": "q", name: endless}]).samples[0].user_input == "q"
 
 
 @FUZZ

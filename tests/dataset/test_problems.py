@@ -91,6 +91,15 @@ def test_a_list_with_one_reference_is_that_reference_and_more_are_a_problem() ->
         from_rows([{"ground_truths": ["r", "s"]}])
 
 
+def test_an_object_in_place_of_a_text_is_refused_with_how_to_reach_into_it() -> None:
+    """Langfuse and MLflow keep texts inside objects."""
+    with pytest.raises(DataError) as caught:
+        from_rows([{"input": {"question": "q"}}])
+    assert "input: found an object with the keys question, expected text or null" in str(caught.value)
+    assert "--map user_input=input.NAME" in str(caught.value)
+    assert from_rows([{"input": {"question": "q"}}], mapping={"user_input": "input.question"}).samples
+
+
 def test_a_missing_value_of_pandas_is_null() -> None:
     """`DataFrame.to_dict("records")` gives NaN for a text that is missing."""
     (sample,) = from_rows([{"question": "q", "answer": float("nan")}]).samples

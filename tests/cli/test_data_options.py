@@ -1,0 +1,61 @@
+"""`localjudge run` on data that other tools wrote: how it is to be read, and what is said of it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from localjudge.cli.main import main
+
+
+def called(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str, str]:
+    """Exit code, output and errors."""
+    with pytest.raises(SystemExit) as ended:
+        main(arguments)
+    return ended.value.code, *capfd.readouterr()
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty working directory."""
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_separator_splits_the_contexts_and_stands_in_the_manifest(capfd: pytest.CaptureFixture[str]) -> None:
+    """The split samples are other data: without the option the directory belongs to another run."""
+    Path("a.csv").write_text("question,contexts\nWhy?,Because.|So.\n")
+    run = ("run", "a.csv", "--metrics", "context_relevancy_chunk", "--quiet")
+    assert called(capfd, *run, "--context-separator", "|", "--out", "split")[0] == 0
+    assert [row["source_index"] for row in map(json.loads, Path("split/verdicts.jsonl").read_text().splitlines())] == [
+        0,
+        1,
+    ]
+    assert json.loads(Path("split/manifest.json").read_text())["beside"]["settings"]["context_separator"] == "|"
+    code, _, errors = called(capfd, *run, "--out", "split")
+    assert (code, "belongs to another run" in errors) == (1, True)
+    assert called(capfd, "verify", "split", "--quiet")[0] == 0
+
+
+@pytest.mark.parametrize("arguments", [[], ["--dry-run"]])
+def test_quiet_hides_notes_and_not_the_warning_that_a_column_may_be_what_is_missing(arguments: list[str]) -> None:
+    Path("a.jsonl").write_text('{"question": "Why?", "contexts": ["So."], "gold_standard": "It is.", "lang": "en"}')
+    command = [sys.executable, "-m", "localjudge", "run", "a.jsonl", *arguments]
+    loud, quiet = (
+        subprocess.run([*command, *more], capture_output=True, text=True, check=True).stderr
+        for more in ([], ["--quiet"])
+    )
+    assert "columns not used: gold_standard, lang\n" in loud
+    assert "no column for response, so left out: faithfulness\n" in loud
+    assert quiet.startswith("gold_standard may be the reference missing for context_recall, context_precision: --map ")
+    assert quiet.count("\n") == 1
+    assert quiet in loud
+
+
+def test_an_object_under_unknown_names_is_refused_with_what_to_map(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("a.jsonl").write_text('{"Question": "Why?", "a": ["Because."]}')
+    code, _, errors = called(capfd, "run", "a.jsonl")
+    assert code == 1
+    assert "a.jsonl: none of its columns is known (found: Question, a)" in errors
+    assert "--map user_input=Question" in errors

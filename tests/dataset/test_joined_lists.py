@@ -1,0 +1,133 @@
+"""Lists of contexts that were written as one text, as DeepEval writes them into CSV and JSONL."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localjudge.dataset import from_rows, load
+from localjudge.errors import DataError, UsageError
+from localjudge.types import Context
+
+OWN = ("name", "comments", "source_file", "tools_called", "expected_tools", "additional_metadata")
+"""Columns that DeepEval 4.3.1 writes beside those of the test case (all but the counts of tokens), here left empty."""
+LISTS: dict[str, Any] = {
+    "input": "What is it made of?",
+    "actual_output": "Iron.",
+    "expected_output": "It is made of iron.",
+    "retrieval_context": ["It is made of iron.", "Bananas are yellow."],
+    "context": ["g1", "g2"],
+}
+
+
+def joined(row: dict[str, Any]) -> dict[str, Any]:
+    """The row as `EvaluationDataset.save_as("jsonl")` of DeepEval 4.3.1 writes it: no list is left, nulls are kept."""
+    texts = {name: "|".join(value) if isinstance(value, list) else value for name, value in row.items()}
+    return {**texts, **dict.fromkeys([*OWN, "custom_column_key_values"])}
+
+
+def as_jsonl(folder: Path, *rows: dict[str, Any]) -> Path:
+    path = folder / "deepeval.jsonl"
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return path
+
+
+def as_csv(folder: Path, *rows: dict[str, Any]) -> Path:
+    path = folder / "deepeval.csv"
+    lines = [",".join(rows[0]), *(",".join(value or "" for value in row.values()) for row in rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.mark.parametrize("write", [as_jsonl, as_csv])
+@pytest.mark.parametrize("skip_bad_rows", [False, True])
+def test_a_joined_list_in_a_file_of_deepeval_is_refused_by_line_and_column_with_what_splits_it(
+    tmp_path: Path, write: Any, skip_bad_rows: bool
+) -> None:
+    """Not as a bad row: leaving out the rows with several contexts would keep the easy ones."""
+    one, two = {**LISTS, "retrieval_context": ["Iron."], "context": None}, {**LISTS, "context": None}
+    path = write(tmp_path, joined(one), joined(two))
+    with pytest.raises(DataError) as caught:
+        load(path, skip_bad_rows=skip_bad_rows)
+    line = 2 if write is as_jsonl else 3  # a CSV file begins with its header
+    assert f"{path}:{line}: retrieval_context: found one text with '|' in it" in str(caught.value)
+    assert "--context-separator '|'" in str(caught.value.hint)
+
+
+def test_ground_truth_that_is_joined_is_refused_too(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="context: found one text with"):
+        load(as_jsonl(tmp_path, joined({**LISTS, "retrieval_context": None})))
+
+
+@pytest.mark.parametrize("write", [as_jsonl, as_csv])
+def test_the_separator_gives_the_samples_that_the_lists_give(tmp_path: Path, write: Any) -> None:
+    """The same data saved as JSON keeps its lists: same samples, same fingerprint."""
+    split = load(write(tmp_path, joined(LISTS)), context_separator="|")
+    assert split.fingerprint == from_rows([LISTS]).fingerprint
+    assert split.samples == from_rows([LISTS]).samples
+
+
+def test_a_file_of_deepeval_whose_lists_have_one_text_needs_no_separator(tmp_path: Path) -> None:
+    (sample,) = load(as_csv(tmp_path, joined({**LISTS, "retrieval_context": ["one"], "context": None}))).samples
+    assert sample.retrieved_contexts == (Context(text="one"),)
+
+
+def test_lists_of_deepeval_may_hold_the_character(tmp_path: Path) -> None:
+    row = {**joined(LISTS), "retrieval_context": ["a | b"], "context": None}
+    assert load(as_jsonl(tmp_path, row)).samples[0].retrieved_contexts == (Context(text="a | b"),)
+
+
+def test_a_table_in_a_file_that_is_not_of_deepeval_is_one_text() -> None:
+    """A table in Markdown: `retrieval_context` alone is no proof, since people write such files by hand."""
+    table = "| a | b |\n|---|---|\n| 1 | 2 |"
+    (sample,) = from_rows([{"input": "q", "retrieval_context": table}]).samples
+    assert sample.retrieved_contexts == (Context(text=table),)
+
+
+def test_a_separator_that_does_not_occur_keeps_a_text_whole(tmp_path: Path) -> None:
+    """How to say that the text of a file of DeepEval is one text all the same."""
+    row = {**joined(LISTS), "retrieval_context": "| a | b |", "context": None}
+    (sample,) = load(as_jsonl(tmp_path, row), context_separator="<>").samples
+    assert sample.retrieved_contexts == (Context(text="| a | b |"),)
+
+
+@pytest.mark.parametrize(
+    ("value", "contexts"),
+    [
+        ("a|b", ["a", "b"]),
+        (" a | b\n", ["a", "b"]),
+        ("|a||  |b|", ["a", "b"]),
+        ("a", ["a"]),
+        ("", []),
+        ("||", []),
+        (["a|b", "c"], ["a|b", "c"]),
+        ({"text": "a|b"}, ["a|b"]),
+    ],
+)
+def test_a_text_is_split_trimmed_and_without_empty_pieces_and_a_list_is_left_as_it_is(
+    value: Any, contexts: list[str]
+) -> None:
+    (sample,) = from_rows([{"question": "q", "contexts": value}], context_separator="|").samples
+    assert sample.retrieved_contexts == tuple(Context(text=text) for text in contexts)
+
+
+def test_an_empty_separator_is_refused() -> None:
+    with pytest.raises(UsageError, match="the context separator is empty"):
+        from_rows([{"contexts": "a"}], context_separator="")
+
+
+def test_the_separator_may_be_several_characters() -> None:
+    (sample,) = from_rows([{"contexts": "a\n---\nb - c"}], context_separator="\n---\n").samples
+    assert sample.retrieved_contexts == (Context(text="a"), Context(text="b - c"))
+
+
+def test_ids_of_contexts_are_split_as_the_contexts_are() -> None:
+    (sample,) = from_rows([{"contexts": "a|b", "retrieved_context_ids": "x| y"}], context_separator="|").samples
+    assert sample.retrieved_contexts == (Context(text="a", id="x"), Context(text="b", id="y"))
+
+
+def test_a_list_in_a_csv_cell_is_not_split(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text('question,contexts\nq,"[""a|b"", ""c""]"\n')
+    (sample,) = load(tmp_path / "a.csv", context_separator="|").samples
+    assert sample.retrieved_contexts == (Context(text="a|b"), Context(text="c"))

@@ -1,0 +1,145 @@
+"""What a run says of the data: columns taken and not used, metrics left out for want of which, and what to do."""
+
+import io
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import localjudge
+from localjudge.engine import ScriptedEngine
+from localjudge.errors import UsageError
+from localjudge.run.estimate import estimate
+from localjudge.run.progress import Lines
+
+ROW: dict[str, Any] = {"question": "Why?", "contexts": ["Because it is so."]}
+DOCUMENT_METRICS = "document_recall_single_hit, document_recall_multi_hit, document_mrr, document_map, document_ndcg"
+
+
+class Said:
+    """What a run or an estimate of the data says, as notes and as warnings."""
+
+    def __init__(self, data: Any, caplog: pytest.LogCaptureFixture, **options: Any) -> None:
+        stream = io.StringIO()
+        with caplog.at_level(logging.WARNING):
+            estimate(data, engine=ScriptedEngine({}, default=0.9), progress=Lines(stream), **options)
+        self.notes = stream.getvalue().splitlines()
+        self.warnings = [record.getMessage() for record in caplog.records]
+
+
+def refusal(row: dict[str, Any], **options: Any) -> str:
+    with pytest.raises(UsageError) as caught:
+        estimate([row], engine=ScriptedEngine({}), **options)
+    return str(caught.value)
+
+
+def test_columns_that_are_not_used_are_named_once_for_all_rows(caplog: pytest.LogCaptureFixture) -> None:
+    rows = [{**ROW, "zone": "z", "name": None}, {**ROW, "lang": "en", "name": ""}]
+    said = Said(rows, caplog)
+    assert said.notes[:2] == [
+        "2 samples with user_input (column question), retrieved_contexts (column contexts)",
+        "columns not used: lang, zone",
+    ]
+    assert said.warnings == []
+
+
+def test_an_object_in_which_a_column_was_found_is_used(caplog: pytest.LogCaptureFixture) -> None:
+    said = Said([{"vars": {"query": "Why?", "lang": "en"}, "contexts": ["So."]}], caplog)
+    assert not any("not used" in note for note in said.notes)
+
+
+def test_the_column_of_the_groups_is_used(caplog: pytest.LogCaptureFixture) -> None:
+    said = Said([{**ROW, "meta": {"book": "b"}, "zone": "z"}], caplog, cluster_by="meta.book")
+    assert "columns not used: zone" in said.notes
+
+
+def test_many_columns_are_not_all_listed(caplog: pytest.LogCaptureFixture) -> None:
+    """13 columns in the order of the alphabet, 10 of them shown."""
+    said = Said([{**ROW, **{f"c{number:02}": "x" for number in range(13, 0, -1)}}], caplog)
+    assert "columns not used: c01, c02, c03, c04, c05, c06, c07, c08, c09, c10 and 3 more" in said.notes
+
+
+def test_files_that_differ_are_named_with_their_columns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, extra in (("a", {"x": 1}), ("b", {}), ("c", {"y": 1}), ("d", {"x": 1}), ("e", {"x": 1}), ("f", {"x": 2})):
+        Path(f"{name}.jsonl").write_text(json.dumps({**ROW, **extra}))
+    said = Said([f"{name}.jsonl" for name in "abcdef"], caplog)
+    assert "columns not used: x (a.jsonl, d.jsonl and 2 more); y (c.jsonl)" in said.notes
+
+
+def test_metrics_are_left_out_for_want_of_what_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing in the data looks like it: that is no reason for a warning."""
+    said = Said([{**ROW, "reference": "It is so.", "zone": "z"}], caplog)
+    assert "no column for response, so left out: faithfulness" in said.notes
+    assert f"no column for reference_contexts, so left out: {DOCUMENT_METRICS}" in said.notes
+    assert said.warnings == []
+
+
+def test_a_column_that_looks_like_what_is_missing_is_a_warning_with_what_to_do(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    said = Said([{**ROW, "gold_standard": "It is so.", "zone": "z"}], caplog)
+    assert said.warnings == [
+        "gold_standard may be the reference missing for context_recall, context_precision: "
+        "--map reference=gold_standard (Python: mapping={'reference': 'gold_standard'})"
+    ]
+    assert "no column for reference, so left out: context_recall, context_precision" in said.notes
+    assert "columns not used: gold_standard, zone" in said.notes
+
+
+def test_a_column_s_name_cannot_play_with_the_terminal(caplog: pytest.LogCaptureFixture) -> None:
+    (warning,) = Said([{**ROW, "gold\x1b[2J_standard\ud800": "It is so."}], caplog).warnings
+    assert warning.isprintable()
+    assert warning.startswith(r"gold\x1b[2J_standard\ud800 may be the reference")
+
+
+def test_who_names_the_metrics_is_not_told_of_others(caplog: pytest.LogCaptureFixture) -> None:
+    said = Said([{**ROW, "gold_standard": "It is so."}], caplog, metrics=["context_relevancy"])
+    assert not any("left out" in line for line in (*said.notes, *said.warnings))
+
+
+def test_ids_alone_leave_out_what_is_judged(caplog: pytest.LogCaptureFixture) -> None:
+    row = {"question": "Why?", "retrieved_context_ids": [1], "reference_context_ids": [1]}
+    said = Said([row], caplog)
+    assert "no texts of retrieved_contexts, so left out: context_relevancy, context_relevancy_chunk" in said.notes
+
+
+def test_texts_that_may_stand_beside_the_ids_are_guessed(caplog: pytest.LogCaptureFixture) -> None:
+    row = {"question": "Why?", "retrieved_context_ids": [1], "reference_context_ids": [1], "top_chunks": ["It is so."]}
+    (warning,) = Said([row], caplog).warnings
+    assert warning.startswith(
+        "top_chunks may be the retrieved_contexts missing for context_recall, context_relevancy, "
+    )
+    assert "--map retrieved_contexts=top_chunks" in warning
+
+
+def test_a_run_says_what_an_estimate_says(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    rows = [{**ROW, "gold_standard": "It is so.", "zone": "z"}]
+    estimated = Said(rows, caplog)
+    caplog.clear()
+    stream = io.StringIO()
+    engine = ScriptedEngine({}, default=0.9)
+    localjudge.evaluate(rows, engine=engine, out=tmp_path / "run", progress=Lines(stream))
+    assert stream.getvalue().splitlines()[: len(estimated.notes)] == estimated.notes
+    assert [record.getMessage() for record in caplog.records] == estimated.warnings
+
+
+def test_where_nothing_can_be_scored_the_data_s_own_columns_are_named_with_what_to_map() -> None:
+    said = refusal({"question": "Why?", "context_1": "It is so.", "context_2": "It is not.", "lang": "en"})
+    assert "enough for no metric (taken: user_input (column question); not used: context_1, context_2, lang)" in said
+    assert "\n  no column for retrieved_contexts, so left out: context_relevancy, context_relevancy_chunk" in said
+    assert "--map retrieved_contexts=context_1,context_2" in said
+
+
+def test_where_a_metric_lacks_its_column_the_data_s_own_columns_are_named_with_what_to_map() -> None:
+    said = refusal({**ROW, "gold_standard": "It is so."}, metrics=["context_recall"])
+    assert (
+        "context_recall needs reference, retrieved_contexts, and the data has no column for reference (taken: " in said
+    )
+    assert "not used: gold_standard)" in said
+    assert "if that is what they hold: --map reference=gold_standard" in said
+    assert "say so: --map FIELD=COLUMN" in refusal(ROW, metrics=["context_recall"])
