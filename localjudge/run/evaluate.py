@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeGuard, cast, get_args
 
 from localjudge.errors import SampleError
+from localjudge.metrics import catalog, foreign
 from localjudge.metrics.catalog import AnyMetric
 from localjudge.metrics.protocol import ComputedMetric, JudgedMetric, Sentences, Steps
 from localjudge.run.ask import AskedTask
@@ -50,6 +51,15 @@ def evaluate(
         for case in waiting:
             case.advance([next(verdicts) for _ in case.tasks])
     return [case.result() for case in cases]
+
+
+def failed_everywhere(evaluations: Sequence[Evaluation]) -> dict[str, str]:
+    """Metrics that failed on every sample for one and the same reason, and that reason."""
+    outcomes: dict[str, set[Outcome]] = {}
+    for evaluation in evaluations:
+        outcomes.setdefault(evaluation.metric, set()).add(evaluation.outcome)
+    only = {metric: next(iter(found)) for metric, found in outcomes.items() if len(found) == 1}
+    return {metric: outcome.reason for metric, outcome in only.items() if isinstance(outcome, Failed)}
 
 
 class _Case:
@@ -102,10 +112,15 @@ class _Case:
 
 
 def _steps(sample: Sample, metric: AnyMetric, sentences: Sentences) -> Steps:
-    """The metric's own steps; a null field that it needs and a metric that asks nothing end at once."""
+    """The metric's own steps, guarded if it is not ours; a null field that it needs ends them at once."""
     nulls = [field for field in get_args(Field_) if field in metric.requires and getattr(sample, field) is None]
     if nulls:
         return Undefined(reason=" and ".join(f"{field} is null" for field in nulls))
+    steps = _own_steps(sample, metric, sentences)
+    return (yield from steps if catalog.is_ours(metric.name) else foreign.guarded(steps))
+
+
+def _own_steps(sample: Sample, metric: AnyMetric, sentences: Sentences) -> Steps:
     if _is_judged(metric):
         return (yield from metric.steps(sample, sentences))
     return cast(ComputedMetric, metric).score(sample)
