@@ -6,7 +6,6 @@ Your own: an installed package adds a metric by an entry point in the group `loc
 (see `protocol.py`; `foreign.py` guards what it does). Ours win over another's of the same name.
 """
 
-import difflib
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -25,6 +24,7 @@ from localjudge.metrics.documents import DocumentMetric
 from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.metrics.matrix import MATRIX_METRICS, recall_at
 from localjudge.metrics.protocol import ComputedMetric, JudgedMetric
+from localjudge.suggestion import suggestion
 
 AnyMetric = JudgedMetric | ComputedMetric
 
@@ -91,8 +91,7 @@ def _ours(name: str) -> AnyMetric | None:
 def _installed_metric(name: str) -> AnyMetric:
     if name in _installed():
         return foreign.load(_installed()[name])  # type: ignore[no-any-return]
-    near = difflib.get_close_matches(name, names()) or names()
-    raise UsageError(f"no metric is called {name!r}", hint=f"did you mean {', '.join(near)}?")
+    raise UsageError(f"no metric is called {name!r}", hint=suggestion(name, names(), "the metrics"))
 
 
 def _installed() -> dict[str, EntryPoint]:

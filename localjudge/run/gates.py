@@ -11,7 +11,6 @@ An undecided gate counts as missed unless it is said otherwise: a promise that w
 otherwise be kept by having few samples.
 """
 
-import difflib
 import re
 from collections.abc import Collection, Sequence
 from typing import Literal, cast
@@ -22,6 +21,7 @@ from localjudge.run.results import Run
 from localjudge.run.summary import MetricSummary
 from localjudge.stats.gates import Comparison, decide
 from localjudge.stats.intervals import Interval
+from localjudge.suggestion import suggestion
 from localjudge.types import Record
 
 Outcome = Literal["pass", "fail", "undecided"]
@@ -167,5 +167,5 @@ def _number(text: str, gate: str) -> float:
 def _refuse_unknown(gate: Gate, metrics: Collection[str], what: str) -> None:
     if gate.metric in metrics:
         return
-    near = difflib.get_close_matches(gate.metric, metrics) or list(metrics)
-    raise UsageError(f"the gate {gate} is about {gate.metric!r}, which {what}", hint=f"there is {', '.join(near)}")
+    hint = suggestion(gate.metric, metrics, "the metrics")
+    raise UsageError(f"the gate {gate} is about {gate.metric!r}, which {what}", hint=hint)

@@ -82,7 +82,7 @@ def test_a_unit_without_a_verdict_shows_why(failed_run: Run) -> None:
 
 
 def test_an_unknown_sample_is_told_the_nearest(run: Run) -> None:
-    with pytest.raises(UsageError, match=r"no sample 'goood'\n.*did you mean 'good'"):
+    with pytest.raises(UsageError, match=r"no sample 'goood'\n.*did you mean 'good'\?$"):
         sample_view(run, "goood")
 
 
