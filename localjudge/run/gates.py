@@ -5,7 +5,7 @@
 
     pass         every value in the 95 % interval keeps it
     fail         none does, or more samples failed than may: there is no mean to decide on then
-    undecided    some do: there are too few samples, and it says about how many would do
+    undecided    some do: there are too few samples, and it says about how many would decide it, and how
 
 An undecided gate counts as missed unless it is said otherwise: a promise that was not shown to be kept would
 otherwise be kept by having few samples.
@@ -135,12 +135,23 @@ def _outcome(gate: Gate, failed: int, max_failed: int, interval: Interval | None
     if interval is None:
         return "undecided", None, "there is no score to decide on"
     outcome, needed = decide(interval, gate.comparison, gate.threshold)
-    shown = f"{interval.mean:.3f}, 95 % interval {interval.low:.3f} to {interval.high:.3f}, {interval.n:,} samples"
+    mean, low, high = (_shown(value, signed=gate.delta) for value in (interval.mean, interval.low, interval.high))
+    shown = f"{mean}, 95 % interval {low} to {high}, {interval.n:,} samples"
+    what = "difference" if gate.delta else "mean"
     if outcome != "undecided":
         return outcome, None, shown
+    if interval.one_cluster:
+        return outcome, None, f"{shown}, all in one group: more groups are needed to decide"
     if needed is None:
-        return outcome, None, f"{shown}: the mean is the threshold itself, which no number of samples can decide"
-    return outcome, needed, f"{shown}: too few, about {needed:,} would do"
+        return outcome, None, f"{shown}: the {what} is the threshold itself, which no number of samples can decide"
+    then = "pass" if (interval.mean > gate.threshold) == (gate.comparison in (">=", ">")) else "fail"
+    reason = f"too few samples to decide; if the {what} stays at {mean}, about {needed:,} would decide it ({then})"
+    return outcome, needed, f"{shown}: {reason}"
+
+
+def _shown(value: float, *, signed: bool) -> str:
+    """Three digits; a difference with its sign, unless it rounds to nothing."""
+    return f"{value:+.3f}" if signed and round(value, 3) else f"{value:z.3f}"
 
 
 def _interval_of_mean(metric: MetricSummary) -> Interval | None:
