@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, TypedDict
 
 from pydantic import Field, ValidationError
-from pydantic_core import ErrorDetails
 
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import UsageError
@@ -107,7 +106,7 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
         raise UsageError(f"{option} must be {_expected(first)}, got {first['input']!r:.80}") from error
 
 
-def _expected(problem: ErrorDetails) -> str:
+def _expected(problem: Mapping[str, Any]) -> str:
     """What a value must be, by what pydantic says that it is not."""
     kind, limits = problem["type"], problem.get("ctx", {})
     match kind:

@@ -28,7 +28,7 @@ from localjudge.run.settings import Options, RunSettings, checked
         ("language", None, "--language must be a text, got None"),
         ("reasons", "later", "--reasons must be 'none', 'before' or 'after', got 'later'"),
         ("prompts", "own.toml", "--prompt must be a list, got 'own.toml'"),
-        ("gates", (1,), "--gate must be a text, got 1"),
+        ("prompts", (1,), "--prompt must be a text, got 1"),
         ("mapping", "a=b", "--map must be a mapping, got 'a=b'"),
         ("mapping", {"reference": 3}, "--map must be a text, got 3"),
     ],
@@ -47,7 +47,7 @@ def test_a_name_that_does_not_exist_gets_the_one_that_was_meant() -> None:
 
 def test_a_name_that_is_like_no_other_gets_all_that_there_are() -> None:
     with pytest.raises(
-        UsageError, match=r"no option 'xyz'\n  hint: the options are threshold, language, .*, batching$"
+        UsageError, match=r"no option 'xyz'\n  hint: the options are threshold, .*, batching$"
     ):
         checked({"xyz": 1})
 
