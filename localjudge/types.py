@@ -197,8 +197,8 @@ class Scored(Record):
     """A number in [0, 1] and, where it is a ratio, what was divided by what."""
 
     value: float = Field(ge=0, le=1)
-    numerator: float | None = None
-    denominator: float | None = None
+    numerator: float | None = Field(default=None, allow_inf_nan=False)
+    denominator: float | None = Field(default=None, allow_inf_nan=False)
     detail: str | None = None
 
     @classmethod

@@ -1,20 +1,121 @@
-"""The wheel holds every bundled grammar and model, and no file that git ignores."""
+"""The wheel holds every bundled grammar and model, and no file that git ignores; what is imported is declared."""
 
+import ast
+import re
 import subprocess
+import sys
 import tomllib
+from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
+PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+DISTRIBUTIONS = packages_distributions()
+OUR_MODULES = {"localjudge", "tests", "benchmark", "reference_judge", "made_up_vocabulary", "random_model"}
+TEXTS = {".py", ".md", ".toml", ".json", ".txt", ""}
+BARE_NAME = re.compile(r"(?:pipx?3?|uv|uvx|poetry|pdm|conda)\s(?:[^\n.,;:&|]*\s)?['\"]?localjudge(?![\w./-])")
 
 
 @pytest.fixture(scope="module")
 def shipped() -> dict[str, str]:
     """The wheel's list of files from outside the package: where each stands, and where it goes."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    included: dict[str, str] = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    included: dict[str, str] = PROJECT["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     return included
+
+
+def declared(*extras: str) -> set[str]:
+    """Distributions that `pyproject.toml` names, whatever their markers say."""
+    project = PROJECT["project"]
+    requirements = project["dependencies"] + [
+        requirement for extra in extras for requirement in project["optional-dependencies"][extra]
+    ]
+    return {normalised(re.split(r"[^\w.-]", requirement)[0]) for requirement in requirements}
+
+
+def normalised(distribution: str) -> str:
+    return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+def imported(source: str) -> Iterator[str]:
+    """Top-level modules that a source imports from outside this project and the standard library."""
+    for node in ast.walk(ast.parse(source)):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names.append(node.module)
+        modules = {name.partition(".")[0] for name in names}
+        yield from modules - OUR_MODULES - sys.stdlib_module_names
+
+
+def undeclared(source: str, names: set[str]) -> set[str]:
+    """Modules that come from no declared distribution; one that is not installed here has the name of its own."""
+    return {
+        module
+        for module in imported(source)
+        if not names & {normalised(home) for home in DISTRIBUTIONS.get(module, [module])}
+    }
+
+
+@pytest.mark.parametrize(
+    ("folder", "extras"), [("localjudge", ["parquet"]), ("scripts", ["parquet", "dev"]), ("tests", ["parquet", "dev"])]
+)
+def test_what_is_imported_is_declared(folder: str, extras: list[str]) -> None:
+    """Not left to what another package happens to need today: Outlines brings Jinja, and Haystack jsonschema."""
+    scripts = [path for path in (ROOT / folder).glob("*") if path.is_file() and is_python(path)]
+    sources = {path: path.read_text(encoding="utf-8") for path in [*(ROOT / folder).rglob("*.py"), *scripts]}
+    found = {str(path.relative_to(ROOT)): undeclared(source, declared(*extras)) for path, source in sources.items()}
+    assert sources
+    assert not {path: modules for path, modules in found.items() if modules}
+
+
+def is_python(path: Path) -> bool:
+    """A script without an ending says by its first line what it is written in."""
+    return not path.suffix and "python" in path.read_text(encoding="utf-8").partition("\n")[0]
+
+
+def test_an_import_that_is_not_declared_is_found() -> None:
+    """By the distribution's name, which may be another: `yaml` is PyYAML's."""
+    assert undeclared("def f():\n    from yaml.nodes import Node", {"numpy"}) == {"yaml"}
+    assert not undeclared("import yaml, os.path\nfrom . import sibling", {"pyyaml"})
+
+
+def test_the_classifiers_name_the_versions_that_install() -> None:
+    """Each that `requires-python` admits was tried, and no other is claimed."""
+    versions = [name.rpartition(" :: ")[2] for name in PROJECT["project"]["classifiers"] if ":: Python :: 3." in name]
+    minors = [int(version.removeprefix("3.")) for version in versions]
+    assert minors == list(range(minors[0], minors[-1] + 1))
+    assert PROJECT["project"]["requires-python"] == f">=3.{minors[0]},<3.{minors[-1] + 1}"
+
+
+def test_nobody_is_told_to_install_us_by_bare_name() -> None:
+    """On the package index that name holds something of somebody else."""
+    places = [ROOT, *(ROOT / folder for folder in ("localjudge", "scripts", "grammars", "models", ".ci"))]
+    files = {path for place in places[1:] for path in place.rglob("*")} | set(ROOT.glob("*"))
+    texts = [path for path in files if path.is_file() and path.suffix in TEXTS]
+    told = {str(path): BARE_NAME.findall(path.read_text(encoding="utf-8")) for path in texts}
+    assert len(told) > 100
+    assert not {path: found for path, found in told.items() if found}
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [
+        ("pip install localjudge", True),
+        ("pip install 'localjudge[parquet]'", True),
+        ("pip install --force-reinstall localjudge", True),
+        ("uvx localjudge run", True),
+        ("uv tool install localjudge==0.1", True),
+        ("pip install . && .venv/bin/localjudge run", False),
+        ("pip install '.[parquet]'", False),
+        ("pip install localjudge-0.1.0-py3-none-any.whl", False),
+        ("pip install pyarrow, then localjudge export", False),
+    ],
+)
+def test_a_bare_name_is_known_when_it_is_seen(text: str, bare: bool) -> None:
+    assert bool(BARE_NAME.search(text)) is bare
 
 
 def test_every_grammar_is_shipped(shipped: dict[str, str]) -> None:

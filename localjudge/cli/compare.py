@@ -22,9 +22,8 @@ def command(baseline: Path, run: Path, moved: int, as_json: bool) -> None:
     from localjudge.report.comparison import comparison_view, moved_view
     from localjudge.report.table import terminal
     from localjudge.run.compare import compare
-    from localjudge.run.results import Run
 
-    found = compare(Run.open(baseline), Run.open(run), moved=moved)
+    found = compare(baseline, run, moved=moved)
     if not found.metrics or not found.samples.paired:
         raise UsageError(f"{baseline} and {run} cannot be compared: {found.warnings[0]}")
     if as_json:

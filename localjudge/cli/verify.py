@@ -39,12 +39,11 @@ def command(directory: Path, accept: str, quiet: bool, as_json: bool, **options:
     from localjudge.report.table import terminal
     from localjudge.report.verification import verification_view
     from localjudge.run.progress import progress_on
-    from localjudge.run.results import Run
     from localjudge.run.verify import verify
 
     if quiet:
         be_quiet()
-    found = verify(Run.open(directory), progress=progress_on(sys.stderr, quiet=quiet), **options)
+    found = verify(directory, progress=progress_on(sys.stderr, quiet=quiet), **options)
     if as_json:
         click.echo(found.model_dump_json(indent=2))
     else:

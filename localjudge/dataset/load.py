@@ -71,7 +71,10 @@ def from_rows(
     """Check rows that are already in memory, as `load` does: mappings with anybody's column names, or samples.
 
     One mapping of columns, each a list, is taken as its rows. A NaN in place of a value is null: pandas writes that.
+    Raises UsageError for what is no rows at all.
     """
+    if not isinstance(rows, Iterable):
+        raise UsageError(f"the data are a {type(rows).__name__}", hint="give the name of a file, several, or rows")
     given = (row.values for row in rows_of_columns(plain(rows), name)) if isinstance(rows, Mapping) else rows
     table = _Table(name, [_given_row(Place(name, row=number), row) for number, row in enumerate(given, 1)])
     return _build([table], mapping or {}, skip_bad_rows, context_separator)

@@ -24,7 +24,7 @@ def read_parquet(stream: IO[bytes], source: str) -> Iterator[RawRow]:
         from pyarrow import parquet
     except ImportError as error:
         raise UsageError(
-            f"{source} is a Parquet file, and pyarrow is not installed", hint="pip install 'localjudge[parquet]'"
+            f"{source} is a Parquet file, and pyarrow is not installed", hint="install it with: pip install pyarrow"
         ) from error
     try:
         table = parquet.ParquetFile(stream if stream.seekable() else io.BytesIO(stream.read()))

@@ -12,6 +12,7 @@ twice. Two processes do not share it.
 """
 
 import ctypes
+import logging
 import os
 from collections import deque
 from contextlib import ExitStack
@@ -36,6 +37,7 @@ MAX_DEFAULT_CONTEXT = 8192
 _ALL_LAYERS = -1
 _LOG_LEVEL_ERROR = 4
 _UNKNOWN_ARCHITECTURE = "unknown model architecture"
+_log = logging.getLogger(__name__)
 _complaints: deque[str] = deque(maxlen=8)
 
 
@@ -76,7 +78,10 @@ class LoadedModel(OpenModel):
 def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
     """Check, try and load the model. Raises ModelError if it cannot be used."""
     checked = model_check.check(file.path)
-    n_ctx = min(settings.n_ctx or file.n_ctx or MAX_DEFAULT_CONTEXT, checked.number("context_length"))
+    most = checked.number("context_length")
+    if settings.n_ctx and settings.n_ctx > most:
+        _log.warning(f"--n-ctx {settings.n_ctx:,} is more than the model has: its context of {most:,} tokens is used")
+    n_ctx = min(settings.n_ctx or file.n_ctx or MAX_DEFAULT_CONTEXT, most)
     gpu_layers = _gpu_layers(settings)
     need = memory.needed(checked, n_ctx=n_ctx, n_ubatch=UBATCH)
     if not gpu_layers:

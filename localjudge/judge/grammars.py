@@ -1,7 +1,8 @@
 r"""Grammars: which answers are legal.
 
 Each is a JSON schema in `grammars/`. Outlines turns it into a regular expression with no free white space, so that
-every legal answer is short and ends; the engine compiles that expression for a model's vocabulary.
+every legal answer is short and ends; the engine compiles that expression for a model's vocabulary. Outlines 1.3 does
+not install on Python 3.14 and above: there its core is called, which makes the expression on any Python.
 
     {"properties": {"attributed": {"enum": [0, 1]}}}   ->   \{"attributed":(0|1)\}
 
@@ -10,6 +11,7 @@ character takes up to four tokens and what is kept free for the longest answer c
 """
 
 import json
+import sys
 from collections.abc import Sequence
 from functools import cache
 from typing import Any
@@ -17,6 +19,9 @@ from typing import Any
 from localjudge import resources
 from localjudge.errors import SampleError
 from localjudge.types import Grammar, Label
+
+COMPILER = "outlines" if sys.version_info < (3, 14) else "outlines_core"
+"""The package that makes the expressions; `pyproject.toml` installs it by the same rule."""
 
 _LABELS: dict[str, Label] = {"0": 0, "1": 1}
 _JOINT = "classifications"
@@ -63,10 +68,24 @@ def _entry_about(statement: str, entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _pattern(schema: dict[str, Any]) -> str:
+    text = json.dumps(schema)
+    return _by_outlines(text) if COMPILER == "outlines" else _by_its_core(text)
+
+
+def _by_outlines(schema: str) -> str:
+    """The regular expression of a JSON schema, by Outlines."""
     from outlines.types import JsonSchema
     from outlines.types.dsl import to_regex
 
-    return to_regex(JsonSchema(json.dumps(schema), whitespace_pattern=""))
+    expression: str = to_regex(JsonSchema(schema, whitespace_pattern=""))
+    return expression
+
+
+def _by_its_core(schema: str) -> str:
+    """The same expression, by what Outlines calls."""
+    from outlines_core.json_schema import build_regex_from_schema
+
+    return f"({build_regex_from_schema(schema, '')})"
 
 
 def _reason_tokens(schema: dict[str, Any]) -> int:

@@ -3,17 +3,16 @@
 A name may end in `@k` where the metric looks at the first k chunks: `matrix_recall@3`.
 
 Your own: an installed package adds a metric by an entry point in the group `localjudge.metrics` that names a metric
-(see `protocol.py`). Ours win over another's of the same name.
+(see `protocol.py`; `foreign.py` guards what it does). Ours win over another's of the same name.
 """
 
-import difflib
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from importlib.metadata import EntryPoint, entry_points
 
 from localjudge.errors import UsageError
-from localjudge.metrics import document_at_k
+from localjudge.metrics import document_at_k, foreign
 from localjudge.metrics.context_precision import ContextPrecision
 from localjudge.metrics.context_recall import ContextRecall
 from localjudge.metrics.context_relevancy import ContextRelevancy, ContextRelevancyChunk
@@ -25,6 +24,7 @@ from localjudge.metrics.documents import DocumentMetric
 from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.metrics.matrix import MATRIX_METRICS, recall_at
 from localjudge.metrics.protocol import ComputedMetric, JudgedMetric
+from localjudge.suggestion import suggestion
 
 AnyMetric = JudgedMetric | ComputedMetric
 
@@ -71,7 +71,7 @@ def get(name: str, compare_by: str = "content") -> AnyMetric:
 
     Raises UsageError with the nearest names if there is none, and for a `compare_by` that no document has.
     """
-    metric = _find(name)
+    metric = _ours(name) or _installed_metric(name)
     return replace(metric, compare_by=compare_by) if isinstance(metric, DocumentMetric) else metric
 
 
@@ -80,36 +80,25 @@ def reads_texts_of(metric: AnyMetric) -> frozenset[str]:
     return frozenset() if isinstance(metric, DocumentMetric) else metric.requires
 
 
-def _find(name: str) -> AnyMetric:
+def is_ours(name: str) -> bool:
+    """Whether the metric of this name is one of ours, and not another package's."""
+    return _ours(name) is not None
+
+
+def _ours(name: str) -> AnyMetric | None:
     for metric in (*_DEFAULT, *_ON_REQUEST):
         if metric.name == name:
             return metric
     cut = _AT.fullmatch(name)
-    if cut and cut["name"] in _AT_K:
-        return _AT_K[cut["name"]](int(cut["k"]))
+    return _AT_K[cut["name"]](int(cut["k"])) if cut and cut["name"] in _AT_K else None
+
+
+def _installed_metric(name: str) -> AnyMetric:
     if name in _installed():
-        return _loaded(_installed()[name])
-    near = difflib.get_close_matches(name, names()) or names()
-    raise UsageError(f"no metric is called {name!r}", hint=f"did you mean {', '.join(near)}?")
+        return foreign.load(_installed()[name])  # type: ignore[no-any-return]
+    raise UsageError(f"no metric is called {name!r}", hint=suggestion(name, names(), "the metrics"))
 
 
 def _installed() -> dict[str, EntryPoint]:
     """Entry points of other packages by the metric's name."""
     return {point.name: point for point in entry_points(group="localjudge.metrics")}
-
-
-def _loaded(point: EntryPoint) -> AnyMetric:
-    try:
-        metric = point.load()
-    except (ImportError, AttributeError) as error:
-        raise UsageError(
-            f"the metric {point.name!r} ({point.value}) cannot be loaded: {error}",
-            hint="mend or remove the package that installs it",
-        ) from error
-    missing = [part for part in ("name", "version", "requires") if not hasattr(metric, part)]
-    if missing or not (hasattr(metric, "steps") or hasattr(metric, "score")):
-        raise UsageError(
-            f"{point.value} is not a metric: it lacks {', '.join(missing) or 'steps or score'}",
-            hint="localjudge/metrics/protocol.py says what a metric has",
-        )
-    return metric  # type: ignore[no-any-return]

@@ -2,7 +2,7 @@
 
 A *judged* metric is a generator: it yields a list of tasks, is sent their verdicts in the same order, and returns the
 outcome. A *computed* metric needs no judge. Both are frozen values with a name, a version that changes when their
-numbers can, and the fields they need.
+numbers can, and the fields they need. A metric that cannot score a sample raises SampleError, which says why.
 """
 
 from collections.abc import Callable, Generator, Sequence

@@ -102,6 +102,8 @@ def _remarks(change: MetricChange) -> Iterator[str]:
     low, high = change.scores.ci95
     if low > 0 or high < 0:
         yield f"B is {'better' if low > 0 else 'worse'} than A on samples like these"
+    elif change.scores.clusters == 1 < change.compared:
+        yield "no difference can be told: all samples are in one group"
     elif change.scores.smallest_detectable > 1:
         yield f"no difference can be told; {change.compared:,} samples are too few to show any"
     else:

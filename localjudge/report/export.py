@@ -94,9 +94,7 @@ def _parquet(rows: Sequence[dict[str, Any]]) -> bytes:
         import pyarrow  # type: ignore[import-untyped]
         from pyarrow import parquet
     except ImportError as error:
-        raise UsageError(
-            "Parquet needs the package pyarrow", hint="install it with: pip install 'localjudge[parquet]'"
-        ) from error
+        raise UsageError("Parquet needs the package pyarrow", hint="install it with: pip install pyarrow") from error
     table = pyarrow.table({column: [row[column] for row in rows] for column in _columns(rows)})
     sink = pyarrow.BufferOutputStream()
     parquet.write_table(table, sink)

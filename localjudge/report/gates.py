@@ -1,7 +1,8 @@
 """Gates as a person reads them.
 
 pass        context_recall>=0.8    0.912, 95 % interval 0.861 to 0.949, 120 samples
-undecided   faithfulness>=0.9      0.925, 95 % interval 0.871 to 0.961, 120 samples: too few, about 560 would do
+undecided   faithfulness>=0.9      0.925, 95 % interval 0.871 to 0.961, 120 samples: too few samples to decide; if the
+                                   mean stays at 0.925, about 560 would decide it (pass)
 """
 
 from collections.abc import Sequence

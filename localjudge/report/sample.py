@@ -1,7 +1,5 @@
 """One sample of a run: what was given, what was asked about it, and what was found."""
 
-import difflib
-
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
@@ -13,6 +11,7 @@ from localjudge.report.verdicts import verdicts_view
 from localjudge.run.archive import stored_prompts
 from localjudge.run.directory import STORE
 from localjudge.run.results import Run
+from localjudge.suggestion import suggestion
 from localjudge.types import CONTEXT_FIELDS, Sample
 
 _TEXT_FIELDS = ("user_input", "reference", "response")
@@ -45,8 +44,8 @@ def find_sample(run: Run, sample_id: str) -> Sample:
     """The sample of that id. Raises UsageError with the nearest ids if there is none."""
     samples = {sample.id: sample for sample in run.samples}
     if sample_id not in samples:
-        near = difflib.get_close_matches(sample_id, samples) or list(samples)[:3]
-        raise UsageError(f"the run has no sample {sample_id!r}", hint=f"did you mean {', '.join(map(repr, near))}?")
+        hint = suggestion(sample_id, samples, "its samples", show=repr)
+        raise UsageError(f"the run has no sample {sample_id!r}", hint=hint)
     return samples[sample_id]
 
 

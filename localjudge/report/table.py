@@ -75,6 +75,11 @@ def _row(name: str, metric: MetricSummary, *, withheld: bool) -> Iterator[Text]:
 
 
 def _remarks(name: str, metric: MetricSummary, withheld: bool) -> Iterator[str]:
+    if metric.clusters == 1 < metric.scored:
+        yield (
+            f"{name}: all samples are in one group, and no interval can be told from one: name a column with several "
+            "with --cluster-by, or leave it out"
+        )
     if metric.failed and metric.bounds:
         low, high = map(number, metric.bounds)
         no_mean = ", more than allowed (--max-failed): no mean" if withheld else ""

@@ -10,12 +10,13 @@ each other: the interval of their changes is then taken over samples, or over th
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from localjudge.run.comparability import judge_changes, other_questions, warnings
 from localjudge.run.manifest import Difference
 from localjudge.run.pairing import Pair, Pairing, pair_samples
-from localjudge.run.results import Run
+from localjudge.run.results import Run, as_run
 from localjudge.run.rows import ScoreRow, VerdictRow
 from localjudge.run.unit_changes import UnitChange, labelled_in_both, unit_changes
 from localjudge.stats import mcnemar, paired_difference
@@ -123,11 +124,13 @@ class RunComparison(Record):
     metrics: dict[str, MetricChange]
 
 
-def compare(baseline: Run, run: Run, *, moved: int = MOVED_SAMPLES) -> RunComparison:
+def compare(baseline: Run | str | Path, run: Run | str | Path, *, moved: int = MOVED_SAMPLES) -> RunComparison:
     """Compare a run with a baseline; list at most `moved` samples of each metric that moved most.
 
-    Runs that share no sample or no metric give a comparison without differences, and a warning.
+    Each is a run or its directory. Runs that share no sample or no metric give a comparison without differences, and a
+    warning. Raises RunDirectoryError for a directory without a finished run.
     """
+    baseline, run = as_run(baseline), as_run(run)
     pairing = pair_samples(baseline.samples, run.samples)
     names = [name for name in run.summary.metrics if name in baseline.summary.metrics]
     comparer = _Comparer(baseline, run, pairing, moved)

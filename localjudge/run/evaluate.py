@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple, TypeGuard, cast, get_args
 
 from localjudge.errors import SampleError
+from localjudge.metrics import catalog, foreign
 from localjudge.metrics.catalog import AnyMetric, reads_texts_of
 from localjudge.metrics.protocol import ComputedMetric, JudgedMetric, Sentences, Steps
 from localjudge.run.ask import AskedTask
@@ -64,6 +65,15 @@ def evaluate(
     return [case.result() for case in cases]
 
 
+def failed_everywhere(evaluations: Sequence[Evaluation]) -> dict[str, str]:
+    """Metrics that failed on every sample for one and the same reason, and that reason."""
+    outcomes: dict[str, set[Outcome]] = {}
+    for evaluation in evaluations:
+        outcomes.setdefault(evaluation.metric, set()).add(evaluation.outcome)
+    only = {metric: next(iter(found)) for metric, found in outcomes.items() if len(found) == 1}
+    return {metric: outcome.reason for metric, outcome in only.items() if isinstance(outcome, Failed)}
+
+
 class _Case:
     """One metric on one sample, in progress: `tasks` is what it wants to know next, nothing once it has an outcome."""
 
@@ -114,13 +124,18 @@ class _Case:
 
 
 def _steps(sample: Sample, metric: AnyMetric, sentences: Sentences) -> Steps:
-    """The metric's own steps; a field that it needs and lacks, and a metric that asks nothing, end at once."""
+    """The metric's own steps, guarded if it is not ours; a field that it needs and lacks ends them at once."""
     nulls = [field for field in get_args(Field_) if field in metric.requires and getattr(sample, field) is None]
     if nulls:
         return Undefined(reason=" and ".join(f"{field} is null" for field in nulls))
     bare = [field for field in CONTEXT_FIELDS if field in reads_texts_of(metric) and _lacks_text(sample, field)]
     if bare:
         return Undefined(reason=" and ".join(f"{field} has ids and no texts" for field in bare))
+    steps = _own_steps(sample, metric, sentences)
+    return (yield from steps if catalog.is_ours(metric.name) else foreign.guarded(steps))
+
+
+def _own_steps(sample: Sample, metric: AnyMetric, sentences: Sentences) -> Steps:
     if _is_judged(metric):
         return (yield from metric.steps(sample, sentences))
     return cast(ComputedMetric, metric).score(sample)

@@ -5,13 +5,12 @@
 
     pass         every value in the 95 % interval keeps it
     fail         none does, or more samples failed than may: there is no mean to decide on then
-    undecided    some do: there are too few samples, and it says about how many would do
+    undecided    some do: there are too few samples, and it says about how many would decide it, and how
 
 An undecided gate counts as missed unless it is said otherwise: a promise that was not shown to be kept would
 otherwise be kept by having few samples.
 """
 
-import difflib
 import re
 from collections.abc import Collection, Sequence
 from typing import Literal, cast
@@ -22,6 +21,7 @@ from localjudge.run.results import Run
 from localjudge.run.summary import MetricSummary
 from localjudge.stats.gates import Comparison, decide
 from localjudge.stats.intervals import Interval
+from localjudge.suggestion import suggestion
 from localjudge.types import Record
 
 Outcome = Literal["pass", "fail", "undecided"]
@@ -135,12 +135,23 @@ def _outcome(gate: Gate, failed: int, max_failed: int, interval: Interval | None
     if interval is None:
         return "undecided", None, "there is no score to decide on"
     outcome, needed = decide(interval, gate.comparison, gate.threshold)
-    shown = f"{interval.mean:.3f}, 95 % interval {interval.low:.3f} to {interval.high:.3f}, {interval.n:,} samples"
+    mean, low, high = (_shown(value, signed=gate.delta) for value in (interval.mean, interval.low, interval.high))
+    shown = f"{mean}, 95 % interval {low} to {high}, {interval.n:,} samples"
+    what = "difference" if gate.delta else "mean"
     if outcome != "undecided":
         return outcome, None, shown
+    if interval.one_cluster:
+        return outcome, None, f"{shown}, all in one group: more groups are needed to decide"
     if needed is None:
-        return outcome, None, f"{shown}: the mean is the threshold itself, which no number of samples can decide"
-    return outcome, needed, f"{shown}: too few, about {needed:,} would do"
+        return outcome, None, f"{shown}: the {what} is the threshold itself, which no number of samples can decide"
+    then = "pass" if (interval.mean > gate.threshold) == (gate.comparison in (">=", ">")) else "fail"
+    reason = f"too few samples to decide; if the {what} stays at {mean}, about {needed:,} would decide it ({then})"
+    return outcome, needed, f"{shown}: {reason}"
+
+
+def _shown(value: float, *, signed: bool) -> str:
+    """Three digits; a difference with its sign, unless it rounds to nothing."""
+    return f"{value:+.3f}" if signed and round(value, 3) else f"{value:z.3f}"
 
 
 def _interval_of_mean(metric: MetricSummary) -> Interval | None:
@@ -167,5 +178,5 @@ def _number(text: str, gate: str) -> float:
 def _refuse_unknown(gate: Gate, metrics: Collection[str], what: str) -> None:
     if gate.metric in metrics:
         return
-    near = difflib.get_close_matches(gate.metric, metrics) or list(metrics)
-    raise UsageError(f"the gate {gate} is about {gate.metric!r}, which {what}", hint=f"there is {', '.join(near)}")
+    hint = suggestion(gate.metric, metrics, "the metrics")
+    raise UsageError(f"the gate {gate} is about {gate.metric!r}, which {what}", hint=hint)

@@ -18,6 +18,7 @@ from localjudge.run.ask import Asker
 from localjudge.run.data_notes import tell
 from localjudge.run.directory import STORE, RunDirectory
 from localjudge.run.evaluate import evaluate as evaluate_samples
+from localjudge.run.evaluate import failed_everywhere
 from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, opened
 from localjudge.run.plan import Data, Plan, default_directory, plan, refuse_other_run
 from localjudge.run.progress import Progress, Silence
@@ -130,6 +131,8 @@ class _Job:
             manifest = self._manifest([*sessions, session])
             write_results(directory, evaluations, summary)
             write_manifest(directory, manifest)
+        for metric, reason in failed_everywhere(evaluations).items():
+            self._progress.note(f"{metric} failed on every sample: {reason}")
         self._progress.note(_work_done(asker.asked, self._engine.effort))
         return Run(path, summary, manifest)
 

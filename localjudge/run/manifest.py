@@ -23,7 +23,7 @@ from localjudge.types import Record
 
 SCHEMA_VERSION = 1
 _DIGITS = 8
-_PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines", "spacy")
+_PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
 
 
 class Manifest(Record):

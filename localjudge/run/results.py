@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from localjudge.errors import RunDirectoryError
+from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.run.archive import stored_clusters, stored_samples
 from localjudge.run.directory import MANIFEST, STORE, RunDirectory
 from localjudge.run.evaluate import Evaluation
@@ -82,6 +82,15 @@ class Run:
     def cluster_of(self) -> dict[str, str] | None:
         """The group of each sample by its id; None if each stands alone."""
         return stored_clusters(self.directory / STORE)
+
+
+def as_run(run: Run | str | Path) -> Run:
+    """The run itself, or the one in a directory. Raises RunDirectoryError if there is none, UsageError for no path."""
+    if isinstance(run, Run):
+        return run
+    if not isinstance(run, str | Path):
+        raise UsageError(f"a {type(run).__name__} is not a run", hint="give a Run, or the directory of one")
+    return Run.open(run)
 
 
 def write_manifest(directory: RunDirectory, manifest: Manifest) -> None:

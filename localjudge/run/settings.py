@@ -8,7 +8,19 @@ from pydantic import Field, ValidationError
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import UsageError
 from localjudge.judge.judge import JudgingProtocol, Reasons
+from localjudge.suggestion import suggestion
 from localjudge.types import Record
+
+# Where an option of the command line is called otherwise than the setting.
+_OPTIONS = {"prompts": "prompt", "mapping": "map", "gates": "gate"}
+_KINDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "True or False",
+    "string": "a text",
+    "tuple": "a list",
+    "dict": "a mapping",
+}
 
 
 class Options(TypedDict, total=False):
@@ -83,10 +95,30 @@ class RunSettings(Record):
 
 
 def checked(options: Mapping[str, Any]) -> RunSettings:
-    """Settings from keywords. Raises UsageError that names the first one that cannot be."""
+    """Settings from keywords. Raises UsageError that names the first one that cannot be, as the command line does."""
+    names = RunSettings.model_fields
+    for name in options:
+        if name == "gates":
+            raise UsageError("a run takes no gates", hint="decide them when it is done: localjudge.check(run, gates=[...])")
+        if name not in names:
+            raise UsageError(f"there is no option {name!r}", hint=suggestion(name, names, "the options"))
     try:
         return RunSettings(**options)
     except ValidationError as error:
         first = error.errors()[0]
-        name = ".".join(str(part) for part in first["loc"])
-        raise UsageError(f"{name} = {first['input']!r}: {first['msg']}") from error
+        name = str(first["loc"][0])
+        option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
+        raise UsageError(f"{option} must be {_expected(first)}, got {first['input']!r:.80}") from error
+
+
+def _expected(problem: Mapping[str, Any]) -> str:
+    """What a value must be, by what pydantic says that it is not."""
+    kind, limits = problem["type"], problem.get("ctx", {})
+    match kind:
+        case "greater_than_equal":
+            return f"at least {limits['ge']:g}"
+        case "less_than_equal":
+            return f"at most {limits['le']:g}"
+        case "literal_error":
+            return str(limits["expected"])
+    return _KINDS[kind.partition("_")[0]]

@@ -24,7 +24,7 @@ from localjudge.run.manifest import Difference, Manifest, data_part, differences
 from localjudge.run.progress import Progress, Silence
 from localjudge.run.replay import replay
 from localjudge.run.request_keys import RequestKeys
-from localjudge.run.results import Run
+from localjudge.run.results import Run, as_run
 from localjudge.run.settings import RunSettings, checked
 from localjudge.run.verdict_of import VerdictRule, WindowAnswer, verdict_of
 from localjudge.text import Segmenter
@@ -102,7 +102,7 @@ class Verification(Record):
 
 
 def verify(
-    run: Run,
+    run: Run | str | Path,
     *,
     judge: str | None = None,
     engine: Engine | None = None,
@@ -113,9 +113,10 @@ def verify(
 ) -> Verification:
     """Ask the judge again, all requests of the run or `count` of them drawn by `seed`, and check data and files.
 
-    `judge` takes the place of the one that the run was made with, `engine` that of any model. Raises UsageError
-    (ModelError, RunDirectoryError) where the judge or the run cannot be opened.
+    `run` is a run or its directory. `judge` takes the place of the one that it was made with, `engine` that of any
+    model. Raises UsageError (ModelError, RunDirectoryError) where the judge or the run cannot be opened.
     """
+    run = as_run(run)
     settings = _settings(run.manifest, threads)
     named = judge or run.manifest.beside.get("judge")
     if named is None and engine is None:

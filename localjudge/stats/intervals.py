@@ -12,7 +12,9 @@ the interval *is* the exact one of Clopper and Pearson, computed as such. For ot
 conjecture of its authors without a known counterexample; `scripts/coverage-table` shows what it is in practice. For
 large n it is the bootstrap: the unseen sample weighs 1/n.
 
-With clusters (samples that share a document), a cluster is one draw and the unseen one has their average size.
+With clusters (samples that share a document), a cluster is one draw and the unseen one has their average size. From a
+single cluster of several samples nothing can be told: the next may have another size and another mean. Its interval is
+all that there can be, [0, 1].
 
 The invariant: neither the order of the rows nor the names of the clusters move any number.
 
@@ -47,7 +49,7 @@ class Interval(NamedTuple):
     """A number, the limits that hold the true one with `confidence`, and what they rest on.
 
     `n` counts samples, `clusters` what was drawn independently (equal to `n` where there are no clusters), `method` is
-    "exact binomial", "bootstrap" or "clustered bootstrap".
+    "exact binomial", "bootstrap", "clustered bootstrap" or "one cluster".
     """
 
     mean: float
@@ -57,6 +59,11 @@ class Interval(NamedTuple):
     n: int
     clusters: int
     confidence: float
+
+    @property
+    def one_cluster(self) -> bool:
+        """Whether all samples, several of them, are of one cluster: the interval then says nothing."""
+        return self.clusters == 1 < self.n
 
 
 class _Clusters(NamedTuple):
@@ -83,8 +90,9 @@ def mean_interval(
 ) -> Interval:
     """Interval of the mean of `values` (n,), none below `lowest` or above `highest`; formula and sources above.
 
-    `clusters` (n,) names what each value belongs to, in any comparable type. One value, or one cluster, gives a valid
-    and very wide interval. Raises ValueError for no values, values out of range or not finite, or unequal lengths.
+    `clusters` (n,) names what each value belongs to, in any comparable type. One value gives a valid and very wide
+    interval, one cluster of several [lowest, highest]. Raises ValueError for no values, values out of range or not
+    finite, or unequal lengths.
     """
     scores = _checked(values, lowest, highest)
     _check_settings(confidence, resamples)
@@ -93,6 +101,8 @@ def mean_interval(
     if groups.single and np.isin(groups.sums, (0.0, 1.0)).all():
         low, high = clopper_pearson(int(groups.counts[groups.sums == 1].sum()), total, confidence)
         method = "exact binomial"
+    elif total == 1 and not groups.single:
+        low, high, method = 0.0, 1.0, "one cluster"
     else:
         low, high = _limits(groups, confidence, resamples, seed)
         method = "bootstrap" if groups.single else "clustered bootstrap"

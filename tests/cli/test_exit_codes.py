@@ -73,7 +73,10 @@ def test_json_prints_the_summary_and_nothing_else(data: str, capfd: pytest.Captu
         (["run", "data.jsonl", "--metrics", "faithfulness"], "faithfulness needs response"),
         (["run", "data.jsonl", "--judge", "no-such-judge"], "no-such-judge"),
         (["run", "data.jsonl", "--map", "reference"], "is not FIELD=COLUMN"),
-        (["run", "data.jsonl", "--threshold", "2"], "threshold"),
+        (["run", "data.jsonl", "--threshold", "2"], "--threshold must be at most 1, got 2"),
+        (["run", "data.jsonl", "--n-ctx", "0"], "--n-ctx must be at least 64, got 0"),
+        (["doctor", "--threads", "0"], "--threads must be at least 1, got 0"),
+        (["run", "data.jsonl", "--metrics", "nonono"], "hint: the metrics are context_recall, context_relevancy, "),
         (["run", "data.jsonl", "--threshold", "high"], "threshold"),
         (["run", "data.jsonl", "--no-such-option"], "No such option"),
         (["no-such-command"], "No such command"),
@@ -103,6 +106,30 @@ def test_2_when_samples_failed(data: str, capfd: pytest.CaptureFixture[str]) -> 
     assert "context_recall: 1 failed, more than allowed" in capfd.readouterr().out
     assert exit_code(*arguments, "--max-failed", "1") == 0
     assert "context_recall: 1 failed; it is from" in capfd.readouterr().out
+
+
+def test_2_when_a_metric_of_another_package_raises(
+    data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The run goes on, says once why, and scores the other metrics; each row has the reason with its place."""
+    source = "name, version, requires = 'theirs', 1, frozenset()\ndef score(sample):\n    return 1 / 0\n"
+    (tmp_path / "their_metrics.py").write_text(source)
+    info = tmp_path / "their_metrics-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-metrics\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[localjudge.metrics]\ntheirs = their_metrics\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert exit_code("run", data, "--metrics", "context_recall,theirs", "--out", "out") == 2
+    reason = "ZeroDivisionError: division by zero (their_metrics.py:3)"
+    assert f"theirs failed on every sample: {reason}\n" in capfd.readouterr().err
+    scores = [json.loads(line) for line in Path("out/scores.jsonl").read_text().splitlines()]
+    found = [(row["sample_id"], row["metric"], row["status"], row["detail"]) for row in scores]
+    assert found == [
+        ("a", "context_recall", "scored", None),
+        ("a", "theirs", "failed", reason),
+        ("b", "context_recall", "undefined", "reference is null"),
+        ("b", "theirs", "failed", reason),
+    ]
 
 
 @pytest.mark.parametrize(

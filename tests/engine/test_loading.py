@@ -45,6 +45,21 @@ def test_the_context_comes_from_the_model_and_an_option(
 
 
 @pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (99_999, ["--n-ctx 99,999 is more than the model has: its context of 16,384 tokens is used"]),
+        (16_384, []),
+        (None, []),
+    ],
+)
+def test_a_context_that_the_model_does_not_have_is_not_cut_silently(
+    make_model: ModelMaker, caplog: pytest.LogCaptureFixture, asked: int | None, said: list[str]
+) -> None:
+    loading.load(make_model(shape=LONG), EngineSettings(threads=1, n_ctx=asked)).close()
+    assert [record.getMessage() for record in caplog.records if record.levelname == "WARNING"] == said
+
+
+@pytest.mark.parametrize(
     ("has_gpu", "asked", "given"),
     [(False, None, 0), (False, 20, 0), (True, None, -1), (True, 0, 0), (True, 20, 20)],
 )

@@ -29,6 +29,7 @@ class Brevity:
 
 brevity = Brevity()
 not_a_metric = 3
+loose = Brevity(name="loose", requires=["response"])
 '''
 
 
@@ -41,8 +42,10 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-metrics\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
         "[localjudge.metrics]\nbrevity = own_metrics:brevity\nbroken = own_metrics:not_a_metric\n"
-        "gone = own_metrics:nothing\ncontext_recall = own_metrics:brevity\n"
+        "gone = own_metrics:nothing\ncontext_recall = own_metrics:brevity\na_class = own_metrics:Brevity\n"
+        "other = own_metrics:brevity\nloose = own_metrics:loose\nraises = own_metrics_that_raise:metric\n"
     )
+    (tmp_path / "own_metrics_that_raise.py").write_text("metric = {}['no such key']")
     monkeypatch.syspath_prepend(str(tmp_path))
 
 
@@ -62,7 +65,20 @@ def test_our_own_metric_wins_over_an_installed_one_of_the_same_name() -> None:
 
 
 @pytest.mark.usefixtures("installed")
-@pytest.mark.parametrize(("name", "what"), [("broken", "is not a metric"), ("gone", "cannot be loaded")])
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("broken", "is not a metric: it lacks name, version, requires"),
+        ("gone", "cannot be loaded: AttributeError: module 'own_metrics' has no attribute 'nothing'"),
+        ("a_class", "own_metrics:Brevity is not a metric: it is a class, not one of its objects"),
+        (
+            "other",
+            "own_metrics:brevity is not a metric: it calls itself 'brevity', and its entry point is called 'other'",
+        ),
+        ("loose", "own_metrics:loose is not a metric: requires is not a frozenset"),
+        ("raises", r"cannot be loaded: KeyError: 'no such key' \(own_metrics_that_raise.py:1\)"),
+    ],
+)
 def test_what_an_entry_point_names_must_be_a_metric(name: str, what: str) -> None:
     """Said before anything is judged."""
     with pytest.raises(UsageError, match=what):

@@ -1,13 +1,16 @@
 """Tables and views: what they show, and that user text cannot act on the terminal."""
 
 import io
+import re
 import unicodedata
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console, RenderableType
 
-from localjudge import Run
+from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.errors import UsageError
 from localjudge.report.bands import meaning
 from localjudge.report.sample import prompts_view, sample_view
@@ -56,6 +59,16 @@ def test_the_table_has_mean_interval_counts_and_signature(run: Run) -> None:
     assert any(f"signature {run.summary.signature}" in line for line in lines)
 
 
+def test_samples_of_one_group_are_told_to_have_no_interval(tmp_path: Path) -> None:
+    """And the table claims none: it says that the mean may be anything."""
+    rows = [{"id": name, "reference": "It rains.", "retrieved_contexts": ["c"], "document": 1} for name in "abc"]
+    options: dict[str, Any] = {"engine": ScriptedEngine({}, default=1.0), "metrics": ["context_recall"]}
+    text = printed(summary_view(evaluate(rows, **options, cluster_by="document", out=tmp_path / "one")))
+    assert re.search(r"context_recall +1\.000 +0\.000 - 1\.000 +3 ", text)
+    assert "context_recall: all samples are in one group, and no interval can be told from one: name a column" in text
+    assert "one group" not in printed(summary_view(evaluate(rows, **options, cluster_by="id", out=tmp_path / "three")))
+
+
 def test_more_failures_than_allowed_leave_no_mean_but_bounds(failed_run: Run) -> None:
     """One scored 1, one failed: from 1/2 to 2/2."""
     text = printed(summary_view(failed_run))
@@ -83,7 +96,7 @@ def test_a_unit_without_a_verdict_shows_why(failed_run: Run) -> None:
 
 
 def test_an_unknown_sample_is_told_the_nearest(run: Run) -> None:
-    with pytest.raises(UsageError, match=r"no sample 'goood'\n.*did you mean 'good'"):
+    with pytest.raises(UsageError, match=r"no sample 'goood'\n.*did you mean 'good'\?$"):
         sample_view(run, "goood")
 
 

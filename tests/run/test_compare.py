@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from localjudge import Run
+from localjudge import Run, RunDirectoryError, UsageError
 from localjudge.run.compare import MetricChange, ScoreChanges, compare
 from localjudge.stats import mcnemar, paired_difference, smallest_detectable_difference
 
@@ -39,6 +39,20 @@ def changed(scripted_run: ScriptedRun) -> MetricChange:
     """Context recall of the same four samples with two scripts."""
     rows = [A, B, C, D]
     return compare(scripted_run("old", rows, BASELINE), scripted_run("new", rows, NEW)).metrics["context_recall"]
+
+
+def test_runs_may_be_named_by_their_directories(scripted_run: ScriptedRun, tmp_path: Path) -> None:
+    old, new = scripted_run("old", [A, B], BASELINE), scripted_run("new", [A, B], NEW)
+    assert compare(str(tmp_path / "old"), tmp_path / "new") == compare(old, new)
+
+
+@pytest.mark.parametrize("wrong", [None, 3, {}])
+def test_what_is_no_run_is_refused(scripted_run: ScriptedRun, wrong: Any) -> None:
+    run = scripted_run("run", [A], {})
+    with pytest.raises(UsageError, match=r"a \w+ is not a run\n  hint: give a Run, or the directory of one"):
+        compare(wrong, run)
+    with pytest.raises(RunDirectoryError, match="holds no run"):
+        compare(run, "nowhere")
 
 
 def test_differences_are_new_minus_baseline(changed: MetricChange) -> None:

@@ -95,7 +95,32 @@ def test_a_mean_above_the_threshold_is_not_enough(scripted_run: ScriptedRun, und
     decision = decided(scripted_run("run", rows(10), zeros(0)), "context_recall>=0.8", undecided=undecided)
     needed = decide(mean_interval([0.0] + [1.0] * 9), ">=", 0.8).samples_needed
     assert (decision.outcome, decision.kept, decision.samples_needed) == ("undecided", kept, needed)
-    assert decision.reason == f"0.900, 95 % interval 0.555 to 0.997, 10 samples: too few, about {needed} would do"
+    assert decision.reason == (
+        "0.900, 95 % interval 0.555 to 0.997, 10 samples: too few samples to decide; "
+        f"if the mean stays at 0.900, about {needed} would decide it (pass)"
+    )
+
+
+@pytest.mark.parametrize(
+    ("gate", "then"), [(">=0.8", "fail"), (">0.8", "fail"), ("<=0.8", "pass"), ("<0.1", "fail"), (">=0.3", "pass")]
+)
+def test_it_is_said_what_more_samples_would_decide(scripted_run: ScriptedRun, gate: str, then: str) -> None:
+    """1 of 3 is below 0.8 and above 0.1 and 0.3, if it stays there."""
+    decision = decided(scripted_run("run", rows(3), zeros(0, 1)), f"context_recall{gate}")
+    assert decision.outcome == "undecided"
+    assert decision.reason.endswith(
+        f"if the mean stays at 0.333, about {decision.samples_needed} would decide it ({then})"
+    )
+
+
+def test_samples_of_one_group_decide_nothing_however_many(scripted_run: ScriptedRun) -> None:
+    """40 of 40 sentences hold, all of one document: what other documents are like is not known."""
+    grouped = [{**row, "document": "a"} for row in rows(40)]
+    decision = decided(scripted_run("run", grouped, {}, cluster_by="document"), "context_recall>=0.1")
+    assert (decision.outcome, decision.kept, decision.samples_needed) == ("undecided", False, None)
+    assert decision.reason == (
+        "1.000, 95 % interval 0.000 to 1.000, 40 samples, all in one group: more groups are needed to decide"
+    )
 
 
 def test_an_undecided_gate_is_missed_unless_it_is_said_otherwise(scripted_run: ScriptedRun) -> None:
@@ -147,6 +172,19 @@ def test_a_delta_is_decided_on_the_paired_interval(scripted_run: ScriptedRun, no
     scores = comparison.metrics["context_recall"].scores
     assert scores is not None
     assert (decision.outcome, decision.value, decision.ci95) == (outcome, scores.difference, scores.ci95)
+
+
+def test_a_difference_is_shown_with_its_sign(scripted_run: ScriptedRun) -> None:
+    """1 of 40 fell and none rose; none of 40 moved."""
+    old, new = scripted_run("old", rows(40), {}), scripted_run("new", rows(40), zeros(0))
+    fell = decided(new, "context_recall.delta>=-0.02", comparison=compare(old, new))
+    assert fell.ci95 is not None
+    low, high = fell.ci95
+    assert low < 0 < high
+    assert fell.reason.startswith(f"-0.025, 95 % interval {low:.3f} to +{high:.3f}, 40 samples: too few samples")
+    assert "if the difference stays at -0.025, about" in fell.reason
+    same = decided(new, "context_recall.delta>=-0.02", comparison=compare(new, new))
+    assert same.reason.startswith("0.000, 95 % interval -")
 
 
 def test_a_delta_passes_where_the_paired_interval_keeps_it(scripted_run: ScriptedRun) -> None:

@@ -57,6 +57,12 @@ def test_scores_of_a_small_run(tmp_path: Path) -> None:
     assert (summary.mean, summary.scored, summary.undefined, summary.failed) == (0.5, 3, 1, 0)
 
 
+@pytest.mark.parametrize("data", [None, 3, object])
+def test_what_is_neither_files_nor_rows_is_refused(data: Any, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"the data are a \w+\n  hint: give the name of a file, several, or rows"):
+        run(tmp_path, data)
+
+
 def test_every_file_of_the_contract_is_there(tmp_path: Path) -> None:
     run(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {
@@ -175,10 +181,10 @@ def test_clusters_move_the_interval_and_not_the_mean(tmp_path: Path) -> None:
         ({"metrics": ["faithfulness"]}, "faithfulness needs response, retrieved_contexts, and the data has no column"),
         ({"metrics": ["context_recal"]}, "no metric is called 'context_recal'"),
         ({"metrics": []}, "no metric was named"),
-        ({"threshold": 1.5}, "threshold = 1.5"),
+        ({"threshold": 1.5}, "--threshold must be at most 1, got 1.5"),
         ({"cluster_by": "nothing"}, "no column"),
         ({"cluster_by": "sometimes"}, "no value in the column 'sometimes'"),
-        ({"colour": "red"}, "colour = 'red'"),
+        ({"colour": "red"}, "there is no option 'colour'"),
         ({"segmenter": "xx_none"}, "xx_none"),
     ],
 )

@@ -106,7 +106,7 @@ def test_each_ingredient_that_an_engine_names_moves_the_judge_s_part(change: dic
     assert difference.ingredient.startswith(next(iter(change)).replace("__", "."))
 
 
-@pytest.mark.parametrize("package", ["localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines", "spacy"])
+@pytest.mark.parametrize("package", ["localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy"])
 def test_another_version_of_a_package_moves_the_judge_s_part(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
     before = signature(identity(), {})
     monkeypatch.setattr(

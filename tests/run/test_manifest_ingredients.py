@@ -74,7 +74,7 @@ def leaves(value: Any, path: str = "") -> set[str]:
         *("segmenter.name", "segmenter.version", "segmenter.rules", "segmenter.language"),
         *("metrics.context_recall.version", "threshold", "min_legal_mass"),
         *("versions.localjudge", "versions.llama-cpp-python", "versions.llguidance"),
-        *("versions.outlines", "versions.spacy", "versions.numpy"),
+        *("versions.outlines_core", "versions.spacy", "versions.numpy"),
     ],
 )
 def test_a_real_run_names_the_ingredient(made: Manifest, ingredient: str) -> None:

@@ -68,6 +68,10 @@ def test_the_same_judge_gives_the_same_bits(run: Run) -> None:
     assert not found.batched
 
 
+def test_a_run_may_be_named_by_its_directory(run: Run) -> None:
+    assert verify(str(run.directory), engine=same()) == verify(run, engine=same())
+
+
 def test_the_judge_is_asked_what_it_was_asked(tmp_path: Path) -> None:
     """The requests come out of the file as they went in."""
     first, again = ScriptedEngine(SCRIPT, default=1.0), same()

@@ -38,6 +38,26 @@ def test_one_value_gives_a_valid_and_very_wide_interval() -> None:
     assert (interval.low, interval.high) == pytest.approx((0.015, 0.99), abs=0.002)
 
 
+@pytest.mark.parametrize("values", [[1.0] * 30, [0.0, 1.0, 0.5], [0.25, 0.25]])
+def test_from_one_cluster_of_several_samples_nothing_can_be_told(values: list[float]) -> None:
+    """Let nine clusters in ten hold 2 samples that score 1, and one in ten 10,000 that score 0.
+
+    The mean is 1.8 / 1001.8 = 0.0018, and nine single clusters in ten score 1: a lower limit above 0.0018, which their
+    one value gives (0.025), would be wrong nine times in ten.
+    """
+    interval = mean_interval(values, clusters=["a"] * len(values))
+    assert (interval.low, interval.high, interval.method, interval.clusters) == (0.0, 1.0, "one cluster", 1)
+    assert interval.one_cluster
+    difference = mean_interval(values, clusters=["a"] * len(values), lowest=-1.0)
+    assert (difference.low, difference.high) == (-1.0, 1.0)
+
+
+def test_one_sample_in_a_cluster_of_its_own_is_one_value() -> None:
+    """There is no size that could differ."""
+    assert mean_interval([0.6], clusters=["a"]) == mean_interval([0.6])
+    assert not mean_interval([0.6]).one_cluster
+
+
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_a_mean_at_a_limit_is_not_certain(value: float) -> None:
     interval = mean_interval([value] * 5)

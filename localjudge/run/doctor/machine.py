@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from localjudge import resources
 from localjudge.engine import memory
+from localjudge.judge import grammars
 from localjudge.run.doctor.check import Check, failed, ok, warning
 from localjudge.run.settings import RunSettings
 from localjudge.text.quiet_import import import_spacy
@@ -16,10 +17,10 @@ from localjudge.text.quiet_import import import_spacy
 _LIBRARIES = {
     "llama-cpp-python": "llama_cpp",
     "llguidance": "llguidance",
-    "outlines": "outlines",
+    grammars.COMPILER: grammars.COMPILER,
     "spacy": "spacy",
 }
-_ADVICE = "install localjudge again, in a fresh virtual environment: pip install --force-reinstall localjudge"
+_ADVICE = "install localjudge again, in a fresh virtual environment, from the checkout or the wheel that it came from"
 
 
 def packages() -> Check:

@@ -1,0 +1,246 @@
+"""A metric that is not ours: whatever goes wrong in it fails its sample, and the run goes on."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from localjudge.errors import OutOfResource, SampleError
+from localjudge.metrics.protocol import Sentences, Steps
+from localjudge.run.ask import AskedTask
+from localjudge.run.evaluate import evaluate
+from localjudge.text import sentences
+from localjudge.types import (
+    Failed,
+    NoAnswer,
+    Outcome,
+    Relevance,
+    Sample,
+    Scored,
+    Span,
+    Undefined,
+    Unit,
+    Verdict,
+)
+
+TASK = Relevance(
+    unit=Unit(kind="sentence", index=0, source="response", span=Span(start=0, end=1, text="a")), user_input="?"
+)
+
+
+@dataclass(frozen=True)
+class Computed:
+    """Does what it is told to do with a sample."""
+
+    does: Callable[[Sample], Any]
+    name: str = "own"
+    version: int = 1
+    requires: frozenset[str] = frozenset()
+
+    def score(self, sample: Sample) -> Outcome:
+        """As told."""
+        return self.does(sample)  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Begins with what it is told to do."""
+
+    does: Callable[[], Any]
+    name: str = "own"
+    version: int = 1
+    requires: frozenset[str] = frozenset()
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """As told."""
+        return self.does()  # type: ignore[no-any-return]
+
+
+@dataclass
+class Asked:
+    """Answers 1 to everything, and counts the rounds."""
+
+    rounds: int = 0
+    tasks: list[AskedTask] = field(default_factory=list)
+
+    def __call__(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
+        """One round."""
+        self.rounds += 1
+        self.tasks += tasks
+        return [Verdict(label=1)] * len(tasks)
+
+
+def outcome(metric: Computed | Judged, ask: Asked | None = None) -> Outcome:
+    (found,) = evaluate([Sample(id="a")], [metric], sentences, ask or Asked())
+    return found.outcome
+
+
+def reason(metric: Computed | Judged) -> str:
+    found = outcome(metric)
+    assert isinstance(found, Failed)
+    return found.reason
+
+
+def test_what_it_raises_fails_the_sample_with_the_place() -> None:
+    """The last line of the metric's own package, not one of a library that it calls, and not one of ours."""
+
+    def divide(sample: Sample) -> Outcome:
+        if sample.id == "bad":
+            json.loads("{")
+        return Scored(value=1)
+
+    bad, good = evaluate([Sample(id="bad"), Sample(id="good")], [Computed(divide)], sentences, Asked())
+    line = divide.__code__.co_firstlineno + 2
+    assert bad.outcome == Failed(
+        reason="json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 "
+        f"(char 1) (test_foreign.py:{line})"
+    )
+    assert good.outcome == Scored(value=1)
+
+
+def test_what_it_raises_between_two_rounds_fails_the_sample() -> None:
+    """What was judged before stays listed."""
+
+    def steps() -> Steps:
+        yield [TASK]
+        raise LookupError
+
+    (found,) = evaluate([Sample(id="a")], [Judged(steps)], sentences, Asked())
+    assert found.outcome == Failed(reason=f"LookupError (test_foreign.py:{steps.__code__.co_firstlineno + 2})")
+    assert [judged.verdict for judged in found.units] == [Verdict(label=1)]
+
+
+def test_a_long_message_of_many_lines_is_cut_to_one_of_three_hundred_characters() -> None:
+    def fail(_: Sample) -> Outcome:
+        raise ValueError("one\n two\x1b[31m\n" + "x" * 1000)
+
+    found = reason(Computed(fail))
+    message, _, place = found.rpartition(" (test_foreign.py:")
+    assert place
+    assert message.startswith("ValueError: one two")
+    assert len(message) == 300
+    assert message.endswith("xxx...")
+    assert "\n" not in message
+
+
+def test_an_address_in_memory_is_left_out() -> None:
+    """It is another one in every process, and the same inputs must give the same bytes."""
+
+    def fail(_: Sample) -> Outcome:
+        raise ValueError(f"no {object()} wanted")
+
+    assert re.match(r"ValueError: no <object object> wanted \(", reason(Computed(fail)))
+
+
+def test_an_error_that_cannot_be_printed_still_fails_its_sample_alone() -> None:
+    class Rude(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    def fail(_: Sample) -> Outcome:
+        raise Rude
+
+    assert "Rude: <exception str() failed>" in reason(Computed(fail))
+
+
+@pytest.mark.parametrize("value", [1.5, -0.1, float("nan"), float("inf"), "much"])
+def test_a_value_outside_0_to_1_fails_the_sample(value: Any) -> None:
+    assert reason(Computed(lambda _: Scored(value=value))).startswith(f"Scored(value={value!r}): ")
+
+
+@pytest.mark.parametrize("part", ["numerator", "denominator"])
+def test_a_part_of_a_ratio_that_no_file_can_hold_fails_the_sample(part: str) -> None:
+    """JSON has no infinity and no NaN."""
+    assert reason(Computed(lambda _: Scored.model_validate({"value": 1, part: float("nan")}))).startswith(
+        f"Scored({part}=nan): "
+    )
+
+
+def test_a_value_changed_behind_the_back_of_its_check_fails_the_sample() -> None:
+    """`model_copy` checks nothing."""
+    found = reason(Computed(lambda _: Scored(value=1).model_copy(update={"value": 7})))
+    assert found.startswith("Scored(value=7): ")
+
+
+@pytest.mark.parametrize(("returned", "what"), [(0.5, "float"), (None, "NoneType"), (True, "bool")])
+def test_what_is_no_outcome_fails_the_sample(returned: Any, what: str) -> None:
+    expected = f"the metric returned {what}, not Scored, Undefined or Failed"
+    assert reason(Computed(lambda _: returned)) == expected
+
+    def steps() -> Steps:
+        yield [TASK]
+        return returned  # type: ignore[no-any-return]
+
+    assert reason(Judged(steps)) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "what"),
+    [("a question", "str"), (TASK, "Relevance"), (None, "NoneType"), (3, "int"), ([TASK, "text"], "a list with str")],
+)
+def test_what_is_no_list_of_tasks_fails_the_sample(asked: Any, what: str) -> None:
+    def steps() -> Steps:
+        yield asked
+        return Scored(value=1)
+
+    assert reason(Judged(steps)) == f"the metric asked {what}, not a list of tasks"
+
+
+@pytest.mark.parametrize("returned", [None, [], [TASK], Scored(value=1), 3])
+def test_steps_that_are_no_generator_fail_the_sample(returned: Any) -> None:
+    """Somebody forgot to `yield`."""
+    assert isinstance(outcome(Judged(lambda: returned)), Failed)
+
+
+@pytest.mark.parametrize("tasks", [[], [TASK]])
+def test_a_metric_that_never_ends_fails_the_sample(tasks: list[Relevance]) -> None:
+    """Whether or not it wants to know anything."""
+
+    def steps() -> Steps:
+        while True:
+            yield tasks
+
+    ask = Asked()
+    assert outcome(Judged(steps), ask) == Failed(reason="the metric still asks after 1,000 rounds")
+    assert ask.rounds == (1000 if tasks else 0)
+
+
+def test_a_metric_may_ask_a_thousand_times() -> None:
+    def steps() -> Steps:
+        for _ in range(1000):
+            yield [TASK]
+        return Undefined(reason="enough")
+
+    ask = Asked()
+    assert (outcome(Judged(steps), ask), ask.rounds) == (Undefined(reason="enough"), 1000)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError, OutOfResource])
+def test_what_is_not_about_the_sample_ends_the_run(error: type[BaseException]) -> None:
+    """An interrupt, a full memory or disk is not the metric's doing."""
+
+    def fail(_: Sample) -> Outcome:
+        raise error("no room")
+
+    with pytest.raises(error):
+        outcome(Computed(fail))
+
+
+def test_a_metric_may_say_itself_why_a_sample_fails() -> None:
+    def fail(_: Sample) -> Outcome:
+        raise SampleError("too long", hint="make it shorter")
+
+    assert reason(Computed(fail)) == "too long (make it shorter)"
+
+
+def test_a_bug_in_a_metric_of_ours_ends_the_run() -> None:
+    """It would be in every number of that metric: it is for us to mend, not for a user to live with."""
+
+    def divide(_: Sample) -> Outcome:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        outcome(Computed(divide, name="context_recall"))
