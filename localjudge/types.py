@@ -104,6 +104,14 @@ class Piece(NamedTuple):
     trusted: bool
 
 
+class ChatEnds(NamedTuple):
+    """What a chat template puts before and after the user's message, up to where the answer begins."""
+
+    head: str
+    tail: str
+    sha256: str
+
+
 class Grammar(Record):
     """The legal answers: a regular expression, and the label that each value literal stands for.
 
@@ -171,6 +179,13 @@ class Verdict(Record):
     legal_mass: float | None = None
     reason: str | None = None
     window: int | None = None
+
+
+class VerdictRule(NamedTuple):
+    """Label 1 from `threshold` on; below `min_legal_mass` an answer is none."""
+
+    threshold: float
+    min_legal_mass: float
 
 
 class JudgeCard(Record):

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
-    from localjudge.run.check import Check
-    from localjudge.run.gates import Undecided
-    from localjudge.run.results import Run
+    from localjudge.analysis.check import Check
+    from localjudge.analysis.gates import Undecided
+    from localjudge.record.results import Run
 
 
 class Checks:
@@ -21,8 +21,8 @@ class Checks:
     def __init__(
         self, gates: Sequence[str], *, baseline: Path | None, undecided: "Undecided", junit: Path | None
     ) -> None:
-        from localjudge.run.gates import parse_gate, refuse_without_baseline
-        from localjudge.run.results import Run
+        from localjudge.analysis.gates import parse_gate, refuse_without_baseline
+        from localjudge.record.results import Run
 
         self._gates = [parse_gate(gate) for gate in gates]
         self._baseline = Run.open(baseline) if baseline else None
@@ -34,7 +34,7 @@ class Checks:
 
     def refuse_unknown(self, metrics: Collection[str]) -> None:
         """Raise UsageError for a gate about a metric that is not going to be computed."""
-        from localjudge.run.gates import refuse_unknown
+        from localjudge.analysis.gates import refuse_unknown
 
         refuse_unknown(self._gates, metrics)
 
@@ -46,8 +46,8 @@ class Checks:
 
     def check(self, run: "Run") -> "Check":
         """Compare and decide; the JUnit file is written anew."""
+        from localjudge.analysis.check import check
         from localjudge.report.junit import finished
-        from localjudge.run.check import check
 
         found = check(
             run, gates=[str(gate) for gate in self._gates], baseline=self._baseline, undecided=self._undecided

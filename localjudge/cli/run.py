@@ -11,8 +11,8 @@ from localjudge.cli.main import ExitCode, be_quiet
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
+    from localjudge.record.results import Run
     from localjudge.run.plan import Plan
-    from localjudge.run.results import Run
 
 _DEMO_METRIC = "context_recall"
 

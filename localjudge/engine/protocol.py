@@ -10,8 +10,7 @@ Everything that can move an answer is therefore in `identity`, and an answer may
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from localjudge.judge.chat import ChatEnds
-from localjudge.types import Answer, NoAnswer, Record, VerdictRequest
+from localjudge.types import Answer, ChatEnds, NoAnswer, Record, VerdictRequest
 
 
 class Effort(Record):

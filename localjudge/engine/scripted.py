@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from localjudge.engine.protocol import Effort
-from localjudge.judge.chat import ChatEnds
-from localjudge.types import Answer, NoAnswer, VerdictRequest
+from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
 
 Scripted = float | str
 """A probability of label 1, or the error message of a request that cannot be answered."""

@@ -17,8 +17,7 @@ from typing import Any, Literal, Protocol, cast
 
 from localjudge.errors import UsageError
 from localjudge.judge import grammars, prompts
-from localjudge.judge.chat import ChatEnds
-from localjudge.types import Attribution, Grammar, Piece, Task, VerdictRequest
+from localjudge.types import Attribution, ChatEnds, Grammar, Piece, Task, VerdictRequest
 
 Reasons = Literal["none", "before", "after"]
 JudgingProtocol = Literal["independent", "joint"]

@@ -20,9 +20,9 @@ from rich.table import Table
 from rich.text import Text
 
 from localjudge.printable import printable
+from localjudge.record.results import Run
+from localjudge.record.summary import NEAR, MetricSummary, VerdictSummary
 from localjudge.report.bands import meaning
-from localjudge.run.results import Run
-from localjudge.run.summary import NEAR, MetricSummary, VerdictSummary
 
 _NOTHING = "-"
 

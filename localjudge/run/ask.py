@@ -13,13 +13,13 @@ from typing import NamedTuple
 from localjudge.engine.protocol import Engine
 from localjudge.errors import SampleError
 from localjudge.judge.judge import Judge
+from localjudge.judge.windows import Windows
 from localjudge.metrics.protocol import Sentences
+from localjudge.record.keys import KeyedRequest, RequestKeys
+from localjudge.record.store import Asking, Store
 from localjudge.run.progress import Progress
-from localjudge.run.request_keys import KeyedRequest, RequestKeys
-from localjudge.run.store import Asking, Store
-from localjudge.run.verdict_of import VerdictRule, WindowAnswer, verdict_of
-from localjudge.run.windows import Windows
-from localjudge.types import Attribution, NoAnswer, Node, Task, Verdict, VerdictRequest
+from localjudge.run.verdict_of import WindowAnswer, verdict_of
+from localjudge.types import Attribution, NoAnswer, Node, Task, Verdict, VerdictRequest, VerdictRule
 
 NO_CONTEXT = Verdict(label=0)
 _ROOM_FOR_SPECIAL_TOKENS = 64

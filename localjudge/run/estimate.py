@@ -14,6 +14,7 @@ from typing import Unpack
 
 from localjudge.engine.protocol import Engine
 from localjudge.metrics.protocol import Sentences
+from localjudge.record.store import IN_MEMORY, Store
 from localjudge.run.ask import AskedTask, Asker
 from localjudge.run.data_notes import tell
 from localjudge.run.evaluate import evaluate
@@ -21,10 +22,8 @@ from localjudge.run.judges import DEFAULT_JUDGE, opened
 from localjudge.run.plan import Data, Plan, plan
 from localjudge.run.progress import Progress, Silence
 from localjudge.run.settings import Options, checked
-from localjudge.run.store import IN_MEMORY, Store
-from localjudge.run.verdict_of import VerdictRule
 from localjudge.text import Segmenter
-from localjudge.types import NoAnswer, Record, Verdict, VerdictRequest
+from localjudge.types import NoAnswer, Record, Verdict, VerdictRequest, VerdictRule
 
 _MEASURED_TOKENS = 1024
 _MEASURED_REQUESTS = 16

@@ -9,12 +9,13 @@ All questions of a round are asked together, so that the engine can share what t
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple, TypeGuard, cast, get_args
+from typing import TypeGuard, cast, get_args
 
 from localjudge.errors import SampleError
 from localjudge.metrics import catalog, foreign
 from localjudge.metrics.catalog import AnyMetric, reads_texts_of
 from localjudge.metrics.protocol import ComputedMetric, JudgedMetric, Sentences, Steps
+from localjudge.record.evaluation import Evaluation, JudgedUnit
 from localjudge.run.ask import AskedTask
 from localjudge.types import (
     CONTEXT_FIELDS,
@@ -26,7 +27,6 @@ from localjudge.types import (
     Span,
     Task,
     Undefined,
-    Unit,
     Verdict,
 )
 
@@ -34,22 +34,6 @@ Ask = Callable[[Sequence[AskedTask]], Sequence[Verdict | NoAnswer]]
 """Tasks in, one verdict for each, in their order."""
 
 _CUTS_KEPT = 4096
-
-
-class JudgedUnit(NamedTuple):
-    """A unit of text and what was found, or why nothing was."""
-
-    unit: Unit
-    verdict: Verdict | NoAnswer
-
-
-class Evaluation(NamedTuple):
-    """One metric on one sample: the outcome and everything that was judged for it, in the order it was asked."""
-
-    sample_id: str
-    metric: str
-    outcome: Outcome
-    units: tuple[JudgedUnit, ...] = ()
 
 
 def evaluate(

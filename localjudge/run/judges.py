@@ -11,12 +11,11 @@ from typing import NamedTuple
 from localjudge import model_registry
 from localjudge.engine.protocol import Engine
 from localjudge.judge import prompts
-from localjudge.judge.chat import ChatEnds
 from localjudge.judge.judge import Judge, PromptJudge, require
 from localjudge.judge.own_prompt import with_prompt
 from localjudge.judge.prompts import PromptProfile
 from localjudge.run.settings import RunSettings
-from localjudge.types import JudgeCard
+from localjudge.types import ChatEnds, JudgeCard
 
 DEFAULT_JUDGE = "reference"
 
@@ -54,7 +53,7 @@ def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:
     Raises ModelError if the model cannot be found or used, UsageError for a prompt that is no wording of a task and for
     reasons or a protocol that the judge cannot be asked for.
     """
-    from localjudge.engine.llamacpp import LlamaCppEngine
+    from localjudge.engine.llamacpp.engine import LlamaCppEngine
 
     file = model_registry.find(name_or_path)
     profile_for(file.profile, settings)  # what it cannot be asked is refused before gigabytes are loaded

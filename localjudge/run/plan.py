@@ -13,9 +13,9 @@ from typing import Any, NamedTuple, TypeGuard, cast
 from localjudge.dataset import Dataset, from_rows, load
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.metrics.catalog import AnyMetric
-from localjudge.run.manifest import Manifest, differences
+from localjudge.record.keys import canonical_sha256
+from localjudge.record.manifest import Manifest, differences
 from localjudge.run.metric_choice import choose_metrics
-from localjudge.run.request_keys import canonical_sha256
 from localjudge.run.settings import RunSettings
 from localjudge.types import Sample
 

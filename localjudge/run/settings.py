@@ -99,7 +99,9 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
     names = RunSettings.model_fields
     for name in options:
         if name == "gates":
-            raise UsageError("a run takes no gates", hint="decide them when it is done: localjudge.check(run, gates=[...])")
+            raise UsageError(
+                "a run takes no gates", hint="decide them when it is done: localjudge.check(run, gates=[...])"
+            )
         if name not in names:
             raise UsageError(f"there is no option {name!r}", hint=suggestion(name, names, "the options"))
     try:

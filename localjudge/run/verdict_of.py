@@ -11,14 +11,7 @@ model leaves there is noise, and the grammar would scale it up to a verdict like
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from localjudge.types import Answer, NoAnswer, Verdict
-
-
-class VerdictRule(NamedTuple):
-    """Label 1 from `threshold` on; below `min_legal_mass` an answer is none."""
-
-    threshold: float
-    min_legal_mass: float
+from localjudge.types import Answer, NoAnswer, Verdict, VerdictRule
 
 
 class WindowAnswer(NamedTuple):

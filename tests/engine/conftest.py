@@ -9,7 +9,7 @@ import pytest
 import random_model
 
 from localjudge import model_registry
-from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.settings import EngineSettings
 from localjudge.judge import grammars
 from localjudge.model_registry import ModelFile
@@ -86,3 +86,9 @@ def vocabularies() -> Path:
     if not named:
         pytest.skip("needs real tokenizers: set LOCALJUDGE_TEST_VOCABS to a folder of vocabulary-only GGUF files")
     return Path(named)
+
+
+@pytest.fixture(scope="session")
+def vocabulary_folder(vocabularies: Path) -> Path:
+    """The same, for its chat templates."""
+    return vocabularies

@@ -13,12 +13,24 @@ from pathlib import Path
 import pytest
 import random_model
 
-from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.llamacpp import chat_template as chat
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.settings import EngineSettings
-from localjudge.judge import chat, prompts
+from localjudge.judge import prompts
 from localjudge.judge.judge import JudgingProtocol, PromptJudge, Reasons
 from localjudge.model_registry import ModelFile
-from localjudge.types import Answer, Attribution, Piece, Relevance, Span, Task, Unit, Usefulness, VerdictRequest
+from localjudge.types import (
+    Answer,
+    Attribution,
+    ChatEnds,
+    Piece,
+    Relevance,
+    Span,
+    Task,
+    Unit,
+    Usefulness,
+    VerdictRequest,
+)
 
 # Template files (named after the models they come from) that belong to each vocabulary: the model's own, or one of the
 # same family whose markers this vocabulary has, or spells out as its own models do.
@@ -81,7 +93,7 @@ def engine(
 
 
 @pytest.fixture(scope="module")
-def ends(pair: tuple[str, str], engine: LlamaCppEngine, request: pytest.FixtureRequest) -> chat.ChatEnds | None:
+def ends(pair: tuple[str, str], engine: LlamaCppEngine, request: pytest.FixtureRequest) -> ChatEnds | None:
     """What stands around a user's turn; None for a model without a template."""
     if pair[1] == NO_TEMPLATE:
         return None
@@ -106,7 +118,7 @@ def tasks(script: str) -> list[Task]:
 
 
 def judge(
-    ends: chat.ChatEnds | None, *, reasons: Reasons = "none", protocol: JudgingProtocol = "independent"
+    ends: ChatEnds | None, *, reasons: Reasons = "none", protocol: JudgingProtocol = "independent"
 ) -> PromptJudge:
     return PromptJudge(prompts.load("instruct"), ends, reasons=reasons, protocol=protocol)
 
@@ -116,7 +128,7 @@ def pieces_of(request: VerdictRequest) -> list[Piece]:
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_the_prompt_arrives_as_it_was_written(engine: LlamaCppEngine, ends: chat.ChatEnds | None, script: str) -> None:
+def test_the_prompt_arrives_as_it_was_written(engine: LlamaCppEngine, ends: ChatEnds | None, script: str) -> None:
     """The tokens of the whole path decode to the text of its pieces, behind at most one begin token."""
     for request in judge(ends).requests(tasks(script)):
         work = engine._workshop.prepare(request)
@@ -129,7 +141,7 @@ def test_the_prompt_arrives_as_it_was_written(engine: LlamaCppEngine, ends: chat
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_no_special_token_comes_from_the_user(engine: LlamaCppEngine, ends: chat.ChatEnds | None, script: str) -> None:
+def test_no_special_token_comes_from_the_user(engine: LlamaCppEngine, ends: ChatEnds | None, script: str) -> None:
     for request in judge(ends).requests(tasks(script)):
         for piece in pieces_of(request):
             if not piece.trusted:
@@ -137,7 +149,7 @@ def test_no_special_token_comes_from_the_user(engine: LlamaCppEngine, ends: chat
 
 
 def test_the_markers_of_the_template_are_tokens_where_the_vocabulary_has_them(
-    engine: LlamaCppEngine, ends: chat.ChatEnds | None
+    engine: LlamaCppEngine, ends: ChatEnds | None
 ) -> None:
     """Each occurrence of a special literal in the template's own text is that one token."""
     vocabulary = engine._vocabulary
@@ -148,7 +160,7 @@ def test_the_markers_of_the_template_are_tokens_where_the_vocabulary_has_them(
         assert [vocabulary.pieces[token] for token in found] == pattern.findall(text.encode())
 
 
-def test_no_thought_is_left_open(ends: chat.ChatEnds | None) -> None:
+def test_no_thought_is_left_open(ends: ChatEnds | None) -> None:
     """Where a family thinks, its thought is closed before the answer begins."""
     tail = ends.tail if ends else ""
     assert tail.count("<think>") == tail.count("</think>")
@@ -171,20 +183,18 @@ def legal(answers: Sequence[object], requests: Sequence[VerdictRequest]) -> None
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
-def test_every_verdict_is_legal(engine: LlamaCppEngine, ends: chat.ChatEnds | None, script: str) -> None:
+def test_every_verdict_is_legal(engine: LlamaCppEngine, ends: ChatEnds | None, script: str) -> None:
     requests = judge(ends).requests(tasks(script))
     legal([answer for _, answer in sorted(engine.answers(requests))], requests)
 
 
 @pytest.mark.parametrize("reasons", ["before", "after"])
-def test_every_verdict_with_a_reason_is_legal(
-    engine: LlamaCppEngine, ends: chat.ChatEnds | None, reasons: Reasons
-) -> None:
+def test_every_verdict_with_a_reason_is_legal(engine: LlamaCppEngine, ends: ChatEnds | None, reasons: Reasons) -> None:
     requests = judge(ends, reasons=reasons).requests(tasks("Chinese"))
     legal([answer for _, answer in sorted(engine.answers(requests))], requests)
 
 
-def test_a_joint_answer_is_legal_and_verbatim(engine: LlamaCppEngine, ends: chat.ChatEnds | None) -> None:
+def test_a_joint_answer_is_legal_and_verbatim(engine: LlamaCppEngine, ends: ChatEnds | None) -> None:
     """Statements of every script in one answer: each comes back as it was given."""
     statements = [texts[2] for texts in SCRIPTS.values()]
     asked: list[Task] = [

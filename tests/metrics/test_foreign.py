@@ -13,18 +13,7 @@ from localjudge.metrics.protocol import Sentences, Steps
 from localjudge.run.ask import AskedTask
 from localjudge.run.evaluate import evaluate
 from localjudge.text import sentences
-from localjudge.types import (
-    Failed,
-    NoAnswer,
-    Outcome,
-    Relevance,
-    Sample,
-    Scored,
-    Span,
-    Undefined,
-    Unit,
-    Verdict,
-)
+from localjudge.types import Failed, NoAnswer, Outcome, Relevance, Sample, Scored, Span, Undefined, Unit, Verdict
 
 TASK = Relevance(
     unit=Unit(kind="sentence", index=0, source="response", span=Span(start=0, end=1, text="a")), user_input="?"

@@ -9,7 +9,7 @@ import random_model
 
 import localjudge
 from localjudge import model_registry, resources
-from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import ModelError, UsageError
 from localjudge.run.judges import judge_on, open_judge

@@ -1,0 +1,113 @@
+"""The rows of `scores.jsonl` and `verdicts.jsonl`: one JSON object a line, keys in the order of the outside contract.
+
+The invariant: the same outcomes give the same bytes. Offsets count Unicode code points of the decoded field.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from localjudge.record.evaluation import Evaluation, JudgedUnit
+from localjudge.types import Failed, Label, NoAnswer, Outcome, Scored, Undefined, Verdict
+
+Status = Literal["scored", "undefined", "failed"]
+
+# Some readers break lines at these, and some terminals obey them; JSON lets them be written as escapes.
+_ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """One metric on one sample. `detail` says why there is no score."""
+
+    sample_id: str
+    metric: str
+    status: Status
+    score: float | None
+    numerator: float | None
+    denominator: float | None
+    detail: str | None
+
+
+@dataclass(frozen=True)
+class VerdictRow:
+    """One judged unit: where its text stands, and what was found. `against` is the one context it was held against.
+
+    `position` counts through the verdicts of its metric on its sample, in the order in which they were asked for.
+    """
+
+    sample_id: str
+    metric: str
+    unit: Literal["statement", "sentence", "chunk"]
+    index: int
+    source: Literal["reference", "response", "retrieved_contexts"]
+    source_index: int | None
+    start: int
+    end: int
+    text: str
+    p_yes: float | None
+    label: Label | None
+    reason: str | None
+    window: int | None
+    error: str | None
+    against: int | None = None
+    legal_mass: float | None = None
+    position: int | None = None
+
+
+def score_rows(evaluations: Sequence[Evaluation]) -> Iterator[ScoreRow]:
+    """One row for each evaluation."""
+    for evaluation in evaluations:
+        yield ScoreRow(evaluation.sample_id, evaluation.metric, *_outcome_columns(evaluation.outcome))
+
+
+def verdict_rows(evaluations: Sequence[Evaluation]) -> Iterator[VerdictRow]:
+    """One row for each judged unit."""
+    for evaluation in evaluations:
+        for position, judged in enumerate(evaluation.units):
+            yield _verdict_row(evaluation, position, judged)
+
+
+def json_line(values: Any) -> str:
+    """JSON values on one line, with its end."""
+    text = json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match.group()):04x}", text) + "\n"
+
+
+def _outcome_columns(outcome: Outcome) -> tuple[Status, float | None, float | None, float | None, str | None]:
+    match outcome:
+        case Scored():
+            return "scored", outcome.value, _count(outcome.numerator), _count(outcome.denominator), outcome.detail
+        case Undefined():
+            return "undefined", None, None, None, outcome.reason
+        case Failed():
+            return "failed", None, None, None, outcome.reason
+
+
+def _count(number: float | None) -> float | None:
+    return int(number) if number is not None and number.is_integer() else number
+
+
+def _verdict_row(evaluation: Evaluation, position: int, judged: JudgedUnit) -> VerdictRow:
+    unit, verdict = judged
+    return VerdictRow(
+        sample_id=evaluation.sample_id,
+        metric=evaluation.metric,
+        unit=unit.kind,
+        index=unit.index,
+        source=unit.source,
+        source_index=unit.source_index,
+        start=unit.span.start,
+        end=unit.span.end,
+        text=unit.span.text,
+        p_yes=verdict.p_yes if isinstance(verdict, Verdict) else None,
+        label=verdict.label if isinstance(verdict, Verdict) else None,
+        reason=verdict.reason if isinstance(verdict, Verdict) else None,
+        window=verdict.window if isinstance(verdict, Verdict) else None,
+        error=verdict.error if isinstance(verdict, NoAnswer) else None,
+        against=unit.against,
+        legal_mass=verdict.legal_mass,
+        position=position,
+    )
