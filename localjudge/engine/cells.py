@@ -15,11 +15,11 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
-import llama_cpp
 import numpy as np
 from numpy.typing import NDArray
 
 from localjudge.engine.interrupts import interrupts_held_back
+from localjudge.engine.library import llama_cpp
 from localjudge.engine.snapshots import Snapshots
 from localjudge.errors import ModelError
 

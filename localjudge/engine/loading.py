@@ -13,19 +13,17 @@ twice. Two processes do not share it.
 
 import ctypes
 import os
-from collections import deque
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import llama_cpp
-
 from localjudge import model_registry
 from localjudge.engine import memory, model_check
 from localjudge.engine.cells import UBATCH
 from localjudge.engine.interrupts import interrupts_held_back
+from localjudge.engine.library import complaints, listen, llama_cpp
 from localjudge.engine.self_check import Finding, Trial, finding_of
 from localjudge.engine.settings import EngineSettings
 from localjudge.engine.vocabulary import Vocabulary
@@ -34,16 +32,7 @@ from localjudge.model_registry import ModelFile
 
 MAX_DEFAULT_CONTEXT = 8192
 _ALL_LAYERS = -1
-_LOG_LEVEL_ERROR = 4
 _UNKNOWN_ARCHITECTURE = "unknown model architecture"
-_complaints: deque[str] = deque(maxlen=8)
-
-
-@llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
-def _keep_errors(level: int, text: bytes, _user_data: ctypes.c_void_p) -> None:
-    """llama.cpp reports on stderr; keep what it says of errors for our own message, and drop the rest."""
-    if level == _LOG_LEVEL_ERROR:
-        _complaints.append(text.decode(errors="replace").strip())
 
 
 @dataclass(frozen=True)
@@ -95,13 +84,12 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
 
 def open_model(path: Path, *, gpu_layers: int, check_tensors: bool = False) -> OpenModel:
     """Give the file to llama.cpp as it is. Raises ModelError with llama.cpp's own words if it refuses."""
-    llama_cpp.llama_log_set(_keep_errors, ctypes.c_void_p(0))
+    listen()
     llama_cpp.llama_backend_init()
     parameters = llama_cpp.llama_model_default_params()
     parameters.n_gpu_layers = gpu_layers
     parameters.load_mode = llama_cpp.LLAMA_LOAD_MODE_NONE  # not mapped: see above
     parameters.check_tensors = check_tensors
-    _complaints.clear()
     with interrupts_held_back():
         pointer = llama_cpp.llama_model_load_from_file(os.fsencode(path), parameters)
     if not pointer:
@@ -154,7 +142,7 @@ def _gpu_layers(settings: EngineSettings) -> int:
 
 
 def _refused(path: Path) -> ModelError:
-    said = "; ".join(dict.fromkeys(_complaints)) or "it gave no reason"
+    said = complaints() or "it gave no reason"
     if _UNKNOWN_ARCHITECTURE in said:
         hint = f"llama-cpp-python {version('llama-cpp-python')} does not know it: update it, or use another model"
     else:

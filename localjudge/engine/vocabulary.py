@@ -24,8 +24,7 @@ import re
 from functools import cached_property
 from typing import Any
 
-import llama_cpp
-
+from localjudge.engine.library import llama_cpp
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge import chat
 

@@ -9,12 +9,13 @@ from importlib.metadata import PackageNotFoundError, version
 
 from localjudge import resources
 from localjudge.engine import memory
+from localjudge.errors import ModelError
 from localjudge.run.doctor.check import Check, failed, ok, warning
 from localjudge.run.settings import RunSettings
 from localjudge.text.quiet_import import import_spacy
 
 _LIBRARIES = {
-    "llama-cpp-python": "llama_cpp",
+    "llama-cpp-python": "localjudge.engine.library",
     "llguidance": "llguidance",
     "outlines": "outlines",
     "spacy": "spacy",
@@ -25,17 +26,20 @@ _ADVICE = "install localjudge again, in a fresh virtual environment: pip install
 def packages() -> Check:
     """Versions of what verdicts rest on; failed where one is missing or cannot be imported."""
     found = {"python": platform.python_version(), "localjudge": version("localjudge")}
-    problems = []
+    problems, advice = [], _ADVICE
     for package, module in _LIBRARIES.items():
         try:
             found[package] = version(package)
             import_spacy() if package == "spacy" else import_module(module)
         except PackageNotFoundError:
             problems.append(f"{package} is not installed")
+        except ModelError as error:
+            problems.append(str(error.args[0]))
+            advice = error.hint or _ADVICE
         except (ImportError, OSError, RuntimeError) as error:  # a shared library that is missing or of another build
             problems.append(f"{package} {found[package]} cannot be imported: {error}")
     if problems:
-        return failed("packages", "; ".join(problems), _ADVICE, **found)
+        return failed("packages", "; ".join(problems), advice, **found)
     return ok("packages", ", ".join(f"{name} {number}" for name, number in found.items()), **found)
 
 
@@ -49,8 +53,7 @@ def surroundings() -> Iterator[Check]:
 
 def processing(settings: RunSettings) -> Iterator[Check]:
     """Processor and GPU. Needs llama.cpp."""
-    import llama_cpp
-
+    from localjudge.engine.library import llama_cpp
     from localjudge.engine.self_check import processor_name
 
     threads, processors = settings.engine.used_threads, os.cpu_count() or 1
