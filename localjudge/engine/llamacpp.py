@@ -43,7 +43,10 @@ _FORKS = 16
 
 
 class LlamaCppEngine:
-    """Answers requests with one GGUF model. Raises ModelError if the model cannot be used."""
+    """Answers requests with one GGUF model.
+
+    Raises ModelError if the model cannot be used, OutOfResource if there is too little memory for it.
+    """
 
     def __init__(self, file: ModelFile, settings: EngineSettings | None = None, *, begin_of_text: bool = True) -> None:
         settings = settings or EngineSettings()

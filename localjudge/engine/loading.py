@@ -27,7 +27,7 @@ from localjudge.engine.library import complaints, listen, llama_cpp
 from localjudge.engine.self_check import Finding, Trial, finding_of
 from localjudge.engine.settings import EngineSettings
 from localjudge.engine.vocabulary import Vocabulary
-from localjudge.errors import ModelError
+from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
 from localjudge.model_registry import ModelFile
 
 MAX_DEFAULT_CONTEXT = 8192
@@ -63,7 +63,7 @@ class LoadedModel(OpenModel):
 
 
 def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
-    """Check, try and load the model. Raises ModelError if it cannot be used."""
+    """Check, try and load the model. Raises ModelError if it cannot be used, OutOfResource for too little memory."""
     checked = model_check.check(file.path)
     n_ctx = min(settings.n_ctx or file.n_ctx or MAX_DEFAULT_CONTEXT, checked.number("context_length"))
     gpu_layers = _gpu_layers(settings)
@@ -77,13 +77,20 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
         batching=settings.batching,
         threads=settings.used_threads,
     )
-    found = finding_of(file.sha256, trial)
-    opened = _opened_as_hashed(file, gpu_layers=gpu_layers)
+    try:
+        found = finding_of(file.sha256, trial)
+        opened = _opened_as_hashed(file, gpu_layers=gpu_layers)
+    except OutOfResource as error:
+        if gpu_layers:  # what is free there is not known
+            raise
+        raise OutOfResource(
+            f"{error.args[0]}; the model needs {memory.beside_free(need, n_ctx)}", hint=error.hint
+        ) from error
     return LoadedModel(**vars(opened), n_ctx=n_ctx, memory_bytes=need.total, gpu_layers=gpu_layers, self_check=found)
 
 
 def open_model(path: Path, *, gpu_layers: int, check_tensors: bool = False) -> OpenModel:
-    """Give the file to llama.cpp as it is. Raises ModelError with llama.cpp's own words if it refuses."""
+    """Give the file to llama.cpp as it is. Raises ModelError or OutOfResource with llama.cpp's own words."""
     listen()
     llama_cpp.llama_backend_init()
     parameters = llama_cpp.llama_model_default_params()
@@ -141,8 +148,10 @@ def _gpu_layers(settings: EngineSettings) -> int:
     return _ALL_LAYERS if settings.gpu_layers is None else settings.gpu_layers
 
 
-def _refused(path: Path) -> ModelError:
+def _refused(path: Path) -> LocaljudgeError:
     said = complaints() or "it gave no reason"
+    if memory.was_refused(said):
+        return OutOfResource(f"llama.cpp was refused memory or threads to load {path}: {said}", hint=memory.HINT)
     if _UNKNOWN_ARCHITECTURE in said:
         hint = f"llama-cpp-python {version('llama-cpp-python')} does not know it: update it, or use another model"
     else:

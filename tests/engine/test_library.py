@@ -39,7 +39,11 @@ def localjudge_with(llama_cpp: Path, error: str, *arguments: str) -> "subprocess
     ("error", "said", "advice"),
     [
         (NEWER_SYSTEM, "version `GLIBC_2.38' not found", "--no-binary llama-cpp-python"),
-        (NO_OPENMP, "libgomp.so.1: cannot open shared object file", "the package of your system that holds libgomp.so.1"),
+        (
+            NO_OPENMP,
+            "libgomp.so.1: cannot open shared object file",
+            "package of your system that holds libgomp.so.1",
+        ),
         (NO_LIBRARY, "Shared library with base name 'llama' not found", "--no-binary llama-cpp-python"),
         (OTHER_BUILD, "undefined symbol: llama_model_load_from_file", "--no-binary llama-cpp-python"),
         ("ModuleNotFoundError(\"No module named 'llama_cpp'\")", "No module named 'llama_cpp'", "pip install"),

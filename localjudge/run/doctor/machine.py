@@ -46,7 +46,7 @@ def packages() -> Check:
 def surroundings() -> Iterator[Check]:
     """Memory and the state folder: what can be looked at without any library."""
     free = memory.available_bytes()
-    found = "the system does not tell how much is free" if free is None else f"{memory.gib(free)} free"
+    found = "the system does not tell how much is free" if free is None else f"{memory.readable(free)} free"
     yield ok("memory", found, free_bytes=free)
     yield _state_folder()
 
