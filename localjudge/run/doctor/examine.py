@@ -1,13 +1,18 @@
-"""Makes the checks in their order; what fails ends what needs it, and nothing else."""
+"""Makes the checks in their order; what fails ends what needs it, and nothing else.
 
-from collections.abc import Callable, Generator, Iterator, Mapping
+The progress is told of all verdicts before the first is asked: the injections at their most, until the plain cases have
+shown how fast the judge is.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, Unpack
 
 from localjudge import model_registry, resources
 from localjudge.engine import memory, model_check
-from localjudge.errors import SampleError, UsageError
+from localjudge.engine.protocol import Effort
+from localjudge.errors import OutOfResource, SampleError, UsageError
 from localjudge.judge.chat import ChatEnds
 from localjudge.judge.prompts import PromptProfile
 from localjudge.run import injection, judges
@@ -42,28 +47,48 @@ _OF_THE_JUDGE = (
 class _Wanted(NamedTuple):
     judge: str
     settings: RunSettings
-    injections: bool
+    injections: int | None
     progress: Progress
+
+
+class _Phase(NamedTuple):
+    """A check that asks the judge, and how many verdicts it takes."""
+
+    name: str
+    verdicts: int
+    make: Callable[[], Check]
 
 
 def examine(
     judge: str = judges.DEFAULT_JUDGE,
     *,
-    injections: bool = True,
+    injections: int | None = None,
     progress: Progress | None = None,
+    on_check: Callable[[Check], object] | None = None,
     **options: Unpack[Options],
 ) -> Diagnosis:
-    """Look at a judge and at the machine that it would run on. `injections=False` leaves out the longest check.
+    """Look at a judge and at the machine that it would run on.
 
-    What is wrong with either is a failed check, not an error. Raises UsageError for options that cannot be.
+    `injections` is how many attempts to talk it into a verdict are made: none if 0; if None, as many as take about two
+    minutes. `on_check` is called with each finding when it is there. What is wrong with the judge or with the machine
+    is a failed check, not an error. Raises UsageError for options that cannot be.
     """
     wanted = _Wanted(judge, checked(options), injections, progress or Silence())
+    checks: list[Check] = []
+
+    def add(check: Check) -> None:
+        wanted.progress.pause()
+        checks.append(check)
+        if on_check is not None:
+            on_check(check)
+
     with network_watched() as seen:
         try:
-            checks = list(_checks(wanted))
+            for check in _checks(wanted):
+                add(check)
         finally:
             wanted.progress.close()
-    checks.append(network_check(seen))
+    add(network_check(seen))
     made = {check.name for check in checks}
     return Diagnosis(
         judge=judge,
@@ -100,6 +125,9 @@ def _checks_of_the_judge(wanted: _Wanted) -> Iterator[Check]:
     except UsageError as error:
         yield failed_with(name, error)
         return
+    except OutOfResource as error:
+        yield failed_with("model memory", error)
+        return
     with closing(engine):
         yield model.model_check(header, engine)
         yield model.memory_check(engine, free)
@@ -124,32 +152,48 @@ def _checks_of_verdicts(
     tasks = first_tasks(demo, Segmenter(settings.language, settings.segmenter))
     ways = list(verdicts.manners(profile, ends))
     judge = ways[0].judge
+    attempts = list(injection.attempts())
+    most = len(attempts[: wanted.injections])
     shown = [one.task for one in tasks] + [case.task() for case in plain_cases()]
-    shown += [attempt.attacked.task() for attempt in injection.attempts()]
-    usable = yield from _in_turn(
-        {
-            "prompts": lambda: model.read_back_check(engine, [judge.request(task) for task in shown]),
-            **{way.name: partial(verdicts.legal_check, way, tasks, engine, progress) for way in ways},
-            "asked again": lambda: verdicts.again_check(judge, engine, progress),
-        }
-    )
+    shown += [attempt.attacked.task() for attempt in attempts]
+    phases = [
+        _Phase("prompts", 0, lambda: model.read_back_check(engine, [judge.request(task) for task in shown])),
+        *(
+            _Phase(way.name, len(way.requests(tasks)), partial(verdicts.legal_check, way, tasks, engine, progress))
+            for way in ways
+        ),
+        _Phase("asked again", 2 * len(verdicts.asked_twice()), lambda: verdicts.again_check(judge, engine, progress)),
+    ]
+    plain = _Phase("plain cases", len(plain_cases()), lambda: verdicts.plain_check(judge, engine, progress))
+    injected = len(injection.cases()) + most if most else 0
+    progress.expect(sum(phase.verdicts for phase in (*phases, plain)) + injected)
+    usable = yield from _in_turn(phases, progress)
     if not usable:
         return
-    before, asked = engine.effort, len(plain_cases())
-    yield verdicts.plain_check(judge, engine, progress)
-    if wanted.injections:
-        asked += len(injection.cases()) + len(list(injection.attempts()))
-        yield verdicts.injection_check(judge, engine, progress)
+    before = engine.effort
+    usable = yield from _in_turn([plain], progress)
+    asked = plain.verdicts
+    if usable and most:
+        chosen = verdicts.chosen_attempts(wanted.injections, judge, engine, _seconds_per_token(before, engine.effort))
+        progress.expect(len(chosen.attempts) - most)
+        asked += len(injection.cases()) + len(chosen.attempts)
+        check = partial(verdicts.injection_check, judge, engine, progress, chosen)
+        yield from _in_turn([_Phase("injections", asked - plain.verdicts, check)], progress)
     yield verdicts.speed_check(before, engine.effort, asked)
 
 
-def _in_turn(checks: Mapping[str, Callable[[], Check]]) -> Generator[Check, None, bool]:
-    """Make one after the other until one fails, by its finding or by an error; whether none did."""
-    for name, make in checks.items():
+def _seconds_per_token(before: Effort, after: Effort) -> float:
+    return (after.seconds_total - before.seconds_total) / max(after.evaluated_tokens - before.evaluated_tokens, 1)
+
+
+def _in_turn(phases: Iterable[_Phase], progress: Progress) -> Generator[Check, None, bool]:
+    """Make one check after the other until one fails, by its finding or by an error; whether none did."""
+    for phase in phases:
+        progress.phase(phase.name)
         try:
-            check = make()
-        except (UsageError, SampleError) as error:
-            check = failed_with(name, error)
+            check = phase.make()
+        except (UsageError, SampleError, OutOfResource) as error:
+            check = failed_with(phase.name, error)
         yield check
         if check.status == "failed":
             return False
