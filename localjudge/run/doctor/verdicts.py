@@ -133,14 +133,14 @@ def plain_check(judge: PromptJudge, engine: Engine, progress: Progress) -> Check
     return ok("plain cases", found, **figures)
 
 
-def asked_twice() -> tuple[PlainCase, ...]:
-    """The cases of the next check: every third."""
-    return plain_cases()[::3]
+def asked_again() -> int:
+    """Verdicts of the next check: each case is asked twice."""
+    return 2 * len(_cases_again())
 
 
 def again_check(judge: PromptJudge, engine: Engine, progress: Progress) -> Check:
     """Whether verdicts are the same, to the last bit, alone and among others in another order."""
-    requests = [judge.request(case.task()) for case in asked_twice()]
+    requests = [judge.request(case.task()) for case in _cases_again()]
     together = answers_in_order(engine, requests[::-1], progress)[::-1]
     alone = [answers_in_order(engine, [request], progress)[0] for request in requests]
     same = sum(one == other for one, other in zip(alone, together, strict=True))
@@ -225,6 +225,11 @@ def speed_check(before: Effort, after: Effort, verdicts: int) -> Check:
         seconds_per_verdict=per_verdict,
         verdicts=verdicts,
     )
+
+
+def _cases_again() -> tuple[PlainCase, ...]:
+    """Every third plain case."""
+    return plain_cases()[::3]
 
 
 def _labels(judge: PromptJudge, engine: Engine, progress: Progress) -> list[int | None]:

@@ -85,7 +85,7 @@ def test_the_bound_is_the_fewest_that_guessing_reaches_in_one_try_of_twenty() ->
 
 @pytest.mark.parametrize("cases", [1, 5, 16, 30, 100])
 def test_the_bound_is_that_of_the_exact_binomial_test(cases: int) -> None:
-    """SciPy's one-sided p-value is .05 or less from the bound on, and more below it. One case is too few to show any."""
+    """SciPy's one-sided p-value is .05 or less from the bound on, and more below it. Of one case none is enough."""
     bound = verdicts.fewest_beyond_chance(cases)
     p_values = [binomtest(right, cases, 0.5, alternative="greater").pvalue for right in range(cases + 1)]
     assert [right for right, p in enumerate(p_values) if p <= 0.05] == list(range(bound, cases + 1))
