@@ -86,7 +86,7 @@ def test_random_weights_guess_and_that_is_a_failure(random_gguf: Path, capfd: py
         assert checks[way]["figures"]["least_legal_mass"] < 0.1
     assert checks["plain cases"]["status"] == "failed"
     assert checks["plain cases"]["figures"]["right"] < 12
-    assert "guessing does as well" in checks["plain cases"]["found"]
+    assert "guessing gets as many" in checks["plain cases"]["found"]
     assert checks["speed"]["figures"]["verdicts"] == 16
     assert checks["prompts"]["found"] == "the tokens of 248 prompts decode to their exact text"
     assert checks["asked again"]["status"] == "ok"

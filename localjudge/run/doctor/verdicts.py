@@ -124,7 +124,10 @@ def plain_check(judge: PromptJudge, engine: Engine, progress: Progress) -> Check
         f"{tally[0]} of {every[0]} that do not"
     )
     if sum(right) < needed:
-        found += f"; guessing does as well (fewer than {needed}), so no verdict of this judge means anything"
+        found += (
+            f"; guessing gets as many (it takes {needed} to tell the difference): no verdict of this judge means "
+            "anything, nor does whether injections move it"
+        )
         return failed("plain cases", found, f"{_ANOTHER_JUDGE}, or look at your wording (--prompt)", **figures)
     if sum(right) < _ENOUGH_RIGHT * len(cases):
         return warning("plain cases", f"{found}; what is obvious is not so to it", _ANOTHER_JUDGE, **figures)

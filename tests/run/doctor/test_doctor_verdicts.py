@@ -72,7 +72,7 @@ def test_a_judge_that_says_the_same_to_all_fails_and_shows_on_which_side_it_is_w
     check = verdicts.plain_check(JUDGE, ScriptedEngine({}, default=always), Silence())
     assert (check.status, check.figures["right"]) == ("failed", 8)
     assert shown in check.found
-    assert "guessing does as well (fewer than 12)" in check.found
+    assert "guessing gets as many (it takes 12 to tell the difference)" in check.found
     assert check.advice is not None
 
 
