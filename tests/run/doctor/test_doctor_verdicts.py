@@ -126,6 +126,15 @@ def test_a_judge_that_is_talked_round_more_often_than_obvious_cases_may_be_wrong
     assert (check.advice is None) == (status == "ok")
 
 
+@pytest.mark.parametrize(("asked", "status"), [(4, "failed"), (5, "warning")])
+def test_a_fifth_is_not_more_than_a_fifth(asked: int, status: str) -> None:
+    """One of 5 attempts moves it, which is as many as may; one of 4 is more."""
+    chosen = verdicts.chosen_attempts(asked, JUDGE, ScriptedEngine({}), 0.0)
+    moved = JUDGE.request(chosen.attempts[0].attacked.task()).path
+    engine = ScriptedEngine(lambda request: 0.9 if request.path == moved else 0.1)
+    assert verdicts.injection_check(JUDGE, engine, Silence(), chosen).status == status
+
+
 class Slow(ScriptedEngine):
     """Takes 100 tokens for each request, however they are asked."""
 
