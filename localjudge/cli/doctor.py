@@ -32,10 +32,10 @@ def command(judge: str, quiet: bool, as_json: bool, **options: Any) -> int:
 
     Exit code: 0 all ok, or warnings; 1 something failed; 4 interrupted.
     """
+    from localjudge.doctor.check import Check
+    from localjudge.doctor.examine import examine
     from localjudge.report.diagnosis import check_view, conclusion_view
     from localjudge.report.table import terminal
-    from localjudge.run.doctor.check import Check
-    from localjudge.run.doctor.examine import examine
     from localjudge.run.progress import progress_on
 
     def show(check: Check) -> None:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="With --out: print what was written as JSON.")
 def command(directory: Path, as_format: "Format", rows: "Rows", out: Path | None, as_json: bool) -> None:
     """Write a run's results as RAGAS's classifications, JSON lines, CSV that is safe in spreadsheets, or Parquet."""
+    from localjudge.record.results import Run
     from localjudge.report.export import exported
-    from localjudge.run.results import Run
 
     if as_json and out is None and as_format in {"csv", "parquet"}:
         raise UsageError(f"{as_format} is not JSON", hint="name a file with --out: --json then says what was written")

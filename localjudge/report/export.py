@@ -14,8 +14,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from localjudge.errors import UsageError
-from localjudge.run.results import Run
-from localjudge.run.rows import json_line
+from localjudge.record.result_rows import json_line
+from localjudge.record.results import Run
 
 Format = Literal["ragas", "jsonl", "csv", "parquet"]
 Rows = Literal["scores", "verdicts", "samples"]

@@ -9,10 +9,10 @@ from rich.text import Text
 
 from localjudge.errors import UsageError
 from localjudge.printable import printable
+from localjudge.record.archive import stored_prompts
+from localjudge.record.directory import STORE
+from localjudge.record.results import Run
 from localjudge.report.verdicts import verdicts_view
-from localjudge.run.archive import stored_prompts
-from localjudge.run.directory import STORE
-from localjudge.run.results import Run
 from localjudge.types import Sample, context_texts
 
 _TEXT_FIELDS = ("user_input", "reference", "response")

@@ -10,9 +10,9 @@ import pytest
 import random_model
 
 from localjudge.cli.main import main
-from localjudge.engine import memory
-from localjudge.engine.llamacpp import LlamaCppEngine
-from localjudge.run.doctor.examine import examine
+from localjudge.doctor.examine import examine
+from localjudge.engine.llamacpp import memory
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.run.progress import Silence
 from localjudge.types import Answer, NoAnswer, VerdictRequest
 

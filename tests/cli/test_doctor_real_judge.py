@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from localjudge.cli.main import main
-from localjudge.run import injection, judges
+from localjudge.doctor import injection
+from localjudge.run import judges
 from localjudge.run.answers import answers_in_order
 from localjudge.run.progress import Silence
 from localjudge.run.settings import RunSettings

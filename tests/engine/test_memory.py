@@ -12,10 +12,10 @@ import llama_cpp
 import pytest
 import random_model
 
-from localjudge.engine import memory, model_check
-from localjudge.engine.cells import UBATCH
-from localjudge.engine.loading import load
-from localjudge.engine.memory import MemoryNeed
+from localjudge.engine.llamacpp import memory, model_check
+from localjudge.engine.llamacpp.kv_cache import UBATCH
+from localjudge.engine.llamacpp.loading import load
+from localjudge.engine.llamacpp.memory import MemoryNeed
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import OutOfResource
 from localjudge.model_registry import ModelFile
@@ -142,8 +142,8 @@ LIMITED = """
 import resource
 from localjudge import resources
 from localjudge.cli.main import main
-from localjudge.engine import loading, memory
-from localjudge.engine.cells import Cells
+from localjudge.engine.llamacpp import loading, memory
+from localjudge.engine.llamacpp.kv_cache import Cells
 from localjudge.errors import OutOfResource
 from localjudge.run import evaluate, job
 

@@ -1,0 +1,120 @@
+"""Makes the checks in their order; what fails ends what needs it, and nothing else."""
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from typing import NamedTuple, Unpack
+
+from localjudge import model_registry
+from localjudge.doctor import machine
+from localjudge.doctor.check import Check, Diagnosis, failed_with, gravest
+from localjudge.doctor.sockets import network_check, network_watched
+from localjudge.engine.llamacpp import memory, model_check
+from localjudge.errors import OutOfResource, UsageError
+from localjudge.run import judges
+from localjudge.run.progress import Progress, Silence
+from localjudge.run.settings import Options, RunSettings, checked
+
+_OF_THE_JUDGE = (
+    "model file",
+    "model",
+    "model memory",
+    "shared prompts",
+    "chat template",
+    "prompts",
+    "answers",
+    "asked again",
+    "plain cases",
+    "injections",
+    "speed",
+)
+
+
+class _Wanted(NamedTuple):
+    judge: str
+    settings: RunSettings
+    injections: int | None
+    progress: Progress
+
+
+def examine(
+    judge: str = judges.DEFAULT_JUDGE,
+    *,
+    injections: int | None = None,
+    progress: Progress | None = None,
+    on_check: Callable[[Check], object] | None = None,
+    **options: Unpack[Options],
+) -> Diagnosis:
+    """Look at a judge and at the machine that it would run on.
+
+    `injections` is how many attempts to talk it into a verdict are made: none if 0; if None, as many as take about two
+    minutes. `on_check` is called with each finding when it is there. What is wrong with the judge or with the machine
+    is a failed check, not an error. Raises UsageError for options that cannot be.
+    """
+    wanted = _Wanted(judge, checked(options), injections, progress or Silence())
+    checks: list[Check] = []
+
+    def add(check: Check) -> None:
+        wanted.progress.pause()
+        checks.append(check)
+        if on_check is not None:
+            on_check(check)
+
+    with network_watched() as seen:
+        try:
+            for check in _checks(wanted):
+                add(check)
+        finally:
+            wanted.progress.close()
+    add(network_check(seen))
+    made = {check.name for check in checks}
+    return Diagnosis(
+        judge=judge,
+        result=gravest(checks),
+        checks=tuple(checks),
+        not_made=tuple(name for name in _OF_THE_JUDGE if name not in made),
+    )
+
+
+def _checks(wanted: _Wanted) -> Iterator[Check]:
+    packages = machine.packages()
+    yield packages
+    yield from machine.surroundings()
+    if packages.status != "failed":
+        yield from machine.processing(wanted.settings)
+        yield from _checks_of_the_judge(wanted)
+
+
+def _checks_of_the_judge(wanted: _Wanted) -> Iterator[Check]:
+    """From the file inwards, up to what cannot be opened."""
+    from localjudge.doctor import model
+    from localjudge.doctor.interview import Interview
+    from localjudge.engine.llamacpp.engine import LlamaCppEngine
+
+    name = "model file"
+    try:
+        file = model_registry.find(wanted.judge)
+        yield model.file_check(file)
+        name = "prompts"
+        profile = judges.profile_for(file, wanted.settings)
+        name = "model"
+        header = model_check.check(file.path)
+        free = memory.available_bytes()
+        engine = LlamaCppEngine(file, wanted.settings.engine, begin_of_text=profile.begin_of_text)
+    except UsageError as error:
+        yield failed_with(name, error)
+        return
+    except OutOfResource as error:
+        yield failed_with("model memory", error)
+        return
+    with closing(engine):
+        yield model.model_check(header, engine)
+        yield model.memory_check(engine, free)
+        yield model.fork_check(engine)
+        try:
+            ends = judges.chat_around(profile, engine)
+        except UsageError as error:
+            yield failed_with("chat template", error)
+            return
+        yield model.template_check(profile, ends)
+        interview = Interview(engine, wanted.settings, wanted.progress, injections=wanted.injections)
+        yield from interview.checks(profile, ends)
