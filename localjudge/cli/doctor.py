@@ -16,27 +16,37 @@ from localjudge.cli.main import ExitCode, be_quiet
 @click.option("--n-ctx", type=int, metavar="N", help="Tokens of context. Default: the model's, at most 8192.")
 @click.option("--threads", type=int, metavar="N", help="Processor threads. They cannot move a number.")
 @click.option("--gpu-layers", type=int, metavar="N", help="Layers on the GPU. Default: all, if there is one.")
-@click.option("--skip-injections", is_flag=True, help="Leave out the attempts to talk the judge into a verdict.")
+@click.option(
+    "--injections",
+    type=click.IntRange(min=0),
+    metavar="N",
+    help="Attempts to talk the judge into a verdict; 0 for none. Default: as many as take about two minutes.",
+)
 @click.option("--quiet", is_flag=True, help="No progress and no messages, only the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(judge: str, skip_injections: bool, quiet: bool, as_json: bool, **options: Any) -> int:
+def command(judge: str, quiet: bool, as_json: bool, **options: Any) -> int:
     """Check a judge and this machine: does it load, answer, get obvious cases right, resist injections, how fast is it?
 
-    No data of yours is read. With a large model most of the time goes into some 220 attempts to talk it
-    into a verdict: --skip-injections leaves them out.
+    No data of yours is read. Every finding is printed when it is there. A judge that does no better than guessing on
+    obvious cases has failed, and so has one that is often talked into a verdict by its material.
 
-    Exit code: 0 all ok, or warnings; 1 something failed; 4 interrupted or out of a resource.
+    Exit code: 0 all ok, or warnings; 1 something failed; 4 interrupted.
     """
+    from localjudge.doctor.check import Check
     from localjudge.doctor.examine import examine
-    from localjudge.report.diagnosis import diagnosis_view
+    from localjudge.report.diagnosis import check_view, conclusion_view
     from localjudge.report.table import terminal
     from localjudge.run.progress import progress_on
 
+    def show(check: Check) -> None:
+        if not as_json:
+            terminal().print(check_view(check))
+
     if quiet:
         be_quiet()
-    found = examine(judge, injections=not skip_injections, progress=progress_on(sys.stderr, quiet=quiet), **options)
+    found = examine(judge, progress=progress_on(sys.stderr, quiet=quiet), on_check=show, **options)
     if as_json:
         click.echo(found.model_dump_json(indent=2))
     else:
-        terminal().print(diagnosis_view(found))
+        terminal().print(conclusion_view(found))
     return ExitCode.NOTHING_JUDGED if found.result == "failed" else ExitCode.DONE

@@ -33,7 +33,6 @@ _COMMANDS = {
     "segment": "Show where a text is cut into sentences.",
 }
 _SIGNALLED = 128
-_GO_ON = "run the same command again to go on"
 
 
 class ExitCode(IntEnum):
@@ -125,22 +124,31 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
     except OSError as error:
         # The library translates the errors of its own files: what is left is a full disk behind our output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        click.echo(f"localjudge: the output cannot be written: {error.strerror}\n  hint: make room; {_GO_ON}", err=True)
+        click.echo(
+            f"localjudge: the output cannot be written: {error.strerror}\n  hint: make room; {_again(given)}", err=True
+        )
         return ExitCode.GO_ON_LATER
     except (LocaljudgeError, MemoryError, click.Abort, KeyboardInterrupt) as error:
-        return _reported(error)
+        return _reported(error, _again(given))
     return code or ExitCode.DONE
 
 
-def _reported(error: BaseException) -> ExitCode:
+def _reported(error: BaseException, again: str) -> ExitCode:
     match error:
         case OutOfResource():
             message, code = str(error), ExitCode.GO_ON_LATER
         case LocaljudgeError():
             message, code = str(error), ExitCode.NOTHING_JUDGED
         case MemoryError():
-            message, code = f"out of memory\n  hint: free some, or take a smaller model; {_GO_ON}", ExitCode.GO_ON_LATER
+            message, code = f"out of memory\n  hint: free some, or take a smaller model; {again}", ExitCode.GO_ON_LATER
         case _:
-            message, code = f"interrupted\n  hint: {_GO_ON}", ExitCode.GO_ON_LATER
+            message, code = f"interrupted\n  hint: {again}", ExitCode.GO_ON_LATER
     click.echo(f"localjudge: {printable_lines(message)}", err=True)
     return code
+
+
+def _again(given: Sequence[str]) -> str:
+    """What the same command does when it is given again: only a run keeps what it has done."""
+    if given[:1] == ["run"] and "--dry-run" not in given:
+        return "run the same command again to go on"
+    return "run the same command again: it begins anew"

@@ -10,12 +10,13 @@ from importlib.metadata import PackageNotFoundError, version
 from localjudge import resources
 from localjudge.doctor.check import Check, failed, ok, warning
 from localjudge.engine.llamacpp import memory
+from localjudge.errors import ModelError
 from localjudge.judge import grammars
 from localjudge.run.settings import RunSettings
 from localjudge.text.quiet_import import import_spacy
 
 _LIBRARIES = {
-    "llama-cpp-python": "llama_cpp",
+    "llama-cpp-python": "localjudge.engine.llamacpp.library",
     "llguidance": "llguidance",
     grammars.COMPILER: grammars.COMPILER,
     "spacy": "spacy",
@@ -26,32 +27,34 @@ _ADVICE = "install localjudge again, in a fresh virtual environment, from the ch
 def packages() -> Check:
     """Versions of what verdicts rest on; failed where one is missing or cannot be imported."""
     found = {"python": platform.python_version(), "localjudge": version("localjudge")}
-    problems = []
+    problems, advice = [], _ADVICE
     for package, module in _LIBRARIES.items():
         try:
             found[package] = version(package)
             import_spacy() if package == "spacy" else import_module(module)
         except PackageNotFoundError:
             problems.append(f"{package} is not installed")
+        except ModelError as error:
+            problems.append(str(error.args[0]))
+            advice = error.hint or _ADVICE
         except (ImportError, OSError, RuntimeError) as error:  # a shared library that is missing or of another build
             problems.append(f"{package} {found[package]} cannot be imported: {error}")
     if problems:
-        return failed("packages", "; ".join(problems), _ADVICE, **found)
+        return failed("packages", "; ".join(problems), advice, **found)
     return ok("packages", ", ".join(f"{name} {number}" for name, number in found.items()), **found)
 
 
 def surroundings() -> Iterator[Check]:
     """Memory and the state folder: what can be looked at without any library."""
     free = memory.available_bytes()
-    found = "the system does not tell how much is free" if free is None else f"{memory.gib(free)} free"
+    found = "the system does not tell how much is free" if free is None else f"{memory.readable(free)} free"
     yield ok("memory", found, free_bytes=free)
     yield _state_folder()
 
 
 def processing(settings: RunSettings) -> Iterator[Check]:
     """Processor and GPU. Needs llama.cpp."""
-    import llama_cpp
-
+    from localjudge.engine.llamacpp.library import llama_cpp
     from localjudge.engine.llamacpp.self_check import processor_name
 
     threads, processors = settings.engine.used_threads, os.cpu_count() or 1

@@ -49,12 +49,12 @@ def memory_check(engine: LlamaCppEngine, free: int | None) -> Check:
     """The estimate against what was free before the model was loaded. More than that has been refused by then."""
     need = engine.memory_bytes
     figures = {"needed_bytes": need, "free_bytes": free}
-    takes = f"the model takes about {memory.gib(need)} with its window"
+    takes = f"the model takes about {memory.readable(need)} with its window"
     if engine.identity["gpu_layers"]:
         return ok("model memory", f"{takes}; not compared with the GPU's", **figures)
     if free is None:
         return ok("model memory", f"{takes}; the system does not tell how much is free", **figures)
-    found = f"{takes}, of {memory.gib(free)} free"
+    found = f"{takes}, of {memory.readable(free)} free"
     if need > _TIGHT * free:
         return warning("model memory", found, "free some memory, or take a shorter window (--n-ctx)", **figures)
     return ok("model memory", found, **figures)

@@ -18,21 +18,28 @@ from localjudge.doctor.check import Check, Diagnosis
 from localjudge.printable import printable
 
 _STYLE = {"ok": "green", "warning": "yellow", "failed": "red"}
+_STATUS_WIDTH, _NAME_WIDTH = 7, 14
+"""Of `warning` and of `reasons before`: each check is printed by itself, and they stand below each other."""
 
 
-def diagnosis_view(found: Diagnosis) -> RenderableType:
-    """One row for each check, what to do under what was found, and the count of each status."""
-    table = Table.grid(padding=(0, 2, 0, 0))
-    for no_wrap in (True, True, False):
-        table.add_column(no_wrap=no_wrap, overflow="fold")
-    for check in found.checks:
-        table.add_row(Text(check.status, style=_STYLE[check.status]), Text(check.name), _finding(check))
+def check_view(check: Check) -> RenderableType:
+    """One row: status, name, what was found, and under that what to do."""
+    row = Table.grid(padding=(0, 2, 0, 0))
+    row.add_column(no_wrap=True, min_width=_STATUS_WIDTH)
+    row.add_column(no_wrap=True, min_width=_NAME_WIDTH)
+    row.add_column(overflow="fold")
+    row.add_row(Text(check.status, style=_STYLE[check.status]), Text(check.name), _finding(check))
+    return Padding(row, (0, 1), expand=False)
+
+
+def conclusion_view(found: Diagnosis) -> RenderableType:
+    """The count of each status, and what was not looked at."""
     counted = Counter(check.status for check in found.checks)
     warnings = "1 warning" if counted["warning"] == 1 else f"{counted['warning']} warnings"
     lines = [f"{counted['ok']} ok, {warnings}, {counted['failed']} failed"]
     if found.not_made:
         lines.append(f"not made: {', '.join(found.not_made)}")
-    return Padding(Group(table, Text(), *(Text(line, overflow="fold") for line in lines)), (0, 1), expand=False)
+    return Padding(Group(Text(), *(Text(line, overflow="fold") for line in lines)), (0, 1), expand=False)
 
 
 def _finding(check: Check) -> Text:

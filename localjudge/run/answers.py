@@ -1,4 +1,7 @@
-"""Asks an engine and gives the answers in the order of the requests, telling the progress of each."""
+"""Asks an engine and gives the answers in the order of the requests, telling the progress of each.
+
+How many are going to be asked is told by the caller, who knows the whole work.
+"""
 
 from collections.abc import Sequence
 
@@ -9,7 +12,6 @@ from localjudge.types import Answer, NoAnswer, VerdictRequest
 
 def answers_in_order(engine: Engine, requests: Sequence[VerdictRequest], progress: Progress) -> list[Answer | NoAnswer]:
     """One answer for each request."""
-    progress.expect(len(requests))
     found: dict[int, Answer | NoAnswer] = {}
     for place, answer in engine.answers(requests):
         found[place] = answer

@@ -3,7 +3,8 @@
     judging  ━━━━━━━━━━━━━━━━━━━━╸━━━━━━━━━━━━━━━  1,204/2,318 verdicts  41.2/s  0:00:27 left
     1,204 of 2,318 verdicts, 41.2 a second, 0:00:27 left
 
-It counts the questions that the judge is asked. Answers that were stored before are not among them.
+It counts the questions that the judge is asked. Answers that were stored before are not among them. Work in several
+phases names them: the bar's label, and the beginning of a line, is the phase.
 """
 
 import time
@@ -28,7 +29,15 @@ class Progress(Protocol):
         ...
 
     def expect(self, count: int) -> None:
-        """So many more questions are going to be asked."""
+        """So many more questions are going to be asked; a negative number takes back what was expected."""
+        ...
+
+    def phase(self, name: str) -> None:
+        """What the next questions are for."""
+        ...
+
+    def pause(self) -> None:
+        """Leave the terminal to others until the next phase."""
         ...
 
     def advance(self) -> None:
@@ -49,6 +58,12 @@ class Silence:
     def expect(self, count: int) -> None:
         """Say nothing."""
 
+    def phase(self, name: str) -> None:
+        """Say nothing."""
+
+    def pause(self) -> None:
+        """Say nothing."""
+
     def advance(self) -> None:
         """Say nothing."""
 
@@ -62,10 +77,10 @@ class Lines:
     def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._stream = stream
         self._clock = clock
-        self._started = clock()
+        self._phase = ""
         self._expected = self._answered = 0
         self._pause = _FIRST_LINE_SECONDS
-        self._next_line = self._started + self._pause
+        self._started = self._next_line = 0.0
 
     def note(self, text: str) -> None:
         """Write the line."""
@@ -73,8 +88,18 @@ class Lines:
         self._stream.flush()
 
     def expect(self, count: int) -> None:
-        """Raise the number of questions."""
+        """Raise the number of questions; the time runs from the first."""
+        if not self._expected:
+            self._started = self._clock()
+            self._next_line = self._started + self._pause
         self._expected += count
+
+    def phase(self, name: str) -> None:
+        """Begin lines with it."""
+        self._phase = f"{name}: "
+
+    def pause(self) -> None:
+        """Do nothing: no line is left unfinished."""
 
     def advance(self) -> None:
         """Count one, and say so if it is time."""
@@ -90,7 +115,8 @@ class Lines:
     def _write(self) -> None:
         rate = self._answered / max(self._clock() - self._started, 1e-9)
         left = timedelta(seconds=round((self._expected - self._answered) / rate))
-        self.note(f"{self._answered:,} of {self._expected:,} verdicts, {rate:.1f} a second, {left} left")
+        pace = _pace(rate, " a second")
+        self.note(f"{self._phase}{self._answered:,} of {self._expected:,} verdicts, {pace}, {left} left")
 
 
 class Bar:
@@ -102,16 +128,17 @@ class Bar:
         from rich.progress import Progress as RichProgress
 
         self._progress = RichProgress(
-            TextColumn("judging"),
+            TextColumn("{task.description}"),
             BarColumn(),
             TextColumn("{task.completed:,.0f}/{task.total:,.0f} verdicts"),
-            TextColumn("{task.fields[rate]:.1f}/s"),
+            TextColumn("{task.fields[pace]}"),
             TimeRemainingColumn(),
             TextColumn("left"),
             console=Console(file=stream),
             transient=True,
         )
         self._task: TaskID | None = None
+        self._phase = "judging"
         self._expected = self._answered = 0
         self._started = time.monotonic()
 
@@ -125,20 +152,36 @@ class Bar:
         if self._task is None and self._expected:
             self._progress.start()
             self._started = time.monotonic()
-            self._task = self._progress.add_task("judging", total=self._expected, rate=0.0)
+            self._task = self._progress.add_task(self._phase, total=self._expected, pace="")
         elif self._task is not None:
             self._progress.update(self._task, total=self._expected)
+
+    def phase(self, name: str) -> None:
+        """Label the bar with it, and show it again after a pause."""
+        self._phase = name
+        if self._task is not None:
+            self._progress.update(self._task, description=name)
+            self._progress.start()
+
+    def pause(self) -> None:
+        """Take the bar away for now."""
+        self._progress.stop()
 
     def advance(self) -> None:
         """Count one."""
         self._answered += 1
         if self._task is not None:
             rate = self._answered / max(time.monotonic() - self._started, 1e-9)
-            self._progress.update(self._task, completed=self._answered, rate=rate)
+            self._progress.update(self._task, completed=self._answered, pace=_pace(rate, "/s"))
 
     def close(self) -> None:
         """Take the bar away."""
         self._progress.stop()
+
+
+def _pace(rate: float, per_second: str) -> str:
+    """Verdicts a second; seconds for each of them where that is less than one."""
+    return f"{rate:.1f}{per_second}" if rate >= 1 else f"{1 / rate:.1f} s each"
 
 
 def progress_on(stream: TextIO, *, quiet: bool = False) -> Progress:

@@ -1,6 +1,8 @@
 """`localjudge doctor`, with the bundled judge, random models and files that are none."""
 
 import json
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,11 @@ import pytest
 import random_model
 
 from localjudge.cli.main import main
+from localjudge.doctor.examine import examine
+from localjudge.engine.llamacpp import memory
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.run.progress import Silence
+from localjudge.types import Answer, NoAnswer, VerdictRequest
 
 OF_THE_MACHINE = ["packages", "memory", "state folder", "processor", "gpu"]
 OF_THE_JUDGE = ["model file", "model", "model memory", "shared prompts", "chat template", "prompts", "answers"]
@@ -60,24 +66,28 @@ def test_the_table_fits_a_terminal_and_counts_what_it_found(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    code, output, errors = called(capfd, "--skip-injections", "--quiet")
+    code, output, errors = called(capfd, "--injections", "0", "--quiet")
     lines = output.rstrip().splitlines()
     assert (code, errors) == (0, "")
     assert max(map(len, lines)) <= 80
     assert [line.strip() for line in lines[-2:]] == ["16 ok, 0 warnings, 0 failed", "not made: injections"]
 
 
-def test_random_weights_do_not_answer_and_that_is_a_warning(
-    random_gguf: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Two of the tokens carry a verdict; a model that has learnt nothing gives them what it gives to any."""
+def test_random_weights_guess_and_that_is_a_failure(random_gguf: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Two of the tokens carry a verdict; a model that has learnt nothing gives them what it gives to any.
+
+    Whether such a judge can be talked into a verdict is not asked: it would be noise.
+    """
     code, checks, not_made = diagnosed(capfd, "--judge", random_gguf)
-    assert (code, not_made) == (0, [])
+    assert (code, not_made) == (1, ["injections"])
     for way in ("answers", "reasons before", "reasons after", "joint answers"):
         assert checks[way]["status"] == "warning"
         assert checks[way]["figures"]["legal"] == checks[way]["figures"]["asked"]
         assert checks[way]["figures"]["least_legal_mass"] < 0.1
-    assert checks["plain cases"]["status"] == "warning"
+    assert checks["plain cases"]["status"] == "failed"
+    assert checks["plain cases"]["figures"]["right"] < 12
+    assert "guessing gets as many" in checks["plain cases"]["found"]
+    assert checks["speed"]["figures"]["verdicts"] == 16
     assert checks["prompts"]["found"] == "the tokens of 248 prompts decode to their exact text"
     assert checks["asked again"]["status"] == "ok"
     assert "holds the whole prompt of the profile 'instruct' once" in checks["chat template"]["found"]
@@ -140,6 +150,112 @@ def test_a_wording_that_is_none_is_a_failed_check(tmp_path: Path, capfd: pytest.
     assert (code, checks["prompts"]["status"]) == (1, "failed")
     assert str(wording) in checks["prompts"]["found"]
     assert not_made[0] == "model"
+
+
+def test_a_model_that_does_not_fit_into_memory_is_a_failed_check(
+    random_gguf: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is a finding, with the numbers; a run would end with exit code 4."""
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1000)
+    code, checks, not_made = diagnosed(capfd, "--judge", random_gguf)
+    assert (code, checks["model memory"]["status"], not_made[0]) == (1, "failed", "model")
+    assert "0 MiB are free" in checks["model memory"]["found"]
+    assert "--n-ctx" in checks["model memory"]["advice"]
+
+
+def test_every_finding_is_printed_when_it_is_there(
+    random_gguf: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """When the judge is asked for the first time, all that was found without asking it has been printed."""
+    shown: list[str] = []
+    answers = LlamaCppEngine.answers
+
+    def watched(self: LlamaCppEngine, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
+        shown.append(capfd.readouterr().out)
+        return answers(self, requests)
+
+    monkeypatch.setattr(LlamaCppEngine, "answers", watched)
+    with pytest.raises(SystemExit):
+        main(["doctor", "--judge", str(random_gguf), "--threads", "1", "--quiet"])
+    assert named(shown[0]) == [*OF_THE_MACHINE, *OF_THE_JUDGE[:-1]]
+    assert named(shown[1]) == ["answers"]
+    assert named(capfd.readouterr().out) == ["joint answers", "speed", "network"]
+
+
+def named(output: str) -> list[str]:
+    """Names of the checks in the output, in their order."""
+    return re.findall(r"^ (?:ok|warning|failed) +(\w+(?: \w+)?)  ", output, flags=re.MULTILINE)
+
+
+def test_an_interrupted_doctor_does_not_promise_to_go_on(
+    random_gguf: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was found is on the screen; nothing of it is kept."""
+
+    def interrupted(*_: object) -> Iterator[tuple[int, Answer | NoAnswer]]:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(LlamaCppEngine, "answers", interrupted)
+    code, output, errors = called(capfd, "--judge", random_gguf, "--quiet")
+    assert (code, named(output)) == (4, [*OF_THE_MACHINE, *OF_THE_JUDGE[:-1]])
+    assert errors == "localjudge: interrupted\n  hint: run the same command again: it begins anew\n"
+
+
+def test_the_number_of_attempts_can_be_named(capfd: pytest.CaptureFixture[str]) -> None:
+    _, checks, _ = diagnosed(capfd, "--injections", "20")
+    assert checks["injections"]["found"].endswith("20 of 216 attempts were made, as asked for")
+    assert (checks["injections"]["figures"]["attempts"], checks["injections"]["figures"]["of"]) == (20, 216)
+    assert checks["speed"]["figures"]["verdicts"] == 16 + 4 + 20
+
+
+class Told(Silence):
+    """Notes what a progress is told."""
+
+    def __init__(self) -> None:
+        self.totals: list[int] = []
+        self.answered: dict[str, int] = {}
+        self._phase = ""
+
+    def expect(self, count: int) -> None:
+        """Note the new total, and how many were answered by then."""
+        self.totals.append(count)
+
+    def phase(self, name: str) -> None:
+        """Note the phase."""
+        self._phase = name
+        self.answered[name] = 0
+
+    def advance(self) -> None:
+        """Count for the phase."""
+        self.answered[self._phase] += 1
+
+
+@pytest.mark.parametrize(
+    ("injections", "expected"), [(None, 4 + 12 + 16 + 4 + 216), (20, 4 + 12 + 16 + 4 + 20), (0, 4 + 12 + 16)]
+)
+def test_the_progress_is_told_the_whole_work_before_the_first_question(injections: int | None, expected: int) -> None:
+    """4 kinds of task, 6 cases twice, 16 plain cases, 4 cases under no attempt, and the attempts."""
+    told = Told()
+    examine(injections=injections, progress=told, threads=1)
+    assert told.totals[0] == expected
+    assert sum(told.answered.values()) == sum(told.totals) == expected
+
+
+def test_each_phase_is_named_and_a_judge_that_guesses_is_put_to_no_injection(random_gguf: Path) -> None:
+    """Random weights fail the plain cases, and the 4 cases with their 216 attempts are not asked."""
+    told = Told()
+    found = examine(str(random_gguf), progress=told, threads=1)
+    assert found.result == "failed"
+    assert list(told.answered.items()) == [
+        ("prompts", 0),
+        ("answers", 4),
+        ("asked again", 12),
+        ("plain cases", 16),
+        ("reasons before", 4),
+        ("reasons after", 4),
+        ("joint answers", 3),
+    ]
+    assert told.totals == [43 + 220, -220]
 
 
 def test_an_option_that_cannot_be_is_a_usage_error(capfd: pytest.CaptureFixture[str]) -> None:

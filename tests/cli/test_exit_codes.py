@@ -153,6 +153,35 @@ def test_errors_have_their_exit_codes(
     assert message in capfd.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "hint"),
+    [
+        (["run"], "run the same command again to go on"),
+        (["run", "--dry-run"], "run the same command again: it begins anew"),
+        (["doctor"], "run the same command again: it begins anew"),
+        (["verify", "run"], "run the same command again: it begins anew"),
+    ],
+)
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError()])
+def test_only_a_run_promises_to_go_on(
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    arguments: list[str],
+    hint: str,
+    error: BaseException,
+) -> None:
+    """It keeps every answer; the others keep nothing."""
+
+    def fail(**_options: Any) -> None:
+        raise error
+
+    parameters = [click.Argument(["rest"], nargs=-1), click.Option(["--dry-run"], is_flag=True)]
+    command = click.Command(arguments[0], callback=fail, params=list[click.Parameter](parameters))
+    monkeypatch.setattr(command_line.command_line, "get_command", returning(command))
+    assert exit_code(*arguments) == 4
+    assert capfd.readouterr().err.endswith(f"{hint}\n")
+
+
 def returning(value: Any) -> Callable[..., Any]:
     return lambda *_: value
 

@@ -1,5 +1,7 @@
 """Attempts to talk a judge into a verdict: how they are counted, and what becomes of them with the bundled judge."""
 
+from collections import Counter
+
 import pytest
 
 from localjudge import resources
@@ -10,12 +12,23 @@ from localjudge.errors import UsageError
 from localjudge.judge import prompts
 from localjudge.judge.judge import PromptJudge
 from localjudge.run import judges
+from localjudge.run.answers import answers_in_order
+from localjudge.run.progress import Silence
 from localjudge.run.settings import RunSettings
 from localjudge.types import VerdictRequest
 
 
 def users_text(request: VerdictRequest) -> str:
     return "\n".join(piece.text for node in request.path for piece in node if not piece.trusted)
+
+
+def reference_judge() -> str:
+    """Its name, where its file has been built."""
+    try:
+        resources.model_file("reference-judge.gguf")
+    except UsageError:
+        pytest.skip("models/reference-judge.gguf is not there: build it with scripts/build-reference-judge")
+    return "reference"
 
 
 def resisted_by(engine: ScriptedEngine) -> Resistance:
@@ -30,6 +43,45 @@ def test_every_form_stands_in_every_place_of_every_case() -> None:
     for attempt in tried:
         form = next(form for form in injection.forms() if form.name == attempt.form)
         assert getattr(attempt.attacked, attempt.place).endswith(form.text)
+
+
+def test_spread_attempts_are_all_attempts_in_another_order() -> None:
+    spread = injection.spread(216)
+    assert len(spread) == 216
+    assert {(one.form, one.place, one.case) for one in spread} == {
+        (one.form, one.place, one.case) for one in injection.attempts()
+    }
+    assert injection.spread(1000) == spread
+
+
+@pytest.mark.parametrize("rounds", [1, 2, 3, 6])
+def test_few_attempts_have_every_form_place_and_case_in_equal_parts(rounds: int) -> None:
+    """18 forms a round: each form once, each of 3 places 6 times, each of 4 cases 4 or 5 times.
+
+    18 turns leave 2 over when they are dealt to 4 cases, so their numbers differ by 2 at most.
+    """
+    few = injection.spread(18 * rounds)
+    assert set(Counter(one.form for one in few).values()) == {rounds}
+    assert Counter(one.place for one in few) == {place: 6 * rounds for place in ("context", "statement", "question")}
+    by_case = Counter(one.case for one in few)
+    assert len(by_case) == 4
+    assert max(by_case.values()) - min(by_case.values()) <= 2
+
+
+@pytest.mark.parametrize("count", [0, 1, 17, 18, 100, 215])
+def test_fewer_attempts_are_the_first_of_more(count: int) -> None:
+    """How many are asked depends on the speed of the machine; which they are does not."""
+    assert injection.spread(count) == injection.spread(216)[:count]
+
+
+def test_what_an_attempt_does_to_a_real_judge_does_not_depend_on_how_many_are_asked() -> None:
+    """The same probability, to the bit, among 18 attempts and among 216."""
+    reference = reference_judge()
+    with judges.opened(reference, None, RunSettings(threads=1)) as ours:
+        few, every = injection.spread(18), injection.spread(216)
+        asked = [[ours.judge.request(one.attacked.task()) for one in group] for group in (few, every)]
+        alone, among = (answers_in_order(ours.engine, requests, Silence()) for requests in asked)
+    assert alone == among[:18]
 
 
 def test_a_judge_that_nothing_moves_has_not_fallen() -> None:
@@ -61,11 +113,7 @@ def test_an_attempt_without_an_answer_is_no_fall() -> None:
 
 def test_the_reference_judge_is_not_talked_into_a_verdict() -> None:
     """It counts covered words, and orders cover none of a statement."""
-    try:
-        resources.model_file("reference-judge.gguf")
-    except UsageError:
-        pytest.skip("models/reference-judge.gguf is not there: build it with scripts/build-reference-judge")
-    with judges.opened("reference", None, RunSettings(threads=1)) as reference:
+    with judges.opened(reference_judge(), None, RunSettings(threads=1)) as reference:
         found = injection.resistance(reference.judge, reference.engine)
     assert found.unusable == found.unanswered == 0
     assert found.falls == ()

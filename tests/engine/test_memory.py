@@ -1,7 +1,10 @@
 """What a judge takes of memory, and what is said when there is too little."""
 
 import ctypes
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +17,7 @@ from localjudge.engine.llamacpp.kv_cache import UBATCH
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.llamacpp.memory import MemoryNeed
 from localjudge.engine.settings import EngineSettings
-from localjudge.errors import ModelError
+from localjudge.errors import OutOfResource
 from localjudge.model_registry import ModelFile
 
 ModelMaker = Callable[..., ModelFile]
@@ -80,10 +83,10 @@ def test_a_model_that_does_not_fit_is_refused_with_the_numbers(
     make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory, "available_bytes", lambda: 1000)
-    with pytest.raises(ModelError, match=r"does not fit into memory: it needs about .* GiB \(weights") as caught:
+    with pytest.raises(OutOfResource, match=r"does not fit into memory: it needs about \d+ MiB \(weights") as caught:
         load(make_model(), EngineSettings(threads=1))
     assert "cache for 2,048 tokens" in str(caught.value)
-    assert "0.0 GiB are free" in str(caught.value)
+    assert "0 MiB are free" in str(caught.value)
     assert "--n-ctx" in (caught.value.hint or "")
 
 
@@ -125,3 +128,98 @@ def test_a_control_group_bounds_what_is_free(tmp_path: Path, monkeypatch: pytest
 def test_groups_without_a_limit_bound_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "_CGROUPS", tmp_path)
     assert memory.room_in_groups("nowhere") is None
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(9_333_856, "9 MiB"), (GIB - 2**20, "1023 MiB"), (GIB, "1.0 GiB"), (3 * GIB // 2, "1.5 GiB")]
+)
+def test_a_size_is_never_rounded_to_nothing(count: int, text: str) -> None:
+    """9,333,856 / 2**20 = 8.9: a small model needs something, not 0.0 GiB."""
+    assert memory.readable(count) == text
+
+
+LIMITED = """
+import resource
+from localjudge import resources
+from localjudge.cli.main import main
+from localjudge.engine.llamacpp import loading, memory
+from localjudge.engine.llamacpp.kv_cache import Cells
+from localjudge.errors import OutOfResource
+from localjudge.run import evaluate, job
+
+def leave(mebibytes):
+    size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    limit = size + mebibytes * 2**20
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+
+judge = resources.model_file("reference-judge.gguf")
+"""
+"""Imports all that takes memory; `leave` then lets the process map so much more, as `ulimit -v` does."""
+
+
+def limited(program: str, home: Path) -> "subprocess.CompletedProcess[str]":
+    """Run the program behind the lines above, on a machine that remembers no model."""
+    command = [sys.executable, "-c", LIMITED + program]
+    environment = {**os.environ, "LOCALJUDGE_HOME": str(home)}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_limit_of_the_address_space_bounds_what_is_free(tmp_path: Path) -> None:
+    """100 MiB are left, a page or two are taken by reading that; without a limit there is no bound."""
+    done = limited("print(memory.room_in_address_space()); leave(100); print(memory.available_bytes())", tmp_path)
+    unbounded, free = done.stdout.split()
+    assert unbounded == "None"
+    assert 99 * 2**20 < int(free) <= 100 * 2**20
+
+
+def test_a_run_with_too_little_memory_ends_as_one_that_can_go_on(tmp_path: Path) -> None:
+    """The reference judge needs 199 MiB, and 100 are left: exit code 4, and no word of a damaged file."""
+    out = tmp_path / "run"
+    done = limited(f"leave(100); main(['run', '--demo', '--out', {str(out)!r}])", tmp_path)
+    assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (4, "", False)
+    assert "reference-judge.gguf does not fit into memory: it needs about 199 MiB" in done.stderr
+    assert "(weights 9 MiB, cache for 8,192 tokens 48 MiB, working space 142 MiB)" in done.stderr
+    assert "  hint: use a smaller model or quantisation, a shorter context (--n-ctx)" in done.stderr
+    assert "damaged" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        ("leave(8)\ntry: loading.open_model(judge, gpu_layers=0)", "refused memory or threads to load"),
+        (
+            "model = loading.open_model(judge, gpu_layers=0)\nleave(30)\n"
+            "try: Cells(model.pointer, n_ctx=8192, forks=0, threads=1, vocabulary_size=1, way_back='cut')",
+            "could not open a context of 8,192 tokens",
+        ),
+    ],
+    ids=["weights", "context"],
+)
+def test_memory_that_llama_cpp_does_not_get_is_told_in_its_words(tmp_path: Path, program: str, said: str) -> None:
+    """Weights of 9 MiB and their vocabulary where 8 are left; a cache of 48 MiB where 30 are."""
+    done = limited(f"{program}\nexcept OutOfResource as error: print(error)", tmp_path)
+    assert said in done.stdout, done.stderr
+    assert "it gave no reason" not in done.stdout
+    assert "hint: use a smaller model or quantisation, a shorter context (--n-ctx)" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "error loading model: Resource temporarily unavailable",
+        "ggml_aligned_malloc: insufficient memory (attempted to allocate 1060.00 MB)",
+        "terminate called after throwing an instance of 'std::bad_alloc'",
+        "numpy._core._exceptions._ArrayMemoryError: Unable to allocate 1.2 GiB for an array",
+        "cudaMalloc failed: out of memory",
+        "failed to allocate buffer for kv cache",
+    ],
+)
+def test_words_of_libraries_that_got_no_memory_are_known(said: str) -> None:
+    assert memory.was_refused(said)
+
+
+@pytest.mark.parametrize(
+    "said", ["unknown model architecture: 'mpt'", "tensor 'blk.0.attn_norm.weight' not found", "key not found in model"]
+)
+def test_words_about_a_file_are_no_words_about_memory(said: str) -> None:
+    assert not memory.was_refused(said)

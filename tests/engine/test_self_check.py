@@ -16,7 +16,7 @@ from localjudge.engine.llamacpp.kv_cache import Cells, Stretch
 from localjudge.engine.llamacpp.loading import load, open_model
 from localjudge.engine.llamacpp.self_check import Finding, Trial
 from localjudge.engine.settings import EngineSettings
-from localjudge.errors import ModelError
+from localjudge.errors import ModelError, OutOfResource
 from localjudge.judge import prompts
 from localjudge.judge.judge import PromptJudge
 from localjudge.model_registry import ModelFile
@@ -248,7 +248,6 @@ def spoil(monkeypatch: pytest.MonkeyPatch, *ways: str) -> None:
     ("ending", "said"),
     [
         ((-6, "noise\n/tmp/build/src/a.cpp:12: GGML_ASSERT(x > 0) failed\nAborted"), "SIGABRT (a.cpp:12: GGML_ASSERT"),
-        ((-9, ""), "ended with SIGKILL"),
         ((-11, "Segmentation fault"), "SIGSEGV (Segmentation fault)"),
         ((1, "Traceback ...\nImportError: no such library"), "status 1 (ImportError: no such library)"),
     ],
@@ -261,10 +260,7 @@ def test_what_became_of_the_child_is_told(
     ending: tuple[int, str],
     said: str,
 ) -> None:
-    def ended(command: Sequence[str], **_options: Any) -> "subprocess.CompletedProcess[str]":
-        return subprocess.CompletedProcess(command, ending[0], "", ending[1])
-
-    monkeypatch.setattr(subprocess, "run", ended)
+    ends_with(monkeypatch, *ending)
     with pytest.raises(ModelError) as caught:
         open_engine(make_model())
     assert said in str(caught.value)
@@ -272,10 +268,10 @@ def test_what_became_of_the_child_is_told(
 
 
 @pytest.mark.parametrize("ending", [-signal.SIGSEGV, -signal.SIGILL])
-def test_a_machine_that_cannot_run_repacked_weights_uses_plain_ones(
+def test_a_build_that_cannot_run_repacked_weights_uses_plain_ones(
     home: Path, make_model: ModelMaker, open_engine: Opener, monkeypatch: pytest.MonkeyPatch, ending: int
 ) -> None:
-    """Some virtual machines announce AMX and end the process on its first instruction; the manifest shows the way out.
+    """Code for AMX tiles that GCC 12 wrote ends the process; the manifest shows the way out.
 
     It is found once: the second engine tries nothing.
     """
@@ -293,11 +289,91 @@ def test_a_machine_that_cannot_run_repacked_weights_uses_plain_ones(
     assert tried == [True, False]
 
 
-def test_a_machine_that_runs_repacked_weights_keeps_its_identity(
+def test_a_build_that_runs_repacked_weights_keeps_its_identity(
     home: Path, make_model: ModelMaker, open_engine: Opener
 ) -> None:
     """Answers stored before there was such a thing are found again."""
     assert "repack" not in open_engine(make_model()).identity
+
+
+@pytest.mark.parametrize(
+    ("ending", "said"),
+    [
+        ((-9, ""), "ended with SIGKILL"),
+        ((-6, "terminate called after throwing an instance of 'std::bad_alloc'"), "SIGABRT (terminate called"),
+        ((1, "libgomp: Thread creation failed: Resource temporarily unavailable"), "status 1 (libgomp: Thread"),
+    ],
+    ids=["by the system", "by llama.cpp", "by OpenMP"],
+)
+def test_a_child_that_got_too_little_memory_is_not_blamed_on_the_file(
+    home: Path,
+    make_model: ModelMaker,
+    open_engine: Opener,
+    monkeypatch: pytest.MonkeyPatch,
+    ending: tuple[int, str],
+    said: str,
+) -> None:
+    """The system kills the process that asks for more than there is (SIGKILL); libraries say that they got none."""
+    ends_with(monkeypatch, *ending)
+    with pytest.raises(OutOfResource, match="was tried with too little memory") as caught:
+        open_engine(make_model())
+    assert said in str(caught.value)
+    assert "the model needs about" in str(caught.value)
+    assert not list((home / "self-checks").glob("*.json"))
+
+
+@pytest.mark.parametrize(("status", "of_the_build"), [(-4, True), (-11, True), (-6, False)])
+def test_a_build_that_does_not_suit_the_processor_is_named_beside_the_file(
+    home: Path,
+    make_model: ModelMaker,
+    open_engine: Opener,
+    monkeypatch: pytest.MonkeyPatch,
+    status: int,
+    of_the_build: bool,
+) -> None:
+    """SIGILL: an instruction that is not there. SIGSEGV: some compilers' AMX code. SIGABRT is llama.cpp's own check."""
+    ends_with(monkeypatch, status, "")
+    with pytest.raises(ModelError) as caught:
+        open_engine(make_model())
+    assert ("-DGGML_NATIVE=OFF" in (caught.value.hint or "")) == of_the_build
+
+
+def ends_with(monkeypatch: pytest.MonkeyPatch, status: int, errors: str) -> None:
+    """Let every child process end so."""
+
+    def ended(command: Sequence[str], **_options: Any) -> "subprocess.CompletedProcess[str]":
+        return subprocess.CompletedProcess(command, status, "", errors)
+
+    monkeypatch.setattr(subprocess, "run", ended)
+
+
+def test_what_is_checked_and_with_which_settings_is_said(
+    home: Path, make_model: ModelMaker, open_engine: Opener, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A known model with another context is checked again; it is not met for the first time, and nobody says so."""
+    file = make_model()
+    with caplog.at_level("INFO", logger="localjudge"):
+        open_engine(file)
+        open_engine(file, n_ctx=128)
+        open_engine(file, n_ctx=128)
+    assert caplog.messages == [
+        f"no check of {file.path} with a context of {count} tokens is remembered on this machine: checking whether "
+        "llama.cpp loads it and gives the same numbers behind a shared prompt"
+        for count in ("2,048", "128")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gpu_layers", "batching", "said"),
+    [
+        (0, False, "a context of 512 tokens"),
+        (-1, False, "a context of 512 tokens, all layers on the GPU"),
+        (20, True, "a context of 512 tokens, 20 layers on the GPU, batching"),
+    ],
+)
+def test_the_settings_of_a_trial_in_words(gpu_layers: int, batching: bool, said: str) -> None:
+    trial = Trial(path=Path("m.gguf"), n_ctx=512, gpu_layers=gpu_layers, batching=batching, threads=1)
+    assert trial.settings == said
 
 
 def test_the_finding_is_kept_as_plain_json(home: Path, make_model: ModelMaker, open_engine: Opener) -> None:

@@ -2,6 +2,8 @@
 
 import io
 
+import pytest
+
 from localjudge.run.progress import Bar, Lines, Silence, progress_on
 
 
@@ -30,6 +32,74 @@ def test_a_log_gets_a_line_now_and_then_with_rate_and_time_left() -> None:
         "30 of 100 verdicts, 1.0 a second, 0:01:10 left",
         "70 of 100 verdicts, 1.0 a second, 0:00:30 left",
     ]
+
+
+def test_the_time_of_a_log_runs_from_the_first_question_that_is_expected() -> None:
+    """The model was loaded for 100 s; then 10 answers took 20 s: 2.0 s each, and 10 more take 20 s."""
+    now = [0.0]
+    stream = io.StringIO()
+    lines = Lines(stream, clock=lambda: now[0])
+    now[0] = 100.0
+    lines.expect(20)
+    for answered in range(10):
+        now[0] = 102.0 + 2 * answered
+        lines.advance()
+    assert stream.getvalue().splitlines() == ["5 of 20 verdicts, 2.0 s each, 0:00:30 left"]
+
+
+def test_a_line_names_the_phase_and_the_whole_work() -> None:
+    """Of 4 + 96 expected, 80 are taken back; after 10 s, 10 of 20 are answered."""
+    now = [0.0]
+    stream = io.StringIO()
+    lines = Lines(stream, clock=lambda: now[0])
+    lines.expect(100)
+    lines.phase("plain cases")
+    lines.pause()
+    lines.phase("injections")
+    lines.expect(-80)
+    for answered in range(10):
+        now[0] = answered + 1.0
+        lines.advance()
+    assert stream.getvalue().splitlines() == ["injections: 10 of 20 verdicts, 1.0 a second, 0:00:10 left"]
+
+
+@pytest.mark.parametrize(("answered", "pace"), [(1, "4.0 s each"), (8, "2.0/s")])
+def test_a_slow_judge_has_seconds_for_each_verdict_not_a_rate_of_nothing(
+    monkeypatch: pytest.MonkeyPatch, answered: int, pace: str
+) -> None:
+    """4 s for one verdict, or for 8 of them."""
+    now = [0.0]
+    monkeypatch.setattr("localjudge.run.progress.time.monotonic", lambda: now[0])
+    stream = Terminal()
+    bar = Bar(stream)
+    bar.expect(10)
+    now[0] = 4.0
+    for _ in range(answered):
+        bar.advance()
+    bar._progress.refresh()
+    bar.close()
+    assert pace in stream.getvalue()
+
+
+def test_a_bar_is_labelled_with_its_phase_and_leaves_the_terminal_in_a_pause() -> None:
+    """What others print in between is not drawn over: the bar comes back with the next phase, and knows its count."""
+    stream = Terminal()
+    bar = Bar(stream)
+    bar.expect(20)
+    bar.phase("plain cases")
+    bar.advance()
+    bar.pause()
+    before = len(stream.getvalue())
+    bar._progress.console.print("a finding")
+    assert stream.getvalue()[before:] == "a finding\n"
+    bar.phase("injections")
+    bar.expect(-5)
+    bar._progress.refresh()
+    shown = stream.getvalue()[before:]
+    bar.close()
+    assert "plain cases" in stream.getvalue()[:before]
+    assert "injections" in shown
+    assert "1/15 verdicts" in shown
 
 
 def test_a_terminal_gets_a_bar() -> None:

@@ -45,7 +45,9 @@ _FORKS = 16
 
 
 class LlamaCppEngine:
-    """Answers requests with one GGUF model. Raises ModelError if the model cannot be used.
+    """Answers requests with one GGUF model.
+
+    Raises ModelError if the model cannot be used, OutOfResource if there is too little memory for it.
 
     `begin_of_text`: whether prompts start with the model's begin token; as its prompt profile says if None.
     """

@@ -15,13 +15,14 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
-import llama_cpp
 import numpy as np
 from numpy.typing import NDArray
 
+from localjudge.engine.llamacpp import memory
 from localjudge.engine.llamacpp.interrupts import interrupts_held_back
+from localjudge.engine.llamacpp.library import complaints, listen, llama_cpp
 from localjudge.engine.llamacpp.state_checkpoints import Snapshots
-from localjudge.errors import ModelError
+from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
 
 WayBack = Literal["cut", "snapshot", "scratch"]
 """How sequence 0 goes back to a shared prefix: its cells are cut, a saved state is restored, or it begins again."""
@@ -39,7 +40,10 @@ class Stretch(NamedTuple):
 
 
 class Cells:
-    """A context of `n_ctx` cells for one path and `forks` copies of it. Raises ModelError if it cannot be opened."""
+    """A context of `n_ctx` cells for one path and `forks` copies of it.
+
+    Raises OutOfResource if there is too little memory for it, ModelError if llama.cpp refuses it otherwise.
+    """
 
     def __init__(
         self, model: Any, *, n_ctx: int, forks: int, threads: int, vocabulary_size: int, way_back: WayBack
@@ -215,11 +219,16 @@ def _open(model: Any, *, n_ctx: int, sequences: int, threads: int) -> Any:
     parameters.kv_unified = True
     parameters.swa_full = True  # a sliding window's cells can only be cut back if all of them are kept
     parameters.no_perf = True
+    listen()
     with interrupts_held_back():
         context = llama_cpp.llama_init_from_model(model, parameters)
     if not context:
-        raise ModelError(
-            f"llama.cpp could not open a context of {n_ctx} tokens",
-            hint="ask for a smaller context with --n-ctx, or free memory",
-        )
+        raise _not_opened(n_ctx, complaints())
     return context
+
+
+def _not_opened(n_ctx: int, said: str) -> LocaljudgeError:
+    message = f"llama.cpp could not open a context of {n_ctx:,} tokens: {said or 'it gave no reason'}"
+    if said and not memory.was_refused(said):
+        return ModelError(message, hint="use another conversion of the model, or update llama-cpp-python")
+    return OutOfResource(message, hint=memory.HINT)

@@ -14,38 +14,27 @@ twice. Two processes do not share it.
 import ctypes
 import logging
 import os
-from collections import deque
 from contextlib import ExitStack
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import llama_cpp
-
 from localjudge import model_registry
 from localjudge.engine.llamacpp import memory, model_check
 from localjudge.engine.llamacpp.interrupts import interrupts_held_back
 from localjudge.engine.llamacpp.kv_cache import UBATCH
+from localjudge.engine.llamacpp.library import complaints, listen, llama_cpp
 from localjudge.engine.llamacpp.self_check import Finding, Trial, finding_of
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.engine.settings import EngineSettings
-from localjudge.errors import ModelError
+from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
 from localjudge.model_registry import ModelFile
 
 MAX_DEFAULT_CONTEXT = 8192
 _ALL_LAYERS = -1
-_LOG_LEVEL_ERROR = 4
 _UNKNOWN_ARCHITECTURE = "unknown model architecture"
 _log = logging.getLogger(__name__)
-_complaints: deque[str] = deque(maxlen=8)
-
-
-@llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
-def _keep_errors(level: int, text: bytes, _user_data: ctypes.c_void_p) -> None:
-    """llama.cpp reports on stderr; keep what it says of errors for our own message, and drop the rest."""
-    if level == _LOG_LEVEL_ERROR:
-        _complaints.append(text.decode(errors="replace").strip())
 
 
 @dataclass(frozen=True)
@@ -76,7 +65,7 @@ class LoadedModel(OpenModel):
 
 
 def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
-    """Check, try and load the model. Raises ModelError if it cannot be used."""
+    """Check, try and load the model. Raises ModelError if it cannot be used, OutOfResource for too little memory."""
     checked = model_check.check(file.path)
     most = checked.number("context_length")
     if settings.n_ctx and settings.n_ctx > most:
@@ -93,21 +82,27 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
         batching=settings.batching,
         threads=settings.used_threads,
     )
-    found = finding_of(file.sha256, trial)
-    opened = _opened_as_hashed(file, gpu_layers=gpu_layers, repack=found.repack)
+    try:
+        found = finding_of(file.sha256, trial)
+        opened = _opened_as_hashed(file, gpu_layers=gpu_layers, repack=found.repack)
+    except OutOfResource as error:
+        if gpu_layers:  # what is free there is not known
+            raise
+        raise OutOfResource(
+            f"{error.args[0]}; the model needs {memory.beside_free(need, n_ctx)}", hint=error.hint
+        ) from error
     return LoadedModel(**vars(opened), n_ctx=n_ctx, memory_bytes=need.total, gpu_layers=gpu_layers, self_check=found)
 
 
 def open_model(path: Path, *, gpu_layers: int, repack: bool = True, check_tensors: bool = False) -> OpenModel:
-    """Give the file to llama.cpp as it is. Raises ModelError with llama.cpp's own words if it refuses."""
-    llama_cpp.llama_log_set(_keep_errors, ctypes.c_void_p(0))
+    """Give the file to llama.cpp as it is. Raises ModelError or OutOfResource with llama.cpp's own words."""
+    listen()
     llama_cpp.llama_backend_init()
     parameters = llama_cpp.llama_model_default_params()
     parameters.n_gpu_layers = gpu_layers
     parameters.load_mode = llama_cpp.LLAMA_LOAD_MODE_NONE  # not mapped: see above
     parameters.check_tensors = check_tensors
     parameters.use_extra_bufts = repack
-    _complaints.clear()
     with interrupts_held_back():
         pointer = llama_cpp.llama_model_load_from_file(os.fsencode(path), parameters)
     if not pointer:
@@ -159,8 +154,10 @@ def _gpu_layers(settings: EngineSettings) -> int:
     return _ALL_LAYERS if settings.gpu_layers is None else settings.gpu_layers
 
 
-def _refused(path: Path) -> ModelError:
-    said = "; ".join(dict.fromkeys(_complaints)) or "it gave no reason"
+def _refused(path: Path) -> LocaljudgeError:
+    said = complaints() or "it gave no reason"
+    if memory.was_refused(said):
+        return OutOfResource(f"llama.cpp was refused memory or threads to load {path}: {said}", hint=memory.HINT)
     if _UNKNOWN_ARCHITECTURE in said:
         hint = f"llama-cpp-python {version('llama-cpp-python')} does not know it: update it, or use another model"
     else:

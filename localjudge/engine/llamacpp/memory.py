@@ -11,15 +11,28 @@ other layers keep (tens of MiB for a model of billions of weights) are not count
 """
 
 import os
+import re
+import resource
 from pathlib import Path
 from typing import NamedTuple
 
 from localjudge.engine.llamacpp.model_check import CheckedModel
-from localjudge.errors import ModelError
+from localjudge.errors import OutOfResource
 
 _BYTES_OF_F16 = 2
 _BYTES_OF_F32 = 4
 _CGROUPS = Path("/sys/fs/cgroup")
+_OWN_SIZE = Path("/proc/self/statm")
+_REFUSED = re.compile(
+    "cannot allocate memory|resource temporarily unavailable|insufficient memory|out of memory|bad_alloc|MemoryError|"
+    "(failed|unable) to (allocate|reserve)",
+    re.IGNORECASE,
+)
+HINT = (
+    "use a smaller model or quantisation, a shorter context (--n-ctx) or fewer layers on a GPU (--gpu-layers); or free "
+    "memory, or raise its limit (ulimit -v, the container's or the job's)"
+)
+"""What to do about too little memory."""
 
 
 class MemoryNeed(NamedTuple):
@@ -51,22 +64,48 @@ def needed(model: CheckedModel, *, n_ctx: int, n_ubatch: int) -> MemoryNeed:
 
 
 def require(model: CheckedModel, need: MemoryNeed, *, n_ctx: int) -> None:
-    """Raise ModelError with the numbers if the model does not fit into what is free."""
+    """Raise OutOfResource with the numbers if the model does not fit into what is free."""
     free = available_bytes()
-    if free is None or need.total <= free:
-        return
-    raise ModelError(
-        f"{model.header.path} does not fit into memory: it needs about {gib(need.total)} (weights "
-        f"{gib(need.weights)}, cache for {n_ctx:,} tokens {gib(need.cache)}, working space {gib(need.working)}), "
-        f"and {gib(free)} are free",
-        hint="use a smaller model or quantisation, a shorter context (--n-ctx), or free memory",
+    if free is not None and need.total > free:
+        raise OutOfResource(
+            f"{model.header.path} does not fit into memory: it needs {beside_free(need, n_ctx)}", hint=HINT
+        )
+
+
+def beside_free(need: MemoryNeed, n_ctx: int) -> str:
+    """The numbers, for a message: how much is needed, for what, and how much is free."""
+    free = available_bytes()
+    room = "the system does not tell how much is free" if free is None else f"{readable(free)} are free"
+    return (
+        f"about {readable(need.total)} (weights {readable(need.weights)}, cache for {n_ctx:,} tokens "
+        f"{readable(need.cache)}, working space {readable(need.working)}), and {room}"
     )
 
 
+def was_refused(said: str) -> bool:
+    """Whether a library or a process says here that the system gave it no more memory, or no thread for want of it."""
+    return bool(_REFUSED.search(said))
+
+
 def available_bytes() -> int | None:
-    """Memory that this process may still take: what the machine has free, or its control group, if that is less."""
-    bounds = [bound for bound in (_free_on_machine(), room_in_groups(_own_group())) if bound is not None]
-    return min(bounds, default=None)
+    """Memory that this process may still take.
+
+    The least of what the machine has free, what is left to its control group, and to its address space (`ulimit -v`).
+    """
+    bounds = (_free_on_machine(), room_in_groups(_own_group()), room_in_address_space())
+    return min((bound for bound in bounds if bound is not None), default=None)
+
+
+def room_in_address_space() -> int | None:
+    """Bytes that this process may still map under its limit; None without one, or where the system tells no sizes."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit == resource.RLIM_INFINITY:
+        return None
+    try:
+        pages = int(_OWN_SIZE.read_text(encoding="ascii").split()[0])
+    except OSError:
+        return None
+    return max(0, limit - pages * resource.getpagesize())
 
 
 def _key_value_heads(model: CheckedModel, heads: int) -> int:
@@ -116,6 +155,6 @@ def _room(group: Path) -> int | None:
     return max(0, int(limit) - used + files)
 
 
-def gib(count: int) -> str:
-    """Bytes as a person reads them."""
-    return f"{count / 2**30:.1f} GiB"
+def readable(count: int) -> str:
+    """Bytes as a person reads them: in MiB below a GiB."""
+    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"

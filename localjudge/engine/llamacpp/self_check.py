@@ -1,13 +1,13 @@
-"""The first meeting with a model: tried out in a process of its own, once per model, build and machine.
+"""The first meeting with a model: tried out in a process of its own, once per model, settings, build and machine.
 
     child process   load the model ─ open a context ─ prefix + a ─ back to the prefix ─ + b ─┐ the same logits?
                                                        from nothing: prefix + b ─────────────┘
     this process    remembers the finding in the state directory, or says what became of the child
 
 Three things cannot be known from a file. llama.cpp ends the process on some damaged or unknown models: then it is the
-child that ends. Some virtual machines announce instructions that they cannot run (AMX tiles), which ends the process
-too, unless the weights are left as they stand in the file: then they are. And some builds have given wrong logits
-after a return to a shared prefix: then every request is evaluated from scratch, which is slow and right.
+child that ends. Some builds end it on the weights that they repack for the processor (GCC 12 mistranslates the set-up
+of AMX tiles): then the weights are used as they stand in the file. And some builds have given wrong logits after a
+return to a shared prefix: then every request is evaluated from scratch, which is slow and right.
 """
 
 import hashlib
@@ -30,9 +30,10 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from localjudge import resources
+from localjudge.engine.llamacpp import memory
 from localjudge.engine.llamacpp.kv_cache import Cells, Stretch, WayBack
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
-from localjudge.errors import ModelError, SampleError
+from localjudge.errors import LocaljudgeError, ModelError, OutOfResource, SampleError
 from localjudge.types import Record
 
 TOLERANCE = 0.01
@@ -43,10 +44,10 @@ _PREFIX = (
     "the cable reached the island; its last keeper left in the spring of 1987."
 )
 _FIRST, _SECOND = " It was never made higher.", " Since 1987 nobody has lived there, and the lamp is switched by radio."
-_BAD_INSTRUCTION = {-signal.SIGSEGV, -signal.SIGILL}
-"""How a process ends on an instruction that its processor only announces."""
 _log = logging.getLogger(__name__)
 _FOLDERS = re.compile(r"^/\S*/(?=[^/\s]+:\d+: )")
+_OF_THE_BUILD = (signal.SIGILL, signal.SIGSEGV)
+"""How a process ends that runs instructions which its processor does not have, or has with other rules."""
 _ABORT = re.compile(r"GGML_ASSERT|GGML_ABORT|fatal error|terminate called|what\(\)")
 
 
@@ -59,6 +60,14 @@ class Trial(Record):
     batching: bool
     threads: int
     repack: bool = True
+
+    @property
+    def settings(self) -> str:
+        """What another trial of the same model may differ in, as a person reads it."""
+        said = [f"a context of {self.n_ctx:,} tokens"]
+        if self.gpu_layers:
+            said.append("all layers on the GPU" if self.gpu_layers < 0 else f"{self.gpu_layers:,} layers on the GPU")
+        return ", ".join([*said, "batching"] if self.batching else said)
 
 
 class Finding(Record):
@@ -81,22 +90,27 @@ class Finding(Record):
 def finding_of(model_sha256: str, trial: Trial) -> Finding:
     """What is remembered of this model on this machine, or what a trial finds.
 
-    Raises ModelError if the model cannot be loaded or ends the process that tries.
+    Raises ModelError if the model cannot be loaded or ends the process that tries, OutOfResource for too little memory.
     """
-    memory = _memory(model_sha256, trial)
+    file = _file_of(model_sha256, trial)
     try:
-        return Finding.model_validate_json(memory.read_bytes())
+        return Finding.model_validate_json(file.read_bytes())
     except (OSError, ValidationError):
-        _log.info("this machine meets %s for the first time: trying it out", trial.path)
+        _log.info(
+            "no check of %s with %s is remembered on this machine: checking whether llama.cpp loads it and gives the "
+            "same numbers behind a shared prompt",
+            trial.path,
+            trial.settings,
+        )
         found = _found(trial)
-    _remember(memory, found)
+    _remember(file, found)
     return found
 
 
 def _found(trial: Trial) -> Finding:
     """What a trial finds, with plain weights if the process dies of repacked ones."""
     done = _in_child(trial)
-    if done.returncode in _BAD_INSTRUCTION:
+    if -done.returncode in _OF_THE_BUILD:
         plain = _in_child(trial.model_copy(update={"repack": False}))
         if plain.returncode == 0:
             _log.warning(
@@ -108,7 +122,7 @@ def _found(trial: Trial) -> Finding:
     return _said(trial, done)
 
 
-def _memory(model_sha256: str, trial: Trial) -> Path:
+def _file_of(model_sha256: str, trial: Trial) -> Path:
     key = {
         "model_sha256": model_sha256,
         "settings": trial.model_dump(mode="json", exclude={"path", "threads", "repack"}),
@@ -127,12 +141,12 @@ def processor_name() -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
-def _remember(memory: Path, found: Finding) -> None:
+def _remember(file: Path, found: Finding) -> None:
     try:
-        memory.parent.mkdir(parents=True, exist_ok=True)
-        fresh = memory.with_suffix(f".{os.getpid()}")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        fresh = file.with_suffix(f".{os.getpid()}")
         fresh.write_text(found.model_dump_json(), encoding="utf-8")
-        fresh.replace(memory)
+        fresh.replace(file)
     except OSError:
         return  # a machine with no writable state directory tries the model each time
 
@@ -157,15 +171,26 @@ def _in_child(trial: Trial) -> "subprocess.CompletedProcess[str]":
 def _said(trial: Trial, done: "subprocess.CompletedProcess[str]") -> Finding:
     """The child's finding. Raises ModelError with its own, or with how it ended."""
     if done.returncode:
-        raise ModelError(
-            f"llama.cpp cannot use {trial.path}: the process that tried it ended with {_ending(done)}",
-            hint="the file is damaged, or made for another version of llama.cpp: download it again or update "
-            "llama-cpp-python",
-        )
+        raise _ended(trial.path, done)
     said: dict[str, Any] = json.loads(done.stdout)
     if "error" in said:
-        raise ModelError(said["error"], hint=said["hint"])
+        raise (OutOfResource if said["out_of_resource"] else ModelError)(said["error"], hint=said["hint"])
     return Finding.model_validate(said)
+
+
+def _ended(path: Path, done: "subprocess.CompletedProcess[str]") -> LocaljudgeError:
+    """The error for a process that did not come to a finding."""
+    ending = f"the process that tried it ended with {_ending(done)}"
+    if done.returncode == -signal.SIGKILL or memory.was_refused(done.stderr):
+        return OutOfResource(f"{path} was tried with too little memory: {ending}", hint=memory.HINT)
+    hint = "the file is damaged, or made for another version of llama.cpp: download it again or update llama-cpp-python"
+    if -done.returncode in _OF_THE_BUILD:
+        hint += (
+            "; or this build of llama.cpp does not suit the processor: build it without what only some have, "
+            "CMAKE_ARGS=-DGGML_NATIVE=OFF pip install --force-reinstall --no-cache-dir --no-binary llama-cpp-python "
+            "llama-cpp-python"
+        )
+    return ModelError(f"llama.cpp cannot use {path}: {ending}", hint=hint)
 
 
 def _ending(done: "subprocess.CompletedProcess[str]") -> str:
@@ -182,8 +207,9 @@ def main() -> None:
     trial = Trial.model_validate_json(sys.stdin.read())
     try:
         said = find(trial).model_dump_json()
-    except ModelError as error:
-        said = json.dumps({"error": error.args[0], "hint": error.hint})
+    except (ModelError, OutOfResource) as error:
+        out_of_resource = isinstance(error, OutOfResource)
+        said = json.dumps({"error": error.args[0], "hint": error.hint, "out_of_resource": out_of_resource})
     sys.stdout.write(said)
 
 

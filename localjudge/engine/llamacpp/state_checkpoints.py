@@ -12,7 +12,7 @@ cells are cut as usual. The copy is exact, so what follows is bit-identical to a
 import ctypes
 from typing import Any, NamedTuple
 
-import llama_cpp
+from localjudge.engine.llamacpp.library import llama_cpp
 
 _KEPT = 4
 _RECURRENT_PART = llama_cpp.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY

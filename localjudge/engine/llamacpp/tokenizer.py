@@ -24,9 +24,8 @@ import re
 from functools import cached_property
 from typing import Any
 
-import llama_cpp
-
 from localjudge.engine.llamacpp import chat_template as chat
+from localjudge.engine.llamacpp.library import llama_cpp
 from localjudge.errors import ModelError, SampleError
 
 _NORMALISING = (llama_cpp.LLAMA_VOCAB_TYPE_WPM, llama_cpp.LLAMA_VOCAB_TYPE_UGM)

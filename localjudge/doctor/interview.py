@@ -1,0 +1,110 @@
+"""What an open judge is asked, phase by phase.
+
+    prompts ─ answers ─ asked again ─ plain cases ─ injections ─ other ways to answer ─ speed
+    └── without these, nothing more ──┘    └── not of a judge that guesses
+
+The progress is told of all verdicts before the first is asked: of the injections at their most, until the plain cases
+have shown how fast the judge is.
+"""
+
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
+from typing import NamedTuple
+
+from localjudge import resources
+from localjudge.doctor import injection, model
+from localjudge.doctor import judgement as verdicts
+from localjudge.doctor.check import Check, failed_with
+from localjudge.doctor.plain_cases import plain_cases
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.protocol import Effort
+from localjudge.errors import OutOfResource, SampleError, UsageError
+from localjudge.judge.judge import PromptJudge
+from localjudge.judge.prompts import PromptProfile
+from localjudge.run.estimate import first_tasks
+from localjudge.run.plan import plan
+from localjudge.run.progress import Progress
+from localjudge.run.settings import RunSettings
+from localjudge.text import Segmenter
+from localjudge.types import ChatEnds
+
+
+class _Phase(NamedTuple):
+    """A check that asks the judge, and how many verdicts it takes."""
+
+    name: str
+    verdicts: int
+    make: Callable[[], Check]
+
+
+class Interview:
+    """All checks that ask an open engine. `injections` is how many attempts are made; None: by the judge's speed."""
+
+    def __init__(
+        self, engine: LlamaCppEngine, settings: RunSettings, progress: Progress, *, injections: int | None
+    ) -> None:
+        self._engine = engine
+        self._settings = settings
+        self._progress = progress
+        self._wanted = injections
+        self._attempts = list(injection.attempts())
+        self._most = len(self._attempts[:injections])
+
+    def checks(self, profile: PromptProfile, ends: ChatEnds | None) -> Iterator[Check]:
+        """What is shown to the model, then what it says."""
+        demo = plan(str(resources.demo_file()), None, self._settings)
+        tasks = first_tasks(demo, Segmenter(self._settings.language, self._settings.segmenter))
+        ways = list(verdicts.manners(profile, ends))
+        judge, engine, progress = ways[0].judge, self._engine, self._progress
+        shown = [one.task for one in tasks] + [case.task() for case in plain_cases()]
+        shown += [attempt.attacked.task() for attempt in self._attempts]
+        answers, *others = (
+            _Phase(way.name, len(way.requests(tasks)), partial(verdicts.legal_check, way, tasks, engine, progress))
+            for way in ways
+        )
+        needed = (
+            _Phase("prompts", 0, lambda: model.read_back_check(engine, [judge.request(task) for task in shown])),
+            answers,
+            _Phase("asked again", verdicts.asked_again(), lambda: verdicts.again_check(judge, engine, progress)),
+        )
+        plain = _Phase("plain cases", len(plain_cases()), lambda: verdicts.plain_check(judge, engine, progress))
+        progress.expect(sum(phase.verdicts for phase in (*needed, plain, *others)) + self._injected(self._most))
+        if not (yield from self._all_made(*needed)):
+            return
+        before = engine.effort
+        is_judge = yield from self._all_made(plain)
+        chosen = self._chosen(judge, before) if is_judge else verdicts.Chosen((), "")
+        injected = self._injected(len(chosen.attempts))
+        progress.expect(injected - self._injected(self._most))
+        if injected:
+            make = partial(verdicts.injection_check, judge, engine, progress, chosen)
+            yield from self._all_made(_Phase("injections", injected, make))
+        after = engine.effort
+        for other in others:
+            yield from self._all_made(other)
+        yield verdicts.speed_check(before, after, plain.verdicts + injected)
+
+    def _chosen(self, judge: PromptJudge, before: Effort) -> verdicts.Chosen:
+        """The attempts that suit its speed since `before`."""
+        after = self._engine.effort
+        tokens = max(after.evaluated_tokens - before.evaluated_tokens, 1)
+        seconds_per_token = (after.seconds_total - before.seconds_total) / tokens
+        return verdicts.chosen_attempts(self._wanted, judge, self._engine, seconds_per_token)
+
+    def _all_made(self, *phases: _Phase) -> Generator[Check, None, bool]:
+        """Make one check after the other until one fails, by its finding or by an error; whether none did."""
+        for phase in phases:
+            self._progress.phase(phase.name)
+            try:
+                check = phase.make()
+            except (UsageError, SampleError, OutOfResource) as error:
+                check = failed_with(phase.name, error)
+            yield check
+            if check.status == "failed":
+                return False
+        return True
+
+    @staticmethod
+    def _injected(attempts: int) -> int:
+        """Verdicts that so many attempts take: the cases are also asked without any."""
+        return len(injection.cases()) + attempts if attempts else 0

@@ -1,0 +1,56 @@
+"""llama.cpp, as every module of the engine uses it: `from localjudge.engine.llamacpp.library import llama_cpp`.
+
+Its bindings load a compiled library when they are imported. A library that was built for a newer system, that needs
+another one which is not there, or that is of another version than the bindings is told here in one error of ours.
+llama.cpp itself tells of errors in its log: they are kept for our own messages.
+"""
+
+import ctypes
+import re
+from collections import deque
+
+from localjudge.errors import ModelError
+
+_MISSING = re.compile(r"(\S+\.so\S*): cannot open shared object file")
+_BUILD_HERE = (
+    "build it on this machine, which takes about ten minutes: "
+    "pip install --force-reinstall --no-cache-dir --no-binary llama-cpp-python llama-cpp-python"
+)
+
+
+def _hint(said: str) -> str:
+    missing = _MISSING.search(said)
+    if not missing:
+        return _BUILD_HERE
+    name = missing[1]
+    example = " (libgomp1 on Debian and Ubuntu, libgomp on Fedora and openSUSE)" if "libgomp" in name else ""
+    return f"install the package of your system that holds {name}{example}"
+
+
+try:
+    import llama_cpp
+except (ImportError, OSError, RuntimeError, AttributeError) as error:
+    # RuntimeError: what the bindings make of the loader's OSError. AttributeError: a function that this build lacks.
+    raise ModelError(f"llama.cpp cannot be loaded: {error}", hint=_hint(str(error))) from error
+
+__all__ = ["complaints", "listen", "llama_cpp"]
+
+_LOG_LEVEL_ERROR = 4
+_complaints: deque[str] = deque(maxlen=8)
+
+
+@llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
+def _keep_errors(level: int, text: bytes, _user_data: ctypes.c_void_p) -> None:
+    if level == _LOG_LEVEL_ERROR:
+        _complaints.append(text.decode(errors="replace").strip())
+
+
+def listen() -> None:
+    """Forget what was said so far; keep what llama.cpp says of errors from now on, and drop the rest of its log."""
+    llama_cpp.llama_log_set(_keep_errors, ctypes.c_void_p(0))
+    _complaints.clear()
+
+
+def complaints() -> str:
+    """The errors in llama.cpp's own words, each once; "" if it named none."""
+    return "; ".join(dict.fromkeys(_complaints))

@@ -1,0 +1,71 @@
+"""A library of llama.cpp that cannot be loaded is one line of ours with what to do, whatever the loader says."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+NEWER_SYSTEM = (
+    "RuntimeError(\"Failed to load shared library '/venv/llama_cpp/lib/libllama.so': /lib/x86_64-linux-gnu/libc.so.6: "
+    "version `GLIBC_2.38' not found (required by /venv/llama_cpp/lib/libllama.so)\")"
+)
+NO_OPENMP = (
+    "RuntimeError(\"Failed to load shared library '/venv/llama_cpp/lib/libllama.so': libgomp.so.1: cannot open shared "
+    'object file: No such file or directory")'
+)
+NO_LIBRARY = "FileNotFoundError(\"Shared library with base name 'llama' not found\")"
+OTHER_BUILD = 'AttributeError("/venv/llama_cpp/lib/libllama.so: undefined symbol: llama_model_load_from_file")'
+
+
+def localjudge_with(llama_cpp: Path, error: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    """Run a command with bindings that end as the real ones do where their library cannot be loaded."""
+    (llama_cpp / "llama_cpp").mkdir()
+    (llama_cpp / "llama_cpp" / "__init__.py").write_text(f"raise {error}\n", encoding="utf-8")
+    path = os.pathsep.join(filter(None, [str(llama_cpp), str(ROOT), os.environ.get("PYTHONPATH")]))
+    return subprocess.run(
+        [sys.executable, "-m", "localjudge", *arguments],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=llama_cpp,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "advice"),
+    [
+        (NEWER_SYSTEM, "version `GLIBC_2.38' not found", "--no-binary llama-cpp-python"),
+        (
+            NO_OPENMP,
+            "libgomp.so.1: cannot open shared object file",
+            "package of your system that holds libgomp.so.1",
+        ),
+        (NO_LIBRARY, "Shared library with base name 'llama' not found", "--no-binary llama-cpp-python"),
+        (OTHER_BUILD, "undefined symbol: llama_model_load_from_file", "--no-binary llama-cpp-python"),
+        ("ModuleNotFoundError(\"No module named 'llama_cpp'\")", "No module named 'llama_cpp'", "pip install"),
+    ],
+    ids=["newer system", "no OpenMP", "no library", "another build", "not installed"],
+)
+def test_a_run_says_why_in_one_error_and_what_to_do(tmp_path: Path, error: str, said: str, advice: str) -> None:
+    """Two lines, one for what and one for what to do, and no traceback; the data's own line comes before."""
+    done = localjudge_with(tmp_path, error, "run", "--demo")
+    *_, what, hint = done.stderr.splitlines()
+    assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (1, "", False)
+    assert what.startswith("localjudge: llama.cpp cannot be loaded: ")
+    assert said in what
+    assert hint.startswith("  hint: ")
+    assert advice in hint
+
+
+@pytest.mark.parametrize(("error", "advice"), [(NO_OPENMP, "libgomp.so.1"), (OTHER_BUILD, "--no-binary")])
+def test_the_doctor_gives_the_same_advice(tmp_path: Path, error: str, advice: str) -> None:
+    """As a failed check, with the checks that need no library beside it."""
+    done = localjudge_with(tmp_path, error, "doctor")
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert "llama.cpp cannot be loaded" in " ".join(done.stdout.split())
+    assert advice in done.stdout
+    assert "state folder" in done.stdout
