@@ -261,4 +261,4 @@ def test_each_phase_is_named_and_a_judge_that_guesses_is_put_to_no_injection(ran
 def test_an_option_that_cannot_be_is_a_usage_error(capfd: pytest.CaptureFixture[str]) -> None:
     code, output, errors = called(capfd, "--n-ctx", "5")
     assert (code, output) == (1, "")
-    assert "n_ctx = 5" in errors
+    assert "--n-ctx must be at least 64, got 5" in errors

@@ -31,10 +31,12 @@ def _listen(_level: int, text: bytes, _user_data: ctypes.c_void_p) -> None:
 
 
 def allocated(path: Path, n_ctx: int) -> MemoryNeed:
-    """Bytes of the buffers that llama.cpp says it has opened."""
+    """Bytes of the buffers that llama.cpp says it has opened, for weights as they stand in the file."""
     _said.clear()
     llama_cpp.llama_log_set(_listen, ctypes.c_void_p(0))
-    model = llama_cpp.llama_model_load_from_file(str(path).encode(), llama_cpp.llama_model_default_params())
+    weights = llama_cpp.llama_model_default_params()
+    weights.use_extra_bufts = False
+    model = llama_cpp.llama_model_load_from_file(str(path).encode(), weights)
     parameters = llama_cpp.llama_context_default_params()
     parameters.n_ctx = n_ctx
     parameters.n_batch = parameters.n_ubatch = UBATCH
