@@ -44,7 +44,7 @@ def command(directory: Path, accept: str, quiet: bool, as_json: bool, **options:
 
     if quiet:
         be_quiet()
-    found = verify(Run.open(directory), progress=progress_on(sys.stderr, quiet=quiet), **options)
+    found = verify(Run.open(directory, check=False), progress=progress_on(sys.stderr, quiet=quiet), **options)
     if as_json:
         click.echo(found.model_dump_json(indent=2))
     else:

@@ -126,7 +126,7 @@ def compare(baseline: Run, run: Run, *, moved: int = MOVED_SAMPLES) -> RunCompar
 
     Runs that share no sample or no metric give a comparison without differences, and a warning.
     """
-    pairing = pair_samples(baseline.samples, run.samples)
+    pairing = pair_samples(baseline.scored_samples, run.scored_samples)
     names = [name for name in run.summary.metrics if name in baseline.summary.metrics]
     comparer = _Comparer(baseline, run, pairing, moved)
     judges = judge_changes(baseline, run)

@@ -18,6 +18,7 @@ from localjudge.run.gates import parse_gate, refuse_unknown
 from localjudge.run.manifest import Manifest, differences
 from localjudge.run.request_keys import canonical_sha256
 from localjudge.run.settings import RunSettings
+from localjudge.run.untrusted import shown as cut
 from localjudge.types import Sample
 
 RUNS = Path("runs")
@@ -87,10 +88,10 @@ def refuse_other_run(directory: Path, there: Manifest, ours: Manifest) -> None:
     if not different:
         return
     shown = different[:_DIFFERENCES_SHOWN]
-    lines = [f"\n  {change.ingredient}: {change.before} there, {change.after} now" for change in shown]
+    lines = [f"\n  {cut(change.ingredient)}: {cut(change.before)} there, {cut(change.after)} now" for change in shown]
     more = len(different) - len(lines)
     raise RunDirectoryError(
-        f"{directory} belongs to another run ({there.signature}, this one is {ours.signature}):"
+        f"{directory} belongs to another run ({cut(there.signature)}, this one is {ours.signature}):"
         + "".join(lines)
         + (f"\n  and {more} more" if more else ""),
         hint="name another directory with --out, or leave --out away",
