@@ -1,6 +1,7 @@
 """One sample of a run: what was given, what was asked about it, and what was found."""
 
 import difflib
+from itertools import islice
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -13,9 +14,11 @@ from localjudge.report.verdicts import verdicts_view
 from localjudge.run.archive import stored_prompts
 from localjudge.run.directory import STORE
 from localjudge.run.results import Run
+from localjudge.run.untrusted import shown
 from localjudge.types import Sample, context_texts
 
 _TEXT_FIELDS = ("user_input", "reference", "response")
+_IDS_SHOWN = 5
 _CONTEXT_FIELDS = ("retrieved_contexts", "reference_contexts")
 
 
@@ -39,11 +42,14 @@ def prompts_view(run: Run, sample_id: str, metric: str) -> RenderableType:
 
 
 def find_sample(run: Run, sample_id: str) -> Sample:
-    """The sample of that id. Raises UsageError with the nearest ids if there is none."""
+    """The sample of that id. Raises UsageError, with ids that are like it if there are any."""
     samples = {sample.id: sample for sample in run.samples}
     if sample_id not in samples:
-        near = difflib.get_close_matches(sample_id, samples) or list(samples)[:3]
-        raise UsageError(f"the run has no sample {sample_id!r}", hint=f"did you mean {', '.join(map(repr, near))}?")
+        near = difflib.get_close_matches(sample_id, samples)
+        some = ", ".join(shown(repr(name)) for name in near or islice(samples, _IDS_SHOWN))
+        more = ", ..." if not near and len(samples) > _IDS_SHOWN else ""
+        hint = f"did you mean {some}?" if near else f"its {len(samples):,} samples are {some}{more}"
+        raise UsageError(f"the run has no sample {sample_id!r}", hint=hint)
     return samples[sample_id]
 
 
