@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from localjudge.errors import RunDirectoryError
+from localjudge.run import begun_by
 from localjudge.run.archive import stored_clusters, stored_samples
 from localjudge.run.consistency import Results, contradictions
 from localjudge.run.directory import MANIFEST, STORE, RunDirectory
@@ -94,7 +95,7 @@ class Run:
             raise _no_run(path)
         manifest = _manifest(path / MANIFEST)
         if not os.path.lexists(path / _SUMMARY):
-            raise _unfinished(path)
+            raise _unfinished(path, manifest)
         run = cls(path, _read_object(path / _SUMMARY, Summary, SCHEMA_VERSION), manifest)
         if check:
             run._refuse_contradictions()
@@ -199,7 +200,7 @@ def _no_run(directory: Path) -> RunDirectoryError:
     return RunDirectoryError(f"{directory} {what}", hint="give the directory that `localjudge run` made")
 
 
-def _unfinished(directory: Path) -> RunDirectoryError:
-    return RunDirectoryError(
-        f"the run in {directory} is not finished", hint="run the command that began it again to go on"
-    )
+def _unfinished(directory: Path, manifest: Manifest) -> RunDirectoryError:
+    command = begun_by.command(directory, manifest)
+    hint = f"go on with it: {command}" if command else "run the command that began it again to go on"
+    return RunDirectoryError(f"the run in {directory} is not finished", hint=hint)
