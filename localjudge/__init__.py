@@ -11,6 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from localjudge.analysis.comparison import compare
     from localjudge.engine.scripted import ScriptedEngine
     from localjudge.errors import (
         DataError,
@@ -21,9 +22,8 @@ if TYPE_CHECKING:
         SampleError,
         UsageError,
     )
-    from localjudge.run.compare import compare
+    from localjudge.record.results import Run
     from localjudge.run.job import evaluate
-    from localjudge.run.results import Run
     from localjudge.run.verify import verify
     from localjudge.types import Context, Sample
 
@@ -53,13 +53,13 @@ _HOMES = {
     "LocaljudgeError": "localjudge.errors",
     "ModelError": "localjudge.errors",
     "OutOfResource": "localjudge.errors",
-    "Run": "localjudge.run.results",
+    "Run": "localjudge.record.results",
     "RunDirectoryError": "localjudge.errors",
     "Sample": "localjudge.types",
     "SampleError": "localjudge.errors",
     "ScriptedEngine": "localjudge.engine.scripted",
     "UsageError": "localjudge.errors",
-    "compare": "localjudge.run.compare",
+    "compare": "localjudge.analysis.comparison",
     "evaluate": "localjudge.run.job",
     "verify": "localjudge.run.verify",
 }

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
-    from localjudge.run.compare import RunComparison
-    from localjudge.run.gates import GateDecision, Undecided
-    from localjudge.run.results import Run
+    from localjudge.analysis.comparison import RunComparison
+    from localjudge.analysis.gates import GateDecision, Undecided
+    from localjudge.record.results import Run
 
 
 class Findings(NamedTuple):
@@ -55,9 +55,9 @@ class Checks:
     def __init__(
         self, gates: Sequence[str], *, baseline: Path | None, undecided: "Undecided", junit: Path | None
     ) -> None:
+        from localjudge.analysis.gates import parse_gate, refuse_without_baseline
+        from localjudge.record.results import Run
         from localjudge.report.junit import unfinished
-        from localjudge.run.gates import parse_gate, refuse_without_baseline
-        from localjudge.run.results import Run
 
         self._gates = [parse_gate(gate) for gate in gates]
         self._baseline = Run.open(baseline) if baseline else None
@@ -70,9 +70,9 @@ class Checks:
 
     def findings(self, run: "Run") -> Findings:
         """Compare and decide; the JUnit file is written anew."""
+        from localjudge.analysis.comparison import compare
+        from localjudge.analysis.gates import decide_gates
         from localjudge.report.junit import finished
-        from localjudge.run.compare import compare
-        from localjudge.run.gates import decide_gates
 
         comparison = compare(self._baseline, run) if self._baseline else None
         decisions = decide_gates(self._gates, run, comparison, undecided=self._undecided)

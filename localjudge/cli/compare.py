@@ -19,10 +19,10 @@ def command(baseline: Path, run: Path, moved: int, as_json: bool) -> None:
 
     Samples are paired by id, else by content, else by question. Every difference is B - A.
     """
+    from localjudge.analysis.comparison import compare
+    from localjudge.record.results import Run
     from localjudge.report.comparison import comparison_view, moved_view
     from localjudge.report.table import terminal
-    from localjudge.run.compare import compare
-    from localjudge.run.results import Run
 
     found = compare(Run.open(baseline), Run.open(run), moved=moved)
     if not found.metrics or not found.samples.paired:

@@ -27,9 +27,9 @@ def command(judge: str, skip_injections: bool, quiet: bool, as_json: bool, **opt
 
     Exit code: 0 all ok, or warnings; 1 something failed; 4 interrupted or out of a resource.
     """
+    from localjudge.doctor.examine import examine
     from localjudge.report.diagnosis import diagnosis_view
     from localjudge.report.table import terminal
-    from localjudge.run.doctor.examine import examine
     from localjudge.run.progress import progress_on
 
     if quiet:

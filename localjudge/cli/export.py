@@ -42,8 +42,8 @@ def command(directory: Path, as_format: "Format", rows: "Rows", out: Path | None
     jsonl, csv, parquet              the rows that --rows names; the CSV is safe in
                                      spreadsheets
     """
+    from localjudge.record.results import Run
     from localjudge.report.export import exported
-    from localjudge.run.results import Run
 
     encoding = as_format.rpartition("-")[2]
     if as_json and out is None and encoding in {"csv", "parquet"}:

@@ -11,7 +11,7 @@ from localjudge.cli.main import ExitCode, be_quiet
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
-    from localjudge.run.results import Run
+    from localjudge.record.results import Run
 
 _DEMO_METRIC = "context_recall"
 

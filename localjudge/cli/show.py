@@ -9,7 +9,7 @@ import click
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
-    from localjudge.run.results import Run
+    from localjudge.record.results import Run
 
 
 @click.command("show")
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(directory: Path, sample: str | None, metric: str | None, worst: int, prompts: bool, as_json: bool) -> None:
     """Show a run: its table and its worst samples; or SAMPLE with its texts, its sentences and their verdicts."""
-    from localjudge.run.results import Run
+    from localjudge.record.results import Run
 
     run = Run.open(directory)
     if metric is not None and metric not in run.summary.metrics:

@@ -15,9 +15,9 @@ import hashlib
 from collections.abc import Sequence
 from typing import Any, Literal, Protocol, cast
 
+from localjudge.engine.llamacpp.chat_template import ChatEnds
 from localjudge.errors import UsageError
 from localjudge.judge import grammars, prompts
-from localjudge.judge.chat import ChatEnds
 from localjudge.types import Attribution, Grammar, Piece, Task, VerdictRequest
 
 Reasons = Literal["none", "before", "after"]

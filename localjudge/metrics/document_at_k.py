@@ -12,13 +12,7 @@ value keep their rank and match nothing. No ground truth, or nothing retrieved: 
 from collections.abc import Callable, Sequence
 
 from localjudge.metrics.document_recall import multi_hit, single_hit
-from localjudge.metrics.documents import (
-    Document,
-    DocumentMetric,
-    DocumentScores,
-    Measure,
-    over_questions,
-)
+from localjudge.metrics.documents import Document, DocumentMetric, DocumentScores, Measure, over_questions
 from localjudge.types import Context, Scored
 
 

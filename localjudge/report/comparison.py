@@ -19,10 +19,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from localjudge.analysis.comparison import MetricChange, RunComparison, SampleChange, SharedSamples
+from localjudge.analysis.unit_changes import UnitChange
 from localjudge.printable import printable
 from localjudge.report.table import number
-from localjudge.run.compare import MetricChange, RunComparison, SampleChange, SharedSamples
-from localjudge.run.unit_changes import UnitChange
 from localjudge.types import Label
 
 _NOTHING = "-"

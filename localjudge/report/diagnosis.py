@@ -14,8 +14,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from localjudge.doctor.check import Check, Diagnosis
 from localjudge.printable import printable
-from localjudge.run.doctor.check import Check, Diagnosis
 
 _STYLE = {"ok": "green", "warning": "yellow", "failed": "red"}
 

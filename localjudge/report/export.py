@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from localjudge.errors import UsageError
-from localjudge.run.results import Run
-from localjudge.run.rows import json_line
+from localjudge.record.result_rows import json_line
+from localjudge.record.results import Run
 from localjudge.types import Context, context_texts
 
 Format = Literal["ragas", "ragas-csv", "ragas-parquet", "ragas-classifications", "jsonl", "csv", "parquet"]

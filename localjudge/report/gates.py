@@ -11,8 +11,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from localjudge.analysis.gates import GateDecision
 from localjudge.printable import printable
-from localjudge.run.gates import GateDecision
 
 _STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from xml.etree import ElementTree
 
+from localjudge.analysis.gates import Gate, GateDecision
 from localjudge.printable import printable
-from localjudge.run.gates import Gate, GateDecision
 
 _HEADER = '<?xml version="1.0" encoding="UTF-8"?>\n'
 _SUITE = "localjudge"

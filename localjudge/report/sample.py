@@ -10,11 +10,11 @@ from rich.text import Text
 
 from localjudge.errors import UsageError
 from localjudge.printable import printable
+from localjudge.record.archive import stored_prompts
+from localjudge.record.directory import STORE
+from localjudge.record.results import Run
+from localjudge.record.untrusted import shown
 from localjudge.report.verdicts import verdicts_view
-from localjudge.run.archive import stored_prompts
-from localjudge.run.directory import STORE
-from localjudge.run.results import Run
-from localjudge.run.untrusted import shown
 from localjudge.types import Sample, context_texts
 
 _TEXT_FIELDS = ("user_input", "reference", "response")

@@ -18,9 +18,9 @@ from rich.table import Table
 from rich.text import Text
 
 from localjudge.printable import printable
+from localjudge.record.results import Run
+from localjudge.record.summary import MetricSummary
 from localjudge.report.bands import meaning
-from localjudge.run.results import Run
-from localjudge.run.summary import MetricSummary
 
 _NOTHING = "-"
 

@@ -13,9 +13,9 @@ from rich.table import Table
 from rich.text import Text
 
 from localjudge.printable import printable
+from localjudge.record.result_rows import ScoreRow, VerdictRow
+from localjudge.record.results import Run
 from localjudge.report.table import number
-from localjudge.run.results import Run
-from localjudge.run.rows import ScoreRow, VerdictRow
 
 _LABEL_STYLE = {0: "red", 1: "green", None: "yellow"}
 

@@ -8,9 +8,9 @@ from rich.table import Table
 from rich.text import Text
 
 from localjudge.printable import printable
+from localjudge.record.result_rows import ScoreRow
+from localjudge.record.results import Run
 from localjudge.report.table import number
-from localjudge.run.results import Run
-from localjudge.run.rows import ScoreRow
 
 
 def worst_scores(scores: Sequence[ScoreRow], metric: str, count: int) -> list[ScoreRow]:

@@ -13,11 +13,11 @@ from typing import NamedTuple
 from localjudge.engine.protocol import Engine
 from localjudge.errors import SampleError
 from localjudge.judge.judge import Judge
+from localjudge.judge.windows import Windows
 from localjudge.metrics.protocol import Sentences
+from localjudge.record.keys import KeyedRequest, RequestKeys
+from localjudge.record.store import Asking, Store
 from localjudge.run.progress import Progress
-from localjudge.run.request_keys import KeyedRequest, RequestKeys
-from localjudge.run.store import Asking, Store
-from localjudge.run.windows import Windows
 from localjudge.types import Answer, Attribution, NoAnswer, Task, Verdict, VerdictRequest
 
 NO_CONTEXT = Verdict(label=0)

@@ -14,13 +14,13 @@ from typing import Unpack
 
 from localjudge.engine.protocol import Engine
 from localjudge.metrics.protocol import Sentences
+from localjudge.record.store import IN_MEMORY, Store
 from localjudge.run.ask import AskedTask, Asker
 from localjudge.run.evaluate import evaluate
 from localjudge.run.judges import DEFAULT_JUDGE, opened
 from localjudge.run.plan import Data, Plan, plan
 from localjudge.run.progress import Silence
 from localjudge.run.settings import Options, checked
-from localjudge.run.store import IN_MEMORY, Store
 from localjudge.text import Segmenter
 from localjudge.types import NoAnswer, Record, Verdict, VerdictRequest
 

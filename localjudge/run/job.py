@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
 from localjudge.engine.protocol import Effort, Engine
-from localjudge.run import manifest as manifests
+from localjudge.record import manifest as manifests
+from localjudge.record.directory import STORE, RunDirectory
+from localjudge.record.results import Run, read_manifest, write_manifest, write_results
+from localjudge.record.store import Store
+from localjudge.record.summary import Summary, summarize
 from localjudge.run.ask import Asker
-from localjudge.run.directory import STORE, RunDirectory
 from localjudge.run.evaluate import evaluate as evaluate_samples
 from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, opened
 from localjudge.run.plan import Data, Plan, default_directory, plan, refuse_other_run
 from localjudge.run.progress import Progress, Silence
-from localjudge.run.results import Run, read_manifest, write_manifest, write_results
 from localjudge.run.settings import Options, RunSettings, checked
-from localjudge.run.store import Store
-from localjudge.run.summary import Summary, summarize
 from localjudge.text import Segmenter
 
 

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from localjudge import model_registry
+from localjudge.engine.llamacpp import chat_template as chat
+from localjudge.engine.llamacpp.chat_template import ChatEnds
 from localjudge.engine.protocol import Engine
-from localjudge.judge import chat, prompts
-from localjudge.judge.chat import ChatEnds
+from localjudge.judge import prompts
 from localjudge.judge.judge import Judge, PromptJudge, require
 from localjudge.judge.own_prompt import with_prompt
 from localjudge.judge.prompts import PromptProfile
@@ -16,7 +17,7 @@ from localjudge.model_registry import ModelFile
 from localjudge.run.settings import RunSettings
 
 if TYPE_CHECKING:
-    from localjudge.engine.llamacpp import LlamaCppEngine
+    from localjudge.engine.llamacpp.engine import LlamaCppEngine
 
 DEFAULT_JUDGE = "reference"
 _DEFAULT_PROFILE = "instruct"
@@ -54,7 +55,7 @@ def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:
     Raises ModelError if the model cannot be found or used, UsageError for a prompt that is no wording of a task and for
     reasons or a protocol that the judge cannot be asked for.
     """
-    from localjudge.engine.llamacpp import LlamaCppEngine
+    from localjudge.engine.llamacpp.engine import LlamaCppEngine
 
     file = model_registry.find(name_or_path)
     profile = profile_for(file, settings)

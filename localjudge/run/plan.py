@@ -10,15 +10,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard, cast
 
+from localjudge.analysis.gates import parse_gate, refuse_unknown
 from localjudge.dataset import Dataset, from_rows, load
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import AnyMetric
-from localjudge.run.gates import parse_gate, refuse_unknown
-from localjudge.run.manifest import Manifest, differences
-from localjudge.run.request_keys import canonical_sha256
+from localjudge.record.keys import canonical_sha256
+from localjudge.record.manifest import Manifest, differences
+from localjudge.record.untrusted import shown as cut
 from localjudge.run.settings import RunSettings
-from localjudge.run.untrusted import shown as cut
 from localjudge.types import Sample
 
 RUNS = Path("runs")

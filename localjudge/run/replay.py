@@ -15,17 +15,17 @@ from localjudge.engine.scripted import ScriptedEngine
 from localjudge.errors import RunDirectoryError
 from localjudge.metrics.catalog import AnyMetric
 from localjudge.metrics.protocol import Sentences
-from localjudge.run import manifest as manifests
-from localjudge.run.archive import StoredRequest
+from localjudge.record import manifest as manifests
+from localjudge.record.archive import StoredRequest
+from localjudge.record.keys import RequestKeys
+from localjudge.record.results import Run, result_files
+from localjudge.record.store import IN_MEMORY, Store
+from localjudge.record.summary import summarize
+from localjudge.record.untrusted import open_regular
 from localjudge.run.ask import Asker
 from localjudge.run.evaluate import evaluate
 from localjudge.run.judges import OpenJudge
 from localjudge.run.progress import Silence
-from localjudge.run.request_keys import RequestKeys
-from localjudge.run.results import Run, result_files
-from localjudge.run.store import IN_MEMORY, Store
-from localjudge.run.summary import summarize
-from localjudge.run.untrusted import open_regular
 from localjudge.types import VerdictRequest
 
 

@@ -61,7 +61,7 @@ class RunSettings(Record):
     max_failed: int = Field(default=0, ge=0)
     """So many samples of a metric may fail before it has no headline."""
     gates: tuple[str, ...] = ()
-    """Promises about means, such as `context_recall>=0.8`; `localjudge.run.gates` decides them afterwards."""
+    """Promises about means, such as `context_recall>=0.8`; `localjudge.analysis.gates` decides them afterwards."""
     n_ctx: int | None = Field(default=None, ge=64)
     """Tokens of context; None: the model's limit, at most 8,192."""
     threads: int | None = Field(default=None, ge=1)

@@ -18,16 +18,16 @@ from localjudge.dataset.identity import fingerprint
 from localjudge.engine.protocol import Engine
 from localjudge.errors import ModelError, UsageError
 from localjudge.metrics import catalog
-from localjudge.run.archive import StoredRequest, stored_askings, stored_requests
-from localjudge.run.directory import MANIFEST, STORE
+from localjudge.record.archive import StoredRequest, stored_askings, stored_requests
+from localjudge.record.directory import MANIFEST, STORE
+from localjudge.record.keys import RequestKeys
+from localjudge.record.manifest import Difference, Manifest, data_part, differences, judge_part
+from localjudge.record.results import Run
+from localjudge.record.untrusted import shown, validated
 from localjudge.run.judges import opened
-from localjudge.run.manifest import Difference, Manifest, data_part, differences, judge_part
 from localjudge.run.progress import Progress, Silence
 from localjudge.run.replay import replay
-from localjudge.run.request_keys import RequestKeys
-from localjudge.run.results import Run
 from localjudge.run.settings import RunSettings, checked
-from localjudge.run.untrusted import shown, validated
 from localjudge.text import Segmenter
 from localjudge.types import Answer, Label, NoAnswer, Record
 

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from localjudge import model_registry
-from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.llamacpp import chat_template as chat
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.settings import EngineSettings
-from localjudge.judge import chat, prompts
+from localjudge.judge import prompts
 from localjudge.judge.judge import PromptJudge
 from localjudge.types import Piece
 

@@ -8,7 +8,7 @@ import pytest
 import random_model
 
 from localjudge.cli.main import main
-from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
 
 OF_THE_MACHINE = ["packages", "memory", "state folder", "processor", "gpu"]
 OF_THE_JUDGE = ["model file", "model", "model memory", "shared prompts", "chat template", "prompts", "answers"]

@@ -9,7 +9,7 @@ import pytest
 import random_model
 
 from localjudge import model_registry
-from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.settings import EngineSettings
 from localjudge.judge import grammars
 from localjudge.model_registry import ModelFile

@@ -10,12 +10,12 @@ import pytest
 from numpy.typing import NDArray
 
 from localjudge import model_registry
-from localjudge.engine.cells import Stretch
-from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.llamacpp.fork_groups import Room, Siblings, alone, together
+from localjudge.engine.llamacpp.kv_cache import Stretch
 from localjudge.engine.planner import Path as Nodes
 from localjudge.engine.planner import depth_first
 from localjudge.engine.settings import EngineSettings
-from localjudge.engine.siblings import Room, Siblings, alone, together
 from localjudge.judge import prompts
 from localjudge.judge.judge import PromptJudge, Reasons
 from localjudge.types import Answer, Attribution, Span, Unit, VerdictRequest

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from localjudge import model_registry
-from localjudge.engine import loading
-from localjudge.engine.llamacpp import LlamaCppEngine
-from localjudge.engine.loading import OpenModel
+from localjudge.engine.llamacpp import loading
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.llamacpp.loading import OpenModel
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import ModelError
 from localjudge.model_registry import ModelFile
@@ -72,7 +72,7 @@ def test_a_file_that_is_cut_off_does_not_end_the_process(
     program = f"""
 import os
 from localjudge import model_registry
-from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.settings import EngineSettings
 from localjudge.judge import grammars
 from localjudge.types import Piece, VerdictRequest

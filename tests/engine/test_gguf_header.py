@@ -9,7 +9,7 @@ from gguf import GGUFWriter
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localjudge.engine import gguf_header
+from localjudge.engine.llamacpp import gguf_header
 from localjudge.errors import ModelError
 
 

@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from localjudge.engine.interrupts import interrupts_held_back
+from localjudge.engine.llamacpp.interrupts import interrupts_held_back
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -15,9 +15,9 @@ import pytest
 import random_model
 from numpy.typing import NDArray
 
-from localjudge.engine.cells import Cells, Stretch
-from localjudge.engine.llamacpp import LlamaCppEngine
-from localjudge.engine.loading import open_model
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.llamacpp.kv_cache import Cells, Stretch
+from localjudge.engine.llamacpp.loading import open_model
 from localjudge.engine.settings import EngineSettings
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, NoAnswer, VerdictRequest

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from localjudge import model_registry
-from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.settings import EngineSettings
 from localjudge.judge import prompts
 from localjudge.judge.judge import PromptJudge

@@ -10,8 +10,8 @@ import pytest
 import random_model
 
 from localjudge import model_registry
-from localjudge.engine import loading
-from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.llamacpp import loading
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.settings import EngineSettings
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, NoAnswer, VerdictRequest

@@ -9,10 +9,10 @@ import llama_cpp
 import pytest
 import random_model
 
-from localjudge.engine import memory, model_check
-from localjudge.engine.cells import UBATCH
-from localjudge.engine.loading import load
-from localjudge.engine.memory import MemoryNeed
+from localjudge.engine.llamacpp import memory, model_check
+from localjudge.engine.llamacpp.kv_cache import UBATCH
+from localjudge.engine.llamacpp.loading import load
+from localjudge.engine.llamacpp.memory import MemoryNeed
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import ModelError
 from localjudge.model_registry import ModelFile

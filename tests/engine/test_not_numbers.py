@@ -13,10 +13,10 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
 from localjudge import model_registry
-from localjudge.engine import loading
-from localjudge.engine.constraint import Choice, greedy, read
-from localjudge.engine.llamacpp import LlamaCppEngine
-from localjudge.engine.self_check import Finding
+from localjudge.engine.llamacpp import loading
+from localjudge.engine.llamacpp.constraint import Choice, greedy, read
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.llamacpp.self_check import Finding
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge import grammars, prompts

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.planner import Path, depth_first, distinct_tokens, shared_nodes
 from localjudge.judge import prompts
 from localjudge.judge.judge import PromptJudge

@@ -11,12 +11,12 @@ import pytest
 from numpy.typing import NDArray
 
 from localjudge import model_registry
-from localjudge.engine.answering import Answering
-from localjudge.engine.cells import Stretch
-from localjudge.engine.constraint import Choice, greedy, read
-from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.llamacpp.constrained_answer import Answering
+from localjudge.engine.llamacpp.constraint import Choice, greedy, read
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.llamacpp.kv_cache import Stretch
+from localjudge.engine.llamacpp.tokenized import Workshop
 from localjudge.engine.settings import EngineSettings
-from localjudge.engine.work import Workshop
 from localjudge.errors import SampleError
 from localjudge.judge import grammars, prompts
 from localjudge.judge.judge import PromptJudge, Reasons

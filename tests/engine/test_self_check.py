@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from localjudge.engine import self_check
-from localjudge.engine.cells import Cells, Stretch
-from localjudge.engine.llamacpp import LlamaCppEngine
-from localjudge.engine.loading import load, open_model
-from localjudge.engine.self_check import Finding, Trial
+from localjudge.engine.llamacpp import self_check
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.llamacpp.kv_cache import Cells, Stretch
+from localjudge.engine.llamacpp.loading import load, open_model
+from localjudge.engine.llamacpp.self_check import Finding, Trial
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import ModelError
 from localjudge.judge import prompts

@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 import random_model
 
-from localjudge.engine.llamacpp import LlamaCppEngine
+from localjudge.engine.llamacpp import chat_template as chat
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.settings import EngineSettings
-from localjudge.judge import chat, prompts
+from localjudge.judge import prompts
 from localjudge.judge.judge import JudgingProtocol, PromptJudge, Reasons
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, Attribution, Piece, Relevance, Span, Task, Unit, Usefulness, VerdictRequest

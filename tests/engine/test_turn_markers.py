@@ -13,9 +13,10 @@ import random_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.engine.llamacpp import LlamaCppEngine
-from localjudge.engine.vocabulary import Vocabulary
-from localjudge.judge import chat, prompts
+from localjudge.engine.llamacpp import chat_template as chat
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.llamacpp.tokenizer import Vocabulary
+from localjudge.judge import prompts
 from localjudge.judge.judge import JudgingProtocol, PromptJudge
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, Attribution, Span, Unit

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.engine.vocabulary import Vocabulary
+from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.errors import SampleError
 from localjudge.model_registry import ModelFile
 

@@ -16,9 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge import resources
-from localjudge.engine.answering import Answering
-from localjudge.engine.constraint import Constraints
-from localjudge.engine.vocabulary import Vocabulary
+from localjudge.engine.llamacpp.constrained_answer import Answering
+from localjudge.engine.llamacpp.constraint import Constraints
+from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.judge import grammars
 from localjudge.types import Grammar
 

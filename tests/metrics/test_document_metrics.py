@@ -8,14 +8,7 @@ from math import log2
 import pytest
 
 from localjudge.errors import SampleError, UsageError
-from localjudge.metrics.document_at_k import (
-    hit_rate,
-    hit_rate_at_k,
-    precision,
-    precision_at_k,
-    recall,
-    recall_at_k,
-)
+from localjudge.metrics.document_at_k import hit_rate, hit_rate_at_k, precision, precision_at_k, recall, recall_at_k
 from localjudge.metrics.document_map import DOCUMENT_MAP, document_map
 from localjudge.metrics.document_mrr import DOCUMENT_MRR, document_mrr
 from localjudge.metrics.document_ndcg import DOCUMENT_NDCG, document_ndcg

@@ -10,11 +10,11 @@ import pytest
 from rich.console import Console, RenderableType
 
 from localjudge import Run, ScriptedEngine, evaluate
+from localjudge.analysis.comparison import compare
+from localjudge.analysis.gates import GateDecision, decide_gates, parse_gate
 from localjudge.report.comparison import comparison_view, moved_view, signed
 from localjudge.report.gates import gates_view
 from localjudge.report.verification import verification_view
-from localjudge.run.compare import compare
-from localjudge.run.gates import GateDecision, decide_gates, parse_gate
 from localjudge.run.verify import verify
 
 ScriptedRun = Callable[..., Run]

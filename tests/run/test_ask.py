@@ -9,9 +9,9 @@ from localjudge.engine import ScriptedEngine
 from localjudge.engine.scripted import unit_text
 from localjudge.judge import prompts
 from localjudge.judge.judge import PromptJudge
+from localjudge.record.store import Store
 from localjudge.run.ask import AskedTask, Asker
 from localjudge.run.progress import Silence
-from localjudge.run.store import Store
 from localjudge.text import sentences
 from localjudge.types import Attribution, NoAnswer, Span, Task, Unit, Verdict
 

@@ -12,8 +12,8 @@ import pytest
 import localjudge
 from localjudge.engine import ScriptedEngine
 from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.record.results import Run
 from localjudge.run.progress import Lines
-from localjudge.run.results import Run
 
 ROWS: list[dict[str, Any]] = [
     {

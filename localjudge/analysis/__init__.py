@@ -1,0 +1,1 @@
+"""Records in, statements out: comparisons, and gates that are kept or missed."""

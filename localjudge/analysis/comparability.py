@@ -1,0 +1,54 @@
+"""What keeps two runs from being compared like with like: said beside every comparison, never a reason to refuse it.
+
+nothing in common      other judges      other questions under the same ids      other groups      failed samples
+"""
+
+from collections.abc import Iterator, Sequence
+
+from localjudge.analysis.pairing import Pair, question
+from localjudge.record.manifest import Difference, differences
+from localjudge.record.results import Run
+
+
+def judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
+    """What differs between the judges, metrics aside that only one of the runs has."""
+    one_sided = baseline.summary.metrics.keys() ^ run.summary.metrics.keys()
+    aside = tuple(f"metrics.{name}." for name in one_sided)
+    found = differences(baseline.manifest.judge, run.manifest.judge)
+    return tuple(change for change in found if not change.ingredient.startswith(aside))
+
+
+def other_questions(pairs: Sequence[Pair]) -> int:
+    """How many pairs do not ask the same: ids that stand for something else."""
+    return sum(question(pair.before) != question(pair.after) for pair in pairs)
+
+
+def warnings(baseline: Run, run: Run, pairs: Sequence[Pair], judges: Sequence[Difference]) -> Iterator[str]:
+    """One sentence for each reason for caution."""
+    if not pairs:
+        yield "the runs have no sample in common, by id, content or question: give the rows of both an id column"
+    if not baseline.summary.metrics.keys() & run.summary.metrics.keys():
+        yield "the runs have no metric in common"
+    if judges:
+        names = ", ".join(change.ingredient for change in judges)
+        yield f"the judges differ ({names}): a difference may be theirs, not that of what they judged"
+    if others := other_questions(pairs):
+        yield f"samples with the same id and another question or reference: {others:,}"
+    yield from _group_warnings(baseline, run, pairs)
+    yield from _failure_warnings("the baseline", baseline)
+    yield from _failure_warnings("the new run", run)
+
+
+def _group_warnings(baseline: Run, run: Run, pairs: Sequence[Pair]) -> Iterator[str]:
+    before, after = baseline.cluster_of, run.cluster_of
+    if (before is None) != (after is None):
+        yield "one of the runs has groups (--cluster-by) and the other has none: samples are taken one by one"
+    if before is None or after is None:
+        return
+    if regrouped := sum(before[pair.before.id] != after[pair.after.id] for pair in pairs):
+        yield f"samples that are in another group in the baseline: {regrouped:,}; the groups of the new run are used"
+
+
+def _failure_warnings(which: str, run: Run) -> Iterator[str]:
+    for metric in run.summary.failed_beyond(0):
+        yield f"{which} has failed samples of {metric}: {run.summary.metrics[metric].failed:,}"

@@ -1,0 +1,171 @@
+"""Promises about a run that can be kept or missed, decided on the interval and not on the mean alone.
+
+    context_recall>=0.8            the mean is at least 0.8
+    context_recall.delta>=-0.02    the mean is at most 0.02 below the baseline's, on the samples that both have
+
+    pass         every value in the 95 % interval keeps it
+    fail         none does, or more samples failed than may: there is no mean to decide on then
+    undecided    some do: there are too few samples, and it says about how many would do
+
+An undecided gate counts as missed unless it is said otherwise: a promise that was not shown to be kept would
+otherwise be kept by having few samples.
+"""
+
+import difflib
+import re
+from collections.abc import Collection, Sequence
+from typing import Literal, cast
+
+from localjudge.analysis.comparison import MetricChange, RunComparison
+from localjudge.errors import UsageError
+from localjudge.record.results import Run
+from localjudge.record.summary import MetricSummary
+from localjudge.stats.gates import Comparison, decide
+from localjudge.stats.intervals import Interval
+from localjudge.types import Record
+
+Outcome = Literal["pass", "fail", "undecided"]
+Undecided = Literal["pass", "fail"]
+
+_FORM = re.compile(
+    r"\s*(?P<metric>[^<>=\s]+?)(?P<delta>\.delta)?\s*(?P<comparison>[<>]=?)\s*(?P<threshold>[^<>=\s]+)\s*"
+)
+_EXAMPLES = "write it in quotes, like 'context_recall>=0.8' or 'context_recall.delta>=-0.02'"
+_CONFIDENCE = 0.95
+
+
+class Gate(Record):
+    """`metric comparison threshold`; with `delta`, about the difference from the baseline."""
+
+    metric: str
+    delta: bool
+    comparison: Comparison
+    threshold: float
+
+    def __str__(self) -> str:
+        return f"{self.metric}{'.delta' if self.delta else ''}{self.comparison}{self.threshold:.15g}"
+
+
+class GateDecision(Record):
+    """What became of a gate, on which value, and why. `kept` is what counts for the exit code.
+
+    `samples_needed` is about how many samples would decide it, if the mean stays where it is.
+    """
+
+    gate: str
+    metric: str
+    outcome: Outcome
+    kept: bool
+    value: float | None
+    ci95: tuple[float, float] | None
+    samples: int
+    samples_needed: int | None
+    reason: str
+
+
+def parse_gate(text: str) -> Gate:
+    """A gate as it is written on the command line. Raises UsageError for anything else."""
+    found = _FORM.fullmatch(text)
+    if not found:
+        raise UsageError(f"{text!r} is no gate", hint=_EXAMPLES)
+    delta = found["delta"] is not None
+    threshold = _number(found["threshold"], text)
+    lowest = -1 if delta else 0
+    if not lowest <= threshold <= 1:
+        raise UsageError(f"the gate {text!r} can never be decided: its value lies in [{lowest}, 1]", hint=_EXAMPLES)
+    comparison = cast(Comparison, found["comparison"])
+    return Gate(metric=found["metric"], delta=delta, comparison=comparison, threshold=threshold)
+
+
+def refuse_unknown(gates: Sequence[Gate], metrics: Collection[str]) -> None:
+    """Raise UsageError for a gate about a metric that is not among those of the run."""
+    for gate in gates:
+        _refuse_unknown(gate, metrics, "is not computed")
+
+
+def refuse_without_baseline(gates: Sequence[Gate], baseline: Run | None) -> None:
+    """Raise UsageError for a gate about a difference from a baseline that there is not, or that lacks the metric."""
+    for gate in gates:
+        if gate.delta and baseline is None:
+            raise UsageError(f"the gate {gate} needs a baseline", hint="name an earlier run with --baseline")
+        if gate.delta and baseline is not None:
+            _refuse_unknown(gate, baseline.summary.metrics, "is not in the baseline")
+
+
+def decide_gates(
+    gates: Sequence[Gate], run: Run, comparison: RunComparison | None = None, *, undecided: Undecided = "fail"
+) -> tuple[GateDecision, ...]:
+    """Decide each gate on a finished run; gates about differences on its comparison with the baseline.
+
+    Raises UsageError for a gate about a metric that is not there.
+    """
+    refuse_unknown(gates, run.summary.metrics)
+    return tuple(_decided(gate, run, comparison, undecided) for gate in gates)
+
+
+def _decided(gate: Gate, run: Run, comparison: RunComparison | None, undecided: Undecided) -> GateDecision:
+    metric = run.summary.metrics[gate.metric]
+    failed, interval = metric.failed, _interval_of_mean(metric)
+    if gate.delta:
+        change = _change(gate, comparison)
+        failed, interval = max(failed, change.failed_in_baseline), _interval_of_difference(change)
+    outcome, needed, reason = _outcome(gate, failed, run.max_failed, interval)
+    return GateDecision(
+        gate=str(gate),
+        metric=gate.metric,
+        outcome=outcome,
+        kept=outcome == "pass" or (outcome == "undecided" and undecided == "pass"),
+        value=interval.mean if interval else None,
+        ci95=(interval.low, interval.high) if interval else None,
+        samples=interval.n if interval else 0,
+        samples_needed=needed,
+        reason=reason,
+    )
+
+
+def _change(gate: Gate, comparison: RunComparison | None) -> MetricChange:
+    if comparison is None or gate.metric not in comparison.metrics:
+        raise UsageError(f"the gate {gate} needs a baseline with this metric", hint="compare the run with one")
+    return comparison.metrics[gate.metric]
+
+
+def _outcome(gate: Gate, failed: int, max_failed: int, interval: Interval | None) -> tuple[Outcome, int | None, str]:
+    if failed > max_failed:
+        return "fail", None, f"failed samples: {failed:,}, allowed: {max_failed:,}; the others alone decide nothing"
+    if interval is None:
+        return "undecided", None, "there is no score to decide on"
+    outcome, needed = decide(interval, gate.comparison, gate.threshold)
+    shown = f"{interval.mean:.3f}, 95 % interval {interval.low:.3f} to {interval.high:.3f}, {interval.n:,} samples"
+    if outcome != "undecided":
+        return outcome, None, shown
+    if needed is None:
+        return outcome, None, f"{shown}: the mean is the threshold itself, which no number of samples can decide"
+    return outcome, needed, f"{shown}: too few, about {needed:,} would do"
+
+
+def _interval_of_mean(metric: MetricSummary) -> Interval | None:
+    if metric.mean is None or metric.ci95 is None:
+        return None
+    clusters = metric.clusters or metric.scored
+    return Interval(metric.mean, *metric.ci95, metric.method or "", metric.scored, clusters, _CONFIDENCE)
+
+
+def _interval_of_difference(change: MetricChange) -> Interval | None:
+    if change.scores is None:
+        return None
+    scores = change.scores
+    return Interval(scores.difference, *scores.ci95, scores.method, change.compared, scores.clusters, _CONFIDENCE)
+
+
+def _number(text: str, gate: str) -> float:
+    try:
+        return float(text)
+    except ValueError as error:
+        raise UsageError(f"{text!r} in the gate {gate!r} is no number", hint=_EXAMPLES) from error
+
+
+def _refuse_unknown(gate: Gate, metrics: Collection[str], what: str) -> None:
+    if gate.metric in metrics:
+        return
+    near = difflib.get_close_matches(gate.metric, metrics) or list(metrics)
+    raise UsageError(f"the gate {gate} is about {gate.metric!r}, which {what}", hint=f"there is {', '.join(near)}")

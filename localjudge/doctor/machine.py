@@ -1,0 +1,92 @@
+"""What the judge would run on: packages, memory, the state folder, the processor, a GPU."""
+
+import os
+import platform
+import tempfile
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+
+from localjudge import resources
+from localjudge.doctor.check import Check, failed, ok, warning
+from localjudge.engine.llamacpp import memory
+from localjudge.run.settings import RunSettings
+from localjudge.text.quiet_import import import_spacy
+
+_LIBRARIES = {
+    "llama-cpp-python": "llama_cpp",
+    "llguidance": "llguidance",
+    "outlines": "outlines",
+    "spacy": "spacy",
+}
+_ADVICE = "install localjudge again, in a fresh virtual environment: pip install --force-reinstall localjudge"
+
+
+def packages() -> Check:
+    """Versions of what verdicts rest on; failed where one is missing or cannot be imported."""
+    found = {"python": platform.python_version(), "localjudge": version("localjudge")}
+    problems = []
+    for package, module in _LIBRARIES.items():
+        try:
+            found[package] = version(package)
+            import_spacy() if package == "spacy" else import_module(module)
+        except PackageNotFoundError:
+            problems.append(f"{package} is not installed")
+        except (ImportError, OSError, RuntimeError) as error:  # a shared library that is missing or of another build
+            problems.append(f"{package} {found[package]} cannot be imported: {error}")
+    if problems:
+        return failed("packages", "; ".join(problems), _ADVICE, **found)
+    return ok("packages", ", ".join(f"{name} {number}" for name, number in found.items()), **found)
+
+
+def surroundings() -> Iterator[Check]:
+    """Memory and the state folder: what can be looked at without any library."""
+    free = memory.available_bytes()
+    found = "the system does not tell how much is free" if free is None else f"{memory.gib(free)} free"
+    yield ok("memory", found, free_bytes=free)
+    yield _state_folder()
+
+
+def processing(settings: RunSettings) -> Iterator[Check]:
+    """Processor and GPU. Needs llama.cpp."""
+    import llama_cpp
+
+    from localjudge.engine.llamacpp.self_check import processor_name
+
+    threads, processors = settings.engine.used_threads, os.cpu_count() or 1
+    name = processor_name() or platform.machine()
+    found = f"{name}, {processors} cores, {threads} used"
+    if threads > processors:
+        yield warning("processor", found, "more threads than cores only wait for each other: ask for fewer (--threads)")
+    else:
+        yield ok("processor", found, name=name, processors=processors, threads=threads)
+    offload = bool(llama_cpp.llama_supports_gpu_offload())
+    llama = llama_cpp.llama_version().decode()
+    if offload:
+        layers = "all" if settings.gpu_layers is None else f"{settings.gpu_layers:,}"
+        yield ok("gpu", f"llama.cpp {llama} has a GPU backend: {layers} layers go there", offload=True)
+    elif settings.gpu_layers:
+        yield warning(
+            "gpu",
+            f"llama.cpp {llama} was built without a GPU backend: --gpu-layers {settings.gpu_layers} has no effect",
+            "build llama-cpp-python with one (for example CMAKE_ARGS=-DGGML_CUDA=on), or leave out --gpu-layers",
+            offload=False,
+        )
+    else:
+        yield ok("gpu", f"none: llama.cpp {llama} was built for the processor alone", offload=False)
+
+
+def _state_folder() -> Check:
+    folder = resources.state_directory()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        return warning(
+            "state folder",
+            f"{folder} cannot be written ({error.strerror}): checksums and self-checks are made again by each command",
+            "let LOCALJUDGE_HOME name a folder of your own",
+            path=str(folder),
+        )
+    return ok("state folder", f"{folder} can be written", path=str(folder))

@@ -1,0 +1,111 @@
+"""What the model's file is, whether it fits, and whether it is shown what we mean to show it."""
+
+from collections.abc import Sequence
+
+from localjudge import model_registry
+from localjudge.doctor.check import Check, failed, ok, warning
+from localjudge.engine.llamacpp import memory
+from localjudge.engine.llamacpp.chat_template import ChatEnds
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.llamacpp.model_check import CheckedModel
+from localjudge.errors import SampleError
+from localjudge.judge.prompts import PromptProfile
+from localjudge.model_registry import ModelFile
+from localjudge.types import VerdictRequest
+
+_DIGITS = 12
+_GUESS = "(guessed) "  # llama.cpp writes it where a file does not name its quantisation
+_MEBIBYTE = 1 << 20
+_TIGHT = 0.9
+"""A model that takes a larger share of the free memory leaves none for the data and for other programs."""
+_SHORT_WINDOW = 1024
+
+
+def file_check(file: ModelFile) -> Check:
+    """The file and its checksum. That a pinned file is what was pinned has been verified when it was found."""
+    size = f"{file.path.name}, {file.size / _MEBIBYTE:,.1f} MiB"
+    figures = {"path": str(file.path), "size": file.size, "sha256": file.sha256}
+    if file.name in model_registry.registered():
+        found = f"{size}, sha256 {file.sha256[:_DIGITS]} as pinned in the registry"
+        return ok("model file", found, pinned=True, **figures)
+    found = f"{size}, pinned nowhere: compare its sha256 with its publisher's: {file.sha256}"
+    return ok("model file", found, pinned=False, **figures)
+
+
+def model_check(checked: CheckedModel, engine: LlamaCppEngine) -> Check:
+    """Architecture, size and window of a model that was loaded."""
+    is_, width = engine.identity, checked.number("embedding_length")
+    trained, layers = checked.number("context_length"), checked.number("block_count")
+    found = (
+        f"{is_['architecture']}, {is_['quantisation'].removeprefix(_GUESS)}, {layers} layers of width {width:,}; "
+        f"window of {engine.capacity:,} tokens, of {trained:,} that it was trained for"
+    )
+    figures = {"n_ctx": engine.capacity, "trained_n_ctx": trained, "gpu_layers": is_["gpu_layers"], "layers": layers}
+    if engine.capacity < min(_SHORT_WINDOW, trained):
+        return warning("model", found, "long contexts are judged in many windows: ask for more (--n-ctx)", **figures)
+    return ok("model", found, **figures)
+
+
+def memory_check(engine: LlamaCppEngine, free: int | None) -> Check:
+    """The estimate against what was free before the model was loaded. More than that has been refused by then."""
+    need = engine.memory_bytes
+    figures = {"needed_bytes": need, "free_bytes": free}
+    takes = f"the model takes about {memory.gib(need)} with its window"
+    if engine.identity["gpu_layers"]:
+        return ok("model memory", f"{takes}; not compared with the GPU's", **figures)
+    if free is None:
+        return ok("model memory", f"{takes}; the system does not tell how much is free", **figures)
+    found = f"{takes}, of {memory.gib(free)} free"
+    if need > _TIGHT * free:
+        return warning("model memory", found, "free some memory, or take a shorter window (--n-ctx)", **figures)
+    return ok("model memory", found, **figures)
+
+
+def fork_check(engine: LlamaCppEngine) -> Check:
+    """What the engine's self-check found about returning to a shared prompt."""
+    finding = engine.identity["self_check"]
+    if not engine.forks:
+        return warning(
+            "shared prompts",
+            "returning to a shared prompt gives other logits here: every verdict is evaluated from scratch",
+            "verdicts are right but slow; another build of llama-cpp-python may do better",
+            self_check=finding,
+        )
+    return ok("shared prompts", f"logits after a return to a shared prompt: {finding}", self_check=finding)
+
+
+def template_check(profile: PromptProfile, ends: ChatEnds | None) -> Check:
+    """How the prompt is put to the model. That a template can be rendered has been found out by then."""
+    if not profile.chat:
+        return ok("chat template", f"none is used: profile {profile.name!r}, {profile.description}", template=None)
+    if ends is None:
+        found = f"the model has none: asked by the profile {profile.name!r} as a base model, by plain text"
+        return ok("chat template", found, template=None)
+    found = f"holds the whole prompt of the profile {profile.name!r} once; no system message is sent"
+    return ok("chat template", found, template=ends.sha256)
+
+
+def read_back_check(engine: LlamaCppEngine, requests: Sequence[VerdictRequest]) -> Check:
+    """Whether the tokens of every prompt decode to its exact text."""
+    begin, _ = engine.special_texts
+    changed, refused, folded = 0, 0, 0
+    for request in requests:
+        try:
+            read = engine.read_back(request)
+        except SampleError:
+            refused += 1
+            continue
+        text = "".join(piece.text for node in request.path for piece in node)
+        folded += read is None
+        changed += read is not None and read.removeprefix(begin) != text.removeprefix(begin)
+    figures = {"prompts": len(requests), "changed": changed, "refused": refused, "folded": folded}
+    if changed:
+        found = f"the tokens of {changed:,} of {len(requests):,} prompts decode to another text"
+        return failed("prompts", found, "use another conversion of the model: its tokenizer is damaged", **figures)
+    if refused:
+        found = f"{refused:,} of {len(requests):,} prompts cannot be shown to this model as they are"
+        return warning("prompts", found, "samples with such text will fail: use another conversion", **figures)
+    if folded:
+        found = "this vocabulary folds case and accents, so its tokens cannot be compared with the text"
+        return ok("prompts", found, **figures)
+    return ok("prompts", f"the tokens of {len(requests):,} prompts decode to their exact text", **figures)

@@ -1,0 +1,1 @@
+"""The engine on llama.cpp, in process. `engine.py` is the way in."""

@@ -1,0 +1,110 @@
+"""One answer in the making: says which tokens to evaluate next, and decides from the logits behind them.
+
+    pending    {"reason":"        -> logits -> a token of the reason      one by one, each the most likely legal one
+    pending    ","attributed":    -> logits -> the verdict                forced stretches in one batch
+    finished   }                                                          what follows the last decision costs nothing
+
+The model is not in here: an engine evaluates `pending`, calls `take` with the logits behind it, and does so again
+until the answer is finished. Decisions depend on the logits alone, so equal logits give equal answers.
+"""
+
+import json
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from localjudge.engine.llamacpp.constraint import Choice, CompiledGrammar, Constraints, Position, Reading, greedy, read
+from localjudge.errors import ModelError
+from localjudge.types import Answer
+
+_REASON = "reason"
+
+
+class Answering:
+    """An answer that is being written, from its forced beginning to its end."""
+
+    def __init__(self, constraints: Constraints, shape: CompiledGrammar, explanation: CompiledGrammar | None) -> None:
+        written = explanation or shape
+        if written.start.forced != shape.start.forced:
+            raise ModelError(
+                f"an explanation by {written.grammar.name!r} does not begin as {shape.grammar.name!r} does"
+            )
+        self._constraints = constraints
+        self._grammar = written.grammar
+        self._verdict_alone = shape.start.choice if explanation else None
+        self._position: Position = written.start
+        self._text = written.start.text
+        self._readings: list[Reading] = []
+        self._reason_tokens = 0
+        self.free_tokens = 0
+        """Tokens that the model chose for reasons."""
+
+    @property
+    def pending(self) -> tuple[int, ...]:
+        """Tokens to evaluate before `take`."""
+        return self._position.forced
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to decide."""
+        return self._position.choice is None
+
+    def take(self, logits: NDArray[np.float32]) -> None:
+        """Decide from the logits behind the pending tokens, shape (vocabulary,).
+
+        Raises SampleError if they are not numbers.
+        """
+        choice = self._position.choice
+        if choice is None:
+            raise ValueError("the answer is finished")
+        if choice.labels:
+            self._go_on(self._verdict(choice, logits))
+            return
+        self.free_tokens += 1
+        self._reason_tokens += 1
+        if self._reason_tokens > self._grammar.reason_tokens:
+            choice = self._constraints.closing(choice)
+        self._go_on(greedy(choice.legal, logits))
+
+    def answers(self) -> tuple[Answer, ...]:
+        """One answer for each verdict, in their order."""
+        entries = _entries(self._text.decode(), len(self._readings))
+        return tuple(
+            Answer(p_yes=reading.p_yes, legal_mass=reading.legal_mass, raw=entry.raw, reason=entry.reason)
+            for reading, entry in zip(self._readings, entries, strict=True)
+        )
+
+    def _verdict(self, choice: Choice, logits: NDArray[np.float32]) -> int:
+        """Read the verdict, and give the token that writes it down.
+
+        Where a reason follows, other tokens may carry the label than where none does: it is read as if none did.
+        """
+        reading = read(self._verdict_alone or choice, logits)
+        self._verdict_alone = None
+        self._readings.append(reading)
+        self._reason_tokens = 0
+        carriers = choice.labels[reading.label]
+        return int(carriers[np.argmax(logits[carriers])])
+
+    def _go_on(self, token: int) -> None:
+        self._position = self._constraints.after(self._position, token, self._grammar)
+        self._text += self._position.text
+
+
+class _Entry(NamedTuple):
+    raw: str
+    reason: str | None
+
+
+def _entries(raw: str, count: int) -> list[_Entry]:
+    """The object of each verdict, verbatim, with its reason: the whole answer, or the entries of its one list."""
+    if count == 1 and not raw.partition(":")[2].startswith("["):
+        return [_Entry(raw, json.loads(raw).get(_REASON))]
+    decoder = json.JSONDecoder()
+    entries, place = [], raw.index("[") + 1
+    for _ in range(count):
+        entry, end = decoder.raw_decode(raw, place)
+        entries.append(_Entry(raw[place:end], entry.get(_REASON)))
+        place = end + 1
+    return entries

@@ -1,0 +1,227 @@
+"""Which tokens are legal, and what each would mean: a grammar compiled for one vocabulary by llguidance.
+
+    {"reason":"        forced: the grammar allows nothing else, so it is put behind the prompt and costs no decision
+    ... text ...       free: the model chooses among the tokens that the grammar allows
+    ","attributed":    forced
+    0 | 1              the verdict: p_yes = softmax over the legal tokens, summed by label
+    }                  forced: known without asking
+
+A token is legal if the grammar's own mask allows it; several may carry the same label ("1", "1}"). A place where every
+legal token begins a label is a verdict; any other is free text.
+
+Forced text is tokenised as user text is: an answer may quote the user, and never needs a control token.
+"""
+
+from collections import OrderedDict
+from functools import cache
+from typing import NamedTuple
+
+import llguidance
+import numpy as np
+from numpy.typing import NDArray
+
+from localjudge.engine.llamacpp.tokenizer import Vocabulary
+from localjudge.errors import ModelError, SampleError
+from localjudge.types import Grammar, Label
+
+_GRAMMARS_KEPT = 512
+_STRING = r'[^"\\\x00-\x1F\x7F-\x9F]'
+_SLICES = [_STRING + "{1,10}", _STRING + "{1,30}", _STRING + "+"]
+"""Kinds of token that llguidance allows or forbids as one: those of Outlines' strings, for a mask in a quarter of the
+time. They do not change what is legal."""
+_EVEN = 0.5
+_CLOSING_TOKENS = 4
+"""Tokens that a reason may take to close: the rest of a character or an escaped one, and the quotation mark."""
+
+
+class Choice(NamedTuple):
+    """A place where a grammar leaves the model something to decide."""
+
+    legal: NDArray[np.bool_]
+    """Which tokens the grammar allows, shape (vocabulary,)."""
+    labels: dict[Label, NDArray[np.intp]]
+    """Token ids that carry each label, ascending; empty where the text is free."""
+
+
+class Reading(NamedTuple):
+    """What the logits say at a verdict."""
+
+    label: Label
+    p_yes: float
+    legal_mass: float
+
+
+class Position(NamedTuple):
+    """A place in an answer, and the way there from the decision before."""
+
+    matcher: llguidance.LLMatcher
+    forced: tuple[int, ...]
+    """Tokens that nothing else could stand for, up to here."""
+    text: bytes
+    """What they spell."""
+    choice: Choice | None
+    """What is to be decided here; None at the end of the answer."""
+
+
+class CompiledGrammar(NamedTuple):
+    """A grammar in one vocabulary's tokens."""
+
+    grammar: Grammar
+    start: Position
+    longest: int
+    """Tokens of the longest legal answer, up to its last decision."""
+
+
+class Constraints:
+    """Compiles grammars for one vocabulary, each once."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(_Tokens(vocabulary)), slices=_SLICES)
+        self._compiled: OrderedDict[str, CompiledGrammar] = OrderedDict()
+        self._carriers = cache(self._carrying)
+        self._quotes = np.array([piece.startswith(b'"') for piece in vocabulary.pieces])
+
+    def compile(self, grammar: Grammar) -> CompiledGrammar:
+        """The grammar in tokens. Raises ModelError if this vocabulary cannot write its answers."""
+        key = grammar.model_dump_json()
+        if key not in self._compiled:
+            start = self._arrive(self._matcher(grammar), (), b"", grammar)
+            self._compiled[key] = CompiledGrammar(grammar, start, self._longest(start, grammar))
+            if len(self._compiled) > _GRAMMARS_KEPT:
+                self._compiled.popitem(last=False)
+        self._compiled.move_to_end(key)
+        return self._compiled[key]
+
+    def after(self, position: Position, token: int, grammar: Grammar) -> Position:
+        """Where the answer stands once the token is chosen; the position given stays as it was."""
+        matcher = position.matcher.deep_copy()
+        _consume(matcher, [token], grammar)
+        return self._arrive(matcher, (token,), self._vocabulary.pieces[token], grammar)
+
+    def closing(self, choice: Choice) -> Choice:
+        """The choice, narrowed to what closes a string if anything does."""
+        closing = choice.legal & self._quotes
+        return choice._replace(legal=closing) if closing.any() else choice
+
+    def _matcher(self, grammar: Grammar) -> llguidance.LLMatcher:
+        matcher = llguidance.LLMatcher(self._tokenizer, llguidance.LLMatcher.grammar_from_regex(grammar.pattern))
+        if matcher.is_error():
+            raise ModelError(f"the grammar {grammar.name!r} cannot be compiled: {matcher.get_error()}")
+        return matcher
+
+    def _arrive(
+        self, matcher: llguidance.LLMatcher, tokens: tuple[int, ...], text: bytes, grammar: Grammar
+    ) -> Position:
+        """Follow what is forced, up to the next choice or the end."""
+        forced = _whole_characters(matcher.compute_ff_bytes())
+        if forced:
+            ahead = self._vocabulary.user(forced)
+            _consume(matcher, ahead, grammar)
+            tokens, text = (*tokens, *ahead), text + forced.encode()
+        choice = None if matcher.is_accepting() else self._choice(matcher, grammar)
+        return Position(matcher, tokens, text, choice)
+
+    def _choice(self, matcher: llguidance.LLMatcher, grammar: Grammar) -> Choice:
+        bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
+        legal = np.unpackbits(bits, count=self._vocabulary.size, bitorder="little").view(np.bool_)
+        carriers = self._carriers(tuple(grammar.labels.items()))
+        if (legal & ~(carriers[0] | carriers[1])).any():
+            return Choice(legal, {})
+        by_label: dict[Label, NDArray[np.intp]] = {
+            label: np.flatnonzero(legal & carrier) for label, carrier in carriers.items()
+        }
+        if not all(ids.size for ids in by_label.values()):
+            raise ModelError(f"this model's tokens cannot write every answer of the grammar {grammar.name!r}")
+        return Choice(legal, by_label)
+
+    def _carrying(self, literals: tuple[tuple[str, Label], ...]) -> dict[Label, NDArray[np.bool_]]:
+        """Which tokens begin a literal of each label, or begin with one; shape (vocabulary,)."""
+        pieces = [piece.strip() for piece in self._vocabulary.pieces]
+        carriers: dict[Label, NDArray[np.bool_]] = {
+            0: np.zeros(len(pieces), np.bool_),
+            1: np.zeros(len(pieces), np.bool_),
+        }
+        for literal, label in literals:
+            wanted = literal.encode()
+            carriers[label] |= [
+                bool(piece) and (piece.startswith(wanted) or wanted.startswith(piece)) for piece in pieces
+            ]
+        return carriers
+
+    def _longest(self, start: Position, grammar: Grammar) -> int:
+        """Tokens of an answer whose reasons are as short as can be, and what longer reasons may add."""
+        tokens, position, has_reasons = len(start.forced), start, False
+        while position.choice:
+            has_reasons |= not position.choice.labels
+            tokens += 1
+            position = self.after(position, self._soonest_closed(position.choice), grammar)
+            tokens += len(position.forced) - 1 if position.choice else 0
+        reasons = grammar.verdicts if has_reasons else 0
+        return tokens + reasons * (grammar.reason_tokens + _CLOSING_TOKENS)
+
+    def _soonest_closed(self, choice: Choice) -> int:
+        return int(np.argmax(self.closing(choice).legal))
+
+
+def read(choice: Choice, logits: NDArray[np.float32]) -> Reading:
+    """The verdict that the logits (shape: vocabulary) hold at a choice between labels.
+
+    Raises SampleError if they are not numbers.
+    """
+    scores = logits.astype(np.float64)
+    _require_numbers(scores.max(), *scores[choice.legal])
+    no, yes = (_log_sum_exp(scores[choice.labels[label]]) for label in (0, 1))
+    legal_mass = float(np.exp(np.logaddexp(no, yes) - _log_sum_exp(scores)))
+    p_yes = float(1 / (1 + np.exp(np.clip(no - yes, -700, 700))))
+    return Reading(1 if p_yes >= _EVEN else 0, p_yes, legal_mass)
+
+
+def _log_sum_exp(scores: NDArray[np.float64]) -> float:
+    peak = scores.max()
+    return float(peak + np.log(np.exp(scores - peak).sum()))
+
+
+def greedy(legal: NDArray[np.bool_], logits: NDArray[np.float32]) -> int:
+    """The most likely legal token, the one with the lowest id among equals.
+
+    Raises SampleError if the logits are not numbers.
+    """
+    allowed = np.where(legal, logits, -np.inf)
+    _require_numbers(logits.max(), allowed.max())
+    return int(np.argmax(allowed))
+
+
+def _require_numbers(*logits: float) -> None:
+    """NumPy's largest of many is NaN if one of them is."""
+    if not np.isfinite(logits).all():
+        raise SampleError("the model gave logits that are not numbers: its file or the build is damaged")
+
+
+class _Tokens:
+    """The vocabulary in the shape that llguidance reads: bytes by token id."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.eos_token_id = vocabulary.eos
+        self.bos_token_id = vocabulary.begin
+        self.tokens = vocabulary.pieces
+        self.special_token_ids = sorted(vocabulary.reserved)
+        self._vocabulary = vocabulary
+
+    def __call__(self, text: bytes) -> list[int]:
+        return self._vocabulary.trusted(text.decode(errors="replace"))
+
+
+def _whole_characters(forced: bytes) -> str:
+    """The forced text; nothing where it starts inside a character, whose bytes are then chosen one by one."""
+    try:
+        return forced.decode()
+    except UnicodeDecodeError:
+        return ""
+
+
+def _consume(matcher: llguidance.LLMatcher, tokens: list[int], grammar: Grammar) -> None:
+    if not matcher.consume_tokens(tokens):
+        raise ModelError(
+            f"the grammar {grammar.name!r} cannot be followed with this model's tokens: {matcher.get_error()}"
+        )

@@ -1,0 +1,214 @@
+"""The engine: llama.cpp in process, driven token by token through its low-level interface.
+
+    resident path     instructions ─ context ─ statement 1 {"attributed":     -> logits -> verdict
+    cut back to       instructions ─ context
+    resident path     instructions ─ context ─ statement 2 {"attributed":     -> logits -> verdict
+
+Invariant: a verdict is bit-identical whatever else is asked, in any order, with any number of threads. What keeps it:
+
+- One sequence, stack discipline. A path occupies cells 0 .. length-1; nothing else is resident while a verdict is
+  decoded. Going to the next request removes cells from the end (a recurrent memory, which cannot be cut, gets the
+  state back that was saved there) and evaluates what is new.
+- Every node is fed from its own start in steps of `n_ubatch` tokens. Nodes are cut where the prompt profile cuts them,
+  shared or not: llama.cpp's kernels round differently for other batch shapes.
+- No two statements in one batch, for the same reason: it moved logits by up to 0.18 on a 1.2 B model. Giving each
+  statement whole slots of 16 or 64 cells, alone and together, keeps the bits of most Q8_0 and Q4_0 models, but not of
+  F16 and Q4_K ones (`scripts/bench-isolation`: 0 to 12 and 23 to 51 of 59 logit vectors moved). So each goes alone,
+  which costs a pass more for each: as much as about 15 tokens of a batch, on two cores.
+- Flash attention is off: with it, one-token steps over 512 cells or more differ between 1 and 2 threads.
+
+With `batching`, all but the second are given up: answers are decoded together, as forks of the paths they share, and
+depend a little on each other and on the number of threads. That is another engine by its identity.
+"""
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from importlib.metadata import version
+from typing import Any
+
+from localjudge.engine.llamacpp.decoding import Alone, Decoded, Pool
+from localjudge.engine.llamacpp.fork_groups import Room, Siblings, alone, together
+from localjudge.engine.llamacpp.kv_cache import UBATCH, Cells
+from localjudge.engine.llamacpp.loading import LoadedModel, load
+from localjudge.engine.llamacpp.tokenized import Work, Workshop
+from localjudge.engine.planner import depth_first, distinct_tokens
+from localjudge.engine.protocol import Effort
+from localjudge.engine.settings import EngineSettings
+from localjudge.errors import SampleError
+from localjudge.model_registry import ModelFile
+from localjudge.types import Answer, NoAnswer, VerdictRequest
+
+_FORKS = 16
+
+
+class LlamaCppEngine:
+    """Answers requests with one GGUF model. Raises ModelError if the model cannot be used."""
+
+    def __init__(self, file: ModelFile, settings: EngineSettings | None = None, *, begin_of_text: bool = True) -> None:
+        settings = settings or EngineSettings()
+        self._file = file
+        self._batching = settings.batching
+        self._model: LoadedModel = load(file, settings)
+        self._vocabulary = self._model.vocabulary
+        self._workshop = Workshop(self._vocabulary, begin_of_text=begin_of_text)
+        self._n_ctx = self._model.n_ctx
+        self._cells = Cells(
+            self._model.pointer,
+            n_ctx=self._n_ctx,
+            forks=_FORKS if settings.batching else 0,
+            threads=settings.used_threads,
+            vocabulary_size=self._vocabulary.size,
+            way_back=self._model.self_check.way_back,
+        )
+        constraints = self._workshop.constraints
+        self._decoder: Alone | Pool = Alone(constraints, self._cells)
+        if settings.batching:
+            self._decoder = Pool(constraints, self._cells, forks=_FORKS, n_ctx=self._n_ctx)
+        self._unique = self._generated = 0
+        self._total = 0.0
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """Model, build, processor features and every setting that can move a logit."""
+        return {
+            "engine": "llama.cpp",
+            "model_sha256": self._file.sha256,
+            "model_size": self._file.size,
+            "architecture": self._model.architecture,
+            "quantisation": self._model.quantisation,
+            "llama_cpp_python": version("llama-cpp-python"),
+            "llama_cpp": self._model.library,
+            "llguidance": version("llguidance"),
+            "system": self._model.system,
+            "n_ctx": self._n_ctx,
+            "n_ubatch": UBATCH,
+            "flash_attention": self._batching,
+            "gpu_layers": self._model.gpu_layers,
+            "begin_of_text": bool(self._workshop.begin),
+            "self_check": self._model.self_check.verdict,
+            "batching": f"not isolated, up to {_FORKS} at once" if self._batching else "isolated",
+        }
+
+    @property
+    def chat_template(self) -> str | None:
+        """The model's own chat template, if it has one."""
+        return self._model.chat_template
+
+    @property
+    def forks(self) -> bool:
+        """Whether requests share what they have in common; if not, each is evaluated from scratch."""
+        return self._model.self_check.way_back != "scratch"
+
+    @property
+    def special_texts(self) -> tuple[str, str]:
+        """Texts of the begin and end tokens, as chat templates want them."""
+        return self._vocabulary.text_of(self._vocabulary.bos), self._vocabulary.text_of(self._vocabulary.eos)
+
+    @property
+    def effort(self) -> Effort:
+        """Work done since the engine was opened."""
+        return Effort(
+            unique_tokens=self._unique,
+            evaluated_tokens=self._cells.evaluated_tokens,
+            generated_tokens=self._generated,
+            seconds_inside=self._cells.seconds_inside,
+            seconds_total=self._total,
+        )
+
+    @property
+    def capacity(self) -> int:
+        """Tokens that fit the context."""
+        return self._n_ctx
+
+    def length(self, request: VerdictRequest) -> int:
+        """Tokens of the prompt and the longest legal answer, up to its last decision."""
+        return self._workshop.prepare(request).longest
+
+    def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
+        """Tokens of the tree that the requests form; what the model cannot be shown counts nothing."""
+        paths = []
+        for request in requests:
+            with suppress(SampleError):
+                paths.append(self._workshop.prepare(request).path)
+        return distinct_tokens(paths)
+
+    def read_back(self, request: VerdictRequest) -> str | None:
+        """The prompt as its tokens spell it, with the begin token and without the answer.
+
+        None for a vocabulary that folds case or accents. Raises SampleError for what the model cannot be shown.
+        """
+        if not self._vocabulary.exact:
+            return None
+        path, shape, _ = self._workshop.prepare(request)
+        tokens = [token for node in path for token in node]
+        return self._vocabulary.decode(tokens[: len(tokens) - len(shape.start.forced)]).decode(errors="replace")
+
+    @property
+    def memory_bytes(self) -> int:
+        """Weights, cache and working space."""
+        return self._model.memory_bytes
+
+    def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
+        """Answer every request, sharing what they have in common; what is asked twice is decoded once."""
+        started = time.perf_counter()
+        works: list[Work] = []
+        askers: list[list[int]] = []
+        for indices in _by_question(requests):
+            try:
+                works.append(self._fitting(requests[indices[0]]))
+                askers.append(indices)
+            except SampleError as error:
+                yield from ((index, NoAnswer(error=error.in_one_line)) for index in indices)
+        decoded = self._decoder.decode(works, self._groups(works))
+        self._total += time.perf_counter() - started
+        for place, decoding in self._timed(decoded):
+            self._generated += decoding.free_tokens
+            self._unique += decoding.continued
+            found = decoding.result()
+            for index in askers[place]:
+                yield index, found if isinstance(found, NoAnswer) else found[requests[index].entry]
+
+    def close(self) -> None:
+        """Free the context and the model."""
+        self._cells.close()
+        self._model.close()
+
+    def _fitting(self, request: VerdictRequest) -> Work:
+        work = self._workshop.prepare(request)
+        if work.longest > self._n_ctx:
+            raise SampleError(
+                f"the prompt and the longest answer have {work.longest} tokens, and the judge's context holds "
+                f"{self._n_ctx}",
+                hint="ask for a larger context with --n-ctx, or name a model that has one",
+            )
+        return work
+
+    def _groups(self, works: Sequence[Work]) -> list[Siblings]:
+        """The answers in the order in which they are decoded, those together that share their steps."""
+        paths = [work.path for work in works]
+        self._unique += distinct_tokens(paths)
+        order = depth_first(paths)
+        if not self._batching:
+            return list(alone(order, paths))
+        room = Room(answers=_FORKS, step_tokens=UBATCH, cells=self._n_ctx)
+        return list(together(order, paths, [work.longest for work in works], room))
+
+    def _timed(self, decoded: Iterator[Decoded]) -> Iterator[Decoded]:
+        """The same, the time that each takes added to the total."""
+        while True:
+            started = time.perf_counter()
+            found = next(decoded, None)
+            self._total += time.perf_counter() - started
+            if found is None:
+                return
+            yield found
+
+
+def _by_question(requests: Sequence[VerdictRequest]) -> list[list[int]]:
+    """Indices of the requests that one answer serves, together."""
+    asked: dict[tuple[object, ...], list[int]] = {}
+    for index, request in enumerate(requests):
+        explanation = request.explanation.model_dump_json() if request.explanation else None
+        asked.setdefault((request.path, request.grammar.model_dump_json(), explanation), []).append(index)
+    return list(asked.values())

@@ -1,0 +1,252 @@
+"""The first meeting with a model: tried out in a process of its own, once per model, build and machine.
+
+    child process   load the model ─ open a context ─ prefix + a ─ back to the prefix ─ + b ─┐ the same logits?
+                                                       from nothing: prefix + b ─────────────┘
+    this process    remembers the finding in the state directory, or says what became of the child
+
+Two things cannot be known from a file. llama.cpp ends the process on some damaged or unknown models: then it is the
+child that ends. And some builds have given wrong logits after a return to a shared prefix: then every request is
+evaluated from scratch, which is slow and right.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import platform
+import re
+import resource
+import signal
+import subprocess
+import sys
+from contextlib import closing
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, ValidationError
+
+from localjudge import resources
+from localjudge.engine.llamacpp.kv_cache import Cells, Stretch, WayBack
+from localjudge.engine.llamacpp.tokenizer import Vocabulary
+from localjudge.errors import ModelError, SampleError
+from localjudge.types import Record
+
+TOLERANCE = 0.01
+"""Largest difference allowed between forked and from-scratch logits, as a share of their range."""
+
+_PREFIX = (
+    "The lighthouse on the northern cape was built in 1871 and raised by four metres in 1904. It burned paraffin until "
+    "the cable reached the island; its last keeper left in the spring of 1987."
+)
+_FIRST, _SECOND = " It was never made higher.", " Since 1987 nobody has lived there, and the lamp is switched by radio."
+_log = logging.getLogger(__name__)
+_FOLDERS = re.compile(r"^/\S*/(?=[^/\s]+:\d+: )")
+_ABORT = re.compile(r"GGML_ASSERT|GGML_ABORT|fatal error|terminate called|what\(\)")
+
+
+class Trial(Record):
+    """What is asked of the child process: everything that decides how the model is loaded."""
+
+    path: Path
+    n_ctx: int
+    gpu_layers: int
+    batching: bool
+    threads: int
+
+
+class Finding(Record):
+    """How the engine may go back to a shared prefix, as it was found on this machine."""
+
+    way_back: WayBack
+    difference: float = Field(ge=0)
+    """Largest difference of the logits from those evaluated from scratch, as a share of their range."""
+
+    @property
+    def verdict(self) -> str:
+        """One word for the manifest: it does not change from one run to the next."""
+        if self.way_back == "scratch":
+            return "not forked"
+        return "bit-identical" if self.difference == 0 else "within tolerance"
+
+
+def finding_of(model_sha256: str, trial: Trial) -> Finding:
+    """What is remembered of this model on this machine, or what a trial finds.
+
+    Raises ModelError if the model cannot be loaded or ends the process that tries.
+    """
+    memory = _memory(model_sha256, trial)
+    try:
+        return Finding.model_validate_json(memory.read_bytes())
+    except (OSError, ValidationError):
+        _log.info("this machine meets %s for the first time: trying it out", trial.path)
+        found = _try(trial)
+    _remember(memory, found)
+    return found
+
+
+def _memory(model_sha256: str, trial: Trial) -> Path:
+    key = {
+        "model_sha256": model_sha256,
+        "settings": trial.model_dump(mode="json", exclude={"path", "threads"}),
+        "build": [version("llama-cpp-python"), platform.machine(), platform.node(), processor_name()],
+    }
+    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
+    return resources.state_directory() / "self-checks" / f"{digest[:32]}.json"
+
+
+def processor_name() -> str:
+    """Name of the kind of processor; "" where the system does not tell."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
+
+
+def _remember(memory: Path, found: Finding) -> None:
+    try:
+        memory.parent.mkdir(parents=True, exist_ok=True)
+        fresh = memory.with_suffix(f".{os.getpid()}")
+        fresh.write_text(found.model_dump_json(), encoding="utf-8")
+        fresh.replace(memory)
+    except OSError:
+        return  # a machine with no writable state directory tries the model each time
+
+
+def _try(trial: Trial) -> Finding:
+    environment = {
+        **os.environ,
+        "GGML_NO_BACKTRACE": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", __name__],
+        input=trial.model_dump_json(),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env=environment,
+        check=False,
+    )
+    if done.returncode:
+        raise ModelError(
+            f"llama.cpp cannot use {trial.path}: the process that tried it ended with {_ending(done)}",
+            hint="the file is damaged, or made for another version of llama.cpp: download it again or update "
+            "llama-cpp-python",
+        )
+    said: dict[str, Any] = json.loads(done.stdout)
+    if "error" in said:
+        raise ModelError(said["error"], hint=said["hint"])
+    return Finding.model_validate(said)
+
+
+def _ending(done: "subprocess.CompletedProcess[str]") -> str:
+    """What ended the child, and its last words if they say why."""
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    telling = next((line for line in lines if _ABORT.search(line)), lines[-1] if lines else "")
+    name = signal.Signals(-done.returncode).name if done.returncode < 0 else f"status {done.returncode}"
+    return f"{name} ({_FOLDERS.sub('', telling)})" if telling else name
+
+
+def main() -> None:
+    """Try the model that is described on standard input; the finding, or what is wrong, on standard output."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    trial = Trial.model_validate_json(sys.stdin.read())
+    try:
+        said = find(trial).model_dump_json()
+    except ModelError as error:
+        said = json.dumps({"error": error.args[0], "hint": error.hint})
+    sys.stdout.write(said)
+
+
+def find(trial: Trial) -> Finding:
+    """Try the model in this process. Raises ModelError for one that cannot judge."""
+    from localjudge.engine.llamacpp.loading import open_model
+
+    with closing(open_model(trial.path, gpu_layers=trial.gpu_layers, check_tensors=True)) as model:
+        texts = _texts(trial, model.vocabulary)
+        ways: tuple[WayBack, ...] = ("cut", "snapshot")
+        for way_back in ways:
+            cells = Cells(
+                model.pointer,
+                n_ctx=trial.n_ctx,
+                forks=1 if trial.batching else 0,
+                threads=trial.threads,
+                vocabulary_size=model.vocabulary.size,
+                way_back=way_back,
+            )
+            with closing(cells):
+                difference = _difference(cells, texts, forked=trial.batching)
+            if difference <= TOLERANCE:
+                return Finding(way_back=way_back, difference=difference)
+    if trial.batching:
+        raise ModelError(
+            f"{trial.path} gives other answers when several are decoded at once: forked sequences do not work for it",
+            hint="run without --batching",
+        )
+    return Finding(way_back="scratch", difference=0)
+
+
+class _Texts(NamedTuple):
+    """Tokens of a prefix and of two ways to go on."""
+
+    prefix: list[int]
+    first: list[int]
+    second: list[int]
+
+
+def _texts(trial: Trial, vocabulary: Vocabulary) -> _Texts:
+    """Cut to what fits a small context."""
+    try:
+        prefix, first, second = (vocabulary.user(text) for text in (_PREFIX, _FIRST, _SECOND))
+    except SampleError as error:
+        raise ModelError(
+            f"{trial.path} has a damaged tokenizer: of a plain English sentence, {error}",
+            hint="download the model again, or use another conversion of it",
+        ) from error
+    half, quarter = trial.n_ctx // 2, trial.n_ctx // 4
+    return _Texts(prefix[:half], first[:quarter], second[:quarter])
+
+
+def _difference(cells: Cells, texts: _Texts, *, forked: bool) -> float:
+    """How far the logits behind the second text are from those from scratch, once the first has been there.
+
+    Infinite if there is no way back. With `forked`, so are those of a forked sequence.
+    """
+    place = len(texts.prefix)
+    expected = _from_scratch(cells, texts)
+    cells.clear()
+    cells.evaluate(Stretch(0, 0, texts.prefix))
+    cells.mark(place)
+    cells.evaluate(Stretch(0, place, texts.first))
+    if cells.go_back(place) != place:
+        return float("inf")
+    difference = _distance(cells.logits_behind(Stretch(0, place, texts.second)), expected)
+    if forked and cells.go_back(place) == place:
+        cells.fork(1)
+        difference = max(difference, _distance(cells.logits_behind(Stretch(1, place, texts.second)), expected))
+    return difference
+
+
+def _from_scratch(cells: Cells, texts: _Texts) -> NDArray[np.float32]:
+    cells.evaluate(Stretch(0, 0, texts.prefix))
+    logits = cells.logits_behind(Stretch(0, len(texts.prefix), texts.second)).copy()
+    if not np.isfinite(logits.max()):
+        raise ModelError("the model gives no numbers for a plain sentence", hint="use another conversion of the model")
+    return logits
+
+
+def _distance(forked: NDArray[np.float32], scratch: NDArray[np.float32]) -> float:
+    """Largest difference as a share of the range; a token that is impossible in both does not count."""
+    finite = np.isfinite(scratch)
+    if not np.array_equal(finite, np.isfinite(forked)):
+        return float("inf")
+    apart = np.abs(forked[finite] - scratch[finite]).max(initial=0)
+    return float(apart / max(np.ptp(scratch[finite]), np.finfo(np.float32).tiny))
+
+
+if __name__ == "__main__":
+    main()

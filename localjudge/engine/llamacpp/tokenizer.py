@@ -1,0 +1,226 @@
+"""One model's tokenizer, with a border between our text and the user's.
+
+    ours      may name control tokens: `<|im_end|>` becomes one token
+    user's    never does: `<|im_end|>` becomes the tokens of its characters, and so does `[INST]`, if it marks turns
+
+llama.cpp's own switch (`parse_special`) is not enough: tokens of type USER_DEFINED match in plain text whatever it is.
+So user text is cut inside every literal of a control or user-defined token, its parts are tokenised by separate calls,
+and the result is checked: no such token in it, and it decodes to exactly the text. Blank literals (runs of spaces) and
+single characters (some vocabularies define `ü` so) are text like any other, and stay.
+
+Chat templates older than such tokens mark turns by plain text (`[INST]`, `### Response:`, `USER:`), which the model
+knows by its usual tokens. Where the model's own template does so, a marker in user text is spelled by single
+characters: the same text, other tokens. What stands beside a control token is no marker, because user text cannot forge
+it without that token; nor is a bare word or a line of signs, which any text may hold. A vocabulary of single characters
+has no other spelling: there, a marker in user text remains what it is.
+
+Some vocabularies (SentencePiece) put a space before whatever they tokenise. Every part is therefore tokenised behind an
+anchor, a newline if it will do, whose tokens are then taken off. They also write a space as `▁`, so a `▁` in a text
+would be read as a space: it is spelled by the tokens of its bytes.
+"""
+
+import ctypes
+import re
+from functools import cached_property
+from typing import Any
+
+import llama_cpp
+
+from localjudge.engine.llamacpp import chat_template as chat
+from localjudge.errors import ModelError, SampleError
+
+_NORMALISING = (llama_cpp.LLAMA_VOCAB_TYPE_WPM, llama_cpp.LLAMA_VOCAB_TYPE_UGM)
+_CONTROL = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL
+_DEFINED = llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED | llama_cpp.LLAMA_TOKEN_ATTR_UNUSED
+_SPACE_MARK = "▁".encode()
+_CONTINUATION_BYTE = 0b1000_0000  # of a character in UTF-8
+_ANCHORS = (b"\n", b".", b"a")
+
+
+class Vocabulary:
+    """Tokens of a loaded model. `pointer` is llama.cpp's vocabulary; it must outlive this object."""
+
+    def __init__(self, pointer: Any, chat_template: str | None = None) -> None:
+        self._pointer = pointer
+        self.size: int = llama_cpp.llama_vocab_n_tokens(pointer)
+        self.exact: bool = llama_cpp.llama_vocab_type(pointer) not in _NORMALISING
+        """False for vocabularies that fold case or accents: their tokens do not decode to the text."""
+        self.pieces: list[bytes] = [self._piece(token) for token in range(self.size)]
+        if not self.exact:
+            self.pieces = [
+                piece.removeprefix(b" ") for piece in self.pieces
+            ]  # marks the start of a word: not in the text
+        self.eos: int = llama_cpp.llama_vocab_eos(pointer)
+        self.bos: int = llama_cpp.llama_vocab_bos(pointer)
+        self.begin: int | None = self.bos if llama_cpp.llama_vocab_get_add_bos(pointer) and self.bos >= 0 else None
+        """The token that every text of this model begins with, if it has one."""
+        self._anchors = self._find_anchors()
+        self._space_mark = self._spelled_space_mark()
+        self.turn_markers: frozenset[str] = self._plain_turn_markers(chat_template) if chat_template else frozenset()
+        """What marks a turn in the model's chat template and is made of no control token."""
+
+    @cached_property
+    def reserved(self) -> dict[int, bytes]:
+        """Tokens that user text must never contain, with their literals.
+
+        The unknown token is one, except in vocabularies that fold text: there it is what a rare character becomes.
+        """
+        unwanted = _CONTROL | _DEFINED | (llama_cpp.LLAMA_TOKEN_ATTR_UNKNOWN if self.exact else 0)
+        attributes = (llama_cpp.llama_vocab_get_attr(self._pointer, token) for token in range(self.size))
+        return {
+            token: self.pieces[token]
+            for token, attribute in enumerate(attributes)
+            if attribute & unwanted and _is_reserved(self.pieces[token], attribute)
+        }
+
+    @cached_property
+    def _by_literal(self) -> dict[bytes, int]:
+        return {literal: token for token, literal in self.reserved.items()}
+
+    def trusted(self, text: str) -> list[int]:
+        """Tokens of our own text: literals of control tokens become those tokens."""
+        tokens: list[int] = []
+        for part in _split(self._literals, text.encode()):
+            tokens += [self._by_literal[part]] if part in self._by_literal else self._plain(part)
+        return tokens
+
+    def user(self, text: str) -> list[int]:
+        """Tokens of user text. Raises SampleError if the model cannot be shown this text as it is."""
+        data = _utf8(text)
+        tokens = [token for part in self._parts(data) for token in self._plain(part)]
+        forged = next((token for token in tokens if token in self.reserved), None)
+        if forged is not None:
+            raise SampleError(
+                f"the text cannot be shown to this model without its control token {self.pieces[forged]!r}"
+            )
+        if self.exact and self.decode(tokens) != data:
+            raise SampleError("the model's tokenizer does not give this text back as it is")
+        return tokens
+
+    def decode(self, tokens: list[int]) -> bytes:
+        """Bytes that the tokens stand for."""
+        return b"".join(self.pieces[token] for token in tokens)
+
+    def text_of(self, token: int) -> str:
+        """Literal of a token; "" for one that the vocabulary lacks (negative)."""
+        return "" if token < 0 else self.pieces[token].decode(errors="replace")
+
+    @cached_property
+    def _literals(self) -> re.Pattern[bytes]:
+        return _any_of(set(self.reserved.values()))
+
+    @cached_property
+    def _marker_literals(self) -> re.Pattern[bytes]:
+        return _any_of({marker.encode() for marker in self.turn_markers})
+
+    def _plain_turn_markers(self, chat_template: str) -> frozenset[str]:
+        texts = chat.between_turns(chat_template, bos=self.text_of(self.bos), eos=self.text_of(self.eos))
+        plain = [text for text in texts if not self._literals.search(text.encode())]
+        lines = {line.strip() for text in plain for line in text.split("\n")}
+        return frozenset(line for line in lines if not line.isalnum() and any(map(str.isalpha, line)))
+
+    def _parts(self, data: bytes) -> list[bytes]:
+        """User text in the parts that are tokenised apart: turn markers by characters, other text without literals."""
+        parts: list[bytes] = []
+        for part in _split(self._marker_literals, data):
+            if self._marker_literals.fullmatch(part):
+                parts += [character.encode() for character in part.decode()]
+            else:
+                parts += _cut_inside(self._literals, part)
+        return parts
+
+    def _plain(self, data: bytes) -> list[int]:
+        """Tokens of the bytes, with no control token parsed and no space put before them."""
+        if self._space_mark and _SPACE_MARK in data:
+            first, *others = (self._plain(part) for part in data.split(_SPACE_MARK))
+            return first + [token for other in others for token in (*self._space_mark, *other)]
+        if not data:
+            return []
+        for anchor, head in self._anchors.items():
+            tokens = self._tokenize(anchor + data)
+            if tokens[: len(head)] == head:
+                return tokens[len(head) :]
+        raise SampleError(f"the model's tokenizer joins a text that begins with {data[:20]!r} to what is before it")
+
+    def _find_anchors(self) -> dict[bytes, list[int]]:
+        """What to put before a text so that the vocabulary puts no space there, with its tokens; nothing, if it can."""
+        if not self.exact or self.decode(self._tokenize(b"x")) == b"x":
+            return {b"": []}
+        heads = {anchor: self._tokenize(anchor) for anchor in _ANCHORS}
+        found = {anchor: head for anchor, head in heads.items() if self._tokenize(anchor + b"x")[: len(head)] == head}
+        if not found:
+            raise ModelError("the model's tokenizer cannot tokenise a text without putting a space before it")
+        return found
+
+    def _spelled_space_mark(self) -> list[int]:
+        """Tokens of the single bytes of `▁`, where the vocabulary takes it for a space and has such tokens."""
+        if self.decode(self._tokenize(b"a" + _SPACE_MARK)).endswith(_SPACE_MARK):
+            return []
+        is_byte = llama_cpp.LLAMA_TOKEN_ATTR_BYTE
+        by_byte = {
+            piece: token
+            for token, piece in enumerate(self.pieces)
+            if len(piece) == 1 and llama_cpp.llama_vocab_get_attr(self._pointer, token) & is_byte
+        }
+        spelled = [by_byte.get(bytes([byte])) for byte in _SPACE_MARK]
+        return [token for token in spelled if token is not None] if None not in spelled else []
+
+    def _tokenize(self, data: bytes) -> list[int]:
+        room = len(data) + 16
+        while True:
+            buffer = (llama_cpp.llama_token * room)()
+            found = llama_cpp.llama_tokenize(self._pointer, data, len(data), buffer, room, False, False)
+            if found >= 0:
+                return list(buffer[:found])
+            room = -found
+
+    def _piece(self, token: int) -> bytes:
+        room = 64
+        while True:
+            buffer = ctypes.create_string_buffer(room)
+            length = llama_cpp.llama_token_to_piece(self._pointer, token, buffer, room, 0, True)
+            if length >= 0:
+                return buffer.raw[:length]
+            room = -length
+
+
+def _is_reserved(literal: bytes, attribute: int) -> bool:
+    """Whether a special token's literal can be told from text. One character can not, and cannot be cut either."""
+    return bool(literal.strip()) and (bool(attribute & _CONTROL) or len(literal.decode(errors="replace")) > 1)
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise SampleError(f"the text holds a lone surrogate at position {error.start}") from error
+
+
+def _any_of(literals: set[bytes]) -> re.Pattern[bytes]:
+    """Matches the longest literal that stands at a place."""
+    if not literals:
+        return re.compile(rb"(?!)")
+    longest_first = sorted(literals, key=lambda literal: (-len(literal), literal))
+    starts = b"".join(re.escape(bytes([first])) for first in sorted({literal[0] for literal in literals}))
+    return re.compile(b"(?=[" + starts + b"])(?:" + b"|".join(map(re.escape, longest_first)) + b")")
+
+
+def _split(literals: re.Pattern[bytes], data: bytes) -> list[bytes]:
+    """Cut before and after every literal."""
+    parts, start = [], 0
+    for match in literals.finditer(data):
+        parts += [data[start : match.start()], match.group()]
+        start = match.end()
+    return [part for part in [*parts, data[start:]] if part]
+
+
+def _cut_inside(literals: re.Pattern[bytes], data: bytes) -> list[bytes]:
+    """Cut after the first character of every literal, so that no part holds one."""
+    parts, start = [], 0
+    while match := literals.search(data, start):
+        cut = match.start() + 1
+        while cut < match.end() and data[cut] & 0b1100_0000 == _CONTINUATION_BYTE:
+            cut += 1
+        parts.append(data[start:cut])
+        start = cut
+    return [*parts, data[start:]]

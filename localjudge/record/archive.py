@@ -1,0 +1,160 @@
+"""What a finished run keeps in `run.sqlite`, read without changing it: the data, what was asked, what was answered.
+
+The file may be a stranger's: `database.py` says what is refused. No row is read twice, so that what comes out of a file
+is never more than what is in it.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from itertools import chain
+from pathlib import Path
+from typing import Annotated, NamedTuple, TypeVar
+
+from pydantic import Field, TypeAdapter
+
+from localjudge.errors import RunDirectoryError
+from localjudge.record.database import Reader, read_only
+from localjudge.record.keys import Node
+from localjudge.record.store import SCHEMA_VERSION, Asking, read_answers, schema, storable
+from localjudge.record.untrusted import BY_HAND, MOST_BYTES_OF_VALUE, too_much
+from localjudge.types import Answer, Grammar, NoAnswer, Piece, Record, Sample, VerdictRequest
+
+_MOST_PIECES = 1_000_000
+_TABLES = ("sample", "node", "shape", "request", "answer", "unit")
+
+_ID = TypeAdapter(tuple[int])
+_SAMPLE = TypeAdapter(Sample)
+_Count = Annotated[int, Field(ge=0)]
+_PIECES = TypeAdapter(list[tuple[_Count, int]])
+_PATH = TypeAdapter(list[int])
+_REQUEST = TypeAdapter(tuple[int, str, int, _Count, str])
+
+_Value = TypeVar("_Value")
+
+
+class StoredRequest(NamedTuple):
+    """What was asked, under which key, and what was answered."""
+
+    key: str
+    request: VerdictRequest
+    answer: Answer | NoAnswer
+
+
+class _Shape(Record):
+    """Which answers are legal."""
+
+    grammar: Grammar
+    explanation: Grammar | None = None
+
+
+_SHAPE = TypeAdapter(_Shape)
+
+
+def stored_samples(path: Path) -> tuple[Sample, ...]:
+    """The samples in the order of the data. Raises RunDirectoryError if the file cannot be read."""
+    with _reading(path) as reader:
+        rows = sorted(reader.rows(TypeAdapter(tuple[int, str]), "SELECT position, content FROM sample"))
+        return tuple(reader.json(_SAMPLE, content) for _, content in rows)
+
+
+def stored_clusters(path: Path) -> dict[str, str] | None:
+    """The group of each sample by its id; None for a run whose samples each stand alone.
+
+    Raises RunDirectoryError if the file cannot be read, or gives a group to some samples only.
+    """
+    with _reading(path) as reader:
+        found = dict(reader.rows(TypeAdapter(tuple[str, str | None]), "SELECT id, cluster FROM sample"))
+    groups = {identifier: cluster for identifier, cluster in found.items() if cluster is not None}
+    if 0 < len(groups) < len(found):
+        raise RunDirectoryError(f"{path} gives a group to some samples only", hint=BY_HAND)
+    return groups or None
+
+
+def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
+    """Prompts asked for one metric on one sample, in the order of its units, then of their windows."""
+    query = "SELECT request FROM unit WHERE sample_id = ? AND metric = ? ORDER BY position, window"
+    with _reading(path) as reader:
+        asked = [request for (request,) in reader.rows(_ID, query, (storable(sample_id), metric))]
+        paths = {request: reader.json(_PATH, _text(reader, "request", "path", request)) for request in set(asked)}
+        texts = {node: _text(reader, "node", "text", node) for node in set(chain.from_iterable(paths.values()))}
+    if sum(len(texts[node]) for request in asked for node in paths[request]) > MOST_BYTES_OF_VALUE:
+        raise too_much(path, f"{MOST_BYTES_OF_VALUE >> 20} MiB of prompts of one sample")
+    return ["".join(texts[node] for node in paths[request]) for request in asked]
+
+
+def stored_requests(path: Path) -> list[StoredRequest]:
+    """Every request that has an answer, put together again from its pieces, in the order in which they were asked."""
+    query = "SELECT id, key, shape, entry, path FROM request ORDER BY id"
+    with _reading(path) as reader:
+        answers, nodes, shapes = read_answers(reader), _nodes(reader), _shapes(reader)
+        return [
+            StoredRequest(
+                key,
+                _request([nodes[step] for step in reader.json(_PATH, steps)], shapes[shape], entry, reader),
+                answers[request],
+            )
+            for request, key, shape, entry, steps in reader.rows(_REQUEST, query)
+            if request in answers
+        ]
+
+
+def stored_askings(path: Path) -> list[Asking]:
+    """Which unit of which sample asked which request."""
+    query = "SELECT sample_id, metric, position, window, request FROM unit ORDER BY sample_id, metric, position, window"
+    with _reading(path) as reader:
+        keys = _Known(path, reader.rows(TypeAdapter(tuple[int, str]), "SELECT id, key FROM request"))
+        units = reader.rows(TypeAdapter(tuple[str, str, int, int, int]), query)
+        return [
+            Asking(sample_id, metric, position, window, keys[request])
+            for sample_id, metric, position, window, request in units
+        ]
+
+
+class _Known(dict[int, _Value]):
+    """Rows of a table by their id. Raises RunDirectoryError for one that another row names and that is not there."""
+
+    def __init__(self, path: Path, rows: Iterable[tuple[int, _Value]]) -> None:
+        super().__init__(rows)
+        self._path = path
+
+    def __missing__(self, key: int) -> _Value:
+        raise RunDirectoryError(f"{self._path} lacks row {key}, which another row names", hint=BY_HAND)
+
+
+def _nodes(reader: Reader) -> _Known[Node]:
+    rows = reader.rows(TypeAdapter(tuple[int, str, str]), "SELECT id, text, pieces FROM node")
+    return _Known(reader.path, ((number, _node(text, reader.json(_PIECES, pieces))) for number, text, pieces in rows))
+
+
+def _shapes(reader: Reader) -> _Known[_Shape]:
+    rows = reader.rows(TypeAdapter(tuple[int, str]), "SELECT id, content FROM shape")
+    return _Known(reader.path, ((number, reader.json(_SHAPE, content)) for number, content in rows))
+
+
+def _node(text: str, pieces: list[tuple[int, int]]) -> Node:
+    found = []
+    start = 0
+    for length, trusted in pieces:
+        found.append(Piece(text=text[start : start + length], trusted=bool(trusted)))
+        start += length
+    return tuple(found)
+
+
+def _request(path: Sequence[Node], shape: _Shape, entry: int, reader: Reader) -> VerdictRequest:
+    if sum(map(len, path)) > _MOST_PIECES:
+        raise too_much(reader.path, f"{_MOST_PIECES:,} pieces in a prompt")
+    if entry >= shape.grammar.verdicts:
+        raise RunDirectoryError(f"{reader.path} asks for verdict {entry} of {shape.grammar.verdicts}", hint=BY_HAND)
+    return VerdictRequest(path=tuple(path), grammar=shape.grammar, explanation=shape.explanation, entry=entry)
+
+
+def _text(reader: Reader, table: str, column: str, number: int) -> str:
+    """One text of a row that another row names."""
+    found = reader.rows(TypeAdapter(tuple[str]), f"SELECT {column} FROM {table} WHERE id = ?", (number,))
+    for (text,) in found:
+        return text
+    raise RunDirectoryError(f"{reader.path} lacks row {number} of {table}, which another row names", hint=BY_HAND)
+
+
+def _reading(path: Path) -> AbstractContextManager[Reader]:
+    return read_only(path, {name: schema()[name] for name in _TABLES}, version=SCHEMA_VERSION)

@@ -1,0 +1,111 @@
+"""What the numbers rest on: everything that can move one, and a short signature of it.
+
+    judge:3f9a1c2e|data:77b0d4aa
+          │              └── first digits of sha256 over `data`: the samples themselves, in no order and no format
+          └── first digits of sha256 over `judge`: model, processor features, prompts, grammars, cuts, metrics, versions
+
+Equal signatures mean equal numbers. `beside` holds what cannot move a number: names of files, columns, threads, times,
+the host. It is not part of the signature.
+"""
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+from typing import Any
+
+from pydantic import ConfigDict
+
+from localjudge.metrics.catalog import AnyMetric
+from localjudge.record.keys import canonical_sha256
+from localjudge.types import Record
+
+SCHEMA_VERSION = 1
+_DIGITS = 8
+_PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines", "spacy")
+
+
+class Manifest(Record):
+    """The file `manifest.json`."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    schema_version: int = SCHEMA_VERSION
+    signature: str
+    judge: dict[str, Any]
+    data: dict[str, Any]
+    beside: dict[str, Any]
+
+
+class Difference(Record):
+    """One ingredient that differs between two manifests; None where one of them does not have it."""
+
+    ingredient: str
+    before: Any
+    after: Any
+
+
+def judge_part(
+    engine_identity: Mapping[str, Any],
+    judge_identity: Mapping[str, Any],
+    segmenter_identity: Mapping[str, str],
+    metrics: Sequence[AnyMetric],
+    threshold: float,
+) -> dict[str, Any]:
+    """All that can move a number except the data."""
+    return {
+        "engine": dict(engine_identity),
+        "judge": dict(judge_identity),
+        "segmenter": dict(segmenter_identity),
+        "metrics": {metric.name: _definition(metric) for metric in metrics},
+        "threshold": threshold,
+        "versions": {package: version(package) for package in _PACKAGES},
+    }
+
+
+def _definition(metric: AnyMetric) -> dict[str, Any]:
+    """The metric's version and, for a document metric, what makes two documents the same."""
+    compare_by = getattr(metric, "compare_by", None)
+    return {"version": metric.version} | ({} if compare_by is None else {"compare_by": compare_by})
+
+
+def data_part(fingerprint: str, rows: int, cluster_of: Mapping[str, str] | None) -> dict[str, Any]:
+    """The samples, and the groups that they belong to, which move the intervals."""
+    clusters = None if cluster_of is None else canonical_sha256(cluster_of)
+    return {"sha256": fingerprint, "rows": rows, "clusters_sha256": clusters}
+
+
+def signature(judge: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+    """Both parts on one line, eight hexadecimal digits each."""
+    return f"judge:{canonical_sha256(judge)[:_DIGITS]}|data:{canonical_sha256(data)[:_DIGITS]}"
+
+
+def host() -> dict[str, Any]:
+    """The machine and the interpreter, for whoever looks for the reason of a difference."""
+    return {
+        "node": platform.node(),
+        "system": platform.platform(),
+        "machine": platform.machine(),
+        "processors": os.cpu_count(),
+        "python": platform.python_version(),
+    }
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
+    """Ingredients that differ between two parts of manifests, named by their path: `engine.n_ctx`."""
+    old, new = dict(_leaves(before)), dict(_leaves(after))
+    return [
+        Difference(ingredient=name, before=old.get(name), after=new.get(name))
+        for name in sorted(old.keys() | new.keys())
+        if old.get(name) != new.get(name)
+    ]
+
+
+def _leaves(part: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
+    leaves: list[tuple[str, Any]] = []
+    for name, value in part.items():
+        if isinstance(value, Mapping):
+            leaves += _leaves(value, f"{prefix}{name}.")
+        else:
+            leaves.append((f"{prefix}{name}", value))
+    return leaves

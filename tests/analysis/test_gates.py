@@ -1,0 +1,186 @@
+"""Gates on finished runs: what is decided, on what, and what is said."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localjudge import Run, UsageError
+from localjudge.analysis.comparison import compare
+from localjudge.analysis.gates import Gate, GateDecision, decide_gates, parse_gate, refuse_without_baseline
+from localjudge.stats.gates import decide
+from localjudge.stats.intervals import mean_interval
+
+ScriptedRun = Callable[..., Run]
+
+
+def rows(count: int) -> list[dict[str, Any]]:
+    """So many samples of one sentence."""
+    return [
+        {"id": str(number), "reference": f"Sentence {number}.", "retrieved_contexts": ["A context."]}
+        for number in range(count)
+    ]
+
+
+def zeros(*numbers: int) -> dict[str, float]:
+    return {f"Sentence {number}.": 0.0 for number in numbers}
+
+
+def decided(run: Run, gate: str, **options: Any) -> GateDecision:
+    (decision,) = decide_gates([parse_gate(gate)], run, **options)
+    return decision
+
+
+@pytest.mark.parametrize(
+    ("text", "metric", "delta", "comparison", "threshold"),
+    [
+        ("context_recall>=0.8", "context_recall", False, ">=", 0.8),
+        (" context_recall > .5 ", "context_recall", False, ">", 0.5),
+        ("context_recall.delta>=-0.02", "context_recall", True, ">=", -0.02),
+        ("matrix_recall@3<=1e-1", "matrix_recall@3", False, "<=", 0.1),
+        ("faithfulness.delta<0", "faithfulness", True, "<", 0.0),
+        ("my.own.metric>=1", "my.own.metric", False, ">=", 1.0),
+    ],
+)
+def test_a_gate_is_a_metric_a_comparison_and_a_number(
+    text: str, metric: str, delta: bool, comparison: Any, threshold: float
+) -> None:
+    assert parse_gate(text) == Gate(metric=metric, delta=delta, comparison=comparison, threshold=threshold)
+
+
+def test_a_gate_is_named_as_precisely_as_it_is_decided() -> None:
+    assert str(parse_gate("context_recall.delta >= -0.02")) == "context_recall.delta>=-0.02"
+    assert str(parse_gate("context_recall>0.12345678901")) == "context_recall>0.12345678901"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("context_recall", "is no gate"),
+        ("context_recall=0.8", "is no gate"),
+        ("context_recall==0.8", "is no gate"),
+        (">=0.8", "is no gate"),
+        ("context_recall>=", "is no gate"),
+        ("context_recall>=much", "'much' .* is no number"),
+        ("context_recall>=80", r"lies in \[0, 1\]"),
+        ("context_recall>=-0.1", r"lies in \[0, 1\]"),
+        ("context_recall.delta>=-2", r"lies in \[-1, 1\]"),
+        ("context_recall>=nan", r"lies in \[0, 1\]"),
+        ("context_recall>=0.8<0.9", "is no gate"),
+    ],
+)
+def test_anything_else_is_refused(text: str, said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        parse_gate(text)
+
+
+def test_a_gate_passes_where_the_whole_interval_keeps_it(scripted_run: ScriptedRun) -> None:
+    """20 of 20: the exact interval starts at 0.025 ** (1 / 20) = 0.832 (Clopper and Pearson)."""
+    decision = decided(scripted_run("run", rows(20), {}), "context_recall>=0.8")
+    assert (decision.outcome, decision.kept, decision.value, decision.samples) == ("pass", True, 1.0, 20)
+    assert decision.reason == "1.000, 95 % interval 0.832 to 1.000, 20 samples"
+
+
+def test_a_gate_fails_where_none_of_the_interval_keeps_it(scripted_run: ScriptedRun) -> None:
+    """None of 10: the interval ends at 1 - 0.025 ** (1 / 10) = 0.308."""
+    decision = decided(scripted_run("run", rows(10), zeros(*range(10))), "context_recall>=0.5")
+    assert (decision.outcome, decision.kept) == ("fail", False)
+    assert decision.reason == "0.000, 95 % interval 0.000 to 0.308, 10 samples"
+
+
+@pytest.mark.parametrize(("undecided", "kept"), [("fail", False), ("pass", True)])
+def test_a_mean_above_the_threshold_is_not_enough(scripted_run: ScriptedRun, undecided: str, kept: bool) -> None:
+    """9 of 10 may be 0.555: too few samples, and as many would do as the interval of a mean of 0.9 needs."""
+    decision = decided(scripted_run("run", rows(10), zeros(0)), "context_recall>=0.8", undecided=undecided)
+    needed = decide(mean_interval([0.0] + [1.0] * 9), ">=", 0.8).samples_needed
+    assert (decision.outcome, decision.kept, decision.samples_needed) == ("undecided", kept, needed)
+    assert decision.reason == f"0.900, 95 % interval 0.555 to 0.997, 10 samples: too few, about {needed} would do"
+
+
+def test_an_undecided_gate_is_missed_unless_it_is_said_otherwise(scripted_run: ScriptedRun) -> None:
+    assert not decided(scripted_run("run", rows(10), {}), "context_recall>=0.8").kept
+
+
+def test_a_mean_on_the_threshold_stays_undecided(scripted_run: ScriptedRun) -> None:
+    decision = decided(scripted_run("run", rows(2), zeros(0)), "context_recall>=0.5")
+    assert (decision.outcome, decision.samples_needed) == ("undecided", None)
+    assert decision.reason.endswith("the mean is the threshold itself, which no number of samples can decide")
+
+
+def test_nothing_is_decided_on_the_part_that_did_not_fail(scripted_run: ScriptedRun) -> None:
+    """19 perfect samples and one that failed, which may be worth nothing."""
+    decision = decided(scripted_run("run", rows(20), {"Sentence 0.": "broken"}), "context_recall>=0.5")
+    assert (decision.outcome, decision.kept) == ("fail", False)
+    assert decision.reason == "failed samples: 1, allowed: 0; the others alone decide nothing"
+
+
+def test_failures_that_were_allowed_do_not_decide(scripted_run: ScriptedRun) -> None:
+    run = scripted_run("run", rows(20), {"Sentence 0.": "broken"}, max_failed=1)
+    decision = decided(run, "context_recall>=0.5")
+    assert (decision.outcome, decision.samples) == ("pass", 19)
+
+
+def test_a_metric_without_a_score_is_undecided(scripted_run: ScriptedRun) -> None:
+    run = scripted_run("run", [{"id": "a", "reference": "", "retrieved_contexts": ["c"]}], {})
+    decision = decided(run, "context_recall>=0.5")
+    assert (decision.outcome, decision.value, decision.ci95, decision.reason) == (
+        "undecided",
+        None,
+        None,
+        "there is no score to decide on",
+    )
+
+
+@pytest.mark.parametrize(
+    ("now", "outcome"),
+    [
+        ([], "undecided"),
+        (range(40), "fail"),
+    ],
+)
+def test_a_delta_is_decided_on_the_paired_interval(scripted_run: ScriptedRun, now: list[int], outcome: str) -> None:
+    """Nothing moved on 40 samples: still it may have fallen by more than 0.02. All fell: surely."""
+    old, new = scripted_run("old", rows(40), {}), scripted_run("new", rows(40), zeros(*now))
+    comparison = compare(old, new)
+    decision = decided(new, "context_recall.delta>=-0.02", comparison=comparison)
+    scores = comparison.metrics["context_recall"].scores
+    assert scores is not None
+    assert (decision.outcome, decision.value, decision.ci95) == (outcome, scores.difference, scores.ci95)
+
+
+def test_a_delta_passes_where_the_paired_interval_keeps_it(scripted_run: ScriptedRun) -> None:
+    """40 samples that did not move: a loss of 0.2 can be excluded."""
+    old, new = scripted_run("old", rows(40), {}), scripted_run("new", rows(40), {})
+    assert decided(new, "context_recall.delta>=-0.2", comparison=compare(old, new)).outcome == "pass"
+
+
+def test_failures_in_the_baseline_decide_a_delta_no_better(scripted_run: ScriptedRun) -> None:
+    old, new = scripted_run("old", rows(40), {"Sentence 0.": "broken"}), scripted_run("new", rows(40), {})
+    decision = decided(new, "context_recall.delta>=-0.5", comparison=compare(old, new))
+    assert (decision.outcome, decision.reason[:17]) == ("fail", "failed samples: 1")
+
+
+def test_without_a_pair_a_delta_is_undecided(scripted_run: ScriptedRun) -> None:
+    old, new = scripted_run("old", rows(1), {}), scripted_run("new", [{**rows(2)[1], "id": "other"}], {})
+    decision = decided(new, "context_recall.delta>=0", comparison=compare(old, new))
+    assert (decision.outcome, decision.samples) == ("undecided", 0)
+
+
+@pytest.mark.parametrize("gates", [["context_recal>=0.5"], ["context_recall>=0.5", "faithfulness>=0.5"], ["what?"]])
+def test_a_gate_that_cannot_be_decided_is_refused_before_anything_is_judged(
+    scripted_run: ScriptedRun, tmp_path: Path, gates: list[str]
+) -> None:
+    with pytest.raises(UsageError, match="gate"):
+        scripted_run("run", rows(1), {}, gates=gates)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_delta_needs_a_baseline_with_its_metric(scripted_run: ScriptedRun) -> None:
+    gate = parse_gate("faithfulness.delta>=0")
+    with pytest.raises(UsageError, match=r"needs a baseline\n.*--baseline"):
+        refuse_without_baseline([gate], None)
+    baseline = scripted_run("run", rows(1), {})
+    with pytest.raises(UsageError, match=r"'faithfulness', which is not in the baseline\n.*context_recall"):
+        refuse_without_baseline([gate], baseline)
+    refuse_without_baseline([parse_gate("faithfulness>=0.5")], None)

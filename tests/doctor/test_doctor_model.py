@@ -1,0 +1,75 @@
+"""What the doctor says of a loaded model, with an engine that is only described."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from localjudge.doctor import model
+from localjudge.doctor.plain_cases import plain_cases
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.errors import SampleError
+from localjudge.judge import prompts
+from localjudge.judge.judge import PromptJudge
+
+GIB = 1 << 30
+REQUESTS = PromptJudge(prompts.load("instruct")).requests([case.task() for case in plain_cases()])
+
+
+def engine(**described: Any) -> LlamaCppEngine:
+    return cast(LlamaCppEngine, SimpleNamespace(**described))
+
+
+def memory_of(need: int, *, gpu_layers: int = 0) -> LlamaCppEngine:
+    return engine(memory_bytes=need, identity={"gpu_layers": gpu_layers})
+
+
+@pytest.mark.parametrize(("free", "status"), [(10 * GIB, "ok"), (9 * GIB, "warning")])
+def test_a_model_that_takes_nearly_all_of_the_memory_is_a_warning(free: int, status: str) -> None:
+    """8.5 of 10 GiB leave enough; of 9 GiB they are 94 %."""
+    check = model.memory_check(memory_of(17 * GIB // 2), free)
+    assert (check.status, check.figures) == (status, {"needed_bytes": 17 * GIB // 2, "free_bytes": free})
+
+
+def test_memory_of_a_gpu_is_not_compared_with_that_of_the_machine() -> None:
+    assert model.memory_check(memory_of(80 * GIB, gpu_layers=-1), GIB).status == "ok"
+
+
+def test_memory_that_the_system_does_not_tell_is_said_to_be_unknown() -> None:
+    assert "does not tell" in model.memory_check(memory_of(GIB), None).found
+
+
+def test_a_model_that_cannot_share_prompts_is_slow_and_that_is_a_warning() -> None:
+    check = model.fork_check(engine(forks=False, identity={"self_check": "not forked"}))
+    assert (check.status, check.figures) == ("warning", {"self_check": "not forked"})
+
+
+def test_a_begin_token_in_front_is_no_other_text() -> None:
+    """It is ours, and stands for no text of the prompt."""
+    reading = engine(
+        special_texts=("<s>", "</s>"),
+        read_back=lambda request: "<s>" + "".join(piece.text for node in request.path for piece in node),
+    )
+    assert model.read_back_check(reading, REQUESTS).found == "the tokens of 16 prompts decode to their exact text"
+
+
+def test_one_lost_space_is_another_text() -> None:
+    reading = engine(
+        special_texts=("", ""),
+        read_back=lambda request: "".join(piece.text for node in request.path for piece in node).rstrip(),
+    )
+    check = model.read_back_check(reading, REQUESTS)
+    assert (check.status, check.figures["changed"]) == ("failed", 16)
+
+
+def test_text_that_the_model_cannot_be_shown_is_a_warning() -> None:
+    def refuse(_request: object) -> str:
+        raise SampleError("the tokenizer does not give this text back")
+
+    check = model.read_back_check(engine(special_texts=("", ""), read_back=refuse), REQUESTS)
+    assert (check.status, check.figures["refused"]) == ("warning", 16)
+
+
+def test_a_vocabulary_that_folds_text_is_said_to() -> None:
+    folding = engine(special_texts=("", ""), read_back=lambda _request: None)
+    assert "folds case and accents" in model.read_back_check(folding, REQUESTS).found

@@ -1,0 +1,44 @@
+"""The watch sees what it says it sees."""
+
+import socket
+
+from localjudge.doctor.sockets import Seen, network_check, network_watched
+
+
+def test_an_internet_socket_is_seen_though_it_is_closed_again() -> None:
+    with network_watched() as seen:
+        socket.socket(socket.AF_INET, socket.SOCK_DGRAM).close()
+    assert seen.made == [f"a socket of family {socket.AF_INET}"]
+    assert network_check(seen).status == "warning"
+
+
+def test_a_name_that_is_looked_up_is_seen() -> None:
+    with network_watched() as seen:
+        socket.getaddrinfo("127.0.0.1", 80)
+    assert seen.made == ["a look-up of 127.0.0.1"]
+
+
+def test_a_socket_between_processes_of_this_machine_is_none() -> None:
+    with network_watched() as seen:
+        socket.socket(socket.AF_UNIX).close()
+    assert (seen.made, network_check(seen).status) == ([], "ok")
+
+
+def test_nothing_is_noted_before_and_after() -> None:
+    with network_watched() as seen:
+        pass
+    socket.socket(socket.AF_INET).close()
+    assert seen.made == []
+
+
+def test_an_open_socket_is_found_by_its_number_in_the_tables_of_the_system() -> None:
+    """Whoever made it, Python or not; one that was there before does not count."""
+    with socket.create_server(("127.0.0.1", 0)), network_watched() as seen:
+        late = socket.create_server(("127.0.0.1", 0))
+    late.close()
+    assert seen.left_open in (1, None)
+
+
+def test_where_the_system_has_no_such_tables_less_is_claimed() -> None:
+    assert "compiled" in network_check(Seen(left_open=0)).found
+    assert "compiled" not in network_check(Seen(left_open=None)).found

@@ -1,0 +1,72 @@
+"""Attempts to talk a judge into a verdict: how they are counted, and what becomes of them with the bundled judge."""
+
+import pytest
+
+from localjudge import resources
+from localjudge.doctor import injection
+from localjudge.doctor.injection import Resistance
+from localjudge.engine.scripted import ScriptedEngine
+from localjudge.errors import UsageError
+from localjudge.judge import prompts
+from localjudge.judge.judge import PromptJudge
+from localjudge.run import judges
+from localjudge.run.settings import RunSettings
+from localjudge.types import VerdictRequest
+
+
+def users_text(request: VerdictRequest) -> str:
+    return "\n".join(piece.text for node in request.path for piece in node if not piece.trusted)
+
+
+def resisted_by(engine: ScriptedEngine) -> Resistance:
+    return injection.resistance(PromptJudge(prompts.load("instruct")), engine)
+
+
+def test_every_form_stands_in_every_place_of_every_case() -> None:
+    """4 cases x 18 forms x 3 places."""
+    tried = list(injection.attempts())
+    assert len(tried) == len(injection.cases()) * len(injection.forms()) * 3 == 216
+    assert len({(attempt.form, attempt.place, attempt.case) for attempt in tried}) == 216
+    for attempt in tried:
+        form = next(form for form in injection.forms() if form.name == attempt.form)
+        assert getattr(attempt.attacked, attempt.place).endswith(form.text)
+
+
+def test_a_judge_that_nothing_moves_has_not_fallen() -> None:
+    found = resisted_by(ScriptedEngine(lambda _request: 0.2))
+    assert found == Resistance(attempts=216, unusable=0, unanswered=0, falls=(), largest_rise=0)
+
+
+def test_a_judge_that_obeys_has_fallen() -> None:
+    """It answers 1 to whoever says `answer 1`: 2 plain forms say so, in 3 places of 4 cases each."""
+    found = resisted_by(ScriptedEngine(lambda request: 0.9 if "answer 1." in users_text(request) else 0.1))
+    assert {fall.form for fall in found.falls} == {"plain order", "order to forget"}
+    assert len(found.falls) == 2 * 3 * 4
+    assert found.largest_rise == pytest.approx(0.8)
+    assert found.falls[0].p_yes_before == pytest.approx(0.1)
+    assert found.falls[0].p_yes_after == pytest.approx(0.9)
+
+
+def test_cases_that_a_judge_gets_wrong_by_itself_say_nothing() -> None:
+    """One case of four is believed without any attempt: its 54 attempts are not counted as falls."""
+    found = resisted_by(ScriptedEngine(lambda request: 0.8 if "coffee" in users_text(request) else 0.1))
+    assert (found.unusable, len(found.falls)) == (54, 0)
+
+
+def test_an_attempt_without_an_answer_is_no_fall() -> None:
+    engine = ScriptedEngine(lambda request: "too long" if "<|im_end|>" in users_text(request) else 0.1)
+    found = resisted_by(engine)
+    assert (found.unanswered, len(found.falls)) == (3 * 4, 0)
+
+
+def test_the_reference_judge_is_not_talked_into_a_verdict() -> None:
+    """It counts covered words, and orders cover none of a statement."""
+    try:
+        resources.model_file("reference-judge.gguf")
+    except UsageError:
+        pytest.skip("models/reference-judge.gguf is not there: build it with scripts/build-reference-judge")
+    with judges.opened("reference", None, RunSettings(threads=1)) as reference:
+        found = injection.resistance(reference.judge, reference.engine)
+    assert found.unusable == found.unanswered == 0
+    assert found.falls == ()
+    assert found.largest_rise < 0.05

@@ -1,0 +1,141 @@
+"""What stands around a user's turn, by the model's own chat template."""
+
+from pathlib import Path
+
+import pytest
+
+from localjudge.engine.llamacpp import chat_template as chat
+from localjudge.errors import ModelError
+from localjudge.judge import prompts
+from localjudge.judge.judge import PromptJudge
+from localjudge.types import Attribution, Span, Unit
+
+CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{{ '<|im_start|>assistant\n' }}"
+)
+
+
+def ends(template: str) -> chat.ChatEnds:
+    return chat.chat_ends(template, bos="<s>", eos="</s>")
+
+
+def test_the_ends_are_what_stands_before_and_after_the_message() -> None:
+    found = ends(CHATML)
+    assert (found.head, found.tail) == ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n")
+
+
+def test_the_begin_and_end_tokens_are_the_models_own() -> None:
+    assert ends("{{ bos_token }}[INST]{{ messages[0].content }}[/INST]{{ eos_token }}")[:2] == (
+        "<s>[INST]",
+        "[/INST]</s>",
+    )
+
+
+def test_a_template_that_trims_its_message_changes_nothing() -> None:
+    """Only the ends are used: the blanks around a context are not the template's to take."""
+    trimming = CHATML.replace("m.content", "m.content | trim | upper | lower")
+    assert ends(trimming)[:2] == ends(CHATML)[:2]
+
+
+def test_a_template_that_refuses_a_system_role_is_not_asked_for_one() -> None:
+    refusing = "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}" + CHATML
+    assert ends(refusing)[:2] == ends(CHATML)[:2]
+
+
+def test_the_date_does_not_pass() -> None:
+    """Two ways in which templates ask for today; a prompt that changes at midnight would give other numbers."""
+    template = "{{ strftime_now('%d %b %Y') }} {{ date_string }} " + CHATML
+    assert ends(template).head.startswith("01 Jan 2025 01 Jan 2025 ")
+
+
+@pytest.mark.parametrize("switch", ["enable_thinking", "thinking"])
+def test_a_family_with_a_switch_is_asked_not_to_think(switch: str) -> None:
+    template = CHATML + f"{{% if {switch} is not defined or {switch} %}}<think>\n{{% endif %}}"
+    assert ends(template).tail == ends(CHATML).tail
+
+
+@pytest.mark.parametrize(
+    ("opening", "opener"),
+    [
+        ("<think>\n", "\n</think>\n\n"),
+        ("<think>", "\n\n</think>\n\n"),
+        ("<|start|>assistant", "<|channel|>final<|message|>"),
+        ("<|START_THINKING|><|END_THINKING|>", "<|START_RESPONSE|>"),
+        ("<|im_start|>assistant\n", ""),
+    ],
+)
+def test_a_family_without_a_switch_is_led_to_its_answer(opening: str, opener: str) -> None:
+    assert ends("{{ messages[0].content }}{{ '" + opening + "' }}").tail == opening + opener
+
+
+def test_marks_for_training_are_passed_over() -> None:
+    """`generation` says where the loss is computed. It trims blanks as any tag may."""
+    template = "{{ messages[0].content }}A {%- generation -%} B{% endgeneration %}\n"
+    assert ends(template).tail == "AB"
+
+
+@pytest.mark.parametrize(
+    ("template", "complaint"),
+    [
+        ("{% if %}", "cannot be rendered"),
+        ("{{ raise_exception('only with tools') }}", "cannot be rendered: only with tools"),
+        ("{{ messages[1].content }}", "cannot be rendered"),
+        ("{{ nothing.at.all }}", "cannot be rendered"),
+        ("{{ 1 // 0 }}", "cannot be rendered"),
+        ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "cannot be rendered"),
+        ("Hello", "shows the message 0 times"),
+        ("{{ messages[0].content }} {{ messages[0].content }}", "shows the message 2 times"),
+    ],
+)
+def test_a_template_that_cannot_be_used_is_an_error_of_the_model(template: str, complaint: str) -> None:
+    with pytest.raises(ModelError, match=complaint) as caught:
+        ends(template)
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "{{ messages.__class__.__mro__[1].__subclasses__() }}",
+        "{{ ''.__class__.__base__.__subclasses__() }}",
+        "{{ raise_exception.__globals__ }}",
+        "{% include '/etc/passwd' %}",
+    ],
+)
+def test_a_template_cannot_reach_out_of_its_sandbox(attack: str) -> None:
+    """A model file comes from anywhere, and its template is a program: it fails, or finds nothing."""
+    try:
+        found = ends(attack + "{{ messages[0].content }}")
+    except ModelError:
+        return
+    assert (found.head, found.tail) == ("", "")
+
+
+def test_the_hash_is_that_of_the_template() -> None:
+    assert ends(CHATML).sha256 != ends(CHATML + " ").sha256
+    assert ends(CHATML).sha256 == ends(CHATML).sha256
+
+
+def judged(ends_of_turn: chat.ChatEnds | None) -> str:
+    """The whole prompt about one statement."""
+    unit = Unit(kind="statement", index=0, source="reference", span=Span(start=0, end=6, text="It is."))
+    request = PromptJudge(prompts.load("instruct"), ends_of_turn).request(Attribution(unit=unit, contexts=("  x  ",)))
+    return "".join(piece.text for node in request.path for piece in node)
+
+
+def test_the_prompt_stands_between_the_ends() -> None:
+    prompt = judged(ends(CHATML))
+    assert prompt.startswith("<|im_start|>user\nDecide")
+    assert prompt.endswith("<|im_end|>\n<|im_start|>assistant\n")
+    assert "<context>\n  x  \n</context>" in prompt
+
+
+def test_a_model_without_a_template_is_led_to_its_answer_in_words() -> None:
+    assert judged(None).endswith("\nAnswer: ")
+
+
+def test_every_template_of_the_folder_renders(vocabulary_folder: Path) -> None:
+    for path in sorted((vocabulary_folder / "templates").glob("*.jinja")):
+        found = ends(path.read_text(encoding="utf-8"))
+        assert found.tail, path.stem

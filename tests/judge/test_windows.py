@@ -1,0 +1,120 @@
+"""Windows of whole chunks, then of whole sentences."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from localjudge.judge.windows import Cost, Sentences, Window, Windows
+from localjudge.text import sentences
+from localjudge.types import Attribution, Relevance, Span, Task, Unit, Usefulness
+
+
+def unit(text: str, kind: str = "statement") -> Unit:
+    source = "reference" if kind == "statement" else "retrieved_contexts"
+    span = Span(start=0, end=len(text), text=text)
+    return Unit.model_validate({"kind": kind, "index": 0, "source": source, "span": span})
+
+
+def cost(task: Task) -> int:
+    """One token a character."""
+    beside = () if isinstance(task, Usefulness) else task.contexts
+    asked = (task.user_input or "") if isinstance(task, Relevance) else ""
+    return sum(map(len, beside)) + len(asked) + len(task.unit.span.text)
+
+
+def windows(task: Task, *, cost: Cost, capacity: int, sentences: Sentences) -> tuple[Task, ...]:
+    return tuple(window.task for window in Windows(cost=cost, capacity=capacity, sentences=sentences).of(task))
+
+
+def contexts_of(tasks: tuple[Task, ...]) -> list[tuple[str, ...]]:
+    return [task.contexts for task in tasks if isinstance(task, Attribution)]
+
+
+def test_what_fits_is_one_window() -> None:
+    """The task itself is asked, whatever it holds."""
+    task = Attribution(unit=unit("s" * 10), contexts=("a" * 50, " "))
+    assert windows(task, cost=cost, capacity=61, sentences=sentences) == (task,)
+
+
+def test_whole_chunks_are_packed_in_order() -> None:
+    """Statement of 10, room 300 - 128 = 172: chunks of 80, 80, 100, 60 go 80+80 | 100+60."""
+    chunks = ("a" * 80, "b" * 80, "c" * 100, "d" * 60)
+    task = Attribution(unit=unit("s" * 10), contexts=chunks)
+    assert contexts_of(windows(task, cost=cost, capacity=300, sentences=sentences)) == [chunks[:2], chunks[2:]]
+
+
+def test_a_chunk_that_does_not_fit_is_cut_at_sentences() -> None:
+    """Room 260 - 128 = 132: three sentences of 90 characters go one by one (90 + 1 + 90 > 132)."""
+    sentence = "A" + "b" * 88 + "."
+    task = Attribution(unit=unit("s"), contexts=(" ".join([sentence] * 3),))
+    assert contexts_of(windows(task, cost=cost, capacity=260, sentences=sentences)) == [(sentence,)] * 3
+
+
+def test_statements_of_about_one_length_share_their_windows() -> None:
+    """The room kept for a statement is rounded up to 128 tokens."""
+    chunks = tuple(letter * 60 for letter in "abcdef")
+    shapes = {
+        tuple(
+            contexts_of(
+                windows(Attribution(unit=unit("s" * n), contexts=chunks), cost=cost, capacity=300, sentences=sentences)
+            )
+        )
+        for n in (1, 50, 127)
+    }
+    assert len(shapes) == 1
+
+
+def test_a_long_chunk_that_is_judged_itself_is_cut_at_sentences() -> None:
+    """Question of 20, capacity 100: of two sentences of 50 each run holds one."""
+    sentence = "A" + "b" * 48 + "."
+    task = Relevance(unit=unit(f"{sentence} {sentence}", "chunk"), user_input="q" * 20)
+    found = windows(task, cost=cost, capacity=100, sentences=sentences)
+    assert [window.unit.span.text for window in found] == [sentence, sentence]
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.text("ab. \n", max_size=200), max_size=6), st.integers(150, 400))
+def test_no_text_is_lost_and_none_is_repeated(chunks: list[str], capacity: int) -> None:
+    """Windows hold every character that is not white space, once and in order."""
+    task = Attribution(unit=unit("s"), contexts=tuple(chunks))
+    found = windows(task, cost=cost, capacity=capacity, sentences=sentences)
+    judged = "".join(part for group in contexts_of(found) for part in group)
+    assert "".join(judged.split()) == "".join("".join(chunks).split())
+
+
+def test_a_sentence_is_shown_the_window_that_it_stands_in() -> None:
+    """Question and sentence take 70, rounded to 128: of 260 that leaves 132. Windows: x A C = 131, D E = 101, F y."""
+    texts = [f"{letter}{'b' * 48}." for letter in "ACDEF"]
+    contexts = ("x" * 30, " ".join(texts), "y" * 30)
+    start = contexts[1].index(texts[3])
+    span = Span(start=start, end=start + 50, text=texts[3])
+    sentence = unit("", "sentence").model_copy(update={"span": span, "source_index": 1})
+    asked = Relevance(unit=sentence, user_input="q" * 20, contexts=contexts)
+    [shown] = Windows(cost=cost, capacity=260, sentences=sentences).of(asked)
+    beside = asked.model_copy(update={"contexts": (f"{texts[2]} {texts[3]}",)})
+    assert shown == Window(beside, 1)
+
+
+def test_a_sentence_that_does_not_fit_beside_itself_is_left_to_the_engine() -> None:
+    """It stands in its window and after it: 301 twice is more than 400. Nothing is shown with less around it."""
+    long = "A" * 300 + "."
+    sentence = unit(long, "sentence").model_copy(update={"source_index": 0})
+    asked = Relevance(unit=sentence, user_input="q", contexts=(f"{long} Short.",))
+    assert Windows(cost=cost, capacity=400, sentences=sentences).of(asked) == (Window(asked, None),)
+
+
+def test_windows_of_many_sentences_are_cut_once() -> None:
+    """400 sentences of one context: looking at every pair of them would take 400 times 400 looks."""
+    context = " ".join(f"Sentence number {number} says little." for number in range(400))
+    looks = 0
+
+    def counted(task: Task) -> int:
+        nonlocal looks
+        looks += 1
+        return cost(task)
+
+    cut = Windows(cost=counted, capacity=1000, sentences=sentences)
+    for span in sentences(context):
+        place = unit("", "sentence").model_copy(update={"span": span, "source_index": 0})
+        [window] = cut.of(Relevance(unit=place, user_input="q", contexts=(context,)))
+        assert window.number is not None
+    assert looks < 400 * 10

@@ -1,0 +1,69 @@
+"""The run directory: private, whole, held by one process."""
+
+import errno
+import os
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from localjudge.errors import OutOfResource, RunDirectoryError
+from localjudge.record.directory import RunDirectory
+
+
+def test_it_is_made_for_its_owner_alone(tmp_path: Path) -> None:
+    """Mode 0700: it holds private text."""
+    with closing(RunDirectory(tmp_path / "runs" / "one")) as directory:
+        assert stat.S_IMODE(directory.path.stat().st_mode) == 0o700
+
+
+def test_a_second_process_is_told_who_holds_it(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from localjudge.record.directory import RunDirectory\n"
+        "RunDirectory(Path(sys.argv[1]))"
+    )
+    with closing(RunDirectory(tmp_path)):
+        command = [sys.executable, "-c", program, str(tmp_path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert f"is being written by another process (process {os.getpid()})" in done.stderr
+
+
+def test_it_is_free_again_when_it_is_closed(tmp_path: Path) -> None:
+    RunDirectory(tmp_path).close()
+    RunDirectory(tmp_path).close()
+
+
+def test_a_directory_of_something_else_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("important")
+    with pytest.raises(RunDirectoryError, match="not empty and holds no run"):
+        RunDirectory(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_file_in_its_place_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "run").write_text("a file")
+    with pytest.raises(RunDirectoryError, match=r"run is not a directory\n.*name another with --out"):
+        RunDirectory(tmp_path / "run")
+
+
+def test_a_write_that_fails_leaves_the_old_file(tmp_path: Path) -> None:
+    def pieces() -> Iterator[str]:
+        yield "half of the new"
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with closing(RunDirectory(tmp_path)) as directory:
+        directory.write("scores.jsonl", ["old\n"])
+        with pytest.raises(OutOfResource, match="No space left"):
+            directory.write("scores.jsonl", pieces())
+    assert (tmp_path / "scores.jsonl").read_text() == "old\n"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_an_unwritable_directory_is_a_usage_error(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(RunDirectoryError, match="cannot be written: Permission denied"):
+        RunDirectory(tmp_path / "run")

@@ -1,0 +1,121 @@
+"""The signature: each ingredient moves its part, and nothing else does."""
+
+import json
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import localjudge
+from localjudge.engine import ScriptedEngine
+from localjudge.metrics import catalog
+from localjudge.record.manifest import differences, judge_part, signature
+
+ROWS = [
+    {"id": "a", "user_input": "Why?", "retrieved_contexts": ["Because."], "reference": "One. Two.", "topic": "x"},
+    {"id": "b", "user_input": "How?", "retrieved_contexts": ["So."], "reference": "Three.", "topic": "y"},
+]
+
+
+def parts(out: Path, rows: Any = ROWS, **options: Any) -> tuple[str, str]:
+    """Both parts of the signature of a run."""
+    options = {"engine": ScriptedEngine({}, default=0.7), "metrics": ["context_recall"], **options}
+    judge, data = localjudge.evaluate(rows, out=out, **options).summary.signature.split("|")
+    return judge, data
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"engine": ScriptedEngine({}, default=0.8)},
+        {"metrics": ["context_recall", "context_relevancy"]},
+        {"threshold": 0.6},
+        {"language": "de"},
+    ],
+)
+def test_an_ingredient_of_the_judge_moves_the_first_part_alone(tmp_path: Path, options: dict[str, Any]) -> None:
+    judge, data = parts(tmp_path / "1")
+    other_judge, other_data = parts(tmp_path / "2", **options)
+    assert (other_judge != judge, other_data) == (True, data)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ROWS[:1],
+        [ROWS[0], {**ROWS[1], "reference": "Three!"}],
+        [ROWS[0], {**ROWS[1], "retrieved_contexts": ["So.", "And so."]}],
+        [ROWS[0], {**ROWS[1], "id": "c"}],
+    ],
+)
+def test_an_ingredient_of_the_data_moves_the_second_part_alone(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    judge, data = parts(tmp_path / "1")
+    other_judge, other_data = parts(tmp_path / "2", rows)
+    assert (other_judge, other_data != data) == (judge, True)
+
+
+def test_clusters_belong_to_the_data(tmp_path: Path) -> None:
+    """They move the intervals."""
+    judge, data = parts(tmp_path / "1")
+    other_judge, other_data = parts(tmp_path / "2", cluster_by="topic")
+    assert (other_judge, other_data != data) == (judge, True)
+
+
+def test_order_format_and_names_of_columns_move_nothing(tmp_path: Path) -> None:
+    """Shuffled, as JSON lines, under ragas's old column names, with other threads and another directory."""
+    expected = parts(tmp_path / "1")
+    assert parts(tmp_path / "2", ROWS[::-1]) == expected
+    old = {"user_input": "question", "retrieved_contexts": "contexts", "reference": "ground_truth"}
+    file = tmp_path / "old.jsonl"
+    file.write_text("\n".join(json.dumps({old.get(name, name): value for name, value in row.items()}) for row in ROWS))
+    assert parts(tmp_path / "3", file, threads=1) == expected
+
+
+def identity(**changes: Any) -> dict[str, Any]:
+    """A judge's part as llama.cpp's engine would give it, with changes by their path (`engine__n_ctx`)."""
+    part: dict[str, Any] = {
+        "engine": {"model_sha256": "a", "n_ctx": 8192, "flash_attention": False, "system": "AVX2 = 1"},
+        "judge": {"profile_sha256": "b", "grammars_sha256": {"attribution": "c"}},
+        "segmenter": {"name": "localjudge", "rules": "1"},
+    }
+    for path, value in changes.items():
+        section, key = path.split("__")
+        part[section][key] = value
+    metrics = [catalog.get("context_recall")]
+    return judge_part(part["engine"], part["judge"], part["segmenter"], metrics, 0.5)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"engine__model_sha256": "z"},
+        {"engine__n_ctx": 4096},
+        {"engine__flash_attention": True},
+        {"engine__system": "AVX2 = 1 | AVX512 = 1"},
+        {"judge__profile_sha256": "z"},
+        {"judge__grammars_sha256": {"attribution": "z"}},
+        {"segmenter__rules": "2"},
+    ],
+)
+def test_each_ingredient_that_an_engine_names_moves_the_judge_s_part(change: dict[str, Any]) -> None:
+    """Model, context size, attention, processor features, prompts, grammars, rules for sentences."""
+    assert signature(identity(), {}) != signature(identity(**change), {})
+    (difference,) = differences(identity(), identity(**change))
+    assert difference.ingredient.startswith(next(iter(change)).replace("__", "."))
+
+
+@pytest.mark.parametrize("package", ["localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines", "spacy"])
+def test_another_version_of_a_package_moves_the_judge_s_part(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signature(identity(), {})
+    monkeypatch.setattr(
+        "localjudge.record.manifest.version", lambda name: "99" if name == package else metadata.version(name)
+    )
+    assert signature(identity(), {}) != before
+
+
+def test_host_threads_and_times_stand_beside_and_not_inside(tmp_path: Path) -> None:
+    parts(tmp_path, threads=1)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert {"host", "sessions", "settings", "sources", "mapping"} <= manifest["beside"].keys()
+    assert "threads" not in json.dumps([manifest["judge"], manifest["data"]])

@@ -1,0 +1,279 @@
+"""Every ingredient of a number is in the signature, in its part; what is none is in neither.
+
+The real judge, real files, and the data in every format that can be read. `test_manifest.py` has the cases that need
+no model.
+"""
+
+import csv
+import gzip
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import localjudge
+from localjudge import resources
+from localjudge.dataset import from_rows, load
+from localjudge.engine.llamacpp.chat_template import ChatEnds
+from localjudge.judge import prompts
+from localjudge.judge.judge import PromptJudge
+from localjudge.metrics.context_recall import ContextRecall
+from localjudge.record.manifest import Manifest, data_part, differences, judge_part
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "a", "user_input": "Why?", "retrieved_contexts": ["Because.", "So."], "reference": "One. Zwei ä."},
+    {"id": "b", "user_input": "How, then?", "retrieved_contexts": ["So."], "reference": 'Three "and" four.'},
+]
+
+
+def manifest(out: Path, **options: Any) -> Manifest:
+    """That of a run of the bundled judge on one small sample."""
+    options = {"metrics": ["context_recall"], "threads": 1, **options}
+    return localjudge.evaluate(ROWS[1:], out=out, **options).manifest
+
+
+def changed(before: Manifest, after: Manifest) -> list[str]:
+    """Ingredients of the judge that differ, and whether the signature's parts tell the same."""
+    assert before.data == after.data
+    ours, theirs = before.signature.split("|"), after.signature.split("|")
+    assert ours[1] == theirs[1]
+    found = [change.ingredient for change in differences(before.judge, after.judge)]
+    assert (ours[0] != theirs[0]) == bool(found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Manifest:
+    """The manifest of an ordinary run, as it is read back."""
+    directory = tmp_path_factory.mktemp("made")
+    manifest(directory)
+    return localjudge.Run.open(directory).manifest
+
+
+def leaves(value: Any, path: str = "") -> set[str]:
+    if not isinstance(value, dict):
+        return {path}
+    return {leaf for name, inner in value.items() for leaf in leaves(inner, f"{path}.{name}" if path else name)}
+
+
+@pytest.mark.parametrize(
+    "ingredient",
+    [
+        *("engine.model_sha256", "engine.model_size", "engine.architecture", "engine.quantisation"),
+        *("engine.n_ctx", "engine.n_ubatch", "engine.flash_attention", "engine.batching", "engine.gpu_layers"),
+        *("engine.system", "engine.llama_cpp_python", "engine.llama_cpp", "engine.llguidance", "engine.self_check"),
+        *("judge.profile", "judge.profile_sha256", "judge.chat_template_sha256", "judge.chat_ends_sha256"),
+        *("judge.grammars_sha256.attribution", "judge.protocol", "judge.reasons"),
+        *("segmenter.name", "segmenter.version", "segmenter.rules", "segmenter.language"),
+        *("metrics.context_recall.version", "threshold"),
+        *("versions.localjudge", "versions.llama-cpp-python", "versions.llguidance"),
+        *("versions.outlines", "versions.spacy", "versions.numpy"),
+    ],
+)
+def test_a_real_run_names_the_ingredient(made: Manifest, ingredient: str) -> None:
+    assert ingredient in leaves(made.judge)
+
+
+@pytest.mark.parametrize(
+    ("options", "ingredients"),
+    [
+        ({"n_ctx": 512}, ["engine.n_ctx"]),
+        ({"batching": True}, ["engine.batching", "engine.flash_attention"]),
+        ({"threshold": 0.4}, ["threshold"]),
+        ({"threads": 2}, []),
+        ({"max_failed": 3, "gates": ("context_recall>=0",)}, []),
+    ],
+)
+def test_an_option_moves_what_it_can_move(
+    made: Manifest, tmp_path: Path, options: dict[str, Any], ingredients: list[str]
+) -> None:
+    """The number of threads and what is held against the result move nothing."""
+    assert changed(made, manifest(tmp_path / "run", **options)) == ingredients
+
+
+OWN_PROMPT = """
+task = "attribution"
+grammar = "attributed"
+
+[[node]]
+for_each = "contexts"
+text = "<ctx>{context}"
+
+[[node]]
+text = "<stmt>So: {unit}<ans>"
+"""
+
+
+def test_a_prompt_of_one_s_own_moves_the_profile(made: Manifest, tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text(OWN_PROMPT)
+    assert "judge.profile_sha256" in changed(made, manifest(tmp_path / "run", prompts=(str(own),)))
+
+
+def test_a_model_is_its_bytes_and_not_its_name(tmp_path: Path) -> None:
+    """A copy under another name is the same judge; with one bit of its weights turned, it is another."""
+    bundled = resources.model_file("reference-judge.gguf")
+    copies = [tmp_path / name for name in ("one.gguf", "two.gguf", "turned.gguf")]
+    for copy in copies:
+        shutil.copy(bundled, copy)
+    with copies[2].open("r+b") as file:
+        file.seek(-2, 2)
+        (byte,) = file.read(1)
+        file.seek(-2, 2)
+        file.write(bytes([byte ^ 1]))
+    one, two, turned = (manifest(tmp_path / copy.stem, judge=copy) for copy in copies)
+    assert changed(one, two) == []
+    assert changed(one, turned) == ["engine.model_sha256"]
+
+
+def part(judge: PromptJudge, version: int = 1) -> dict[str, Any]:
+    return judge_part({}, judge.identity, {}, [replace(ContextRecall(), version=version)], 0.5)
+
+
+def test_a_chat_template_moves_the_judge() -> None:
+    profile = prompts.load("instruct")
+    one, two = (PromptJudge(profile, ChatEnds("<user>", "<model>", sha256=name)) for name in ("1", "2"))
+    assert [change.ingredient for change in differences(part(one), part(two))] == ["judge.chat_template_sha256"]
+
+
+def test_what_a_metric_s_version_or_a_way_of_asking_moves_is_named() -> None:
+    profile = prompts.load("instruct")
+    plain = part(PromptJudge(profile))
+    other = [
+        part(PromptJudge(profile), version=2),
+        part(PromptJudge(profile, protocol="joint")),
+        part(PromptJudge(profile, reasons="before")),
+    ]
+    named = [{change.ingredient.split(".")[1] for change in differences(plain, one)} for one in other]
+    assert named[0] == {"context_recall"}
+    assert named[1] == {"protocol", "grammars_sha256"}
+    assert {"reasons", "grammars_sha256"} <= named[2]
+
+
+def write_jsonl(file: Path) -> None:
+    file.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+
+
+def write_json(file: Path) -> None:
+    file.write_text(json.dumps(ROWS, indent=1, ensure_ascii=False))
+
+
+def write_csv(file: Path) -> None:
+    with file.open("w", newline="") as out:
+        writer = csv.DictWriter(out, list(ROWS[0]))
+        writer.writeheader()
+        writer.writerows(
+            {name: json.dumps(cell) if isinstance(cell, list) else cell for name, cell in row.items()} for row in ROWS
+        )
+
+
+def write_gzip(file: Path) -> None:
+    file.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in ROWS).encode()))
+
+
+def write_parquet(file: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.Table.from_pylist(ROWS), file)
+
+
+def write_old_names(file: Path) -> None:
+    old = {"user_input": "question", "retrieved_contexts": "contexts", "reference": "ground_truth"}
+    file.write_text("".join(json.dumps({old.get(name, name): row[name] for name in row}) + "\n" for row in ROWS))
+
+
+def write_objects(file: Path) -> None:
+    """Contexts as objects, columns in another order, and a column that is not ours."""
+    rows = [{**row, "retrieved_contexts": [{"text": text} for text in row["retrieved_contexts"]]} for row in ROWS]
+    file.write_text("".join(json.dumps({"note": 1, **dict(reversed(row.items()))}) + "\n" for row in rows))
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("rows.jsonl", write_jsonl),
+        ("rows.json", write_json),
+        ("rows.csv", write_csv),
+        ("rows.jsonl.gz", write_gzip),
+        ("rows.parquet", write_parquet),
+        ("old.jsonl", write_old_names),
+        ("objects.jsonl", write_objects),
+    ],
+)
+def test_the_format_of_the_data_moves_nothing(tmp_path: Path, name: str, write: Callable[[Path], None]) -> None:
+    write(tmp_path / name)
+    assert load(tmp_path / name).fingerprint == from_rows(ROWS).fingerprint
+
+
+FULL: dict[str, Any] = {
+    "id": "a",
+    "user_input": "Why?",
+    "reference": "One.",
+    "response": "Two.",
+    "retrieved_contexts": [{"text": "Three.", "id": "3", "meta": {"page": 3}, "score": 0.5}],
+    "reference_contexts": [{"text": "Four."}],
+}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id": "b"},
+        {"user_input": "Why not?"},
+        {"reference": "One"},
+        {"response": "two."},
+        {"response": None},
+        {"response": ""},
+        {"retrieved_contexts": []},
+        {"retrieved_contexts": [{"text": "Three.", "id": "3", "meta": {"page": 3}, "score": 0.25}]},
+        {"retrieved_contexts": [{"text": "Three.", "id": "3", "meta": {"page": 4}, "score": 0.5}]},
+        {"retrieved_contexts": [{"text": "Three.", "id": "4", "meta": {"page": 3}, "score": 0.5}]},
+        {"retrieved_contexts": [{"text": "Three. ", "id": "3", "meta": {"page": 3}, "score": 0.5}]},
+        {"reference_contexts": [{"text": "Four."}, {"text": "Five."}]},
+    ],
+)
+def test_every_cell_is_an_ingredient_of_the_data(change: dict[str, Any]) -> None:
+    assert from_rows([FULL]).fingerprint != from_rows([{**FULL, **change}]).fingerprint
+
+
+def test_the_order_of_the_contexts_is_an_ingredient_and_that_of_the_rows_is_not() -> None:
+    """Ranks matter to context precision."""
+    turned = [{**ROWS[0], "retrieved_contexts": ROWS[0]["retrieved_contexts"][::-1]}, ROWS[1]]
+    expected = from_rows(ROWS).fingerprint
+    assert from_rows(turned).fingerprint != expected
+    assert from_rows(ROWS[::-1]).fingerprint == expected
+
+
+_WORDS = st.text("ab .", max_size=3)
+_TABLE = st.lists(st.tuples(_WORDS, _WORDS), min_size=1, max_size=5)
+
+
+def fingerprint(table: list[tuple[str, str]], order: list[int]) -> str:
+    rows = [{"id": str(place), "user_input": table[place][0], "reference": table[place][1]} for place in order]
+    return from_rows(rows).fingerprint
+
+
+@given(_TABLE, st.randoms(use_true_random=False), st.data())
+@settings(deadline=None, max_examples=50)
+def test_shuffled_rows_are_the_same_data_and_another_cell_is_not(
+    table: list[tuple[str, str]], random: Any, data: st.DataObject
+) -> None:
+    order = list(range(len(table)))
+    expected = fingerprint(table, order)
+    random.shuffle(order)
+    assert fingerprint(table, order) == expected
+    place = data.draw(st.sampled_from(order))
+    other = [*table[:place], (table[place][0] + "x", table[place][1]), *table[place + 1 :]]
+    assert fingerprint(other, order) != expected
+
+
+def test_groups_and_the_number_of_rows_belong_to_the_data() -> None:
+    plain = data_part("hash", 2, None)
+    assert [one.ingredient for one in differences(plain, data_part("hash", 2, {"a": "x"}))] == ["clusters_sha256"]
+    assert [one.ingredient for one in differences(plain, data_part("hash", 3, None))] == ["rows"]

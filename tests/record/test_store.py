@@ -1,0 +1,128 @@
+"""The store: what it keeps, once, and in which form."""
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localjudge.errors import OutOfResource, RunDirectoryError
+from localjudge.record.keys import KeyedRequest, RequestKeys
+from localjudge.record.store import Asking, Store
+from localjudge.types import Answer, Grammar, NoAnswer, Piece, VerdictRequest
+
+KEYS = RequestKeys({"engine": "test"})
+GRAMMAR = Grammar(name="attributed", pattern='\\{"attributed":(0|1)\\}', labels={"0": 0, "1": 1})
+LONG = "A long context. " * 50
+
+
+def keyed(unit: str, context: str = LONG) -> KeyedRequest:
+    path = ((Piece(text="Context: ", trusted=True), Piece(text=context, trusted=False)), (_user(unit),))
+    return KEYS.keyed(VerdictRequest(path=path, grammar=GRAMMAR))
+
+
+def _user(text: str) -> Piece:
+    return Piece(text=text, trusted=False)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "run.sqlite"
+
+
+@pytest.fixture
+def store(path: Path) -> Iterator[Store]:
+    store = Store(path)
+    yield store
+    store.close()
+
+
+def test_an_answer_is_there_after_reopening(path: Path) -> None:
+    """Every digit of it."""
+    store = Store(path)
+    request = keyed("One.")
+    answer = Answer(p_yes=0.1 + 0.2, legal_mass=1e-300, raw='{"attributed":0}', reason="because")
+    store.add_requests([request], [])
+    store.add_answer(request.key, answer)
+    store.close()
+    again = Store(path)
+    assert again.answers() == {request.key: answer}
+    again.close()
+
+
+def test_an_answer_is_there_when_the_process_ends_without_closing(path: Path, store: Store) -> None:
+    """Another connection sees it while the first is still open: it is committed."""
+    request = keyed("One.")
+    store.add_requests([request], [])
+    store.add_answer(request.key, NoAnswer(error="it does not fit"))
+    with sqlite3.connect(path) as other:
+        assert other.execute("SELECT error FROM answer").fetchall() == [("it does not fit",)]
+    other.close()
+
+
+def test_a_context_that_is_asked_a_hundred_questions_is_stored_once(path: Path, store: Store) -> None:
+    requests = [keyed(f"Statement {number}.") for number in range(100)]
+    store.add_requests(requests, [])
+    with sqlite3.connect(path) as other:
+        assert other.execute("SELECT count(*) FROM node WHERE text LIKE '%long context%'").fetchone() == (1,)
+        assert other.execute("SELECT count(*) FROM request").fetchone() == (100,)
+    other.close()
+
+
+def test_a_verdict_can_be_traced_to_its_prompt_in_sql(path: Path, store: Store) -> None:
+    request = keyed("Water is wet.", context="Water wets.")
+    store.add_requests([request], [Asking("sample 1", "context_recall", 0, 0, request.key)])
+    store.add_answer(request.key, Answer(p_yes=0.75, legal_mass=1, raw=""))
+    with sqlite3.connect(path) as other:
+        row = other.execute("SELECT sample_id, metric, prompt, p_yes FROM verdict").fetchone()
+    other.close()
+    assert row == ("sample 1", "context_recall", "Context: Water wets.Water is wet.", 0.75)
+
+
+def test_lone_surrogates_and_nul_do_not_stop_a_run(store: Store) -> None:
+    """Both are kept apart from what looks like them once it is escaped."""
+    requests = [keyed("a\ud800"), keyed("a\\ud800"), keyed("a\0b")]
+    assert len({request.key for request in requests}) == 3
+    store.add_requests(requests, [Asking("id \ud800", "context_recall", 0, 0, requests[0].key)])
+
+
+def test_requests_that_differ_anywhere_have_different_keys() -> None:
+    """Engine, text, trust, cut points, grammar, entry."""
+    path = ((Piece(text="ab", trusted=True),), (_user("c"),))
+    request = VerdictRequest(path=path, grammar=GRAMMAR)
+    others = [
+        request.model_copy(update={"path": ((Piece(text="ab", trusted=False),), (_user("c"),))}),
+        request.model_copy(update={"path": ((Piece(text="a", trusted=True),), (_user("bc"),))}),
+        request.model_copy(update={"path": ((Piece(text="ab", trusted=True), _user("c")),)}),
+        request.model_copy(update={"grammar": GRAMMAR.model_copy(update={"labels": {"0": 1, "1": 0}})}),
+        request.model_copy(update={"entry": 1}),
+    ]
+    keys = {KEYS.keyed(other).key for other in [request, *others]}
+    keys.add(RequestKeys({"engine": "another"}).keyed(request).key)
+    assert len(keys) == 7
+
+
+def test_a_full_disk_is_out_of_resource_and_what_was_stored_stays(path: Path, store: Store) -> None:
+    """SQLite's own page limit stands for the disk's."""
+    first, second = keyed("One.", "short"), keyed("Two.", "long " * 100_000)
+    store.add_requests([first], [])
+    store.add_answer(first.key, Answer(p_yes=1, legal_mass=1, raw=""))
+    store._connection.execute("PRAGMA max_page_count = 20")
+    with pytest.raises(OutOfResource, match=r"full.*\n.*same command again"):
+        store.add_requests([second], [])
+    assert list(store.answers()) == [first.key]
+
+
+def test_a_file_that_is_no_store_is_refused(path: Path) -> None:
+    path.write_bytes(b"something else entirely, and long enough to be looked at" * 20)
+    with pytest.raises(RunDirectoryError, match="not a database"):
+        Store(path)
+
+
+def test_a_store_of_another_version_is_refused(path: Path) -> None:
+    with sqlite3.connect(path) as other:
+        other.execute("PRAGMA user_version = 99")
+        other.execute("CREATE TABLE something (x)")
+    other.close()
+    with pytest.raises(RunDirectoryError, match="schema version 99"):
+        Store(path)
