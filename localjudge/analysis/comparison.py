@@ -131,7 +131,7 @@ def compare(baseline: Run | str | Path, run: Run | str | Path, *, moved: int = M
     warning. Raises RunDirectoryError for a directory without a finished run.
     """
     baseline, run = as_run(baseline), as_run(run)
-    pairing = pair_samples(baseline.samples, run.samples)
+    pairing = pair_samples(baseline.scored_samples, run.scored_samples)
     names = [name for name in run.summary.metrics if name in baseline.summary.metrics]
     comparer = _Comparer(baseline, run, pairing, moved)
     judges = judge_changes(baseline, run)

@@ -16,25 +16,39 @@ if TYPE_CHECKING:
 @click.command("export")
 @click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
 @click.option(
-    "--as", "as_format", type=click.Choice(["ragas", "jsonl", "csv", "parquet"]), required=True, help="The format."
+    "--as",
+    "as_format",
+    type=click.Choice(["ragas", "ragas-csv", "ragas-parquet", "ragas-classifications", "jsonl", "csv", "parquet"]),
+    required=True,
+    help="The format.",
 )
 @click.option(
     "--rows",
     type=click.Choice(["scores", "verdicts", "samples"]),
     default="scores",
     show_default=True,
-    help="One row per sample and metric, per judged unit, or per sample (not for ragas).",
+    help="One row per sample and metric, per judged unit, or per sample (for jsonl, csv, parquet).",
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Default: standard output.")
 @click.option("--json", "as_json", is_flag=True, help="With --out: print what was written as JSON.")
 def command(directory: Path, as_format: "Format", rows: "Rows", out: Path | None, as_json: bool) -> None:
-    """Write a run's results as RAGAS's classifications, JSON lines, CSV that is safe in spreadsheets, or Parquet."""
+    r"""Write a run's results for another program.
+
+    \b
+    ragas, ragas-csv, ragas-parquet  a row per sample: its texts and a column for each
+                                     metric, as ragas has them (ragas is JSON lines)
+    ragas-classifications            statements with their verdicts, as ragas's judge
+                                     answers about context recall
+    jsonl, csv, parquet              the rows that --rows names; the CSV is safe in
+                                     spreadsheets
+    """
     from localjudge.record.results import Run
     from localjudge.report.export import exported
 
-    if as_json and out is None and as_format in {"csv", "parquet"}:
+    encoding = as_format.rpartition("-")[2]
+    if as_json and out is None and encoding in {"csv", "parquet"}:
         raise UsageError(f"{as_format} is not JSON", hint="name a file with --out: --json then says what was written")
-    if as_format == "parquet" and out is None and sys.stdout.isatty():
+    if encoding == "parquet" and out is None and sys.stdout.isatty():
         raise UsageError("Parquet is not for terminals", hint="name a file with --out")
     content = exported(Run.open(directory), as_format, rows)
     if out is None:

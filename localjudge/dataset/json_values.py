@@ -18,7 +18,8 @@ def reason(error: Exception) -> str:
     return "values nested too deep" if isinstance(error, RecursionError) else str(error)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object from its keys and values. Raises RepeatedKeyError for a key that stands twice."""
     value = dict(pairs)
     if len(value) < len(pairs):
         names = [name for name, _ in pairs]
@@ -27,5 +28,5 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return value
 
 
-DECODER = json.JSONDecoder(object_pairs_hook=_object)
+DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 """Raises RepeatedKeyError, JSONDecodeError, ValueError (a number of thousands of digits) and RecursionError."""

@@ -47,7 +47,7 @@ _AT_K: dict[str, Callable[[int], AnyMetric]] = {
     "precision": document_at_k.precision,
     "recall": document_at_k.recall,
 }
-_AT = re.compile(r"(?P<name>\w+)@(?P<k>[1-9]\d*)")
+_AT = re.compile(r"(?P<name>\w+)@(?P<k>[1-9]\d{0,8})")
 
 
 def default_names() -> tuple[str, ...]:

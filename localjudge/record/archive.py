@@ -1,15 +1,34 @@
-"""What a finished run keeps in `run.sqlite`, read without changing it: the data, what was asked, what was answered."""
+"""What a finished run keeps in `run.sqlite`, read without changing it: the data, what was asked, what was answered.
 
-import json
-import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+The file may be a stranger's: `database.py` says what is refused. No row is read twice, so that what comes out of a file
+is never more than what is in it.
+"""
+
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Annotated, NamedTuple, TypeVar
+
+from pydantic import Field, TypeAdapter
 
 from localjudge.errors import RunDirectoryError
-from localjudge.record.store import Asking
-from localjudge.types import Answer, Grammar, NoAnswer, Node, Piece, Sample, VerdictRequest
+from localjudge.record.database import Reader, read_only
+from localjudge.record.store import SCHEMA_VERSION, Asking, read_answers, schema, storable
+from localjudge.record.untrusted import BY_HAND, MOST_BYTES_OF_VALUE, too_much
+from localjudge.types import Answer, Grammar, NoAnswer, Node, Piece, Record, Sample, VerdictRequest
+
+_MOST_PIECES = 1_000_000
+_TABLES = ("sample", "node", "shape", "request", "answer", "unit")
+
+_ID = TypeAdapter(tuple[int])
+_SAMPLE = TypeAdapter(Sample)
+_Count = Annotated[int, Field(ge=0)]
+_PIECES = TypeAdapter(list[tuple[_Count, int]])
+_PATH = TypeAdapter(list[int])
+_REQUEST = TypeAdapter(tuple[int, str, int, _Count, str])
+
+_Value = TypeVar("_Value")
 
 
 class StoredRequest(NamedTuple):
@@ -20,52 +39,95 @@ class StoredRequest(NamedTuple):
     answer: Answer | NoAnswer
 
 
+class _Shape(Record):
+    """Which answers are legal."""
+
+    grammar: Grammar
+    explanation: Grammar | None = None
+
+
+_SHAPE = TypeAdapter(_Shape)
+
+
 def stored_samples(path: Path) -> tuple[Sample, ...]:
     """The samples in the order of the data. Raises RunDirectoryError if the file cannot be read."""
-    with _reading(path) as connection:
-        rows = connection.execute("SELECT content FROM sample ORDER BY position")
-        return tuple(Sample.model_validate(json.loads(content)) for (content,) in rows)
+    with _reading(path) as reader:
+        rows = sorted(reader.rows(TypeAdapter(tuple[int, str]), "SELECT position, content FROM sample"))
+        return tuple(reader.json(_SAMPLE, content) for _, content in rows)
 
 
 def stored_clusters(path: Path) -> dict[str, str] | None:
-    """The group of each sample by its id; None for a run whose samples each stand alone."""
-    with _reading(path) as connection:
-        return dict(connection.execute("SELECT id, cluster FROM sample WHERE cluster IS NOT NULL")) or None
+    """The group of each sample by its id; None for a run whose samples each stand alone.
+
+    Raises RunDirectoryError if the file cannot be read, or gives a group to some samples only.
+    """
+    with _reading(path) as reader:
+        found = dict(reader.rows(TypeAdapter(tuple[str, str | None]), "SELECT id, cluster FROM sample"))
+    groups = {identifier: cluster for identifier, cluster in found.items() if cluster is not None}
+    if 0 < len(groups) < len(found):
+        raise RunDirectoryError(f"{path} gives a group to some samples only", hint=BY_HAND)
+    return groups or None
 
 
 def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
     """Prompts asked for one metric on one sample, in the order of its units, then of their windows."""
-    query = "SELECT prompt FROM verdict WHERE sample_id = ? AND metric = ? ORDER BY position, window"
-    with _reading(path) as connection:
-        return [prompt for (prompt,) in connection.execute(query, (sample_id, metric))]
+    query = "SELECT request FROM unit WHERE sample_id = ? AND metric = ? ORDER BY position, window"
+    with _reading(path) as reader:
+        asked = [request for (request,) in reader.rows(_ID, query, (storable(sample_id), metric))]
+        paths = {request: reader.json(_PATH, _text(reader, "request", "path", request)) for request in set(asked)}
+        texts = {node: _text(reader, "node", "text", node) for node in set(chain.from_iterable(paths.values()))}
+    if sum(len(texts[node]) for request in asked for node in paths[request]) > MOST_BYTES_OF_VALUE:
+        raise too_much(path, f"{MOST_BYTES_OF_VALUE >> 20} MiB of prompts of one sample")
+    return ["".join(texts[node] for node in paths[request]) for request in asked]
 
 
 def stored_requests(path: Path) -> list[StoredRequest]:
     """Every request that has an answer, put together again from its pieces, in the order in which they were asked."""
-    query = """
-        SELECT request.key, shape.content, request.entry, request.path, p_yes, legal_mass, raw, reason, error
-        FROM request JOIN shape ON shape.id = request.shape JOIN answer ON answer.request = request.id
-        ORDER BY request.id
-    """
-    with _reading(path) as connection:
-        nodes = {
-            identifier: _node(text, json.loads(pieces))
-            for identifier, text, pieces in connection.execute("SELECT id, text, pieces FROM node")
-        }
+    query = "SELECT id, key, shape, entry, path FROM request ORDER BY id"
+    with _reading(path) as reader:
+        answers, nodes, shapes = read_answers(reader), _nodes(reader), _shapes(reader)
         return [
-            StoredRequest(key, _request(shape, entry, [nodes[step] for step in json.loads(path)]), _answer(*answer))
-            for key, shape, entry, path, *answer in connection.execute(query)
+            StoredRequest(
+                key,
+                _request([nodes[step] for step in reader.json(_PATH, steps)], shapes[shape], entry, reader),
+                answers[request],
+            )
+            for request, key, shape, entry, steps in reader.rows(_REQUEST, query)
+            if request in answers
         ]
 
 
 def stored_askings(path: Path) -> list[Asking]:
     """Which unit of which sample asked which request."""
-    query = """
-        SELECT sample_id, metric, position, window, request.key FROM unit JOIN request ON request.id = unit.request
-        ORDER BY sample_id, metric, position, window
-    """
-    with _reading(path) as connection:
-        return [Asking(*row) for row in connection.execute(query)]
+    query = "SELECT sample_id, metric, position, window, request FROM unit ORDER BY sample_id, metric, position, window"
+    with _reading(path) as reader:
+        keys = _Known(path, reader.rows(TypeAdapter(tuple[int, str]), "SELECT id, key FROM request"))
+        units = reader.rows(TypeAdapter(tuple[str, str, int, int, int]), query)
+        return [
+            Asking(sample_id, metric, position, window, keys[request])
+            for sample_id, metric, position, window, request in units
+        ]
+
+
+class _Known(dict[int, _Value]):
+    """Rows of a table by their id. Raises RunDirectoryError for one that another row names and that is not there."""
+
+    def __init__(self, path: Path, rows: Iterable[tuple[int, _Value]]) -> None:
+        super().__init__(rows)
+        self._path = path
+
+    def __missing__(self, key: int) -> _Value:
+        raise RunDirectoryError(f"{self._path} lacks row {key}, which another row names", hint=BY_HAND)
+
+
+def _nodes(reader: Reader) -> _Known[Node]:
+    rows = reader.rows(TypeAdapter(tuple[int, str, str]), "SELECT id, text, pieces FROM node")
+    return _Known(reader.path, ((number, _node(text, reader.json(_PIECES, pieces))) for number, text, pieces in rows))
+
+
+def _shapes(reader: Reader) -> _Known[_Shape]:
+    rows = reader.rows(TypeAdapter(tuple[int, str]), "SELECT id, content FROM shape")
+    return _Known(reader.path, ((number, reader.json(_SHAPE, content)) for number, content in rows))
 
 
 def _node(text: str, pieces: list[tuple[int, int]]) -> Node:
@@ -77,27 +139,21 @@ def _node(text: str, pieces: list[tuple[int, int]]) -> Node:
     return tuple(found)
 
 
-def _request(shape: str, entry: int, path: Sequence[Node]) -> VerdictRequest:
-    legal = json.loads(shape)
-    explanation = legal["explanation"] and Grammar.model_validate(legal["explanation"])
-    return VerdictRequest(tuple(path), Grammar.model_validate(legal["grammar"]), explanation, entry)
+def _request(path: Sequence[Node], shape: _Shape, entry: int, reader: Reader) -> VerdictRequest:
+    if sum(map(len, path)) > _MOST_PIECES:
+        raise too_much(reader.path, f"{_MOST_PIECES:,} pieces in a prompt")
+    if entry >= shape.grammar.verdicts:
+        raise RunDirectoryError(f"{reader.path} asks for verdict {entry} of {shape.grammar.verdicts}", hint=BY_HAND)
+    return VerdictRequest(path=tuple(path), grammar=shape.grammar, explanation=shape.explanation, entry=entry)
 
 
-def _answer(
-    p_yes: float | None, legal_mass: float | None, raw: str | None, reason: str | None, error: str | None
-) -> Answer | NoAnswer:
-    if error is not None:
-        return NoAnswer(error=error)
-    return Answer.model_validate({"p_yes": p_yes, "legal_mass": legal_mass, "raw": raw, "reason": reason})
+def _text(reader: Reader, table: str, column: str, number: int) -> str:
+    """One text of a row that another row names."""
+    found = reader.rows(TypeAdapter(tuple[str]), f"SELECT {column} FROM {table} WHERE id = ?", (number,))
+    for (text,) in found:
+        return text
+    raise RunDirectoryError(f"{reader.path} lacks row {number} of {table}, which another row names", hint=BY_HAND)
 
 
-@contextmanager
-def _reading(path: Path) -> Iterator[sqlite3.Connection]:
-    # A file that nobody writes is opened as immutable: that works on a read-only disk, too.
-    written_now = path.with_name(f"{path.name}-wal").exists()
-    mode = "mode=ro" if written_now else "mode=ro&immutable=1"
-    try:
-        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as connection:
-            yield connection
-    except sqlite3.DatabaseError as error:
-        raise RunDirectoryError(f"{path} cannot be read: {error}", hint="is it the directory of a run?") from error
+def _reading(path: Path) -> AbstractContextManager[Reader]:
+    return read_only(path, {name: schema()[name] for name in _TABLES}, version=SCHEMA_VERSION)

@@ -2,6 +2,8 @@
 
 run.lock        held by the process that is writing (an advisory lock: it goes when the process goes)
 NAME.part       a file being written; renamed to NAME once it is whole and on the disk
+
+The directory may have been prepared by a stranger: what is written through is a new file or the lock, never a link.
 """
 
 import errno
@@ -12,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from localjudge.errors import OutOfResource, RunDirectoryError
+from localjudge.record.untrusted import refuse_irregular
 
 MANIFEST = "manifest.json"
 STORE = "run.sqlite"
@@ -29,6 +32,8 @@ class RunDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        if os.path.lexists(path) and not path.is_dir():
+            raise RunDirectoryError(f"{path} is not a directory", hint="name another with --out")
         with _translated(path):
             path.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
             self._refuse_foreign()
@@ -38,7 +43,8 @@ class RunDirectory:
         """Replace the file `name` as a whole: readers see the old one or the new one."""
         part = self.path / f"{name}{_PART}"
         with _translated(self.path):
-            with open(part, "w", encoding="utf-8", newline="\n", opener=_private) as file:
+            part.unlink(missing_ok=True)
+            with open(part, "x", encoding="utf-8", newline="\n", opener=_private) as file:
                 file.writelines(pieces)
                 file.flush()
                 os.fsync(file.fileno())
@@ -64,7 +70,8 @@ def _private(path: str, flags: int) -> int:
 
 def _locked(path: Path) -> int:
     """Descriptor of the lock file, locked. It holds the number of the process, for whoever is refused."""
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    refuse_irregular(path)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:

@@ -9,7 +9,7 @@ also made one object: a context that is asked a hundred questions stands in memo
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import Any, NamedTuple
 
 from localjudge.types import Node, VerdictRequest
@@ -31,6 +31,11 @@ class RequestKeys:
         self._engine = canonical_sha256(engine_identity)
         self._nodes: dict[Node, tuple[str, Node]] = {}
         self._shapes: dict[str, str] = {}
+
+    @property
+    def shapes(self) -> Set[str]:
+        """Shapes of the answers to all requests so far, as JSON."""
+        return self._shapes.keys()
 
     def keyed(self, request: VerdictRequest) -> KeyedRequest:
         """The request, its equal nodes replaced by the ones seen before, with its keys."""

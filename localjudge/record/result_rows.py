@@ -7,11 +7,20 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from localjudge.record.evaluation import Evaluation, JudgedUnit
 from localjudge.types import Failed, Label, NoAnswer, Outcome, Scored, Undefined, Verdict
 
+_LARGEST = 2**63 - 1
+
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Mass = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Place = Annotated[int, Field(ge=0, le=_LARGEST)]
+Amount = Annotated[int, Field(ge=-_LARGEST, le=_LARGEST)] | Annotated[float, Field(allow_inf_nan=False)]
+"""Whole numbers stay whole when they are read, so that a row is written again as it was."""
 Status = Literal["scored", "undefined", "failed"]
 
 # Some readers break lines at these, and some terminals obey them; JSON lets them be written as escapes.
@@ -25,9 +34,9 @@ class ScoreRow:
     sample_id: str
     metric: str
     status: Status
-    score: float | None
-    numerator: float | None
-    denominator: float | None
+    score: Share | None
+    numerator: Amount | None
+    denominator: Amount | None
     detail: str | None
 
 
@@ -41,20 +50,20 @@ class VerdictRow:
     sample_id: str
     metric: str
     unit: Literal["statement", "sentence", "chunk"]
-    index: int
+    index: Place
     source: Literal["reference", "response", "retrieved_contexts"]
-    source_index: int | None
-    start: int
-    end: int
+    source_index: Place | None
+    start: Place
+    end: Place
     text: str
-    p_yes: float | None
+    p_yes: Share | None
     label: Label | None
     reason: str | None
-    window: int | None
+    window: Place | None
     error: str | None
-    against: int | None = None
-    legal_mass: float | None = None
-    position: int | None = None
+    against: Place | None = None
+    legal_mass: Mass | None = None
+    position: Place | None = None
 
 
 def score_rows(evaluations: Sequence[Evaluation]) -> Iterator[ScoreRow]:

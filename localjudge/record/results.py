@@ -6,30 +6,74 @@
     manifest.json    what the numbers rest on
 
 The first three hold no times and no names of machines: an interrupted run leaves the same bytes as any other.
+What is read back may be a stranger's: `untrusted.py` says what is refused, `consistency.py` what contradicts itself.
 """
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import MISSING, dataclass, fields
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
+from pydantic import ConfigDict, Field, TypeAdapter
+
 from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.record import begun_by
 from localjudge.record.archive import stored_clusters, stored_samples
+from localjudge.record.consistency import Results, contradictions
 from localjudge.record.directory import MANIFEST, STORE, RunDirectory
 from localjudge.record.evaluation import Evaluation
 from localjudge.record.manifest import Manifest
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line, score_rows, verdict_rows
 from localjudge.record.summary import SCHEMA_VERSION, Summary
-from localjudge.types import JudgeCard, Sample
+from localjudge.record.untrusted import read_object, read_rows, shown, validated
+from localjudge.types import JudgeCard, Record, Sample
 
 _SUMMARY = "summary.json"
 _SCORES = "scores.jsonl"
 _VERDICTS = "verdicts.jsonl"
-_BESIDE = {"settings", "sessions"}
 _ADDED_WITH_JUDGE = {"judge", "verdicts", "legal_mass", "position"}
+_SCORE_ROW = TypeAdapter(ScoreRow)
+_VERDICT_ROW = TypeAdapter(VerdictRow)
 _Object = TypeVar("_Object", Manifest, Summary)
+
+
+class _Part(Record):
+    """Part of a manifest: the values that are used, beside others."""
+
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+
+class _Settings(_Part):
+    max_failed: int = Field(ge=0)
+
+
+class _Beside(_Part):
+    settings: _Settings
+    sessions: list[dict[str, Any]]
+    sources: list[str] = Field(default_factory=list)
+    judge: str | None = None
+
+
+class _JudgePart(_Part):
+    engine: dict[str, Any]
+    metrics: dict[str, Any]
+    threshold: float
+
+
+class _DataPart(_Part):
+    rows: int
+    clusters_sha256: str | None
+
+
+class _ManifestParts(_Part):
+    """What this program relies on in a manifest."""
+
+    judge: _JudgePart
+    data: _DataPart
+    beside: _Beside
 
 
 @dataclass(frozen=True)
@@ -41,11 +85,22 @@ class Run:
     manifest: Manifest
 
     @classmethod
-    def open(cls, directory: str | Path) -> "Run":
-        """Read the run in a directory. Raises RunDirectoryError if there is none, or it is not finished."""
+    def open(cls, directory: str | Path, *, check: bool = True) -> "Run":
+        """Read the run in a directory.
+
+        Raises RunDirectoryError if there is none, if it is not finished, or if its files are not what localjudge
+        writes, or contradict each other. Without `check` the last is left to `verify`, which works them out again.
+        """
         path = Path(directory)
+        if not os.path.lexists(path / MANIFEST):
+            raise _no_run(path)
         manifest = _manifest(path / MANIFEST)
-        return cls(path, _read_object(path / _SUMMARY, Summary, SCHEMA_VERSION), manifest)
+        if not os.path.lexists(path / _SUMMARY):
+            raise _unfinished(path, manifest)
+        run = cls(path, _read_object(path / _SUMMARY, Summary, SCHEMA_VERSION), manifest)
+        if check:
+            run._refuse_contradictions()
+        return run
 
     @property
     def judge(self) -> JudgeCard:
@@ -66,17 +121,39 @@ class Run:
     @cached_property
     def scores(self) -> tuple[ScoreRow, ...]:
         """One row for each sample and metric, in the order of the data, then of the metrics."""
-        return tuple(ScoreRow(**_known(row, ScoreRow)) for row in _rows(self.directory / _SCORES))
+        return tuple(read_rows(self.directory / _SCORES, _SCORE_ROW))
 
     @cached_property
     def verdicts(self) -> tuple[VerdictRow, ...]:
         """One row for each judged unit, in the order of the data, then of the metrics, then of the units."""
-        return tuple(VerdictRow(**_known(row, VerdictRow)) for row in _rows(self.directory / _VERDICTS))
+        return tuple(self._verdict_rows())
+
+    def _verdict_rows(self) -> Iterator[VerdictRow]:
+        return read_rows(self.directory / _VERDICTS, _VERDICT_ROW)
+
+    def _refuse_contradictions(self) -> None:
+        grouped = self.manifest.data["clusters_sha256"] is not None
+        results = Results(self.summary, self.manifest, self.scores, self.cluster_of if grouped else None)
+        for contradiction in contradictions(results, self._verdict_rows()):
+            raise RunDirectoryError(
+                f"the files in {self.directory} contradict each other: {contradiction}",
+                hint="`localjudge verify` says which of them the stored answers do not give",
+            )
 
     @cached_property
     def samples(self) -> tuple[Sample, ...]:
         """The data that was scored, in its order."""
         return stored_samples(self.directory / STORE)
+
+    @property
+    def scored_samples(self) -> tuple[Sample, ...]:
+        """The same. Raises RunDirectoryError if a score is of none of them."""
+        if lost := {row.sample_id for row in self.scores} - {sample.id for sample in self.samples}:
+            raise RunDirectoryError(
+                f"{self.directory / STORE} lacks the sample {shown(min(lost))}, which {_SCORES} has a score of",
+                hint="are both files of the same run?",
+            )
+        return self.samples
 
     @cached_property
     def cluster_of(self) -> dict[str, str] | None:
@@ -101,7 +178,7 @@ def write_manifest(directory: RunDirectory, manifest: Manifest) -> None:
 def read_manifest(directory: Path) -> Manifest | None:
     """The manifest in the directory; None if there is none yet."""
     file = directory / MANIFEST
-    return _manifest(file) if file.exists() else None
+    return _manifest(file) if os.path.lexists(file) else None
 
 
 def write_results(directory: RunDirectory, evaluations: Sequence[Evaluation], summary: Summary) -> None:
@@ -133,56 +210,26 @@ def _pretty(value: Any) -> str:
 
 def _manifest(file: Path) -> Manifest:
     manifest = _read_object(file, Manifest, SCHEMA_VERSION)
-    if missing := _BESIDE - manifest.beside.keys():
-        raise RunDirectoryError(
-            f"{file} lacks {', '.join(sorted(missing))} in its part `beside`", hint="was it changed by hand?"
-        )
+    validated(_ManifestParts, manifest.model_dump(), str(file))
     return manifest
 
 
 def _read_object(file: Path, kind: type[_Object], schema_version: int) -> _Object:
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        found = content.get("schema_version") if isinstance(content, dict) else None
-        if found != schema_version:
-            raise RunDirectoryError(
-                f"{file} has schema version {found}, this localjudge reads {schema_version}",
-                hint="read it with the version of localjudge that wrote it",
-            )
-        return kind.model_validate(content)
-    except FileNotFoundError as error:
-        raise _no_run(file) from error
-    except (OSError, ValueError) as error:
-        raise RunDirectoryError(f"{file} cannot be read: {error}", hint="was it changed by hand?") from error
-
-
-def _no_run(missing: Path) -> RunDirectoryError:
-    if (missing.parent / MANIFEST).exists():
-        return RunDirectoryError(
-            f"the run in {missing.parent} is not finished", hint="run the command that began it again to go on"
-        )
-    return RunDirectoryError(f"{missing.parent} holds no run", hint="give the directory that `localjudge run` made")
-
-
-def _rows(file: Path) -> list[dict[str, Any]]:
-    try:
-        with file.open(encoding="utf-8") as lines:
-            return [json.loads(line) for line in lines]
-    except (OSError, ValueError) as error:
+    content = read_object(file)
+    if content.get("schema_version") != schema_version:
         raise RunDirectoryError(
-            f"{file} cannot be read: {error}", hint="run the same command again to write it anew"
-        ) from error
-
-
-def _known(row: dict[str, Any], kind: Any) -> dict[str, Any]:
-    """Keys that this version knows: later versions may add some.
-
-    Raises RunDirectoryError for a row that is not what this program writes.
-    """
-    needed = {field.name for field in fields(kind) if field.default is MISSING}
-    if not isinstance(row, dict) or not needed <= row.keys():
-        raise RunDirectoryError(
-            f"a row of the results is not a whole {kind.__name__}: {row}",
-            hint="run the same command again to write it anew",
+            f"{file} has schema version {shown(content.get('schema_version'))}, this localjudge reads {schema_version}",
+            hint="read it with the version of localjudge that wrote it",
         )
-    return {field.name: row.get(field.name) for field in fields(kind)}
+    return validated(kind, content, str(file))
+
+
+def _no_run(directory: Path) -> RunDirectoryError:
+    what = "is a file, not the directory of a run" if directory.is_file() else "holds no run"
+    return RunDirectoryError(f"{directory} {what}", hint="give the directory that `localjudge run` made")
+
+
+def _unfinished(directory: Path, manifest: Manifest) -> RunDirectoryError:
+    command = begun_by.command(directory, manifest)
+    hint = f"go on with it: {command}" if command else "run the command that began it again to go on"
+    return RunDirectoryError(f"the run in {directory} is not finished", hint=hint)

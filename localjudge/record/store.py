@@ -13,12 +13,17 @@ last commits may be missing, and are asked again.)
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+from pydantic import TypeAdapter
 
 from localjudge.errors import OutOfResource, RunDirectoryError
+from localjudge.record.database import Reader, bounded, guard, refuse_other_tables, refuse_strange_files
 from localjudge.record.keys import KeyedRequest
+from localjudge.record.untrusted import MOST_BYTES_OF_VALUE, shown
 from localjudge.types import Answer, NoAnswer, Node, Sample
 
 SCHEMA_VERSION = 1
@@ -57,6 +62,12 @@ COMMIT;
 """
 
 
+_IDS = TypeAdapter(tuple[str, int])
+_ANSWER = TypeAdapter(Answer)
+_ANSWER_ROW = TypeAdapter(tuple[int, float | None, float | None, str | None, str | None, str | None])
+_ANSWER_COLUMNS = ("p_yes", "legal_mass", "raw", "reason", "error")
+
+
 class Asking(NamedTuple):
     """That a unit of a sample asked this request."""
 
@@ -68,21 +79,28 @@ class Asking(NamedTuple):
 
 
 class Store:
-    """The open file `run.sqlite`. Raises RunDirectoryError or OutOfResource where the file or the disk is to blame."""
+    """The open file `run.sqlite`. Raises RunDirectoryError or OutOfResource where the file or the disk is to blame.
+
+    A file that is there already may be a stranger's: `database.py` says what is refused.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
         with self._translated(), ExitStack() as undo:
             if path != IN_MEMORY:
+                refuse_strange_files(path)
                 path.touch(mode=0o600)
             self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
             undo.callback(self._connection.close)
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = NORMAL")
-            self._prepare()
-            self._request_ids = dict(self._connection.execute("SELECT key, id FROM request"))
-            self._node_ids = dict(self._connection.execute("SELECT sha256, id FROM node"))
-            self._shape_ids = dict(self._connection.execute("SELECT content, id FROM shape"))
+            with bounded(self._connection, path):
+                guard(self._connection)
+                self._connection.execute("PRAGMA journal_mode = WAL")
+                self._connection.execute("PRAGMA synchronous = NORMAL")
+                self._prepare()
+                reader = self._reader()
+                self._request_ids = dict(reader.rows(_IDS, "SELECT key, id FROM request"))
+                self._node_ids = dict(reader.rows(_IDS, "SELECT sha256, id FROM node"))
+                self._shape_ids = dict(reader.rows(_IDS, "SELECT content, id FROM shape"))
             undo.pop_all()
 
     def add_samples(self, samples: Sequence[Sample], cluster_of: Mapping[str, str] | None = None) -> None:
@@ -90,10 +108,10 @@ class Store:
         groups = cluster_of or {}
         rows = (
             (
-                _storable(sample.id),
+                storable(sample.id),
                 position,
                 json.dumps(sample.model_dump(mode="json", exclude_defaults=True)),
-                _storable(groups[sample.id]) if sample.id in groups else None,
+                storable(groups[sample.id]) if sample.id in groups else None,
             )
             for position, sample in enumerate(samples)
         )
@@ -102,16 +120,9 @@ class Store:
 
     def answers(self) -> dict[str, Answer | NoAnswer]:
         """All answers so far by request key."""
-        rows = (
-            "SELECT key, p_yes, legal_mass, raw, reason, error FROM answer JOIN request ON request.id = answer.request"
-        )
-        with self._translated():
-            return {
-                key: NoAnswer(error=error)
-                if error is not None
-                else Answer(p_yes=p_yes, legal_mass=legal_mass, raw=raw, reason=reason)
-                for key, p_yes, legal_mass, raw, reason, error in self._connection.execute(rows)
-            }
+        with self._translated(), bounded(self._connection, self._path):
+            stored = read_answers(self._reader())
+        return {key: stored[number] for key, number in self._request_ids.items() if number in stored}
 
     def add_requests(self, requests: Iterable[KeyedRequest], askings: Iterable[Asking]) -> None:
         """Store what is about to be asked, and by which units; what is stored already is left as it is."""
@@ -122,15 +133,15 @@ class Store:
             self._connection.executemany(
                 "INSERT OR IGNORE INTO unit VALUES (?, ?, ?, ?, ?)",
                 (
-                    (_storable(asking.sample_id), *asking[1:4], self._request_ids[asking.request_key])
+                    (storable(asking.sample_id), *asking[1:4], self._request_ids[asking.request_key])
                     for asking in askings
                 ),
             )
 
     def add_answer(self, request_key: str, answer: Answer | NoAnswer) -> None:
         """Store one answer; it is safe when this returns."""
-        columns = dict.fromkeys(("p_yes", "legal_mass", "raw", "reason", "error")) | answer.model_dump()
-        row = {name: _storable(value) if isinstance(value, str) else value for name, value in columns.items()}
+        columns = dict.fromkeys(_ANSWER_COLUMNS) | answer.model_dump()
+        row = {name: storable(value) if isinstance(value, str) else value for name, value in columns.items()}
         row["request"] = self._request_ids[request_key]
         with self._translated():
             self._connection.execute(
@@ -144,35 +155,44 @@ class Store:
 
     def _prepare(self) -> None:
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        tables = self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if version == 0 and tables == 0:
+        tables = self._reader().schema()
+        if version == 0 and not tables:
             self._connection.executescript(_SCHEMA)
         elif version != SCHEMA_VERSION:
             raise RunDirectoryError(
                 f"{self._path} has schema version {version}, this localjudge writes {SCHEMA_VERSION}",
                 hint="name another directory with --out",
             )
+        else:
+            refuse_other_tables(self._path, tables, schema())
+
+    def _reader(self) -> Reader:
+        return Reader(self._connection, self._path)
 
     def _add_request(self, keyed: KeyedRequest) -> None:
         nodes = zip(keyed.node_keys, keyed.request.path, strict=True)
         path = json.dumps([self._node_id(key, node) for key, node in nodes], separators=(",", ":"))
         row = (keyed.key, self._shape_id(keyed.shape), keyed.request.entry, path)
-        cursor = self._connection.execute("INSERT INTO request (key, shape, entry, path) VALUES (?, ?, ?, ?)", row)
-        self._request_ids[keyed.key] = cursor.lastrowid
+        statement = "INSERT INTO request (key, shape, entry, path) VALUES (?, ?, ?, ?)"
+        self._request_ids[keyed.key] = self._inserted(statement, row)
 
     def _node_id(self, key: str, node: Node) -> int:
         if key not in self._node_ids:
             pieces = json.dumps([[len(piece.text), int(piece.trusted)] for piece in node], separators=(",", ":"))
-            row = (key, _storable("".join(piece.text for piece in node)), pieces)
-            cursor = self._connection.execute("INSERT INTO node (sha256, text, pieces) VALUES (?, ?, ?)", row)
-            self._node_ids[key] = cursor.lastrowid
-        return int(self._node_ids[key])
+            row = (key, storable("".join(piece.text for piece in node)), pieces)
+            self._node_ids[key] = self._inserted("INSERT INTO node (sha256, text, pieces) VALUES (?, ?, ?)", row)
+        return self._node_ids[key]
 
     def _shape_id(self, shape: str) -> int:
         if shape not in self._shape_ids:
-            cursor = self._connection.execute("INSERT INTO shape (content) VALUES (?)", (_storable(shape),))
-            self._shape_ids[shape] = cursor.lastrowid
-        return int(self._shape_ids[shape])
+            self._shape_ids[shape] = self._inserted("INSERT INTO shape (content) VALUES (?)", (storable(shape),))
+        return self._shape_ids[shape]
+
+    def _inserted(self, statement: str, row: Sequence[Any]) -> int:
+        """Number of the new row."""
+        number = self._connection.execute(statement, row).lastrowid
+        assert number is not None, "an insert has a number"
+        return number
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -187,9 +207,9 @@ class Store:
         except sqlite3.DatabaseError as error:
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
             if code in _OUT_OF_RESOURCE:
-                raise OutOfResource(f"{self._path}: {error}", hint=_OUT_OF_RESOURCE[code]) from error
+                raise OutOfResource(f"{self._path}: {shown(error)}", hint=_OUT_OF_RESOURCE[code]) from error
             if code in _UNUSABLE:
-                raise RunDirectoryError(f"{self._path}: {error}", hint=_UNUSABLE[code]) from error
+                raise RunDirectoryError(f"{self._path}: {shown(error)}", hint=_UNUSABLE[code]) from error
             raise
 
 
@@ -206,9 +226,29 @@ _UNUSABLE = {
     sqlite3.SQLITE_PERM: "make the directory writable, or name another with --out",
     sqlite3.SQLITE_NOTADB: "remove the directory to start afresh, or name another with --out",
     sqlite3.SQLITE_CORRUPT: "remove the directory to start afresh, or name another with --out",
+    sqlite3.SQLITE_TOOBIG: f"no sample may be larger than {MOST_BYTES_OF_VALUE >> 20} MiB: leave it out",
 }
 
 
-def _storable(text: str) -> str:
+@cache
+def schema() -> dict[str, str]:
+    """The statement that creates each part of the file, by its name; none for an index that SQLite makes by itself."""
+    with closing(sqlite3.connect(IN_MEMORY)) as connection:
+        connection.executescript(_SCHEMA)
+        return dict(connection.execute("SELECT name, coalesce(sql, '') FROM sqlite_master"))
+
+
+def read_answers(reader: Reader) -> dict[int, Answer | NoAnswer]:
+    """All answers by the number of their request."""
+    rows = reader.rows(_ANSWER_ROW, f"SELECT request, {', '.join(_ANSWER_COLUMNS)} FROM answer")
+    return {number: _answer(reader, dict(zip(_ANSWER_COLUMNS, columns, strict=True))) for number, *columns in rows}
+
+
+def _answer(reader: Reader, columns: dict[str, Any]) -> Answer | NoAnswer:
+    error = columns.pop("error")
+    return reader.checked(_ANSWER, columns) if error is None else NoAnswer(error=error)
+
+
+def storable(text: str) -> str:
     """SQLite holds UTF-8, which has no lone surrogates: those are written as escapes; the keys tell all apart."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

@@ -1,25 +1,32 @@
 """A run's results in shapes that other programs read.
 
-    ragas     one object per sample: {"id", "classifications": [{"statement", "reason", "attributed"}]}
-    jsonl     one object per row          csv     for spreadsheets          parquet     for data frames
+    ragas, ragas-csv, ragas-parquet   one row per sample, as in ragas's result: its texts, and a column for each metric
+    ragas-classifications             {"id", "classifications": [{"statement", "reason", "attributed"}]}
+    jsonl, csv, parquet               for programs, for spreadsheets, for data frames
 
-Rows are the scores, the verdicts, or one row per sample with a column for each metric. A text that a spreadsheet would
-take for a formula gets an apostrophe in front, in CSV alone.
+Rows of the last three are the scores, the verdicts, or one row per sample with a column for each metric. A text that a
+spreadsheet would take for a formula gets an apostrophe in front, in the format csv alone.
+
+ragas's columns are `user_input, retrieved_contexts, reference_contexts, response, reference`, then the metrics by name
+(its `EvaluationResult.to_pandas`); reference contexts are there if any sample has some. Contexts are lists of texts; in
+CSV a list stands as Python prints it, which is how ragas's own `to_csv` writes it and `ast.literal_eval` reads it. A
+metric without a score, undefined or failed, is null in JSON and Parquet and empty in CSV: never a number.
 """
 
 import csv
 import io
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 from localjudge.errors import UsageError
 from localjudge.record.result_rows import json_line
 from localjudge.record.results import Run
+from localjudge.types import Context, context_texts
 
-Format = Literal["ragas", "jsonl", "csv", "parquet"]
+Format = Literal["ragas", "ragas-csv", "ragas-parquet", "ragas-classifications", "jsonl", "csv", "parquet"]
 Rows = Literal["scores", "verdicts", "samples"]
-RAGAS_METRIC = "context_recall"
+CLASSIFIED_METRIC = "context_recall"
 
 _FORMULA = re.compile(r"[\s\x00-\x1f\u200b-\u200f\ufeff]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 
@@ -27,28 +34,58 @@ _FORMULA = re.compile(r"[\s\x00-\x1f\u200b-\u200f\ufeff]*[=+\-@\t\r\uff1d\uff0b\
 def exported(run: Run, as_format: Format, rows: Rows = "scores") -> bytes:
     """The whole file. Raises UsageError for what the run does not hold, or a package that is not installed."""
     match as_format:
-        case "ragas":
-            return "".join(map(json_line, ragas_rows(run))).encode()
-        case "jsonl":
-            return "".join(map(json_line, plain_rows(run, rows))).encode()
+        case "ragas" | "ragas-csv" | "ragas-parquet":
+            return _encoded(ragas_rows(run), as_format.removeprefix("ragas-"), _as_it_is)
+        case "ragas-classifications":
+            return _encoded(classification_rows(run), "jsonl", _as_it_is)
+        case _:
+            return _encoded(plain_rows(run, rows), as_format, inert)
+
+
+def _encoded(rows: Iterator[dict[str, Any]], as_format: str, cell: Callable[[Any], Any]) -> bytes:
+    match as_format:
         case "csv":
-            return _csv(list(plain_rows(run, rows))).encode()
+            return _csv(list(rows), cell).encode()
         case "parquet":
-            return _parquet(list(plain_rows(run, rows)))
+            return _parquet(list(rows))
+        case _:
+            return "".join(map(json_line, rows)).encode()
 
 
 def ragas_rows(run: Run) -> Iterator[dict[str, Any]]:
+    """One object for each sample: its texts under ragas's names, and its score of each metric, None without one.
+
+    Raises RunDirectoryError for a score of a sample that the run does not hold.
+    """
+    scores = {(row.sample_id, row.metric): row.score for row in run.scores}
+    with_truth = any(sample.reference_contexts is not None for sample in run.scored_samples)
+    for sample in run.scored_samples:
+        yield {
+            "user_input": sample.user_input,
+            "retrieved_contexts": _texts(sample.retrieved_contexts),
+            **({"reference_contexts": _texts(sample.reference_contexts)} if with_truth else {}),
+            "response": sample.response,
+            "reference": sample.reference,
+            **{metric: scores.get((sample.id, metric)) for metric in run.summary.metrics},
+        }
+
+
+def _texts(contexts: Sequence[Context] | None) -> list[str] | None:
+    return None if contexts is None else list(context_texts(contexts))
+
+
+def classification_rows(run: Run) -> Iterator[dict[str, Any]]:
     """One object for each sample with its statements as given. `attributed` is null where there is no verdict."""
-    if RAGAS_METRIC not in run.summary.metrics:
+    if CLASSIFIED_METRIC not in run.summary.metrics:
         raise UsageError(
-            f"the run in {run.directory} has no {RAGAS_METRIC}, which this format is for",
-            hint=f"run it with --metrics {RAGAS_METRIC}, or export it as jsonl",
+            f"the run in {run.directory} has no {CLASSIFIED_METRIC}, which this format is for",
+            hint=f"run it with --metrics {CLASSIFIED_METRIC}, or export it as jsonl",
         )
     classifications: dict[str, list[dict[str, Any]]] = {
-        score.sample_id: [] for score in run.scores if score.metric == RAGAS_METRIC
+        score.sample_id: [] for score in run.scores if score.metric == CLASSIFIED_METRIC
     }
     for verdict in run.verdicts:
-        if verdict.metric == RAGAS_METRIC:
+        if verdict.metric == CLASSIFIED_METRIC:
             row = {"statement": verdict.text, "reason": verdict.reason or "", "attributed": verdict.label}
             classifications[verdict.sample_id].append(row)
     for sample_id, rows in classifications.items():
@@ -81,11 +118,15 @@ def _sample_rows(run: Run) -> Iterator[dict[str, Any]]:
     yield from by_sample.values()
 
 
-def _csv(rows: Sequence[dict[str, Any]]) -> str:
+def _as_it_is(cell: Any) -> Any:
+    return cell
+
+
+def _csv(rows: Sequence[dict[str, Any]], cell: Callable[[Any], Any]) -> str:
     text = io.StringIO(newline="")
     writer = csv.writer(text)
     writer.writerow(_columns(rows))
-    writer.writerows(map(inert, row.values()) for row in rows)
+    writer.writerows(map(cell, row.values()) for row in rows)
     return text.getvalue()
 
 

@@ -10,6 +10,7 @@ from localjudge.printable import printable
 from localjudge.record.archive import stored_prompts
 from localjudge.record.directory import STORE
 from localjudge.record.results import Run
+from localjudge.record.untrusted import shown
 from localjudge.report.verdicts import verdicts_view
 from localjudge.suggestion import suggestion
 from localjudge.types import CONTEXT_FIELDS, Sample
@@ -41,10 +42,10 @@ def prompts_view(run: Run, sample_id: str, metric: str) -> RenderableType:
 
 
 def find_sample(run: Run, sample_id: str) -> Sample:
-    """The sample of that id. Raises UsageError with the nearest ids if there is none."""
+    """The sample of that id. Raises UsageError, with ids that are like it if there are any."""
     samples = {sample.id: sample for sample in run.samples}
     if sample_id not in samples:
-        hint = suggestion(sample_id, samples, "its samples", show=repr)
+        hint = suggestion(sample_id, samples, "its samples", show=lambda name: shown(repr(name)))
         raise UsageError(f"the run has no sample {sample_id!r}", hint=hint)
     return samples[sample_id]
 

@@ -32,9 +32,11 @@ def verification_view(found: Verification) -> RenderableType:
 
 
 def _headline(found: Verification) -> str:
+    if not found.stored_requests:
+        return "the run asked its judge nothing"
     asked = f"{found.asked_again:,} of {found.stored_requests:,} stored answers asked for again"
     if found.asked_again == found.identical:
-        return f"{asked}, every bit the same" if found.asked_again else "the run asked its judge nothing"
+        return f"{asked}, every bit the same" if found.asked_again else asked
     return (
         f"{asked}, {found.identical:,} the same; {found.verdicts_moved:,} of {found.verdicts:,} verdicts moved, "
         f"probabilities by at most {found.largest_move:.2g}"

@@ -5,7 +5,7 @@
 The invariant: a verdict is the same whether its answer was asked for now, by another metric, or before a restart.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import lru_cache
 from itertools import groupby
 from typing import NamedTuple
@@ -71,6 +71,11 @@ class Asker:
     def asked(self) -> int:
         """Requests that the engine was asked; answers from the store are not counted."""
         return self._asked
+
+    @property
+    def shapes(self) -> Set[str]:
+        """Shapes of the answers that the judge let a model give, as JSON."""
+        return self._keys.shapes
 
     def verdicts(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
         """One verdict for each task, in their order."""

@@ -109,7 +109,7 @@ class _Job:
             directory = stack.enter_context(closing(RunDirectory(path)))
             sessions = self._earlier_sessions(path)
             session = _Session(started=_now())
-            write_manifest(directory, self._manifest([*sessions, session]))
+            write_manifest(directory, self._manifest([*sessions, session._asdict()]))
             store = stack.enter_context(closing(Store(path / STORE)))
             store.add_samples(self._plan.dataset.samples, self._plan.cluster_of)
             stack.callback(self._progress.close)
@@ -128,7 +128,7 @@ class _Job:
                 metrics=summarize(evaluations, names, self._plan.cluster_of),
             )
             session = session._replace(finished=_now(), asked=asker.asked, effort=self._engine.effort.model_dump())
-            manifest = self._manifest([*sessions, session])
+            manifest = self._manifest([*sessions, session._asdict()])
             write_results(directory, evaluations, summary)
             write_manifest(directory, manifest)
         for metric, reason in failed_everywhere(evaluations).items():
@@ -149,14 +149,14 @@ class _Job:
             self._progress.note(f"going on: {asker.known:,} answers are stored already")
         return asker
 
-    def _earlier_sessions(self, path: Path) -> list[_Session]:
+    def _earlier_sessions(self, path: Path) -> list[dict[str, Any]]:
         there = read_manifest(path)
         if there is None:
             return []
         refuse_other_run(path, there, self._manifest([]))
-        return [_Session(**session) for session in there.beside["sessions"]]
+        return list(there.beside["sessions"])
 
-    def _manifest(self, sessions: Sequence[_Session]) -> manifests.Manifest:
+    def _manifest(self, sessions: Sequence[dict[str, Any]]) -> manifests.Manifest:
         dataset = self._plan.dataset
         return manifests.Manifest(
             signature=self._signature,
@@ -168,7 +168,7 @@ class _Job:
                 "mapping": dataset.mapping,
                 "settings": self._settings.model_dump(mode="json"),
                 "host": manifests.host(),
-                "sessions": [session._asdict() for session in sessions],
+                "sessions": list(sessions),
             },
         )
 

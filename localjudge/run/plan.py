@@ -15,6 +15,7 @@ from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.metrics.catalog import AnyMetric
 from localjudge.record.keys import canonical_sha256
 from localjudge.record.manifest import Manifest, differences
+from localjudge.record.untrusted import shown as cut
 from localjudge.run.metric_choice import choose_metrics
 from localjudge.run.settings import RunSettings
 from localjudge.types import Sample
@@ -71,10 +72,10 @@ def refuse_other_run(directory: Path, there: Manifest, ours: Manifest) -> None:
     if not different:
         return
     shown = different[:_DIFFERENCES_SHOWN]
-    lines = [f"\n  {change.ingredient}: {change.before} there, {change.after} now" for change in shown]
+    lines = [f"\n  {cut(change.ingredient)}: {cut(change.before)} there, {cut(change.after)} now" for change in shown]
     more = len(different) - len(lines)
     raise RunDirectoryError(
-        f"{directory} belongs to another run ({there.signature}, this one is {ours.signature}):"
+        f"{directory} belongs to another run ({cut(there.signature)}, this one is {ours.signature}):"
         + "".join(lines)
         + (f"\n  and {more} more" if more else ""),
         hint="name another directory with --out, or leave --out away",

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from localjudge.engine.protocol import Engine
 from localjudge.engine.scripted import ScriptedEngine
+from localjudge.errors import RunDirectoryError
 from localjudge.metrics.catalog import AnyMetric
 from localjudge.metrics.protocol import Sentences
 from localjudge.record import manifest as manifests
@@ -20,6 +21,7 @@ from localjudge.record.keys import RequestKeys
 from localjudge.record.results import Run, result_files
 from localjudge.record.store import IN_MEMORY, Store
 from localjudge.record.summary import decidedness, summarize
+from localjudge.record.untrusted import open_regular
 from localjudge.run.ask import Asker
 from localjudge.run.evaluate import evaluate
 from localjudge.run.judges import OpenJudge
@@ -30,10 +32,12 @@ from localjudge.types import VerdictRequest, VerdictRule
 class Replay(NamedTuple):
     """Names of the result files that are not what the stored samples and answers give, and the text of every row.
 
-    A row is known by its sample, its metric and its position among the rows of both.
+    A row is known by its sample, its metric and its position among the rows of both. `shapes` are those of the answers
+    that the judge would let a model give, as JSON.
     """
 
     differing_files: tuple[str, ...]
+    shapes: frozenset[str]
     texts: dict[tuple[str, str, int], str]
 
 
@@ -73,8 +77,9 @@ def replay(
     expected = result_files(evaluations, run.summary.model_copy(update=update))
     return Replay(
         differing_files=tuple(
-            name for name, pieces in expected.items() if _content(run.directory / name) != "".join(pieces).encode()
+            name for name, pieces in expected.items() if not _holds(run.directory / name, "".join(pieces).encode())
         ),
+        shapes=frozenset(asker.shapes),
         texts={
             (evaluation.sample_id, evaluation.metric, position): judged.unit.span.text
             for evaluation in evaluations
@@ -83,8 +88,12 @@ def replay(
     )
 
 
-def _content(file: Path) -> bytes | None:
-    return file.read_bytes() if file.is_file() else None
+def _holds(path: Path, content: bytes) -> bool:
+    try:
+        with open_regular(path) as file:
+            return file.read(len(content) + 1) == content
+    except RunDirectoryError:
+        return False
 
 
 class _Unasked(ScriptedEngine):

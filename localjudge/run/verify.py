@@ -9,19 +9,21 @@ requests may be asked in place of all; files and data are always checked as a wh
 """
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
+from localjudge import model_registry
 from localjudge.dataset.identity import fingerprint
 from localjudge.engine.protocol import Engine
-from localjudge.errors import UsageError
+from localjudge.errors import ModelError, UsageError
 from localjudge.metrics import catalog
 from localjudge.record.archive import StoredRequest, stored_askings, stored_requests
-from localjudge.record.directory import STORE
+from localjudge.record.directory import MANIFEST, STORE
 from localjudge.record.keys import RequestKeys
 from localjudge.record.manifest import Difference, Manifest, data_part, differences, judge_part
 from localjudge.record.results import Run, as_run
+from localjudge.record.untrusted import shown, validated
 from localjudge.run.judges import opened
 from localjudge.run.progress import Progress, Silence
 from localjudge.run.replay import replay
@@ -34,6 +36,7 @@ SCHEMA_VERSION = 1
 Result = Literal["bit-identical", "same verdicts", "different"]
 Answers = Mapping[str, Answer | NoAnswer]
 
+_SHA256_SHOWN = 12
 _ISOLATED = "isolated"
 _BEFORE = {"min_legal_mass": 0.0}
 """What a run did whose settings do not say."""
@@ -121,6 +124,8 @@ def verify(
     named = judge or run.manifest.beside.get("judge")
     if named is None and engine is None:
         raise UsageError(f"{run.directory} does not say which judge it was made with", hint="name it with --judge")
+    if judge is None and engine is None:
+        _refuse_moved(str(named), run)
     stored = stored_requests(run.directory / STORE)
     chosen = _chosen(stored, count, seed)
     metrics = [catalog.get(name, settings.compare_by) for name in run.summary.metrics]
@@ -128,8 +133,10 @@ def verify(
     rule = VerdictRule(run.summary.threshold, settings.min_legal_mass)
     with opened(str(named), engine, settings) as ours:
         card = ours.card
-        again = _asked_again(ours.engine, chosen, progress or Silence(), note=ours.announcement)
         replayed = replay(run, stored, ours, metrics=metrics, sentences=segmenter, rule=rule)
+        altered = _altered(run.manifest, stored, replayed.shapes)
+        asked = [one for one in chosen if one.key not in altered.foreign]
+        again = _asked_again(ours.engine, asked, progress or Silence(), note=ours.announcement)
         now = judge_part(ours.engine.identity, ours.judge.identity, segmenter.identity, metrics, rule)
     rows = _rows(run, stored, again, replayed.texts, rule)
     found = Verification(
@@ -138,14 +145,14 @@ def verify(
         judge=card,
         result="bit-identical",
         stored_requests=len(stored),
-        asked_again=len(chosen),
-        identical=sum(again[one.key] == one.answer for one in chosen),
+        asked_again=len(asked),
+        identical=sum(again[one.key] == one.answer for one in asked),
         verdicts=len(rows),
         verdicts_moved=sum(row.moved for row in rows),
         largest_move=max((row.distance for row in rows), default=0.0),
         rows=tuple(sorted((row for row in rows if row.changed), key=lambda row: (not row.moved, -row.distance))),
         batched=run.manifest.judge["engine"].get("batching", _ISOLATED) != _ISOLATED,
-        altered_requests=_altered(run.manifest, stored),
+        altered_requests=altered.requests,
         files=replayed.differing_files,
         judge_changes=tuple(differences(run.manifest.judge, now)),
         data_changes=_data_changes(run),
@@ -153,12 +160,26 @@ def verify(
     return found.model_copy(update={"result": _result(found)})
 
 
+def _refuse_moved(judge: str, run: Run) -> None:
+    """Raise ModelError if the model that the run was made with is not where it was."""
+    registered = model_registry.registered().get(judge)
+    file = Path(registered.path or "" if registered else judge).expanduser()
+    if file.is_file():
+        return
+    sha256 = str(run.manifest.judge["engine"].get("model_sha256", "unknown"))
+    raise ModelError(
+        f"the model of this run ({Path(judge).stem}, sha256 {shown(sha256[:_SHA256_SHOWN])}) is not at {file} any more",
+        hint=f"say where it is now: localjudge verify {run.directory} --judge PATH",
+    )
+
+
 def _settings(manifest: Manifest, threads: int | None) -> RunSettings:
     """The run's settings as it resolved them. A file with a prompt that is gone is missed in the judge's identity."""
     kept = {name: value for name, value in manifest.beside["settings"].items() if name in RunSettings.model_fields}
-    prompts = tuple(prompt for prompt in kept["prompts"] if Path(prompt).is_file())
     n_ctx = manifest.judge["engine"].get("n_ctx")
-    return checked({**_BEFORE, **kept, "prompts": prompts, "n_ctx": n_ctx, "threads": threads})
+    checked({"threads": threads})
+    settings = validated(RunSettings, {**_BEFORE, **kept, "n_ctx": n_ctx, "threads": threads}, f"{MANIFEST}: settings")
+    return settings.model_copy(update={"prompts": tuple(file for file in settings.prompts if Path(file).is_file())})
 
 
 def _chosen(stored: Sequence[StoredRequest], count: int | None, seed: int) -> list[StoredRequest]:
@@ -223,9 +244,21 @@ def _row_verdict(answers: Sequence[Answer | NoAnswer], rule: VerdictRule) -> Ver
     return verdict if isinstance(verdict, Verdict) else None
 
 
-def _altered(manifest: Manifest, stored: Sequence[StoredRequest]) -> int:
+class _Altered(NamedTuple):
+    """How many stored requests are not what was asked, and the keys of those that no model is asked again.
+
+    A grammar that is none of the judge's is foreign: it can be made so that no end of it is ever found.
+    """
+
+    requests: int
+    foreign: frozenset[str]
+
+
+def _altered(manifest: Manifest, stored: Sequence[StoredRequest], shapes: Set[str]) -> _Altered:
     keys = RequestKeys(manifest.judge["engine"])
-    return sum(keys.keyed(one.request).key != one.key for one in stored)
+    found = {one.key: keys.keyed(one.request) for one in stored}
+    foreign = frozenset(key for key, keyed in found.items() if keyed.shape not in shapes)
+    return _Altered(sum(keyed.key != key or key in foreign for key, keyed in found.items()), foreign)
 
 
 def _data_changes(run: Run) -> tuple[Difference, ...]:

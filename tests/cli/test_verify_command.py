@@ -1,5 +1,6 @@
 """`localjudge verify`, on a run of the bundled reference judge."""
 
+import hashlib
 import json
 import shutil
 import sqlite3
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 import random_model
 
-from localjudge import ScriptedEngine, evaluate
+from localjudge import ScriptedEngine, evaluate, resources
 from localjudge.cli.main import main
 
 ROWS = [
@@ -109,6 +110,33 @@ def test_a_prompt_that_is_gone_is_named_by_what_it_moves(tmp_path: Path, capfd: 
     assert (code, found["result"], found["asked_again"], found["identical"]) == (3, "different", 3, 3)
     assert "judge.profile_sha256" in {change["ingredient"] for change in found["judge_changes"]}
     assert found["files"] == ["scores.jsonl", "verdicts.jsonl", "summary.json"]
+
+
+def test_a_model_that_was_moved_is_named_with_its_checksum(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """And with the command that verifies the run where the model is now; which then does."""
+    model, moved, run = tmp_path / "my-judge.gguf", tmp_path / "elsewhere.gguf", tmp_path / "run"
+    shutil.copy(resources.model_file("reference-judge.gguf"), model)
+    evaluate(ROWS, judge=model, metrics=["context_recall"], threads=1, out=run)
+    sha256 = hashlib.sha256(model.read_bytes()).hexdigest()[:12]
+    model.rename(moved)
+    code, output, errors = called(capfd, "verify", run, "--quiet")
+    assert (code, output) == (1, "")
+    assert errors == (
+        f"localjudge: the model of this run (my-judge, sha256 {sha256}) is not at {model} any more\n"
+        f"  hint: say where it is now: localjudge verify {run} --judge PATH\n"
+    )
+    assert called(capfd, "verify", run, "--quiet", "--judge", moved)[0] == 0
+
+
+def test_a_registered_judge_that_is_not_registered_any_more_is_named_so_too(
+    directory: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    manifest = (directory / "manifest.json").read_text(encoding="utf-8")
+    assert '"judge": "reference"' in manifest
+    (directory / "manifest.json").write_text(manifest.replace('"judge": "reference"', '"judge": "ours"'))
+    code, _, errors = called(capfd, "verify", directory, "--quiet")
+    assert code == 1
+    assert "the model of this run (ours, sha256 4844085b4a92) is not at ours any more" in errors
 
 
 def test_a_judge_that_is_not_there_is_a_usage_error(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -1,13 +1,17 @@
 """Exports: shapes, and cells that a spreadsheet leaves alone."""
 
+import ast
 import csv
 import io
 import json
-from typing import Any, cast
+from pathlib import Path
+from typing import Any, cast, get_args
 
 import pytest
 
-from localjudge import Run
+from localjudge import Run, ScriptedEngine, evaluate
+from localjudge.dataset import load
+from localjudge.dataset.identity import content_hash
 from localjudge.errors import UsageError
 from localjudge.report.export import Format, Rows, exported, inert, plain_rows
 
@@ -16,9 +20,9 @@ def lines(content: bytes) -> list[dict[str, Any]]:
     return [json.loads(line) for line in content.decode().splitlines()]
 
 
-def test_ragas_gets_verbatim_statements_with_reason_and_label(run: Run) -> None:
+def test_the_classifications_hold_verbatim_statements_with_reason_and_label(run: Run) -> None:
     """One object per sample; a sample without statements has none."""
-    first, second, third = lines(exported(run, "ragas"))
+    first, second, third = lines(exported(run, "ragas-classifications"))
     assert first == {
         "id": "good",
         "classifications": [
@@ -30,17 +34,119 @@ def test_ragas_gets_verbatim_statements_with_reason_and_label(run: Run) -> None:
     assert third == {"id": "none", "classifications": []}
 
 
-def test_ragas_needs_context_recall(run: Run) -> None:
+def test_the_classifications_need_context_recall(run: Run) -> None:
     metrics = {"context_relevancy": run.summary.metrics["context_relevancy"]}
     other = Run(run.directory, run.summary.model_copy(update={"metrics": metrics}), run.manifest)
     with pytest.raises(UsageError, match="has no context_recall"):
-        exported(other, "ragas")
+        exported(other, "ragas-classifications")
+
+
+RAGAS_ROWS: list[dict[str, Any]] = [
+    {
+        "id": "a",
+        "user_input": '=1+1, "so"?',
+        "retrieved_contexts": ['Rain\'s "wet".\nIt falls.', "Ünïcode 😀"],
+        "reference": "It rains. It is red.",
+        "response": "It rains.",
+        "reference_contexts": ["x"],
+    },
+    {
+        "id": "b",
+        "user_input": "How?",
+        "retrieved_contexts": [],
+        "reference": None,
+        "response": "Two.",
+        "reference_contexts": None,
+    },
+    {
+        "id": "c",
+        "user_input": "What?",
+        "retrieved_contexts": ["k"],
+        "reference": "It fails.",
+        "response": None,
+        "reference_contexts": ["y", "z"],
+    },
+]
+
+
+@pytest.fixture(scope="module")
+def ragas_run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Recall: a 1/2, b undefined, c failed. Faithfulness: a 1/1, b 0/1 without a context, c undefined."""
+    engine = ScriptedEngine({"It rains.": 0.9, "It fails.": "it does not fit"}, default=0.1)
+    metrics = ["context_recall", "faithfulness"]
+    return evaluate(RAGAS_ROWS, engine=engine, metrics=metrics, out=tmp_path_factory.mktemp("ragas"))
+
+
+RAGAS_COLUMNS = [
+    "user_input",
+    "retrieved_contexts",
+    "reference_contexts",
+    "response",
+    "reference",
+    "context_recall",
+    "faithfulness",
+]
+RAGAS_SCORES = [(0.5, 1.0), (None, 0.0), (None, None)]
+
+
+def test_ragas_gets_the_wide_table_that_its_users_hold(ragas_run: Run) -> None:
+    """Texts under ragas's names, in the order of its `EvaluationResult.to_pandas`; no score is null, not a number.
+
+    Checked with ragas 0.4.3: `EvaluationDataset.from_jsonl(file).to_list()` gives the three samples back, each without
+    its fields that are null.
+    """
+    table = lines(exported(ragas_run, "ragas"))
+    assert [list(row) for row in table] == [RAGAS_COLUMNS] * 3
+    fields = RAGAS_COLUMNS[:5]
+    assert [{name: row[name] for name in fields} for row in table] == [
+        {name: row[name] for name in fields} for row in RAGAS_ROWS
+    ]
+    assert [(row["context_recall"], row["faithfulness"]) for row in table] == RAGAS_SCORES
+
+
+def test_ragas_reads_the_lists_of_the_csv(ragas_run: Run) -> None:
+    """Lists stand as Python prints them, a missing value and a missing score are empty, and texts are verbatim.
+
+    Checked with ragas 0.4.3, which has no `from_csv`: the text columns are byte for byte those of its own
+    `EvaluationDataset.to_csv`, and `EvaluationDataset.from_pandas` of the file, lists read by `ast.literal_eval`, gives
+    the three samples back.
+    """
+    table = list(csv.DictReader(io.StringIO(exported(ragas_run, "ragas-csv").decode(), newline="")))
+    assert [list(row) for row in table] == [RAGAS_COLUMNS] * 3
+    for row, given, scores in zip(table, RAGAS_ROWS, RAGAS_SCORES, strict=True):
+        for name in ("retrieved_contexts", "reference_contexts"):
+            assert (ast.literal_eval(row[name]) if row[name] else None) == given[name]
+        assert [row[name] for name in ("user_input", "response", "reference")] == [
+            given[name] or "" for name in ("user_input", "response", "reference")
+        ]
+        assert [row["context_recall"], row["faithfulness"]] == ["" if score is None else str(score) for score in scores]
+
+
+def test_ragas_reads_the_parquet(ragas_run: Run) -> None:
+    """The same rows. Checked with ragas 0.4.3: `EvaluationDataset.from_list(rows)` gives the samples back."""
+    from pyarrow import BufferReader, parquet  # type: ignore[import-untyped]
+
+    rows = parquet.read_table(BufferReader(exported(ragas_run, "ragas-parquet"))).to_pylist()
+    assert rows == lines(exported(ragas_run, "ragas"))
+
+
+def test_ragas_gets_no_column_of_reference_contexts_where_no_sample_has_any(run: Run) -> None:
+    (first, *_) = lines(exported(run, "ragas"))
+    assert list(first)[:5] == ["user_input", "retrieved_contexts", "response", "reference", "context_recall"]
+
+
+def test_localjudge_reads_what_it_wrote_for_ragas(ragas_run: Run, tmp_path: Path) -> None:
+    """The same texts; the ids are not among ragas's columns, and are made anew."""
+    for name, as_format in (("a.jsonl", "ragas"), ("a.csv", "ragas-csv"), ("a.parquet", "ragas-parquet")):
+        (tmp_path / name).write_bytes(exported(ragas_run, cast(Format, as_format)))
+        samples = load(tmp_path / name).samples
+        assert [content_hash(sample) for sample in samples] == [content_hash(sample) for sample in ragas_run.samples]
 
 
 @pytest.mark.parametrize("rows", ["scores", "verdicts", "samples"])
 def test_every_format_holds_the_same_rows(run: Run, rows: Rows) -> None:
     """JSON lines and Parquet exactly, CSV as text."""
-    from pyarrow import BufferReader, parquet  # type: ignore[import-untyped]
+    from pyarrow import BufferReader, parquet
 
     expected = list(plain_rows(run, rows))
     assert lines(exported(run, "jsonl", rows)) == expected
@@ -71,7 +177,7 @@ def test_everything_else_is_left_as_it_is(cell: Any) -> None:
     assert inert(cell) == cell
 
 
-@pytest.mark.parametrize("as_format", ["ragas", "jsonl", "csv", "parquet"])
+@pytest.mark.parametrize("as_format", get_args(Format))
 def test_a_run_without_rows_has_an_export(run: Run, as_format: str) -> None:
     """Nothing was judged for it: the file is valid, and empty."""
 

@@ -100,6 +100,13 @@ def test_an_unknown_sample_is_told_the_nearest(run: Run) -> None:
         sample_view(run, "goood")
 
 
+def test_an_unknown_sample_that_is_like_none_is_told_what_there_is(run: Run) -> None:
+    """No id is suggested that has nothing to do with what was typed."""
+    with pytest.raises(UsageError) as caught:
+        sample_view(run, "7f3a9c")
+    assert caught.value.hint == r"its samples are 'good', '=evil\x1b[2J', 'none'"
+
+
 def test_the_worst_come_first_failures_before_low_scores(run: Run, failed_run: Run) -> None:
     """Undefined samples and perfect ones are not among them."""
     assert [row.sample_id for row in worst_scores(run.scores, "context_recall", 5)] == ["=evil\x1b[2J", "good"]

@@ -196,7 +196,7 @@ def _edit(path: Path, old: str, new: str) -> None:
 def test_a_result_file_that_was_changed_by_hand_is_named(run: Run, name: str, old: str, new: str) -> None:
     """Nothing that the judge says again could show it."""
     _edit(run.directory / name, old, new)
-    found = verify(Run.open(run.directory), engine=same())
+    found = verify(Run.open(run.directory, check=False), engine=same())
     assert (found.result, found.files, found.identical) == ("different", (name,), 5)
 
 
@@ -230,7 +230,7 @@ def test_data_that_was_changed_by_hand_is_found(run: Run) -> None:
 def test_a_manifest_that_was_changed_by_hand_is_found(run: Run) -> None:
     """Another threshold was used than it says."""
     _edit(run.directory / "manifest.json", '"threshold": 0.5,\n    "min', '"threshold": 0.6,\n    "min')
-    found = verify(Run.open(run.directory), engine=same())
+    found = verify(Run.open(run.directory, check=False), engine=same())
     assert [change.ingredient for change in found.judge_changes] == ["threshold"]
     assert (found.result, found.files) == ("different", ("summary.json",))
 

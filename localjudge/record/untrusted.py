@@ -1,0 +1,155 @@
+"""Files of a run directory, read as the work of a stranger: none can hang, exhaust or mislead whoever opens the run.
+
+    what is read                       bound
+    every file                         a regular file, not a link to one; 64 GiB
+    manifest.json, summary.json        16 MiB, 100 levels
+    scores.jsonl, verdicts.jsonl       64 MiB a row, 20 million rows, each of the known shape
+    run.sqlite                         64 MiB a value; the rest stands in `database.py`
+
+What is beyond a bound, and what is not JSON or not of the shape that localjudge writes, is a RunDirectoryError of one
+line; so is a number that is not finite, which JSON does not have. The bounds leave room for runs of 100,000 samples.
+
+Why links are refused: a link leads out of the directory, so a run that is passed on could show the files of whoever
+opens it, or other numbers tomorrow. The directory itself may be named by a link: whoever opens it says where it is.
+"""
+
+import json
+import math
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, TypeVar
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from localjudge.dataset.json_values import reason, unique_keys
+from localjudge.errors import RunDirectoryError
+from localjudge.printable import printable
+
+MOST_BYTES = 64 << 30
+MOST_BYTES_OF_OBJECT = 16 << 20
+MOST_BYTES_OF_VALUE = 64 << 20
+MOST_ROWS = 20_000_000
+DEEPEST = 100
+BY_HAND = "was it changed by hand?"
+WRITE_ANEW = "run the same command again to write it anew"
+
+_SHOWN = 200
+_Model = TypeVar("_Model", bound=BaseModel)
+_Row = TypeVar("_Row")
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading. Raises RunDirectoryError for anything else, and never waits for a writer."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if path.is_symlink() or path.exists():
+            refuse_irregular(path)
+        raise RunDirectoryError(f"{path} cannot be read: {error.strerror}", hint=WRITE_ANEW) from error
+    facts = os.fstat(descriptor)
+    if stat.S_ISREG(facts.st_mode) and facts.st_size <= MOST_BYTES:
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise _not_regular(path) if not stat.S_ISREG(facts.st_mode) else too_much(path, f"{MOST_BYTES >> 30} GiB")
+
+
+def refuse_irregular(path: Path) -> None:
+    """Raise RunDirectoryError if there is something at the path that is not a regular file; a link is none."""
+    if os.path.lexists(path) and not stat.S_ISREG(path.lstat().st_mode):
+        raise _not_regular(path)
+
+
+def read_object(path: Path) -> dict[str, Any]:
+    """The JSON object that a file holds. Raises RunDirectoryError if it holds anything else, or too much."""
+    with open_regular(path) as file:
+        content = file.read(MOST_BYTES_OF_OBJECT + 1)
+    if len(content) > MOST_BYTES_OF_OBJECT:
+        raise too_much(path, f"{MOST_BYTES_OF_OBJECT >> 20} MiB")
+    try:
+        value = _DECODER.decode(content.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise RunDirectoryError(f"{path} cannot be read: {shown(reason(error))}", hint=BY_HAND) from error
+    if not isinstance(value, dict):
+        raise RunDirectoryError(f"{path} cannot be read: it is not a JSON object", hint=BY_HAND)
+    refuse_deep(value, str(path))
+    return value
+
+
+def read_rows(path: Path, kind: TypeAdapter[_Row]) -> Iterator[_Row]:
+    """The rows of a JSONL file, one by one. Raises RunDirectoryError for the first that is not of the kind."""
+    with open_regular(path) as file:
+        number = 0
+        while line := file.readline(MOST_BYTES_OF_VALUE + 1):
+            number += 1
+            if len(line) > MOST_BYTES_OF_VALUE:
+                raise too_much(f"{path}:{number}", f"{MOST_BYTES_OF_VALUE >> 20} MiB in a row")
+            if number > MOST_ROWS:
+                raise too_much(path, f"{MOST_ROWS:,} rows")
+            try:
+                yield kind.validate_json(line, strict=True)
+            except ValidationError as error:
+                message = f"{path}:{number} is not a row that localjudge writes: {first_problem(error)}"
+                raise RunDirectoryError(message, hint=WRITE_ANEW) from error
+
+
+def validated(kind: type[_Model], value: Any, where: str) -> _Model:
+    """The value as a record of the kind. Raises RunDirectoryError that names the first field that cannot be."""
+    try:
+        return kind.model_validate(value)
+    except ValidationError as error:
+        raise RunDirectoryError(f"{where} cannot be read: {first_problem(error)}", hint=BY_HAND) from error
+
+
+def refuse_deep(value: Any, where: str) -> None:
+    """Raise RunDirectoryError for JSON values nested deeper than any that localjudge writes."""
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [child for parent in level for child in _children(parent)]
+        if not level:
+            return
+    raise RunDirectoryError(f"{where} cannot be read: values are nested more than {DEEPEST} deep", hint=BY_HAND)
+
+
+def too_much(where: Path | str, bound: str) -> RunDirectoryError:
+    """The error for what is larger than anything that localjudge reads."""
+    return RunDirectoryError(f"{where} holds more than localjudge reads ({bound})", hint="is it the file of a run?")
+
+
+def first_problem(error: ValidationError) -> str:
+    """The first thing that is wrong with a value, in one line: `metrics.faithfulness.mean: Input should be ...`."""
+    problem = error.errors(include_url=False, include_input=False)[0]
+    place = ".".join(map(str, problem["loc"]))
+    return shown(f"{place}: {problem['msg']}" if place else problem["msg"])
+
+
+def shown(value: object) -> str:
+    """A value from a file, safe to print and not longer than a message should be."""
+    text = str(value)
+    return printable(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}...")
+
+
+def _not_regular(path: Path) -> RunDirectoryError:
+    kind = "a link" if path.is_symlink() else "not a regular file"
+    return RunDirectoryError(f"{path} is {kind}", hint="a run consists of regular files: copy the files themselves")
+
+
+def _children(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return list(value.values())
+    return value if isinstance(value, list) else []
+
+
+def _constant(name: str) -> float:
+    raise ValueError(f"{name} is not a number")
+
+
+def _finite(digits: str) -> float:
+    number = float(digits)
+    if not math.isfinite(number):
+        raise ValueError(f"{shown(digits)} is too large for a number")
+    return number
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=_constant, parse_float=_finite)

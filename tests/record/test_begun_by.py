@@ -1,0 +1,96 @@
+"""The command that began a run, told to whoever looks at it before it is finished."""
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localjudge import Run, RunDirectoryError, ScriptedEngine, evaluate
+from localjudge.cli.main import main
+from localjudge.record.begun_by import command
+from localjudge.record.manifest import Manifest
+
+ROW = {"nr": "a", "retrieved_contexts": ["It rains in Rome."], "gold answer": "It rains. It is red.", "topic": "x"}
+
+MakeManifest = Callable[..., Manifest]
+
+
+@pytest.fixture
+def manifest() -> MakeManifest:
+    """A manifest as far as the command depends on it."""
+
+    def make(**beside: Any) -> Manifest:
+        judge = {"metrics": {"context_recall": {"version": 1}, "document_map": {"version": 1}}}
+        beside = {"judge": "reference", "sources": ["data.jsonl"], "settings": {}, **beside}
+        return Manifest(signature="s", judge=judge, data={}, beside=beside)
+
+    return make
+
+
+def test_settings_that_are_not_the_default_are_named(manifest: MakeManifest) -> None:
+    settings = {
+        "threshold": 0.6,
+        "language": "en",
+        "prompts": ["my prompt.toml", "b.toml"],
+        "mapping": {"reference": "gold answer"},
+        "matrix": True,
+        "batching": False,
+        "max_failed": 2,
+        "n_ctx": None,
+        "gates": ["context_recall>=0.8"],
+    }
+    assert command(Path("runs/x"), manifest(settings=settings)) == (
+        "localjudge run --judge reference --metrics context_recall,document_map --out runs/x --threshold 0.6 "
+        "--prompt 'my prompt.toml' --prompt b.toml --matrix --map 'reference=gold answer' --max-failed 2 "
+        "--gate 'context_recall>=0.8' -- data.jsonl"
+    )
+
+
+def test_standard_input_and_names_like_options_are_data(manifest: MakeManifest) -> None:
+    assert (command(Path("x"), manifest(sources=["stdin", "--out"])) or "").endswith("-- - --out")
+
+
+@pytest.mark.parametrize("beside", [{"judge": None}, {"sources": ["rows"]}, {"sources": []}, {"sources": ["a\x1b[2J"]}])
+def test_what_no_command_began_has_none(manifest: MakeManifest, beside: dict[str, Any]) -> None:
+    """An engine or rows of Python code; and nothing that would act on the terminal is printed to be copied."""
+    assert command(Path("x"), manifest(**beside)) is None
+
+
+def test_the_command_goes_on_with_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As a kill between the last answer and the results leaves it; nothing is asked again."""
+    monkeypatch.chdir(tmp_path)
+    Path("my data.jsonl").write_text(json.dumps(ROW))
+    given = (
+        'run "my data.jsonl" --out mine --map id=nr --map "reference=gold answer" --threshold 0.4 --cluster-by topic'
+    )
+    assert exit_code(*shlex.split(given), "--metrics", "context_recall", "--quiet") == 0
+    summary = Path("mine/summary.json").read_bytes()
+    Path("mine/summary.json").unlink()
+    capfd.readouterr()
+    assert exit_code("show", "mine") == 1
+    said, hint = capfd.readouterr().err.splitlines()
+    assert said == "localjudge: the run in mine is not finished"
+    words = shlex.split(hint.removeprefix("  hint: go on with it: "))
+    assert words[0] == "localjudge"
+    assert exit_code(*words[1:]) == 0
+    assert "asked 0 verdicts" in capfd.readouterr().err
+    assert Path("mine/summary.json").read_bytes() == summary
+
+
+def test_a_run_of_python_code_says_to_call_it_again(tmp_path: Path) -> None:
+    rows = [{"id": "a", "retrieved_contexts": ["x"], "reference": "One."}]
+    evaluate(rows, out=tmp_path, engine=ScriptedEngine({}, default=0.9))
+    (tmp_path / "summary.json").unlink()
+    with pytest.raises(RunDirectoryError, match=r"is not finished\n.*run the command that began it again"):
+        Run.open(tmp_path)
+
+
+def exit_code(*arguments: str) -> object:
+    with pytest.raises(SystemExit) as ended:
+        main(list(arguments))
+    return ended.value.code
