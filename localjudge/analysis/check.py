@@ -9,7 +9,7 @@ from pathlib import Path
 
 from localjudge.analysis.comparison import RunComparison, compare
 from localjudge.analysis.gates import GateDecision, Undecided, decide_gates, parse_gate, refuse_without_baseline
-from localjudge.record.results import Run
+from localjudge.record.results import Run, as_run
 from localjudge.types import Record
 
 
@@ -39,11 +39,7 @@ def check(
     a baseline; RunDirectoryError for a directory that cannot be read.
     """
     wanted = [parse_gate(gate) for gate in ([gates] if isinstance(gates, str) else gates)]
-    run, before = _run(run), None if baseline is None else _run(baseline)
+    run, before = as_run(run), None if baseline is None else as_run(baseline)
     refuse_without_baseline(wanted, before)
     comparison = compare(before, run) if before else None
     return Check(comparison=comparison, decisions=decide_gates(wanted, run, comparison, undecided=undecided))
-
-
-def _run(given: Run | str | Path) -> Run:
-    return given if isinstance(given, Run) else Run.open(given)

@@ -161,13 +161,13 @@ class Run:
         return stored_clusters(self.directory / STORE)
 
 
-def as_run(run: Run | str | Path) -> Run:
+def as_run(run: Run | str | Path, *, check: bool = True) -> Run:
     """The run itself, or the one in a directory. Raises RunDirectoryError if there is none, UsageError for no path."""
     if isinstance(run, Run):
         return run
     if not isinstance(run, str | Path):
         raise UsageError(f"a {type(run).__name__} is not a run", hint="give a Run, or the directory of one")
-    return Run.open(run)
+    return Run.open(run, check=check)
 
 
 def write_manifest(directory: RunDirectory, manifest: Manifest) -> None:

@@ -119,7 +119,7 @@ def verify(
     `run` is a run or its directory. `judge` takes the place of the one that it was made with, `engine` that of any
     model. Raises UsageError (ModelError, RunDirectoryError) where the judge or the run cannot be opened.
     """
-    run = as_run(run)
+    run = as_run(run, check=False)  # files that contradict each other are what it looks for
     settings = _settings(run.manifest, threads)
     named = judge or run.manifest.beside.get("judge")
     if named is None and engine is None:

@@ -10,8 +10,10 @@ import pytest
 
 from localjudge import Run, RunDirectoryError, ScriptedEngine, evaluate
 from localjudge.cli.main import main
+from localjudge.cli.run import command as run_command
 from localjudge.record.begun_by import command
 from localjudge.record.manifest import Manifest
+from localjudge.run.settings import RunSettings
 
 ROW = {"nr": "a", "retrieved_contexts": ["It rains in Rome."], "gold answer": "It rains. It is red.", "topic": "x"}
 
@@ -30,7 +32,8 @@ def manifest() -> MakeManifest:
     return make
 
 
-def test_settings_that_are_not_the_default_are_named(manifest: MakeManifest) -> None:
+def test_settings_that_have_a_value_are_named(manifest: MakeManifest) -> None:
+    """Also those that are as they are by default, `en`; what is off or None is not."""
     settings = {
         "threshold": 0.6,
         "language": "en",
@@ -40,17 +43,25 @@ def test_settings_that_are_not_the_default_are_named(manifest: MakeManifest) -> 
         "batching": False,
         "max_failed": 2,
         "n_ctx": None,
-        "gates": ["context_recall>=0.8"],
     }
     assert command(Path("runs/x"), manifest(settings=settings)) == (
         "localjudge run --judge reference --metrics context_recall,document_map --out runs/x --threshold 0.6 "
-        "--prompt 'my prompt.toml' --prompt b.toml --matrix --map 'reference=gold answer' --max-failed 2 "
-        "--gate 'context_recall>=0.8' -- data.jsonl"
+        "--language en --prompt 'my prompt.toml' --prompt b.toml --map 'reference=gold answer' --matrix --max-failed 2 "
+        "-- data.jsonl"
     )
 
 
 def test_standard_input_and_names_like_options_are_data(manifest: MakeManifest) -> None:
     assert (command(Path("x"), manifest(sources=["stdin", "--out"])) or "").endswith("-- - --out")
+
+
+def test_every_setting_is_an_option_of_the_command(manifest: MakeManifest) -> None:
+    """A setting that is added later, under a name that is not its option's, fails here."""
+    given = command(Path("x"), manifest(settings=RunSettings(prompts=("a",)).model_dump(mode="json")))
+    options = {option for parameter in run_command.params for option in parameter.opts}
+    assert {word for word in shlex.split(given or "") if word.startswith("--")} <= options | {"--"}
+    names = {option.removeprefix("--").replace("-", "_") for option in options}
+    assert names | {"prompts", "mapping"} >= RunSettings.model_fields.keys()
 
 
 @pytest.mark.parametrize("beside", [{"judge": None}, {"sources": ["rows"]}, {"sources": []}, {"sources": ["a\x1b[2J"]}])
