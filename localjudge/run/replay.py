@@ -6,25 +6,23 @@ Files that come out otherwise were changed by hand or damaged, or something that
 """
 
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from localjudge.engine.protocol import Engine
-from localjudge.engine.scripted import ScriptedEngine
 from localjudge.metrics.catalog import AnyMetric
 from localjudge.metrics.protocol import Sentences
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import StoredRequest
 from localjudge.record.keys import RequestKeys
 from localjudge.record.results import Run, result_files
-from localjudge.record.store import IN_MEMORY, Store
 from localjudge.record.summary import decidedness, summarize
-from localjudge.run.ask import Asker
 from localjudge.run.evaluate import evaluate
 from localjudge.run.judges import OpenJudge
-from localjudge.run.progress import Silence
-from localjudge.types import VerdictRequest, VerdictRule
+from localjudge.run.verdict_of import verdicts_of
+from localjudge.run.wording import AskedTask, Wording, distinct
+from localjudge.types import NoAnswer, Verdict, VerdictRule
+
+_NOT_ASKED = NoAnswer(error="the run did not ask this")
 
 
 class Replay(NamedTuple):
@@ -49,20 +47,14 @@ def replay(
     """Work the files out from the stored samples and answers, and compare them with those of the run, byte for byte."""
     identity = run.manifest.judge["engine"]
     keys = RequestKeys(identity)
-    answers = {keyed.key: (keyed, one.answer) for one in stored for keyed in [keys.keyed(one.request)]}
-    with closing(Store(IN_MEMORY)) as store:
-        store.add_requests([keyed for keyed, _ in answers.values()], [])
-        for key, (_, answer) in answers.items():
-            store.add_answer(key, answer)
-        asker = Asker(
-            ours.judge,
-            _Unasked(ours.engine, identity),
-            store,
-            rule=rule,
-            sentences=sentences,
-            progress=Silence(),
-        )
-        evaluations = evaluate(run.samples, metrics, sentences, asker.verdicts)
+    answers = {keys.keyed(one.request).key: one.answer for one in stored}
+    wording = Wording(ours.judge, ours.engine, sentences, identity=identity)
+
+    def remembered(tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
+        worded = wording.worded(tasks)
+        return verdicts_of(worded, {key: answers.get(key, _NOT_ASKED) for key in distinct(worded)}, rule)
+
+    evaluations = evaluate(run.samples, metrics, sentences, remembered)
     update = {
         "signature": manifests.signature(run.manifest.judge, run.manifest.data),
         "samples": len(run.samples),
@@ -85,21 +77,3 @@ def replay(
 
 def _content(file: Path) -> bytes | None:
     return file.read_bytes() if file.is_file() else None
-
-
-class _Unasked(ScriptedEngine):
-    """An engine as the run knew it, that has no answer to what the run did not ask."""
-
-    def __init__(self, engine: Engine, identity: dict[str, Any]) -> None:
-        super().__init__({}, default="the run did not ask this", capacity=engine.capacity)
-        self._engine = engine
-        self._identity = identity
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """As the manifest has it, so that requests get the keys that they had."""
-        return self._identity
-
-    def length(self, request: VerdictRequest) -> int:
-        """As the engine counts: windows come out as they were."""
-        return self._engine.length(request)
