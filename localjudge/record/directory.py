@@ -10,7 +10,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 from localjudge.errors import OutOfResource, RunDirectoryError
@@ -41,15 +41,13 @@ class RunDirectory:
 
     def write(self, name: str, pieces: Iterable[str]) -> None:
         """Replace the file `name` as a whole: readers see the old one or the new one."""
-        part = self.path / f"{name}{_PART}"
-        with _translated(self.path):
-            part.unlink(missing_ok=True)
-            with open(part, "x", encoding="utf-8", newline="\n", opener=_private) as file:
-                file.writelines(pieces)
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(self.path / name)
-            _sync_directory(self.path)
+        with closing(self.part(name)) as part:
+            part.write(pieces)
+            part.finish()
+
+    def part(self, name: str) -> "PartFile":
+        """Begin to write the file `name` anew."""
+        return PartFile(self.path, name)
 
     def close(self) -> None:
         """Let other processes in."""
@@ -61,6 +59,36 @@ class RunDirectory:
             raise RunDirectoryError(
                 f"{self.path} is not empty and holds no run", hint="name another directory with --out"
             )
+
+
+class PartFile:
+    """A file that is written piece by piece, and takes its name when it is finished: until then the old one stays."""
+
+    def __init__(self, directory: Path, name: str) -> None:
+        self._directory = directory
+        self._name = name
+        self._part = directory / f"{name}{_PART}"
+        with _translated(directory):
+            self._part.unlink(missing_ok=True)
+            self._file = open(self._part, "x", encoding="utf-8", newline="\n", opener=_private)  # noqa: SIM115 -- `close`
+
+    def write(self, pieces: Iterable[str]) -> None:
+        """Write some more."""
+        with _translated(self._directory):
+            self._file.writelines(pieces)
+
+    def finish(self) -> None:
+        """Replace the file of that name by what was written, once that is on the disk."""
+        with _translated(self._directory):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._part.replace(self._directory / self._name)
+            _sync_directory(self._directory)
+
+    def close(self) -> None:
+        """Write no more. What was not finished stays a part, which the next writing replaces."""
+        with _translated(self._directory):
+            self._file.close()
 
 
 def _private(path: str, flags: int) -> int:

@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 from localjudge.types import Node, VerdictRequest
 
+_NODES_KEPT = 65_536
+
 
 class KeyedRequest(NamedTuple):
     """A request with its key, the key of each of its nodes, and the shape of its answer (grammars) as JSON."""
@@ -49,6 +51,8 @@ class RequestKeys:
 
     def _node(self, node: Node) -> tuple[str, Node]:
         if node not in self._nodes:
+            if len(self._nodes) >= _NODES_KEPT:
+                self._nodes.clear()
             self._nodes[node] = (canonical_sha256(node), node)
         return self._nodes[node]
 

@@ -11,7 +11,8 @@ What is read back may be a stranger's: `untrusted.py` says what is refused, `con
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +24,7 @@ from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.record import begun_by
 from localjudge.record.archive import stored_clusters, stored_samples
 from localjudge.record.consistency import Results, contradictions
-from localjudge.record.directory import MANIFEST, STORE, RunDirectory
+from localjudge.record.directory import MANIFEST, STORE, PartFile, RunDirectory
 from localjudge.record.evaluation import Evaluation
 from localjudge.record.manifest import Manifest
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line, score_rows, verdict_rows
@@ -31,9 +32,10 @@ from localjudge.record.summary import SCHEMA_VERSION, Summary
 from localjudge.record.untrusted import read_object, read_rows, shown, validated
 from localjudge.types import JudgeCard, Record, Sample
 
-_SUMMARY = "summary.json"
+SUMMARY = "summary.json"
 _SCORES = "scores.jsonl"
 _VERDICTS = "verdicts.jsonl"
+ROW_FILES = (_SCORES, _VERDICTS)
 _ADDED_WITH_JUDGE = {"judge", "verdicts", "legal_mass", "position"}
 _SCORE_ROW = TypeAdapter(ScoreRow)
 _VERDICT_ROW = TypeAdapter(VerdictRow)
@@ -95,9 +97,9 @@ class Run:
         if not os.path.lexists(path / MANIFEST):
             raise _no_run(path)
         manifest = _manifest(path / MANIFEST)
-        if not os.path.lexists(path / _SUMMARY):
+        if not os.path.lexists(path / SUMMARY):
             raise _unfinished(path, manifest)
-        run = cls(path, _read_object(path / _SUMMARY, Summary, SCHEMA_VERSION), manifest)
+        run = cls(path, _read_object(path / SUMMARY, Summary, SCHEMA_VERSION), manifest)
         if check:
             run._refuse_contradictions()
         return run
@@ -181,23 +183,48 @@ def read_manifest(directory: Path) -> Manifest | None:
     return _manifest(file) if os.path.lexists(file) else None
 
 
-def write_results(directory: RunDirectory, evaluations: Sequence[Evaluation], summary: Summary) -> None:
-    """Write scores, verdicts and, when they are whole, the summary."""
-    for name, pieces in result_files(evaluations, summary).items():
-        directory.write(name, pieces)
+class ResultFiles:
+    """The result files of a run while they are written: rows as they come, the summary when all of them are there."""
+
+    def __init__(self, directory: RunDirectory) -> None:
+        self._directory = directory
+        self._parts: dict[str, PartFile] = {}
+        with ExitStack() as undo:
+            for name in ROW_FILES:
+                self._parts[name] = undo.enter_context(closing(directory.part(name)))
+            self._opened = undo.pop_all()
+
+    def add(self, evaluations: Sequence[Evaluation]) -> None:
+        """Write the rows of some more samples."""
+        for name, lines in row_lines(evaluations).items():
+            self._parts[name].write(lines)
+
+    def finish(self, summary: Summary) -> None:
+        """Let all take the place of what was there, the summary last."""
+        for part in self._parts.values():
+            part.finish()
+        self._directory.write(SUMMARY, [summary_text(summary)])
+
+    def close(self) -> None:
+        """Write no more."""
+        self._opened.close()
 
 
-def result_files(evaluations: Sequence[Evaluation], summary: Summary) -> dict[str, Iterable[str]]:
-    """The text of each result file in pieces, the summary last.
+def row_lines(evaluations: Sequence[Evaluation], *, earlier: bool = False) -> dict[str, Iterator[str]]:
+    """Lines of the files that hold rows, by the file's name.
 
-    A run that was made before summaries named their judge gets the files of that time, without what was added since.
+    A run that was made before summaries named their judge, an `earlier` one, gets them without what was added since.
     """
-    added = set() if summary.judge else _ADDED_WITH_JUDGE
+    added = _ADDED_WITH_JUDGE if earlier else set()
     return {
         _SCORES: (json_line(vars(row)) for row in score_rows(evaluations)),
         _VERDICTS: (json_line(_without(vars(row), added)) for row in verdict_rows(evaluations)),
-        _SUMMARY: [_pretty(_without(summary.model_dump(mode="json"), added))],
     }
+
+
+def summary_text(summary: Summary) -> str:
+    """The file `summary.json`; without what was added since in a run that was made before it named its judge."""
+    return _pretty(_without(summary.model_dump(mode="json"), set() if summary.judge else _ADDED_WITH_JUDGE))
 
 
 def _without(values: dict[str, Any], keys: set[str]) -> dict[str, Any]:

@@ -15,8 +15,9 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import cache
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -27,8 +28,8 @@ from localjudge.record.untrusted import MOST_BYTES_OF_VALUE, shown
 from localjudge.types import Answer, NoAnswer, Node, Sample
 
 SCHEMA_VERSION = 1
-IN_MEMORY = Path(":memory:")
-"""A store that is gone when it is closed."""
+_CACHE_KIB = 65_536
+_NAMED_AT_ONCE = 500
 _BUSY_SECONDS = 30
 _SCHEMA = f"""
 BEGIN;
@@ -62,8 +63,10 @@ COMMIT;
 """
 
 
+_Row = TypeVar("_Row")
 _IDS = TypeAdapter(tuple[str, int])
 _ANSWER = TypeAdapter(Answer)
+_KEYED_ANSWER = TypeAdapter(tuple[str, float | None, float | None, str | None, str | None, str | None])
 _ANSWER_ROW = TypeAdapter(tuple[int, float | None, float | None, str | None, str | None, str | None])
 _ANSWER_COLUMNS = ("p_yes", "legal_mass", "raw", "reason", "error")
 
@@ -87,23 +90,21 @@ class Store:
     def __init__(self, path: Path) -> None:
         self._path = path
         with self._translated(), ExitStack() as undo:
-            if path != IN_MEMORY:
-                refuse_strange_files(path)
-                path.touch(mode=0o600)
+            refuse_strange_files(path)
+            path.touch(mode=0o600)
             self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
             undo.callback(self._connection.close)
             with bounded(self._connection, path):
                 guard(self._connection)
                 self._connection.execute("PRAGMA journal_mode = WAL")
                 self._connection.execute("PRAGMA synchronous = NORMAL")
+                self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
                 self._prepare()
-                reader = self._reader()
-                self._request_ids = dict(reader.rows(_IDS, "SELECT key, id FROM request"))
-                self._node_ids = dict(reader.rows(_IDS, "SELECT sha256, id FROM node"))
-                self._shape_ids = dict(reader.rows(_IDS, "SELECT content, id FROM shape"))
             undo.pop_all()
+        self._asked: dict[str, int] = {}
+        """Numbers of the requests that were added last, by their keys."""
 
-    def add_samples(self, samples: Sequence[Sample], cluster_of: Mapping[str, str] | None = None) -> None:
+    def add_samples(self, samples: Iterable[Sample], cluster_of: Mapping[str, str] | None = None) -> None:
         """Keep the data, in the order of this run, and the group that each sample belongs to, by its id."""
         groups = cluster_of or {}
         rows = (
@@ -118,31 +119,45 @@ class Store:
         with self._translated(), self._transaction():
             self._connection.executemany("INSERT OR REPLACE INTO sample VALUES (?, ?, ?, ?)", rows)
 
-    def answers(self) -> dict[str, Answer | NoAnswer]:
-        """All answers so far by request key."""
+    @property
+    def answer_count(self) -> int:
+        """How many answers there are."""
         with self._translated(), bounded(self._connection, self._path):
-            stored = read_answers(self._reader())
-        return {key: stored[number] for key, number in self._request_ids.items() if number in stored}
+            count: int = self._connection.execute("SELECT count(*) FROM answer").fetchone()[0]
+        return count
 
-    def add_requests(self, requests: Iterable[KeyedRequest], askings: Iterable[Asking]) -> None:
-        """Store what is about to be asked, and by which units; what is stored already is left as it is."""
+    def answers_to(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
+        """The answers to these questions that are there, by their keys."""
+        query = f"SELECT key, {', '.join(_ANSWER_COLUMNS)} FROM request JOIN answer ON request = id WHERE key IN "
+        with self._translated(), bounded(self._connection, self._path):
+            reader = self._reader()
+            return {
+                key: _answer(reader, dict(zip(_ANSWER_COLUMNS, columns, strict=True)))
+                for key, *columns in _rows_of(reader, _KEYED_ANSWER, query, keys)
+            }
+
+    def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[Asking]) -> None:
+        """Store what is asked, by its keys, and by which units; what is stored already is left as it is."""
         with self._translated(), self._transaction():
-            for request in requests:
-                if request.key not in self._request_ids:
-                    self._add_request(request)
-            self._connection.executemany(
-                "INSERT OR IGNORE INTO unit VALUES (?, ?, ?, ?, ?)",
-                (
-                    (storable(asking.sample_id), *asking[1:4], self._request_ids[asking.request_key])
-                    for asking in askings
-                ),
-            )
+            numbers = self._numbers("SELECT key, id FROM request WHERE key IN ", requests)
+            missing = [keyed for key, keyed in requests.items() if key not in numbers]
+            paths = (zip(keyed.node_keys, keyed.request.path, strict=True) for keyed in missing)
+            node_numbers = self._numbered_nodes(dict(chain.from_iterable(paths)))
+            shape_numbers = {shape: self._shape_number(shape) for shape in {keyed.shape for keyed in missing}}
+            for keyed in missing:
+                path = json.dumps([node_numbers[key] for key in keyed.node_keys], separators=(",", ":"))
+                row = (keyed.key, shape_numbers[keyed.shape], keyed.request.entry, path)
+                statement = "INSERT INTO request (key, shape, entry, path) VALUES (?, ?, ?, ?)"
+                numbers[keyed.key] = self._inserted(statement, row)
+            units = ((storable(asking.sample_id), *asking[1:4], numbers[asking.request_key]) for asking in askings)
+            self._connection.executemany("INSERT OR IGNORE INTO unit VALUES (?, ?, ?, ?, ?)", units)
+        self._asked = numbers
 
     def add_answer(self, request_key: str, answer: Answer | NoAnswer) -> None:
-        """Store one answer; it is safe when this returns."""
+        """Store one answer to a question that was added last; it is safe when this returns."""
         columns = dict.fromkeys(_ANSWER_COLUMNS) | answer.model_dump()
         row = {name: storable(value) if isinstance(value, str) else value for name, value in columns.items()}
-        row["request"] = self._request_ids[request_key]
+        row["request"] = self._asked[request_key]
         with self._translated():
             self._connection.execute(
                 "INSERT INTO answer VALUES (:request, :p_yes, :legal_mass, :raw, :reason, :error)", row
@@ -169,24 +184,25 @@ class Store:
     def _reader(self) -> Reader:
         return Reader(self._connection, self._path)
 
-    def _add_request(self, keyed: KeyedRequest) -> None:
-        nodes = zip(keyed.node_keys, keyed.request.path, strict=True)
-        path = json.dumps([self._node_id(key, node) for key, node in nodes], separators=(",", ":"))
-        row = (keyed.key, self._shape_id(keyed.shape), keyed.request.entry, path)
-        statement = "INSERT INTO request (key, shape, entry, path) VALUES (?, ?, ?, ?)"
-        self._request_ids[keyed.key] = self._inserted(statement, row)
+    def _numbers(self, query: str, names: Iterable[str]) -> dict[str, int]:
+        """Numbers of the rows that have one of these names."""
+        return dict(_rows_of(self._reader(), _IDS, query, names))
 
-    def _node_id(self, key: str, node: Node) -> int:
-        if key not in self._node_ids:
-            pieces = json.dumps([[len(piece.text), int(piece.trusted)] for piece in node], separators=(",", ":"))
-            row = (key, storable("".join(piece.text for piece in node)), pieces)
-            self._node_ids[key] = self._inserted("INSERT INTO node (sha256, text, pieces) VALUES (?, ?, ?)", row)
-        return self._node_ids[key]
+    def _numbered_nodes(self, nodes: Mapping[str, Node]) -> dict[str, int]:
+        """The number of each node, known by its key; those that are not there yet are added."""
+        numbers = self._numbers("SELECT sha256, id FROM node WHERE sha256 IN ", nodes)
+        for key, node in nodes.items():
+            if key not in numbers:
+                pieces = json.dumps([[len(piece.text), int(piece.trusted)] for piece in node], separators=(",", ":"))
+                row = (key, storable("".join(piece.text for piece in node)), pieces)
+                numbers[key] = self._inserted("INSERT INTO node (sha256, text, pieces) VALUES (?, ?, ?)", row)
+        return numbers
 
-    def _shape_id(self, shape: str) -> int:
-        if shape not in self._shape_ids:
-            self._shape_ids[shape] = self._inserted("INSERT INTO shape (content) VALUES (?)", (storable(shape),))
-        return self._shape_ids[shape]
+    def _shape_number(self, shape: str) -> int:
+        numbers = self._numbers("SELECT content, id FROM shape WHERE content IN ", [storable(shape)])
+        for number in numbers.values():
+            return number
+        return self._inserted("INSERT INTO shape (content) VALUES (?)", (storable(shape),))
 
     def _inserted(self, statement: str, row: Sequence[Any]) -> int:
         """Number of the new row."""
@@ -233,9 +249,16 @@ _UNUSABLE = {
 @cache
 def schema() -> dict[str, str]:
     """The statement that creates each part of the file, by its name; none for an index that SQLite makes by itself."""
-    with closing(sqlite3.connect(IN_MEMORY)) as connection:
+    with closing(sqlite3.connect(":memory:")) as connection:
         connection.executescript(_SCHEMA)
         return dict(connection.execute("SELECT name, coalesce(sql, '') FROM sqlite_master"))
+
+
+def _rows_of(reader: Reader, kind: TypeAdapter[_Row], query: str, names: Iterable[str]) -> Iterator[_Row]:
+    """Rows of a query that ends in `IN` for these names, some at a time."""
+    rest = iter(names)
+    while some := list(islice(rest, _NAMED_AT_ONCE)):
+        yield from reader.rows(kind, f"{query}({', '.join('?' * len(some))})", some)
 
 
 def read_answers(reader: Reader) -> dict[int, Answer | NoAnswer]:

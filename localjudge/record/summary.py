@@ -10,18 +10,20 @@ How decided the judge was stands beside them: verdicts near the threshold would 
 judge that gives legal answers little of its probability hardly answers what it is asked.
 """
 
+from array import array
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from pydantic import ConfigDict
 
 from localjudge.record.evaluation import Evaluation
-from localjudge.types import Failed, JudgeCard, Record, Scored, Undefined, Verdict
+from localjudge.types import Failed, JudgeCard, NoAnswer, Record, Scored, Undefined, Verdict
 
 SCHEMA_VERSION = 1
 NEAR = 0.1
 """How far from the threshold a probability may be to count as near it."""
 _MASS_DIGITS = 4
+_ONE_TOO_MANY = 2
 
 
 class MetricSummary(Record):
@@ -72,30 +74,116 @@ class Summary(Record):
         return tuple(name for name, metric in self.metrics.items() if metric.failed > allowed)
 
 
-def summarize(
-    evaluations: Sequence[Evaluation], metric_names: Sequence[str], cluster_of: Mapping[str, str] | None = None
-) -> dict[str, MetricSummary]:
-    """Summary of each metric. `cluster_of` names, for each sample id, the group that its sample belongs to."""
-    by_metric: dict[str, list[Evaluation]] = {name: [] for name in metric_names}
-    for evaluation in evaluations:
-        by_metric[evaluation.metric].append(evaluation)
-    return {name: _summary(found, cluster_of) for name, found in by_metric.items()}
+class Totals:
+    """Running totals of a run: what a summary is made of. The order in which evaluations are added moves nothing.
+
+    What is held for each metric are its scores, 8 bytes a sample, and their groups, if `cluster_of` names the group of
+    each sample by its id.
+    """
+
+    def __init__(
+        self, metric_names: Iterable[str], threshold: float, cluster_of: Mapping[str, str] | None = None
+    ) -> None:
+        self._metrics = {name: _MetricTotals(cluster_of) for name in metric_names}
+        self._verdicts = _VerdictTotals(threshold)
+        self.samples = 0
+
+    def add(self, evaluations: Iterable[Evaluation]) -> None:
+        """Count the evaluations of some more samples, all metrics of each."""
+        ids = set()
+        for evaluation in evaluations:
+            ids.add(evaluation.sample_id)
+            self._metrics[evaluation.metric].add(evaluation)
+            for judged in evaluation.units:
+                self._verdicts.add(judged.verdict)
+        self.samples += len(ids)
+
+    @property
+    def metrics(self) -> dict[str, MetricSummary]:
+        """The summary of each metric."""
+        return {name: totals.summary() for name, totals in self._metrics.items()}
+
+    @property
+    def verdicts(self) -> VerdictSummary:
+        """How decided the judge was over all verdicts, each counted once for each metric that it serves."""
+        return self._verdicts.summary()
+
+    @property
+    def failed_everywhere(self) -> dict[str, str]:
+        """Metrics that failed on every sample for one and the same reason, and that reason."""
+        return {name: totals.only_failure for name, totals in self._metrics.items() if totals.only_failure}
 
 
-def decidedness(evaluations: Iterable[Evaluation], threshold: float) -> VerdictSummary:
-    """How decided the judge was over all verdicts of a run, each counted once for each metric that it serves."""
-    verdicts = [judged.verdict for evaluation in evaluations for judged in evaluation.units]
-    near = Counter(
-        abs(verdict.p_yes - threshold) <= NEAR
-        for verdict in verdicts
-        if isinstance(verdict, Verdict) and verdict.p_yes is not None
-    )
-    masses = Counter(round(verdict.legal_mass, _MASS_DIGITS) for verdict in verdicts if verdict.legal_mass is not None)
-    return VerdictSummary(
-        count=near.total(),
-        near_threshold=near[True] / near.total() if near else None,
-        median_legal_mass=_median(masses),
-    )
+class _MetricTotals:
+    def __init__(self, cluster_of: Mapping[str, str] | None) -> None:
+        self._cluster_of = cluster_of
+        self._values = array("d")
+        self._clusters: list[str] = []
+        self._undefined = self._failed = 0
+        self._reasons: set[str] = set()
+
+    def add(self, evaluation: Evaluation) -> None:
+        match evaluation.outcome:
+            case Scored(value=value):
+                self._values.append(value)
+                if self._cluster_of is not None:
+                    self._clusters.append(self._cluster_of[evaluation.sample_id])
+            case Undefined():
+                self._undefined += 1
+            case Failed(reason=reason):
+                self._failed += 1
+                if len(self._reasons) < _ONE_TOO_MANY:
+                    self._reasons.add(reason)
+
+    @property
+    def only_failure(self) -> str:
+        """The reason if all samples failed for the same one; "" otherwise."""
+        everywhere = self._failed and not self._values and not self._undefined
+        return next(iter(self._reasons)) if everywhere and len(self._reasons) == 1 else ""
+
+    def summary(self) -> MetricSummary:
+        from localjudge.stats import failure_bounds, mean_interval
+
+        counted = MetricSummary(
+            mean=None,
+            ci95=None,
+            scored=len(self._values),
+            undefined=self._undefined,
+            failed=self._failed,
+            bounds=failure_bounds(self._values, self._failed) if self._values or self._failed else None,
+        )
+        if not self._values:
+            return counted
+        clusters = self._clusters if self._cluster_of is not None else None
+        interval = mean_interval(self._values, clusters=clusters)
+        found = {
+            "mean": interval.mean,
+            "ci95": (interval.low, interval.high),
+            "method": interval.method,
+            "clusters": interval.clusters,
+        }
+        return counted.model_copy(update=found)
+
+
+class _VerdictTotals:
+    def __init__(self, threshold: float) -> None:
+        self._threshold = threshold
+        self._count = self._near = 0
+        self._masses: Counter[float] = Counter()
+
+    def add(self, verdict: Verdict | NoAnswer) -> None:
+        if isinstance(verdict, Verdict) and verdict.p_yes is not None:
+            self._count += 1
+            self._near += abs(verdict.p_yes - self._threshold) <= NEAR
+        if verdict.legal_mass is not None:
+            self._masses[round(verdict.legal_mass, _MASS_DIGITS)] += 1
+
+    def summary(self) -> VerdictSummary:
+        return VerdictSummary(
+            count=self._count,
+            near_threshold=self._near / self._count if self._count else None,
+            median_legal_mass=_median(self._masses),
+        )
 
 
 def _median(counts: Counter[float]) -> float | None:
@@ -106,31 +194,3 @@ def _median(counts: Counter[float]) -> float | None:
         if middle <= 0:
             return value
     return None
-
-
-def _summary(evaluations: Sequence[Evaluation], cluster_of: Mapping[str, str] | None) -> MetricSummary:
-    from localjudge.stats import failure_bounds, mean_interval
-
-    scored = [
-        (evaluation.sample_id, evaluation.outcome.value)
-        for evaluation in evaluations
-        if isinstance(evaluation.outcome, Scored)
-    ]
-    values = [value for _, value in scored]
-    failed = sum(isinstance(evaluation.outcome, Failed) for evaluation in evaluations)
-    undefined = sum(isinstance(evaluation.outcome, Undefined) for evaluation in evaluations)
-    bounds = failure_bounds(values, failed) if values or failed else None
-    if not values:
-        return MetricSummary(mean=None, ci95=None, scored=0, undefined=undefined, failed=failed, bounds=bounds)
-    clusters = [cluster_of[sample_id] for sample_id, _ in scored] if cluster_of is not None else None
-    interval = mean_interval(values, clusters=clusters)
-    return MetricSummary(
-        mean=interval.mean,
-        ci95=(interval.low, interval.high),
-        scored=len(values),
-        undefined=undefined,
-        failed=failed,
-        bounds=bounds,
-        method=interval.method,
-        clusters=interval.clusters,
-    )

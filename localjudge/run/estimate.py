@@ -8,22 +8,20 @@ Nothing is written. Of a metric that asks in several rounds only the first is co
 """
 
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Unpack
 
 from localjudge.engine.protocol import Engine
 from localjudge.metrics.protocol import Sentences
-from localjudge.record.store import IN_MEMORY, Store
-from localjudge.run.ask import AskedTask, Asker
 from localjudge.run.data_notes import tell
 from localjudge.run.evaluate import evaluate
 from localjudge.run.judges import DEFAULT_JUDGE, opened
 from localjudge.run.plan import Data, Plan, plan
 from localjudge.run.progress import Progress, Silence
 from localjudge.run.settings import Options, checked
+from localjudge.run.wording import AskedTask, Wording, distinct
 from localjudge.text import Segmenter
-from localjudge.types import NoAnswer, Record, Verdict, VerdictRequest, VerdictRule
+from localjudge.types import NoAnswer, Record, Verdict, VerdictRequest
 
 _MEASURED_TOKENS = 1024
 _MEASURED_REQUESTS = 16
@@ -68,16 +66,9 @@ def estimate_plan(
     tell(planned, progress or Silence())
     segmenter = Segmenter(settings.language, settings.segmenter)
     tasks = first_tasks(planned, segmenter)
-    with opened(str(judge), engine, settings) as ours, closing(Store(IN_MEMORY)) as store:
-        asker = Asker(
-            ours.judge,
-            ours.engine,
-            store,
-            rule=VerdictRule(settings.threshold, settings.min_legal_mass),
-            sentences=segmenter,
-            progress=Silence(),
-        )
-        requests = asker.requests(tasks)
+    with opened(str(judge), engine, settings) as ours:
+        worded = Wording(ours.judge, ours.engine, segmenter).worded(tasks)
+        requests = [keyed.request for keyed in distinct(worded).values()]
         tokens = ours.engine.distinct_tokens(requests)
         return Estimate(
             samples=len(planned.dataset.samples),

@@ -16,7 +16,7 @@ from localjudge.metrics import catalog, foreign
 from localjudge.metrics.catalog import AnyMetric, reads_texts_of
 from localjudge.metrics.protocol import ComputedMetric, JudgedMetric, Sentences, Steps
 from localjudge.record.evaluation import Evaluation, JudgedUnit
-from localjudge.run.ask import AskedTask
+from localjudge.run.wording import AskedTask
 from localjudge.types import (
     CONTEXT_FIELDS,
     Failed,
@@ -47,15 +47,6 @@ def evaluate(
         for case in waiting:
             case.advance([next(verdicts) for _ in case.tasks])
     return [case.result() for case in cases]
-
-
-def failed_everywhere(evaluations: Sequence[Evaluation]) -> dict[str, str]:
-    """Metrics that failed on every sample for one and the same reason, and that reason."""
-    outcomes: dict[str, set[Outcome]] = {}
-    for evaluation in evaluations:
-        outcomes.setdefault(evaluation.metric, set()).add(evaluation.outcome)
-    only = {metric: next(iter(found)) for metric, found in outcomes.items() if len(found) == 1}
-    return {metric: outcome.reason for metric, outcome in only.items() if isinstance(outcome, Failed)}
 
 
 class _Case:

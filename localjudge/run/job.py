@@ -15,13 +15,11 @@ from typing import Any, NamedTuple, Unpack
 from localjudge.engine.protocol import Effort, Engine
 from localjudge.record import manifest as manifests
 from localjudge.record.directory import STORE, RunDirectory
-from localjudge.record.results import Run, read_manifest, write_manifest, write_results
+from localjudge.record.results import ResultFiles, Run, read_manifest, write_manifest
 from localjudge.record.store import Store
-from localjudge.record.summary import Summary, decidedness, summarize
-from localjudge.run.ask import Asker
+from localjudge.record.summary import Summary, Totals
+from localjudge.run.blocks import Blocks
 from localjudge.run.data_notes import tell
-from localjudge.run.evaluate import evaluate as evaluate_samples
-from localjudge.run.evaluate import failed_everywhere
 from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, opened
 from localjudge.run.plan import Data, Plan, default_directory, plan, refuse_other_run
 from localjudge.run.progress import Progress, Silence
@@ -84,9 +82,7 @@ class _Job:
 
     def __init__(self, planned: Plan, ours: OpenJudge, settings: RunSettings, progress: Progress) -> None:
         self._plan = planned
-        self._judge, self._engine = ours.judge, ours.engine
-        self._judge_source = ours.source
-        self._card = ours.card
+        self._open_judge, self._engine = ours, ours.engine
         self._settings = settings
         self._rule = VerdictRule(settings.threshold, settings.min_legal_mass)
         self._progress = progress
@@ -94,7 +90,7 @@ class _Job:
         dataset = planned.dataset
         self._judge_part = manifests.judge_part(
             self._engine.identity,
-            self._judge.identity,
+            ours.judge.identity,
             self._segmenter.identity,
             planned.metrics,
             self._rule,
@@ -113,41 +109,45 @@ class _Job:
             store = stack.enter_context(closing(Store(path / STORE)))
             store.add_samples(self._plan.dataset.samples, self._plan.cluster_of)
             stack.callback(self._progress.close)
-            asker = self._asker(store)
-            evaluations = evaluate_samples(
-                self._plan.dataset.samples, self._plan.metrics, self._segmenter, asker.verdicts
-            )
-            names = [metric.name for metric in self._plan.metrics]
-            summary = Summary(
-                signature=self._signature,
-                threshold=self._settings.threshold,
-                samples=len(self._plan.dataset.samples),
-                skipped_rows=self._plan.dataset.skipped,
-                judge=self._card,
-                verdicts=decidedness(evaluations, self._settings.threshold),
-                metrics=summarize(evaluations, names, self._plan.cluster_of),
-            )
-            session = session._replace(finished=_now(), asked=asker.asked, effort=self._engine.effort.model_dump())
+            if known := store.answer_count:
+                self._progress.note(f"going on: {known:,} answers are stored already")
+            results = stack.enter_context(closing(ResultFiles(directory)))
+            judging = self._judging(store)
+            totals = Totals([metric.name for metric in self._plan.metrics], self._rule.threshold, self._plan.cluster_of)
+            samples = self._plan.dataset.samples
+            for evaluations in judging.evaluations(samples, len(samples)):
+                results.add(evaluations)
+                totals.add(evaluations)
+            summary = self._summary(totals)
+            session = session._replace(finished=_now(), asked=judging.asked, effort=self._engine.effort.model_dump())
             manifest = self._manifest([*sessions, session._asdict()])
-            write_results(directory, evaluations, summary)
+            results.finish(summary)
             write_manifest(directory, manifest)
-        for metric, reason in failed_everywhere(evaluations).items():
+        for metric, reason in totals.failed_everywhere.items():
             self._progress.note(f"{metric} failed on every sample: {reason}")
-        self._progress.note(_work_done(asker.asked, self._engine.effort))
+        self._progress.note(_work_done(judging.asked, self._engine.effort))
         return Run(path, summary, manifest)
 
-    def _asker(self, store: Store) -> Asker:
-        asker = Asker(
-            self._judge,
-            self._engine,
+    def _judging(self, store: Store) -> Blocks:
+        return Blocks(
+            self._open_judge,
             store,
+            metrics=self._plan.metrics,
+            segmenter=self._segmenter,
             rule=self._rule,
-            sentences=self._segmenter,
             progress=self._progress,
         )
-        if asker.known:
-            self._progress.note(f"going on: {asker.known:,} answers are stored already")
-        return asker
+
+    def _summary(self, totals: Totals) -> Summary:
+        return Summary(
+            signature=self._signature,
+            threshold=self._rule.threshold,
+            samples=totals.samples,
+            skipped_rows=self._plan.dataset.skipped,
+            judge=self._open_judge.card,
+            verdicts=totals.verdicts,
+            metrics=totals.metrics,
+        )
 
     def _earlier_sessions(self, path: Path) -> list[dict[str, Any]]:
         there = read_manifest(path)
@@ -163,7 +163,7 @@ class _Job:
             judge=self._judge_part,
             data=self._data_part,
             beside={
-                "judge": self._judge_source,
+                "judge": self._open_judge.source,
                 "sources": list(dataset.sources),
                 "mapping": dataset.mapping,
                 "settings": self._settings.model_dump(mode="json"),

@@ -5,28 +5,28 @@
 Files that come out otherwise were changed by hand or damaged, or something that the manifest names has changed since.
 """
 
-from collections.abc import Sequence
-from contextlib import closing
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
-from localjudge.engine.protocol import Engine
-from localjudge.engine.scripted import ScriptedEngine
 from localjudge.errors import RunDirectoryError
 from localjudge.metrics.catalog import AnyMetric
 from localjudge.metrics.protocol import Sentences
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import StoredRequest
 from localjudge.record.keys import RequestKeys
-from localjudge.record.results import Run, result_files
-from localjudge.record.store import IN_MEMORY, Store
-from localjudge.record.summary import decidedness, summarize
+from localjudge.record.results import ROW_FILES, SUMMARY, Run, row_lines, summary_text
+from localjudge.record.summary import Summary, Totals
 from localjudge.record.untrusted import open_regular
-from localjudge.run.ask import Asker
+from localjudge.run.blocks import blocks
 from localjudge.run.evaluate import evaluate
 from localjudge.run.judges import OpenJudge
-from localjudge.run.progress import Silence
-from localjudge.types import VerdictRequest, VerdictRule
+from localjudge.run.verdict_of import verdicts_of
+from localjudge.run.wording import AskedTask, Wording, distinct
+from localjudge.types import NoAnswer, Verdict, VerdictRule
+
+_NOT_ASKED = NoAnswer(error="the run did not ask this")
 
 
 class Replay(NamedTuple):
@@ -53,62 +53,73 @@ def replay(
     """Work the files out from the stored samples and answers, and compare them with those of the run, byte for byte."""
     identity = run.manifest.judge["engine"]
     keys = RequestKeys(identity)
-    answers = {keyed.key: (keyed, one.answer) for one in stored for keyed in [keys.keyed(one.request)]}
-    with closing(Store(IN_MEMORY)) as store:
-        store.add_requests([keyed for keyed, _ in answers.values()], [])
-        for key, (_, answer) in answers.items():
-            store.add_answer(key, answer)
-        asker = Asker(
-            ours.judge,
-            _Unasked(ours.engine, identity),
-            store,
-            rule=rule,
-            sentences=sentences,
-            progress=Silence(),
-        )
-        evaluations = evaluate(run.samples, metrics, sentences, asker.verdicts)
-    update = {
+    answers = {keys.keyed(one.request).key: one.answer for one in stored}
+    wording = Wording(ours.judge, ours.engine, sentences, identity=identity)
+
+    def remembered(tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
+        worded = wording.worded(tasks)
+        return verdicts_of(worded, {key: answers.get(key, _NOT_ASKED) for key in distinct(worded)}, rule)
+
+    totals = Totals([metric.name for metric in metrics], rule.threshold, run.cluster_of)
+    texts: dict[tuple[str, str, int], str] = {}
+    with ExitStack() as stack:
+        files = {name: stack.enter_context(closing(_File(run.directory / name))) for name in ROW_FILES}
+        for block in blocks(run.samples):
+            evaluations = evaluate(block, metrics, sentences, remembered)
+            totals.add(evaluations)
+            for name, lines in row_lines(evaluations, earlier=run.summary.judge is None).items():
+                files[name].compare(lines)
+            texts |= {
+                (evaluation.sample_id, evaluation.metric, position): judged.unit.span.text
+                for evaluation in evaluations
+                for position, judged in enumerate(evaluation.units)
+            }
+        differing = [name for name, file in files.items() if not file.same]
+    if not _holds(run.directory / SUMMARY, summary_text(_summary(run, totals))):
+        differing.append(SUMMARY)
+    return Replay(differing_files=tuple(differing), texts=texts, shapes=frozenset(wording.shapes))
+
+
+def _summary(run: Run, totals: Totals) -> Summary:
+    """The summary that the run would have: what cannot be worked out is as it stands there."""
+    update: dict[str, Any] = {
         "signature": manifests.signature(run.manifest.judge, run.manifest.data),
-        "samples": len(run.samples),
-        "metrics": summarize(evaluations, [metric.name for metric in metrics], run.cluster_of),
+        "samples": totals.samples,
+        "metrics": totals.metrics,
     }
     if run.summary.verdicts is not None:
-        update["verdicts"] = decidedness(evaluations, run.summary.threshold)
-    expected = result_files(evaluations, run.summary.model_copy(update=update))
-    return Replay(
-        differing_files=tuple(
-            name for name, pieces in expected.items() if not _holds(run.directory / name, "".join(pieces).encode())
-        ),
-        shapes=frozenset(asker.shapes),
-        texts={
-            (evaluation.sample_id, evaluation.metric, position): judged.unit.span.text
-            for evaluation in evaluations
-            for position, judged in enumerate(evaluation.units)
-        },
-    )
+        update["verdicts"] = totals.verdicts
+    return run.summary.model_copy(update=update)
 
 
-def _holds(path: Path, content: bytes) -> bool:
-    try:
-        with open_regular(path) as file:
-            return file.read(len(content) + 1) == content
-    except RunDirectoryError:
-        return False
+class _File:
+    """A file of a run that is compared piece by piece; one that cannot be read is not the same as anything."""
 
+    def __init__(self, path: Path) -> None:
+        self._same = True
+        self._file: BinaryIO | None = None
+        try:
+            self._file = open_regular(path)
+        except RunDirectoryError:
+            self._same = False
 
-class _Unasked(ScriptedEngine):
-    """An engine as the run knew it, that has no answer to what the run did not ask."""
-
-    def __init__(self, engine: Engine, identity: dict[str, Any]) -> None:
-        super().__init__({}, default="the run did not ask this", capacity=engine.capacity)
-        self._engine = engine
-        self._identity = identity
+    def compare(self, pieces: Iterable[str]) -> None:
+        """Read on: so much as the pieces hold."""
+        expected = "".join(pieces).encode()
+        self._same = self._same and self._file is not None and self._file.read(len(expected)) == expected
 
     @property
-    def identity(self) -> dict[str, Any]:
-        """As the manifest has it, so that requests get the keys that they had."""
-        return self._identity
+    def same(self) -> bool:
+        """Whether the file holds the pieces so far, and nothing behind them."""
+        return self._same and self._file is not None and not self._file.read(1)
 
-    def length(self, request: VerdictRequest) -> int:
-        """As the engine counts: windows come out as they were."""
-        return self._engine.length(request)
+    def close(self) -> None:
+        """Read no more."""
+        if self._file is not None:
+            self._file.close()
+
+
+def _holds(path: Path, text: str) -> bool:
+    with closing(_File(path)) as file:
+        file.compare([text])
+        return file.same

@@ -11,6 +11,8 @@ model leaves there is noise, and the grammar would scale it up to a verdict like
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from localjudge.run.answers import Answers
+from localjudge.run.wording import Worded
 from localjudge.types import Answer, NoAnswer, Verdict, VerdictRule
 
 
@@ -38,6 +40,16 @@ def verdict_of(answers: Sequence[WindowAnswer], rule: VerdictRule) -> Verdict | 
         reason=best.reason,
         window=window,
     )
+
+
+def verdicts_of(worded: Sequence[Worded], answers: Answers, rule: VerdictRule) -> list[Verdict | NoAnswer]:
+    """One verdict for each worded task, in their order; every question has its answer."""
+    return [
+        verdict_of([WindowAnswer(answers[question.key], question.window) for question in one], rule)
+        if isinstance(one, tuple)
+        else one
+        for one in worded
+    ]
 
 
 def _not_answered(answer: Answer, rule: VerdictRule) -> NoAnswer:

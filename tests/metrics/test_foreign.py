@@ -10,8 +10,8 @@ import pytest
 
 from localjudge.errors import OutOfResource, SampleError
 from localjudge.metrics.protocol import Sentences, Steps
-from localjudge.run.ask import AskedTask
 from localjudge.run.evaluate import evaluate
+from localjudge.run.wording import AskedTask
 from localjudge.text import sentences
 from localjudge.types import Failed, NoAnswer, Outcome, Relevance, Sample, Scored, Span, Undefined, Unit, Verdict
 

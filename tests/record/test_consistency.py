@@ -16,7 +16,7 @@ from localjudge.cli.main import main
 from localjudge.record.evaluation import Evaluation
 from localjudge.record.manifest import signature
 from localjudge.record.result_rows import ScoreRow
-from localjudge.record.summary import summarize
+from localjudge.record.summary import Totals
 from localjudge.report.export import exported
 from localjudge.types import Failed, Outcome, Scored, Undefined
 
@@ -230,7 +230,9 @@ def test_a_score_that_its_verdicts_do_not_give_is_found_though_the_summary_agree
 def _summarized_again(directory: Path) -> None:
     run = Run.open(directory, check=False)
     found = [Evaluation(row.sample_id, row.metric, _outcome(row)) for row in run.scores]
-    metrics = {name: metric.model_dump() for name, metric in summarize(found, list(run.summary.metrics)).items()}
+    totals = Totals(run.summary.metrics, run.summary.threshold)
+    totals.add(found)
+    metrics = {name: metric.model_dump() for name, metric in totals.metrics.items()}
     changed(directory, "summary.json", lambda summary: summary.update(metrics=metrics))
 
 

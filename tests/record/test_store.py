@@ -42,18 +42,19 @@ def test_an_answer_is_there_after_reopening(path: Path) -> None:
     store = Store(path)
     request = keyed("One.")
     answer = Answer(p_yes=0.1 + 0.2, legal_mass=1e-300, raw='{"attributed":0}', reason="because")
-    store.add_requests([request], [])
+    store.add_requests({request.key: request}, [])
     store.add_answer(request.key, answer)
     store.close()
     again = Store(path)
-    assert again.answers() == {request.key: answer}
+    assert again.answers_to([request.key, "another"]) == {request.key: answer}
+    assert again.answer_count == 1
     again.close()
 
 
 def test_an_answer_is_there_when_the_process_ends_without_closing(path: Path, store: Store) -> None:
     """Another connection sees it while the first is still open: it is committed."""
     request = keyed("One.")
-    store.add_requests([request], [])
+    store.add_requests({request.key: request}, [])
     store.add_answer(request.key, NoAnswer(error="it does not fit"))
     with sqlite3.connect(path) as other:
         assert other.execute("SELECT error FROM answer").fetchall() == [("it does not fit",)]
@@ -62,7 +63,7 @@ def test_an_answer_is_there_when_the_process_ends_without_closing(path: Path, st
 
 def test_a_context_that_is_asked_a_hundred_questions_is_stored_once(path: Path, store: Store) -> None:
     requests = [keyed(f"Statement {number}.") for number in range(100)]
-    store.add_requests(requests, [])
+    store.add_requests({request.key: request for request in requests}, [])
     with sqlite3.connect(path) as other:
         assert other.execute("SELECT count(*) FROM node WHERE text LIKE '%long context%'").fetchone() == (1,)
         assert other.execute("SELECT count(*) FROM request").fetchone() == (100,)
@@ -71,7 +72,7 @@ def test_a_context_that_is_asked_a_hundred_questions_is_stored_once(path: Path, 
 
 def test_a_verdict_can_be_traced_to_its_prompt_in_sql(path: Path, store: Store) -> None:
     request = keyed("Water is wet.", context="Water wets.")
-    store.add_requests([request], [Asking("sample 1", "context_recall", 0, 0, request.key)])
+    store.add_requests({request.key: request}, [Asking("sample 1", "context_recall", 0, 0, request.key)])
     store.add_answer(request.key, Answer(p_yes=0.75, legal_mass=1, raw=""))
     with sqlite3.connect(path) as other:
         row = other.execute("SELECT sample_id, metric, prompt, p_yes FROM verdict").fetchone()
@@ -83,7 +84,9 @@ def test_lone_surrogates_and_nul_do_not_stop_a_run(store: Store) -> None:
     """Both are kept apart from what looks like them once it is escaped."""
     requests = [keyed("a\ud800"), keyed("a\\ud800"), keyed("a\0b")]
     assert len({request.key for request in requests}) == 3
-    store.add_requests(requests, [Asking("id \ud800", "context_recall", 0, 0, requests[0].key)])
+    store.add_requests(
+        {request.key: request for request in requests}, [Asking("id \ud800", "context_recall", 0, 0, requests[0].key)]
+    )
 
 
 def test_requests_that_differ_anywhere_have_different_keys() -> None:
@@ -105,12 +108,24 @@ def test_requests_that_differ_anywhere_have_different_keys() -> None:
 def test_a_full_disk_is_out_of_resource_and_what_was_stored_stays(path: Path, store: Store) -> None:
     """SQLite's own page limit stands for the disk's."""
     first, second = keyed("One.", "short"), keyed("Two.", "long " * 100_000)
-    store.add_requests([first], [])
+    store.add_requests({first.key: first}, [])
     store.add_answer(first.key, Answer(p_yes=1, legal_mass=1, raw=""))
     store._connection.execute("PRAGMA max_page_count = 20")
     with pytest.raises(OutOfResource, match=r"full.*\n.*same command again"):
-        store.add_requests([second], [])
-    assert list(store.answers()) == [first.key]
+        store.add_requests({second.key: second}, [])
+    assert list(store.answers_to([first.key, second.key])) == [first.key]
+
+
+def test_any_number_of_answers_is_found_again(store: Store) -> None:
+    """More than one statement can name; what is asked twice is stored once."""
+    requests = {request.key: request for request in (keyed(f"Statement {number}.") for number in range(1201))}
+    for _ in range(2):
+        store.add_requests(requests, [])
+    answers = {key: Answer(p_yes=place / 1201, legal_mass=1, raw="") for place, key in enumerate(requests)}
+    for key, answer in answers.items():
+        store.add_answer(key, answer)
+    assert store.answers_to(requests) == answers
+    assert store.answer_count == 1201
 
 
 def test_a_file_that_is_no_store_is_refused(path: Path) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from localjudge.record.evaluation import Evaluation, JudgedUnit
-from localjudge.record.summary import MetricSummary, Summary, VerdictSummary, decidedness, summarize
+from localjudge.record.summary import MetricSummary, Summary, Totals, VerdictSummary
 from localjudge.stats import mean_interval
 from localjudge.types import Failed, NoAnswer, Outcome, Scored, Span, Undefined, Unit, Verdict
 
@@ -18,7 +18,9 @@ def metric(*outcomes: Outcome | float, clusters: str = "") -> MetricSummary:
         for number, outcome in enumerate(outcomes)
     ]
     cluster_of = {str(number): name for number, name in enumerate(clusters)} if clusters else None
-    return summarize(evaluations, ["m"], cluster_of)["m"]
+    totals = Totals(["m"], 0.5, cluster_of)
+    totals.add(evaluations)
+    return totals.metrics["m"]
 
 
 def test_the_mean_is_over_what_was_scored() -> None:
@@ -59,7 +61,7 @@ def test_everything_failed_is_bounded_by_0_and_1() -> None:
 
 
 def test_a_metric_without_samples_is_listed() -> None:
-    assert summarize([], ["m"])["m"].scored == 0
+    assert Totals(["m"], 0.5).metrics["m"].scored == 0
 
 
 def test_more_failures_than_allowed_are_named() -> None:
@@ -67,9 +69,11 @@ def test_more_failures_than_allowed_are_named() -> None:
     assert (summary.failed_beyond(1), summary.failed_beyond(2)) == (("m",), ())
 
 
-def judged(*verdicts: Verdict | NoAnswer) -> list[Evaluation]:
+def decidedness(*verdicts: Verdict | NoAnswer) -> VerdictSummary:
     unit = Unit(kind="statement", index=0, source="reference", span=Span(start=0, end=1, text="x"))
-    return [Evaluation("a", "m", NO, tuple(JudgedUnit(unit, verdict) for verdict in verdicts))]
+    totals = Totals(["m"], 0.5)
+    totals.add([Evaluation("a", "m", NO, tuple(JudgedUnit(unit, verdict) for verdict in verdicts))])
+    return totals.verdicts
 
 
 def test_verdicts_near_the_threshold_and_the_median_legal_mass() -> None:
@@ -86,14 +90,46 @@ def test_verdicts_near_the_threshold_and_the_median_legal_mass() -> None:
         NoAnswer(error="too long"),
         Verdict(label=0),
     )
-    assert decidedness(judged(*verdicts), 0.5) == VerdictSummary(count=4, near_threshold=0.75, median_legal_mass=0.8)
+    assert decidedness(*verdicts) == VerdictSummary(count=4, near_threshold=0.75, median_legal_mass=0.8)
 
 
 def test_of_two_middle_masses_the_lower_stands() -> None:
-    found = decidedness(judged(*(Verdict(label=1, p_yes=1, legal_mass=mass) for mass in (0.25, 0.5))), 0.5)
+    found = decidedness(*(Verdict(label=1, p_yes=1, legal_mass=mass) for mass in (0.25, 0.5)))
     assert found.median_legal_mass == 0.25
 
 
 def test_where_nothing_was_judged_nothing_is_said() -> None:
-    found = decidedness(judged(Verdict(label=0)), 0.5)
+    found = decidedness(Verdict(label=0))
     assert found == VerdictSummary(count=0, near_threshold=None, median_legal_mass=None)
+
+
+def test_a_summary_does_not_depend_on_how_the_evaluations_come() -> None:
+    """All at once, one by one, and from the end."""
+    evaluations = [Evaluation(str(number), "m", Scored(value=number / 7)) for number in range(8)]
+    whole, single, backwards = (Totals(["m"], 0.5) for _ in range(3))
+    whole.add(evaluations)
+    for evaluation in evaluations:
+        single.add([evaluation])
+        backwards.add([evaluations[7 - int(evaluation.sample_id)]])
+    assert whole.metrics == single.metrics == backwards.metrics
+    assert whole.samples == single.samples == 8
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "reason"),
+    [
+        ([FAIL, FAIL], {"m": "broken"}),
+        ([FAIL, 1.0], {}),
+        ([FAIL, NO], {}),
+        ([FAIL, Failed(reason="otherwise")], {}),
+        ([1.0], {}),
+        ([], {}),
+    ],
+)
+def test_a_failure_of_every_sample_is_told_once(outcomes: list[Outcome | float], reason: dict[str, str]) -> None:
+    """Not where one sample is scored, or where they fail for different reasons."""
+    totals = Totals(["m"], 0.5)
+    for outcome in outcomes:
+        given = Scored(value=outcome) if isinstance(outcome, float) else outcome
+        totals.add([Evaluation("a", "m", given)])
+    assert totals.failed_everywhere == reason

@@ -9,8 +9,8 @@ from localjudge.errors import SampleError
 from localjudge.metrics.context_recall import ContextRecall
 from localjudge.metrics.context_relevancy import ContextRelevancy
 from localjudge.metrics.protocol import Sentences, Steps
-from localjudge.run.ask import AskedTask
-from localjudge.run.evaluate import evaluate, failed_everywhere
+from localjudge.run.evaluate import evaluate
+from localjudge.run.wording import AskedTask
 from localjudge.text import sentences
 from localjudge.types import (
     Context,
@@ -123,17 +123,6 @@ def test_a_sample_error_fails_its_sample_alone() -> None:
     bad, good = evaluate([sample("bad"), sample("good")], [Computed()], sentences, Recorder())
     assert bad.outcome == Failed(reason="cannot be done (do something else)")
     assert good.outcome == Scored(value=1)
-
-
-def test_a_failure_of_every_sample_is_told_once() -> None:
-    """Not where one sample is scored, or where they fail for different reasons."""
-    bad, good, worse = sample("bad"), sample("good"), sample("worse", reference="Three.")
-    assert failed_everywhere(evaluate([bad], [Computed(), ContextRecall()], sentences, Recorder())) == {
-        "computed": "cannot be done (do something else)"
-    }
-    assert not failed_everywhere(evaluate([bad, good], [Computed()], sentences, Recorder()))
-    ask = Recorder(Two=NoAnswer(error="no"), Three=NoAnswer(error="no"))
-    assert not failed_everywhere(evaluate([good, worse], [ContextRecall()], sentences, ask))
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,146 @@
+"""A run in blocks: tasks to verdicts through judge, engine and store, and blocks that nobody sees in the bytes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import localjudge
+from localjudge.engine import ScriptedEngine
+from localjudge.engine.scripted import unit_text
+from localjudge.judge import prompts
+from localjudge.judge.judge import PromptJudge
+from localjudge.record.store import Store
+from localjudge.run import blocks as run_blocks
+from localjudge.run.blocks import Blocks, blocks
+from localjudge.run.judges import judge_on
+from localjudge.run.progress import Silence
+from localjudge.run.settings import RunSettings
+from localjudge.run.wording import AskedTask
+from localjudge.text import Segmenter
+from localjudge.types import Attribution, NoAnswer, Sample, Span, Task, Unit, Verdict, VerdictRule
+
+JUDGE = PromptJudge(prompts.load("reference"))
+SEGMENTER = Segmenter("en")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    store = Store(tmp_path / "run.sqlite")
+    yield store
+    store.close()
+
+
+def judging(engine: ScriptedEngine, store: Store, threshold: float = 0.5, least: float = 0.0) -> Blocks:
+    opened = judge_on(engine, RunSettings())._replace(judge=JUDGE)
+    rule = VerdictRule(threshold, least)
+    return Blocks(opened, store, metrics=[], segmenter=SEGMENTER, rule=rule, progress=Silence())
+
+
+def asked(text: str, *contexts: str, metric: str = "context_recall", position: int = 0) -> AskedTask:
+    span = Span(start=0, end=len(text), text=text)
+    unit = Unit(kind="statement", index=position, source="reference", span=span)
+    task: Task = Attribution(unit=unit, contexts=contexts or ("A context.",))
+    return AskedTask("a", metric, position, task)
+
+
+@pytest.mark.parametrize(("p_yes", "label"), [(0.5, 1), (0.4999, 0)])
+def test_a_verdict_is_yes_from_the_threshold_on(store: Store, p_yes: float, label: int) -> None:
+    engine = ScriptedEngine({}, default=p_yes)
+    (verdict,) = judging(engine, store).verdicts([asked("One.")])
+    assert isinstance(verdict, Verdict)
+    assert (verdict.label, verdict.p_yes) == (label, p_yes)
+
+
+def test_the_same_question_is_asked_once_whichever_metrics_want_it(store: Store) -> None:
+    engine = ScriptedEngine({}, default=1.0)
+    tasks = [asked("One."), asked("One.", metric="faithfulness"), asked("Two.", position=1)]
+    verdicts = judging(engine, store).verdicts(tasks)
+    assert [unit_text(request) for request in engine.asked] == ["One.", "Two."]
+    assert len(verdicts) == 3
+
+
+def test_what_is_stored_is_not_asked_again(store: Store) -> None:
+    """Neither answers nor the reason why there is none."""
+    engine = ScriptedEngine({"One.": 0.9, "Two.": "broken"})
+    tasks = [asked("One."), asked("Two.", position=1)]
+    before = judging(engine, store).verdicts(tasks)
+    second = ScriptedEngine({"One.": 0.9, "Two.": "broken"})
+    again = judging(second, store)
+    assert again.verdicts(tasks) == before == [Verdict(label=1, p_yes=0.9, legal_mass=1), NoAnswer(error="broken")]
+    assert (again.asked, second.asked) == (0, ())
+
+
+def test_another_threshold_moves_labels_of_stored_answers(store: Store) -> None:
+    engine = ScriptedEngine({}, default=0.6)
+    judging(engine, store).verdicts([asked("One.")])
+    (verdict,) = judging(engine, store, threshold=0.7).verdicts([asked("One.")])
+    assert verdict == Verdict(label=0, p_yes=0.6, legal_mass=1)
+
+
+@pytest.mark.parametrize("contexts", [("",), (" \n", "\t")])
+def test_without_context_text_the_label_is_0_and_nobody_is_asked(store: Store, contexts: tuple[str, ...]) -> None:
+    engine = ScriptedEngine({})
+    assert judging(engine, store).verdicts([asked("One.", *contexts)]) == [Verdict(label=0)]
+    assert engine.asked == ()
+
+
+def test_what_does_not_fit_is_judged_in_windows_and_any_may_support_it(store: Store) -> None:
+    """Two contexts of 300 in a capacity of 600: 300 + 300 + the rest do not fit, one does."""
+    engine = ScriptedEngine(_yes_to_b, capacity=600)
+    (verdict,) = judging(engine, store).verdicts([asked("One.", "a" * 300, "b" * 300)])
+    assert verdict == Verdict(label=1, p_yes=0.8, legal_mass=1, window=1)
+    assert len(engine.asked) == 2
+
+
+def _yes_to_b(request: object) -> float:
+    return 0.8 if "bbb" in str(request) else 0.1
+
+
+def test_blocks_begin_small_and_hold_every_sample_once() -> None:
+    """16 at first, so that there is soon something to see; then twice as many each time, up to 256."""
+    samples = [Sample(id=str(number)) for number in range(1000)]
+    found = list(blocks(samples))
+    assert [len(block) for block in found] == [16, 32, 64, 128, 256, 256, 248]
+    assert [sample for block in found for sample in block] == samples
+
+
+class Counted(Silence):
+    """Remembers how many questions were expected after each telling."""
+
+    def __init__(self) -> None:
+        self.expected = [0]
+
+    def expect(self, count: int) -> None:
+        """Add it to what was expected before."""
+        self.expected.append(self.expected[-1] + count)
+
+
+def test_the_progress_knows_from_the_first_block_about_how_many_questions_there_will_be(tmp_path: Path) -> None:
+    """100 samples of one statement each: after the first block of 16 it expects 100, and so it stays."""
+    rows = [
+        {"id": str(number), "retrieved_contexts": ["It rains."], "reference": f"It is {number}."}
+        for number in range(100)
+    ]
+    progress = Counted()
+    engine = ScriptedEngine({}, default=1.0)
+    localjudge.evaluate(rows, metrics=["context_recall"], engine=engine, out=tmp_path / "run", progress=progress)
+    assert progress.expected[1:] == [100] * 3
+    assert len(engine.asked) == 100
+
+
+def test_where_blocks_are_cut_moves_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same files from blocks of one sample as from one block of all, which share some of their questions."""
+    rows = [
+        {"id": str(number), "retrieved_contexts": ["It rains."], "reference": f"It is {number % 7}. So be it."}
+        for number in range(40)
+    ]
+    written = []
+    for size in (1, 64):
+        monkeypatch.setattr(run_blocks, "_FIRST_BLOCK", size)
+        monkeypatch.setattr(run_blocks, "_LARGEST_BLOCK", size)
+        engine = ScriptedEngine({"It is 3.": 0.2, "So be it.": "broken"}, default=0.9)
+        run = localjudge.evaluate(rows, metrics=["context_recall"], engine=engine, out=tmp_path / str(size))
+        names = ("scores.jsonl", "verdicts.jsonl", "summary.json")
+        written.append([(run.directory / name).read_bytes() for name in names])
+    assert written[0] == written[1]
