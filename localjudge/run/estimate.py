@@ -21,7 +21,6 @@ from localjudge.run.plan import Data, Plan, plan
 from localjudge.run.progress import Silence
 from localjudge.run.settings import Options, checked
 from localjudge.run.store import IN_MEMORY, Store
-from localjudge.text import Segmenter
 from localjudge.types import NoAnswer, Record, Verdict, VerdictRequest
 
 _MEASURED_TOKENS = 1024
@@ -52,7 +51,7 @@ def estimate(
     """Count and measure what `evaluate` with the same arguments would do; raises what it would raise at the start."""
     settings = checked(options)
     planned = plan(data, metrics, settings)
-    segmenter = Segmenter(settings.language, settings.segmenter)
+    segmenter = settings.sentences
     tasks = first_tasks(planned, segmenter)
     with opened(str(judge), engine, settings) as ours, closing(Store(IN_MEMORY)) as store:
         asker = Asker(

@@ -24,7 +24,8 @@ from localjudge.run.results import Run, read_manifest, write_manifest, write_res
 from localjudge.run.settings import Options, RunSettings, checked
 from localjudge.run.store import Store
 from localjudge.run.summary import Summary, summarize
-from localjudge.text import Segmenter
+from localjudge.text.language_fit import misfit
+from localjudge.types import Sample
 
 
 def evaluate(
@@ -49,7 +50,7 @@ def evaluate(
     settings = checked(options)
     planned = plan(data, metrics, settings)
     told = progress or Silence()
-    for line in _data_read(planned):
+    for line in _data_read(planned, settings):
         told.note(line)
     with opened(str(judge), engine, settings) as ours:
         told.note(ours.announcement)
@@ -74,7 +75,7 @@ class _Job:
         self._judge_source = ours.source
         self._settings = settings
         self._progress = progress
-        self._segmenter = Segmenter(settings.language, settings.segmenter)
+        self._segmenter = settings.sentences
         dataset = planned.dataset
         self._judge_part = manifests.judge_part(
             self._engine.identity,
@@ -153,8 +154,8 @@ class _Job:
         )
 
 
-def _data_read(planned: Plan) -> Iterator[str]:
-    """How the data was understood: which column is taken for which field, and what was left out."""
+def _data_read(planned: Plan, settings: RunSettings) -> Iterator[str]:
+    """How the data was understood: which column is taken for which field, what was left out, whether it is misread."""
     dataset = planned.dataset
     fields = ", ".join(
         field if field == column else f"{field} (column {column})" for field, column in dataset.mapping.items()
@@ -163,6 +164,15 @@ def _data_read(planned: Plan) -> Iterator[str]:
     if dataset.skipped:
         yield f"{dataset.skipped:,} rows left out, problems: {dataset.problem_count:,}"
         yield from (f"  {problem}" for problem in dataset.problems)
+    finding = None if settings.segmenter else misfit(list(map(_prose, dataset.samples)), settings.language)
+    if finding:
+        yield finding
+
+
+def _prose(sample: Sample) -> str:
+    """What is cut into sentences, the longest of it left out."""
+    contexts = [context.text for context in (sample.retrieved_contexts or ())[:1]]
+    return "\n".join(filter(None, (sample.reference, sample.response, *contexts)))
 
 
 def _work_done(asked: int, effort: Effort) -> str:

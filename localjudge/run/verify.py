@@ -26,7 +26,6 @@ from localjudge.run.replay import replay
 from localjudge.run.request_keys import RequestKeys
 from localjudge.run.results import Run
 from localjudge.run.settings import RunSettings, checked
-from localjudge.text import Segmenter
 from localjudge.types import Answer, Label, NoAnswer, Record
 
 SCHEMA_VERSION = 1
@@ -119,7 +118,7 @@ def verify(
     stored = stored_requests(run.directory / STORE)
     chosen = _chosen(stored, count, seed)
     metrics = [catalog.get(name, settings.compare_by) for name in run.summary.metrics]
-    segmenter = Segmenter(settings.language, settings.segmenter)
+    segmenter = settings.sentences
     with opened(str(named), engine, settings) as ours:
         again = _asked_again(ours.engine, chosen, progress or Silence(), note=ours.announcement)
         replayed = replay(run, stored, ours, metrics=metrics, sentences=segmenter)

@@ -121,7 +121,7 @@ def test_the_identity_names_everything_that_can_move_a_cut() -> None:
     assert Segmenter("de").identity == {
         "name": "localjudge",
         "version": version("spacy"),
-        "rules": "1",
+        "rules": "2",
         "language": "de",
         "tokenizer": "de",
     }
@@ -138,10 +138,10 @@ def test_a_language_that_needs_a_missing_package_falls_back_and_says_so_once(
 ) -> None:
     original = component.blank_pipeline
 
-    def without_package(language: str) -> Language:
+    def without_package(language: str, abbreviations: tuple[str, ...]) -> Language:
         if language == "ja":
             raise ImportError("Japanese support requires SudachiPy")
-        return original(language)
+        return original(language, abbreviations)
 
     rules_pipeline.cache_clear()
     monkeypatch.setattr(component, "blank_pipeline", without_package)

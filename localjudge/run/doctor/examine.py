@@ -19,7 +19,6 @@ from localjudge.run.estimate import first_tasks
 from localjudge.run.plan import plan
 from localjudge.run.progress import Progress, Silence
 from localjudge.run.settings import Options, RunSettings, checked
-from localjudge.text import Segmenter
 
 if TYPE_CHECKING:
     from localjudge.engine.llamacpp import LlamaCppEngine
@@ -121,7 +120,7 @@ def _checks_of_verdicts(
 
     settings, progress = wanted.settings, wanted.progress
     demo = plan(str(resources.demo_file()), None, settings)
-    tasks = first_tasks(demo, Segmenter(settings.language, settings.segmenter))
+    tasks = first_tasks(demo, settings.sentences)
     ways = list(verdicts.manners(profile, ends))
     judge = ways[0].judge
     shown = [one.task for one in tasks] + [case.task() for case in plain_cases()]
