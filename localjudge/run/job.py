@@ -18,14 +18,13 @@ from localjudge.run.ask import Asker
 from localjudge.run.directory import STORE, RunDirectory
 from localjudge.run.evaluate import evaluate as evaluate_samples
 from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, opened
+from localjudge.run.language_note import language_note
 from localjudge.run.plan import Data, Plan, default_directory, plan, refuse_other_run
 from localjudge.run.progress import Progress, Silence
 from localjudge.run.results import Run, read_manifest, write_manifest, write_results
 from localjudge.run.settings import Options, RunSettings, checked
 from localjudge.run.store import Store
 from localjudge.run.summary import Summary, summarize
-from localjudge.text.language_fit import misfit
-from localjudge.types import Sample
 
 
 def evaluate(
@@ -164,15 +163,8 @@ def _data_read(planned: Plan, settings: RunSettings) -> Iterator[str]:
     if dataset.skipped:
         yield f"{dataset.skipped:,} rows left out, problems: {dataset.problem_count:,}"
         yield from (f"  {problem}" for problem in dataset.problems)
-    finding = None if settings.segmenter else misfit(list(map(_prose, dataset.samples)), settings.language)
-    if finding:
-        yield finding
-
-
-def _prose(sample: Sample) -> str:
-    """What is cut into sentences, the longest of it left out."""
-    contexts = [context.text for context in (sample.retrieved_contexts or ())[:1]]
-    return "\n".join(filter(None, (sample.reference, sample.response, *contexts)))
+    if note := language_note(dataset.samples, settings):
+        yield note
 
 
 def _work_done(asked: int, effort: Effort) -> str:

@@ -19,6 +19,7 @@ stop and grouped by what that stop means, each group with its source:
     lettered       a letter or number after them belongs to them      "Vitamin K. Vitamin C.", "Anlage C."
     valued         a number after them is a value, and no ordinal     "Puls 72. Lunge frei."
     endings        last parts of compound words that are abbreviated  "Hauptstr. 5"
+    particles      what a surname may begin with after an initial    "J. De Vries"
     openers        words that begin sentences and are no stop words
     not_openers    stop words that names are made of                  "U.S. First Lady"
     frequent       function words by which the language is recognised: see `language_fit.py`
@@ -43,6 +44,8 @@ _FALLBACK = "en"
 _EXCLAIMING = "Yahoo Jeopardy Joomla Wham Oklahoma Kahoot"
 _STOPS = {"el": ";", "grc": ";"}
 _ORDINALS = "cs da de et eu fi fo fr hr hu is lb lt lv nb nn sk sl sr tr"
+_CAPITAL_NOUNS = ("de", "lb")
+"""Here "Art." is a noun where "art." is an abbreviation, but at the beginning of a sentence."""
 _DOTTED_ENDS = "en es fr it nl pt"
 _ELIDES = "ca fr it lij oc pt"
 _UNKNOWN_LETTERS = 6
@@ -66,6 +69,7 @@ class Conventions:
     valued: frozenset[str] = frozenset()
     """Lower case."""
     endings: tuple[str, ...] = ()
+    particles: frozenset[str] = frozenset()
     exclaiming: frozenset[str] = frozenset()
     """Names with an exclamation or question mark: "Yahoo!"."""
     ordinals: bool = False
@@ -98,11 +102,18 @@ def languages() -> tuple[str, ...]:
     return tuple(sorted(file.stem for file in _FOLDER.glob("*.toml") if file.stem != ANY_LANGUAGE))
 
 
-@cache
 def words_of(language: str, group: str) -> frozenset[str]:
-    """The words of a group in the file of a language, as they stand there."""
-    file = tomllib.loads((_FOLDER / f"{language}.toml").read_text(encoding="utf-8"))
-    return frozenset(word for entry in file.get(group, ()) for word in entry["words"].split())
+    """The words of a group in the file of a language, as they stand there; none if it has no such group."""
+    return _groups(language).get(group, frozenset())
+
+
+@cache
+def _groups(language: str) -> dict[str, frozenset[str]]:
+    groups = tomllib.loads((_FOLDER / f"{language}.toml").read_text(encoding="utf-8"))
+    return {
+        name: frozenset(word for entry in entries for word in entry["words"].split())
+        for name, entries in groups.items()
+    }
 
 
 def conventions_of(language: str, stop_words: Iterable[str], exceptions: Iterable[str]) -> Conventions:
@@ -116,18 +127,20 @@ def conventions_of(language: str, stop_words: Iterable[str], exceptions: Iterabl
         return words_of(table, name) | words_of(ANY_LANGUAGE, name)
 
     stopped = (word[:-1] for word in exceptions if word.endswith(".") and len(word.rstrip(".")) > 1)
+    may_end = {*group("may_end"), *stopped}
     starters = {word.lower() for word in stop_words if word.isalpha()}
     return Conventions(
         starters=frozenset(starters) - group("not_openers") | group("openers"),
         never_ends=written(group("never_ends")),
         before_number=written(group("before_number"), capitals=True),
-        may_end=written({*group("may_end"), *stopped}),
+        may_end=frozenset(may_end) if language in _CAPITAL_NOUNS else written(may_end),
         often_ends=written(group("often_ends"), capitals=True),
         units=group("units"),
         after_unit=group("after_unit"),
         lettered=group("lettered"),
         valued=group("valued"),
         endings=tuple(sorted(group("endings"))),
+        particles=group("particles"),
         exclaiming=written(_EXCLAIMING.split(), capitals=True),
         ordinals=language in _ORDINALS.split(),
         dotted_ends=language in _DOTTED_ENDS.split(),

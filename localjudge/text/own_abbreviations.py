@@ -35,10 +35,9 @@ class OwnAbbreviations:
             for stop in re.finditer(r"\.", word):
                 self._rests.setdefault(word[: stop.start()], []).append(word[stop.end() :] + ".")
 
-    def covers(self, text: str, start: int, end: int) -> bool:
-        """Whether the stop at `start`, after which the text goes on at `end`, belongs to an abbreviation."""
-        before = _compact(text[max(0, start - 2 * MOST_CHARACTERS) : start])
-        ahead = _compact(text[end : end + MOST_CHARACTERS])
+    def covers(self, before: str, ahead: str) -> bool:
+        """Whether the stop between what is before it and what goes on after the white space is of an abbreviation."""
+        before, ahead = _compact(before), _compact(ahead)
         return any(self._holds(before[edge.end() :], ahead) for edge in _EDGE.finditer(before))
 
     def _holds(self, word: str, ahead: str) -> bool:

@@ -30,8 +30,8 @@ class Stop(NamedTuple):
     """The character right after the gap."""
     sentence: tuple[int, int]
     """Where the sentence so far begins and the stop stands."""
-    end: int
-    """Where the gap ends and the next sentence would begin."""
+    ahead: str
+    """The text from the next word on, as far as it is looked at."""
     unbroken: tuple[str, str]
     """With no gap, the characters up to the white space on both sides: left of the stop, right of what closes it."""
 
@@ -43,6 +43,11 @@ Rule = Callable[[Stop, Conventions, str], bool | None]
 def without_article(word: str, conventions: Conventions) -> str:
     """A word without the article that an apostrophe joins to it in some languages: "l'art" and "dell'art" are "art"."""
     return _ELIDED.sub("", word, count=1) if conventions.elides else word
+
+
+def after_next(stop: Stop) -> str:
+    """What stands right after the next word."""
+    return stop.ahead[len(stop.next) :]
 
 
 def is_capital(word: str) -> bool:

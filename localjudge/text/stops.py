@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterator
 
 from localjudge.text.conventions import Conventions
+from localjudge.text.own_abbreviations import MOST_CHARACTERS
 from localjudge.text.piece import Piece
 from localjudge.text.stop import LATIN_STOPS, Stop, without_article
 from localjudge.text.surroundings import SURROUNDINGS
@@ -55,12 +56,18 @@ def stops(text: str, piece: Piece, pattern: re.Pattern[str], conventions: Conven
     for match in pattern.finditer(text, piece.start, piece.end):
         if match.end() == piece.end:
             return
-        if own and match["mark"] == "." and own.covers(text, match.start(), match.end()):
+        if own and match["mark"] == "." and own.covers(*_around(text, piece, match)):
             continue
         stop = _stop(text, piece, begin, match, conventions)
         if _ends_sentence(stop, conventions, text):
             begin = _begin(text, piece, match)
             yield begin
+
+
+def _around(text: str, piece: Piece, match: re.Match[str]) -> tuple[str, str]:
+    """What stands before a stop and after its gap, as far as an abbreviation may go."""
+    before = text[max(piece.start, match.start() - 2 * MOST_CHARACTERS) : match.start()]
+    return before, text[match.end() : min(piece.end, match.end() + MOST_CHARACTERS)]
 
 
 def _stop(text: str, piece: Piece, begin: int, match: re.Match[str], conventions: Conventions) -> Stop:
@@ -77,7 +84,7 @@ def _stop(text: str, piece: Piece, begin: int, match: re.Match[str], conventions
         next=following["word"] if following else "",
         follower=text[end],
         sentence=(begin, start),
-        end=end,
+        ahead=text[following.start("word") : min(end + _WINDOW, piece.end)] if following else "",
         unbroken=("", "") if match["gap"] else (_SPACE.split(left)[-1], _SPACE.split(text[end : end + _WINDOW])[0]),
     )
 

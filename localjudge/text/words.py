@@ -7,9 +7,9 @@ next word is capitalised, a function word or a number.
 import re
 
 from localjudge.text.conventions import Conventions
-from localjudge.text.stop import Rule, Stop, is_capital, is_starter, without_article
+from localjudge.text.stop import Rule, Stop, after_next, is_capital, is_starter, without_article
 
-_DOTTED = re.compile(r"(?:[^\W\d_]{1,3}\.)+[^\W\d_]{1,3}")
+_DOTTED = re.compile(r"[^\W\d_]{1,3}\.(?:[^\W_]{1,3}\.)*[^\W\d_]{1,3}")
 _CLOCK = re.compile(r"\d*[ap]\.?m", re.IGNORECASE)
 _AFTER_CLOCK = re.compile(
     r"[A-Z]{1,2}[SD]?T|GMT|UTC|(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)days?|Eastern|Central|Mountain|Pacific|"
@@ -18,12 +18,7 @@ _AFTER_CLOCK = re.compile(
 _MIN_WORDS_BEFORE_CLOCK = 3
 _CONSONANTS = re.compile(r"(?![HhMmSs]+\b)[B-DF-HJ-NP-TV-Z]?[b-df-hj-np-tv-xz]{1,4}")
 _ROMAN = re.compile(r"[IVXLCDM]+")
-_PARTICLE = re.compile(
-    r"(?:V[ao]n|De[nr]?|Di|D[aou]s?|D[ae]l|Dell[aeo]|L[aeo]|Te[nr]?|Zu[rm]?|El)\s"
-    r"(?:(?:de[nr]?|la|las|los|het)\s)?[^\W\d_a-z]"
-)
-"""What a surname may begin with: "J. Van der Berg", "C. De Luca"."""
-
+_PARTICLE = re.compile(r"(?P<particle>[^\W\d_]+)\s(?:(?:de[nr]?|la|las|los|het)\s)?(?P<name>[^\W\d_])")
 _SPACED = re.compile(r"(?:[^\W\d_]{1,4}\.\s)+$")
 """The parts of an abbreviation before its last: "z. B.", "Dr. med."."""
 _POWER = "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"
@@ -41,6 +36,7 @@ _PRONOUN = re.compile(r"I\s+[a-z]")
 """No Roman number: "He said no. I left."."""
 _BRACKETED = 80
 """Characters before a stop in which an open bracket is looked for."""
+_VALUE = re.compile(r"\s\d")
 _STOP_AND_NUMBER = re.compile(r"\.\s?[\d§]")
 _ANOTHER_LETTER = re.compile(r"[^\W\d_],?|and|or|und|oder|et|ou|en|of")
 
@@ -57,15 +53,15 @@ def clock(stop: Stop, conventions: Conventions, text: str) -> bool | None:
 
 def quantity(stop: Stop, conventions: Conventions, text: str) -> bool | None:
     """After a number and a unit any capital begins a sentence: "4 g. Take it", "1.25 pct. pts. See", "88/min. Temp"."""
-    if not _is_quantity(stop, conventions.units, text):
+    if not _is_quantity(stop, conventions.units):
         return None
-    more = _NEXT_AMOUNT.match(text, stop.end)
+    more = _NEXT_AMOUNT.match(stop.ahead)
     if more and more["unit"] in conventions.units and stop.word in _FIRST_OF_TWO:
         return False
     return is_capital(stop.next) and stop.next not in conventions.after_unit
 
 
-def _is_quantity(stop: Stop, units: frozenset[str], text: str) -> bool:
+def _is_quantity(stop: Stop, units: frozenset[str]) -> bool:
     word = stop.word.rstrip(_POWER)
     if word[:1].isdigit():
         attached = _AMOUNT.fullmatch(word)
@@ -79,13 +75,12 @@ def _is_quantity(stop: Stop, units: frozenset[str], text: str) -> bool:
         tokens.pop()
     if not tokens or not _ENDS_IN_NUMBER.search(tokens[-1]):
         return False
-    return not (len(word) == 1 and word.isupper() and _is_initial(stop, tokens[-1], text))
+    return not (len(word) == 1 and word.isupper() and _is_initial(stop, tokens[-1]))
 
 
-def _is_initial(stop: Stop, number: str, text: str) -> bool:
+def _is_initial(stop: Stop, number: str) -> bool:
     """Whether a capital after a number is no unit: "in 1990 J. Smith", "45 F. Supp.", "Abs. 2 S. 1"."""
-    after = text[stop.end + len(stop.next) : stop.end + len(stop.next) + 1]
-    return bool(_YEAR.fullmatch(number)) or stop.next[:1].isdigit() or "." in (after, stop.next[-1:])
+    return bool(_YEAR.fullmatch(number)) or stop.next[:1].isdigit() or "." in (after_next(stop)[:1], stop.next[-1:])
 
 
 def lettered(stop: Stop, conventions: Conventions, text: str) -> bool | None:
@@ -117,8 +112,13 @@ def title(stop: Stop, conventions: Conventions, text: str) -> bool | None:
 
 
 def _is_listed(stop: Stop, table: frozenset[str]) -> bool:
-    """Whether the word, or the abbreviation that it ends, is in a table; one in capitals only among other capitals."""
+    """Whether the word, or the abbreviation that it ends, is in a table.
+
+    In small letters it is also looked up at the beginning of a sentence, and in capitals before other capitals.
+    """
     if stop.word in table or _spaced(stop) in table:
+        return True
+    if stop.sentence[1] - stop.sentence[0] == len(stop.word) and stop.word[:1].lower() + stop.word[1:] in table:
         return True
     return stop.word.isupper() and stop.next.isupper() and stop.word.capitalize() in table
 
@@ -136,11 +136,11 @@ def numbered(stop: Stop, conventions: Conventions, text: str) -> bool | None:
     small = len(stop.word) == 1 and stop.word.islower()
     if not small and stop.word not in conventions.before_number and not stop.word.endswith(conventions.endings):
         return None
-    pronoun = (stop.word.islower() or stop.word == "No") and _PRONOUN.match(text, stop.end)
+    pronoun = (stop.word.islower() or stop.word == "No") and _PRONOUN.match(stop.ahead)
     roman = _ROMAN.fullmatch(stop.next) and not pronoun
     if stop.next[:1].isdigit() or stop.follower in "#§" or roman or _is_letter(stop, conventions):
         return False
-    if _is_numbered_next(stop, conventions, text):
+    if _is_numbered_next(stop, conventions):
         return False
     return False if stop.word[0].isupper() and not is_capital(stop.next) else None
 
@@ -151,9 +151,9 @@ def _is_letter(stop: Stop, conventions: Conventions) -> bool:
     return len(letter) == 1 and letter.isalpha() and not is_starter(stop, conventions)
 
 
-def _is_numbered_next(stop: Stop, conventions: Conventions, text: str) -> bool:
+def _is_numbered_next(stop: Stop, conventions: Conventions) -> bool:
     """Whether an abbreviation and a number follow: "Suppl. Fig. 4", "Pub. L. No. 94"."""
-    return stop.next in conventions.before_number and bool(_STOP_AND_NUMBER.match(text, stop.end + len(stop.next)))
+    return stop.next in conventions.before_number and bool(_STOP_AND_NUMBER.match(after_next(stop)))
 
 
 def ordinal(stop: Stop, conventions: Conventions, text: str) -> bool | None:
@@ -183,29 +183,43 @@ def abbreviation(stop: Stop, conventions: Conventions, text: str) -> bool | None
     like_one = _DOTTED.fullmatch(word) or _CONSONANTS.fullmatch(word) or word.endswith(conventions.endings)
     if not (initial or like_one or _is_listed(stop, conventions.may_end)):
         return None
-    if initial and (_PARTICLE.match(text, stop.end) or _is_numbered_next(stop, conventions, text)):
+    if initial and (_is_surname_next(stop, conventions) or _is_numbered_next(stop, conventions)):
         return False
     if stop.sentence[1] - stop.sentence[0] == len(word) or stop.follower == "(":
         return False
-    return is_starter(stop, conventions) or _is_reading(stop, conventions, text)
+    return is_starter(stop, conventions) or _is_reading(stop, conventions)
 
 
-def _is_reading(stop: Stop, conventions: Conventions, text: str) -> bool:
+def _is_surname_next(stop: Stop, conventions: Conventions) -> bool:
+    """Whether a surname of several words follows an initial: "J. Van der Berg", "C. De Luca"."""
+    found = _PARTICLE.match(stop.ahead)
+    return found is not None and found["particle"] in conventions.particles and found["name"].isupper()
+
+
+def _is_reading(stop: Stop, conventions: Conventions) -> bool:
     """Whether a vital sign and its value follow: "in the E.R. BP 120/80"."""
-    after = text[stop.end + len(stop.next) : stop.end + len(stop.next) + 2]
-    return stop.next.lower() in conventions.valued and after[:1] == " " and after[1:].isdigit()
+    return stop.next.lower() in conventions.valued and bool(_VALUE.match(after_next(stop)))
 
 
 def unknown(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """A small letter after a short word or in brackets shows an abbreviation, unless the writer uses no capitals."""
+    """A small letter shows that a short word is an abbreviation, unless the writer uses no capitals.
+
+    So it does in brackets, and after the number of a figure.
+    """
     begin, end = stop.sentence
     if is_capital(stop.next) or stop.closed or not text[begin].isupper() or end - begin == len(stop.word):
         return None
     near = max(begin, end - _BRACKETED)
-    if text.rfind("(", near, end) > text.rfind(")", near, end):
+    if text.rfind("(", near, end) > text.rfind(")", near, end) or _is_reference(stop, conventions):
         return False
     short = stop.word.isalpha() and len(stop.word) <= conventions.unknown_letters and stop.follower.isalpha()
     return False if short and stop.word.lower() not in conventions.starters and stop.next != "i" else None
+
+
+def _is_reference(stop: Stop, conventions: Conventions) -> bool:
+    """Whether the stop follows the number of a figure or an article: "See Fig. 3. for details."."""
+    named = stop.before.split()[-1:]
+    return stop.word.isdecimal() and bool(named) and named[0].rstrip(".") in conventions.before_number
 
 
 WORDS: tuple[Rule, ...] = (clock, quantity, lettered, title, numbered, ordinal, closing, abbreviation, unknown)
