@@ -29,7 +29,7 @@ ANY_TEXT = st.text(
 SIGNS = (
     'Dr. U.S. e.g. No. p. 55 p.m. J. Co. etc. The he said I - 1. a) • # www.a.org. b@c.org! Yahoo! ... … ." ?) [17] '
     ':-) (Then "We end.Then 。 「はい。」 ===== !!!!!!!!!!! '
-    "4 g. 5 ft. 2 in. 120/80. Vitamin K. A and B. De Vries BP Fig. 3. (excl. Suppl. q.6.h. Abs. l'art. Puls 72. 3.4. II."
+    "4 g. 5 ft. 2 in. 120/80. Vitamin K. A and B. De Vries BP Fig. 3. (excl. Suppl. q.6.h. Abs. l'art. Puls 72. 3.4."
 )
 BLANKS = "\n \n\n \r\n \ud800 \x00 \x1c \ufeff \u2028 \u2029 \u3000"
 NEAR_TEXT = st.lists(st.sampled_from(f"{SIGNS} {BLANKS}".split(" "))).map(" ".join)
