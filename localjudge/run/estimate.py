@@ -7,7 +7,6 @@
 Nothing is written. Of a metric that asks in several rounds only the first is counted.
 """
 
-import logging
 from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +17,6 @@ from localjudge.metrics.protocol import Sentences
 from localjudge.run.ask import AskedTask, Asker
 from localjudge.run.evaluate import evaluate
 from localjudge.run.judges import DEFAULT_JUDGE, opened
-from localjudge.run.language_note import language_note
 from localjudge.run.plan import Data, Plan, plan
 from localjudge.run.progress import Silence
 from localjudge.run.settings import Options, checked
@@ -27,8 +25,6 @@ from localjudge.types import NoAnswer, Record, Verdict, VerdictRequest
 
 _MEASURED_TOKENS = 1024
 _MEASURED_REQUESTS = 16
-
-_logger = logging.getLogger(__name__)
 
 
 class Estimate(Record):
@@ -57,8 +53,6 @@ def estimate(
     planned = plan(data, metrics, settings)
     segmenter = settings.sentences
     tasks = first_tasks(planned, segmenter)
-    if note := language_note(planned.dataset.samples, settings):
-        _logger.warning(note)
     with opened(str(judge), engine, settings) as ours, closing(Store(IN_MEMORY)) as store:
         asker = Asker(
             ours.judge,

@@ -1,6 +1,6 @@
 """What a user may set about a run. `localjudge run --help` and `localjudge.evaluate` offer the same."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, TypedDict
 
@@ -79,10 +79,14 @@ class RunSettings(Record):
 
     @field_validator("abbreviations", mode="before")
     @classmethod
-    def _words_of_file(cls, given: str | Path | Sequence[str] | None) -> Sequence[str]:
+    def _words(cls, given: object) -> tuple[str, ...]:
+        if given is None:
+            return ()
         if isinstance(given, str | Path):
             return read_abbreviations(given)
-        return checked_abbreviations(given or ())
+        if not isinstance(given, Iterable):
+            raise UsageError(f"abbreviations must be a list of words or the name of a file, got {given!r:.80}")
+        return checked_abbreviations(given)
 
     @model_validator(mode="after")
     def _can_be_cut(self) -> Self:

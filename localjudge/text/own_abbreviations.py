@@ -48,9 +48,9 @@ def checked_abbreviations(words: Iterable[str], source: str = "abbreviations") -
     """Abbreviations without their last stop, each once and in order. Raises UsageError for what is none."""
     found = set()
     for word in words:
-        bare = " ".join(word.split()).removesuffix(".")
+        bare = " ".join(str(word).split()).removesuffix(".")
         if len(bare) > MOST_CHARACTERS or not _ABBREVIATION.fullmatch(bare):
-            raise UsageError(f"{source}: {word!r} is not an abbreviation", hint=_HINT)
+            raise UsageError(f"{source}: {word!r:.80} is not an abbreviation", hint=_HINT)
         found.add(bare)
     return tuple(sorted(found))
 

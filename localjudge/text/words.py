@@ -88,10 +88,8 @@ def lettered(stop: Stop, conventions: Conventions, text: str) -> bool | None:
     letter = len(stop.word) == 1 and stop.word.isalpha()
     if not letter and not (conventions.ordinals and _NUMERAL.fullmatch(stop.word)):
         return None
-    named = _named_before(stop, conventions)
-    lower = named.lower()
-    measure = named.isalnum() and named.isupper() and lower not in conventions.starters
-    if lower not in conventions.lettered and (letter or not (measure or lower in conventions.valued)):
+    named = _named_before(stop, conventions).lower()
+    if named not in conventions.lettered and (letter or named not in conventions.valued):
         return None
     if stop.next.endswith(".") or (letter and stop.next[:1].isdigit()):
         return None

@@ -2,7 +2,6 @@
 
 import io
 import json
-import logging
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,6 @@ import pytest
 import localjudge
 from localjudge import ScriptedEngine
 from localjudge.cli.main import main
-from localjudge.run.estimate import estimate
 from localjudge.run.progress import Lines
 
 GERMAN = (
@@ -48,12 +46,6 @@ def test_a_run_says_it_once_beside_the_other_notes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("text", "language"), [(ENGLISH, "en"), (GERMAN, "de"), (GERMAN, "xx")])
 def test_a_run_in_the_right_language_says_nothing(tmp_path: Path, text: str, language: str) -> None:
     assert "looks like" not in notes(tmp_path, text, language=language)
-
-
-def test_a_dry_run_says_it_too(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        estimate(rows(GERMAN), metrics=["context_recall"], engine=ScriptedEngine({}, default=1.0))
-    assert [f"{record.getMessage()}\n" for record in caplog.records] == [NOTE]
 
 
 @pytest.mark.parametrize(("language", "said"), [("en", NOTE), ("de", "")])

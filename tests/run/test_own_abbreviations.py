@@ -80,6 +80,8 @@ def test_a_dry_run_counts_what_the_run_would_ask(file: Path) -> None:
     ("options", "message"),
     [
         ({"abbreviations": "no-such.txt"}, "no-such.txt cannot be read"),
+        ({"abbreviations": 5}, "must be a list of words or the name of a file, got 5"),
+        ({"abbreviations": [5]}, "5 is not an abbreviation"),
         ({"abbreviations": ["two words"]}, "'two words' is not an abbreviation"),
         ({"abbreviations": ["Pat."], "segmenter": "xx_none"}, "cannot be given to the spaCy pipeline 'xx_none'"),
     ],
