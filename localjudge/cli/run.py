@@ -55,6 +55,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
 )
 @click.option("--language", default="en", show_default=True, help="Language whose rules cut sentences.")
 @click.option("--segmenter", metavar="PIPELINE", help="Installed spaCy pipeline that cuts sentences instead.")
+@click.option("--abbreviations", metavar="FILE", help="Words, one a line, whose full stop does not end a sentence.")
 @click.option("--prompt", "prompts", multiple=True, metavar="FILE", help="Word a task yourself (may be repeated).")
 @click.option(
     "--reasons",

@@ -17,12 +17,20 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @click.option("--language", default="en", show_default=True, help="Language whose rules cut sentences.")
 @click.option("--segmenter", metavar="PIPELINE", help="Installed spaCy pipeline that cuts sentences instead.")
+@click.option("--abbreviations", metavar="FILE", help="Words, one a line, whose full stop does not end a sentence.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines: start, end, text.")
-def command(file: Path, language: str, segmenter: str | None, as_json: bool) -> None:
+def command(file: Path, language: str, segmenter: str | None, abbreviations: str | None, as_json: bool) -> None:
     """Show the sentences of FILE (UTF-8 text; - for standard input) with their offsets in code points."""
     from localjudge.text import Segmenter
+    from localjudge.text.language_fit import misfit
+    from localjudge.text.own_abbreviations import read_abbreviations
 
-    spans = Segmenter(language, segmenter)(_text(file))
+    own = read_abbreviations(abbreviations) if abbreviations else ()
+    text = _text(file)
+    spans = Segmenter(language, segmenter, own)(text)
+    finding = None if segmenter else misfit([text], language)
+    if finding:
+        click.echo(finding, err=True)
     if as_json:
         for span in spans:
             click.echo(json.dumps(span.model_dump()))

@@ -25,7 +25,6 @@ from localjudge.run.estimate import first_tasks
 from localjudge.run.plan import plan
 from localjudge.run.progress import Progress
 from localjudge.run.settings import RunSettings
-from localjudge.text import Segmenter
 from localjudge.types import ChatEnds
 
 
@@ -53,7 +52,7 @@ class Interview:
     def checks(self, profile: PromptProfile, ends: ChatEnds | None) -> Iterator[Check]:
         """What is shown to the model, then what it says."""
         demo = plan(str(resources.demo_file()), None, self._settings)
-        tasks = first_tasks(demo, Segmenter(self._settings.language, self._settings.segmenter))
+        tasks = first_tasks(demo, self._settings.sentences)
         ways = list(verdicts.manners(profile, ends))
         judge, engine, progress = ways[0].judge, self._engine, self._progress
         shown = [one.task for one in tasks] + [case.task() for case in plain_cases()]

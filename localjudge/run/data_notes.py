@@ -6,20 +6,24 @@
     no column for reference, so left out: context_recall, context_precision
     gold_standard may be the reference missing for context_recall, context_precision: --map reference=gold_standard
 
-A note goes where progress goes. Where a column that is not used may be the one that is missing, it is a warning, which
-`--quiet` does not hide: the number that somebody waits for is not computed.
+A note goes where progress goes. Where a column that is not used may be the one that is missing, or the language is
+another than the sentences are cut as, it is a warning, which `--quiet` does not hide: a number is missing or wrong.
 """
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from localjudge.dataset.guesses import map_option
 from localjudge.printable import printable
 from localjudge.run.columns_in_words import left_out_lines, listed, understood, unused
 from localjudge.run.plan import Plan
 from localjudge.run.progress import Progress
+from localjudge.run.settings import RunSettings
+from localjudge.text.language_fit import misfit
 from localjudge.types import CONTEXT_FIELDS, Sample
 
+_READ_FOR_LANGUAGE = 1_000
 _log = logging.getLogger(__name__)
 
 
@@ -31,6 +35,24 @@ def tell(planned: Plan, progress: Progress) -> None:
         names = ", ".join(name for name, fields in planned.left_out.items() if field in fields)
         may_be = f"{', '.join(columns)} may be the {field} missing for {names}: {map_option({field: columns})}"
         _log.warning(printable(may_be))
+    if misread := language_note(planned.dataset.samples, planned.settings):
+        _log.warning(printable(misread))
+
+
+def language_note(samples: Iterable[Sample], settings: RunSettings) -> str | None:
+    """One line if the data looks to be in another language than its sentences are cut as, and what to do.
+
+    None also where a spaCy pipeline cuts in place of our rules. The first samples speak for the others.
+    """
+    if settings.segmenter:
+        return None
+    return misfit([_prose(sample) for sample in islice(samples, _READ_FOR_LANGUAGE)], settings.language)
+
+
+def _prose(sample: Sample) -> str:
+    """What is cut into sentences; of the contexts, which are much alike, the first."""
+    contexts = [context.text for context in (sample.retrieved_contexts or ())[:1]]
+    return "\n".join(filter(None, (sample.reference, sample.response, *contexts)))
 
 
 def _notes(planned: Plan) -> Iterator[str]:

@@ -20,7 +20,6 @@ from localjudge.run.plan import Data, Plan, plan
 from localjudge.run.progress import Progress, Silence
 from localjudge.run.settings import Options, checked
 from localjudge.run.wording import AskedTask, Wording, distinct
-from localjudge.text import Segmenter
 from localjudge.types import NoAnswer, Record, Verdict, VerdictRequest
 
 _MEASURED_TOKENS = 1024
@@ -64,7 +63,7 @@ def estimate_plan(
     """The same for what was planned; raises what opening the judge raises."""
     settings = planned.settings
     tell(planned, progress or Silence())
-    segmenter = Segmenter(settings.language, settings.segmenter)
+    segmenter = settings.sentences
     tasks = first_tasks(planned, segmenter)
     with opened(str(judge), engine, settings) as ours:
         worded = Wording(ours.judge, ours.engine, segmenter).worded(tasks)

@@ -24,7 +24,6 @@ from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, opened
 from localjudge.run.plan import Data, Plan, default_directory, plan, refuse_other_run
 from localjudge.run.progress import Progress, Silence
 from localjudge.run.settings import Options, RunSettings, checked
-from localjudge.text import Segmenter
 from localjudge.types import VerdictRule
 
 
@@ -86,7 +85,7 @@ class _Job:
         self._settings = settings
         self._rule = VerdictRule(settings.threshold, settings.min_legal_mass)
         self._progress = progress
-        self._segmenter = Segmenter(settings.language, settings.segmenter)
+        self._segmenter = settings.sentences
         dataset = planned.dataset
         self._judge_part = manifests.judge_part(
             self._engine.identity,

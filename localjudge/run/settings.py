@@ -1,14 +1,17 @@
 """What a user may set about a run. `localjudge run --help` and `localjudge.evaluate` offer the same."""
 
-from collections.abc import Mapping
-from typing import Any, TypedDict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self, TypedDict
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator, model_validator
 
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import UsageError
 from localjudge.judge.judge import JudgingProtocol, Reasons
 from localjudge.suggestion import suggestion
+from localjudge.text import Segmenter
+from localjudge.text.own_abbreviations import checked_abbreviations, read_abbreviations
 from localjudge.types import Record
 
 # Where an option of the command line is called otherwise than the setting.
@@ -30,6 +33,7 @@ class Options(TypedDict, total=False):
     min_legal_mass: float
     language: str
     segmenter: str | None
+    abbreviations: str | Path | Sequence[str] | None
     prompts: tuple[str, ...]
     reasons: Reasons
     protocol: JudgingProtocol
@@ -57,6 +61,8 @@ class RunSettings(Record):
     """Language whose rules cut sentences (a spaCy language code)."""
     segmenter: str | None = None
     """Installed spaCy pipeline that cuts sentences in place of ours."""
+    abbreviations: tuple[str, ...] = ()
+    """Words whose full stop does not end a sentence, or a file of them, one a line; kept are the words."""
     prompts: tuple[str, ...] = ()
     """Files that word a task in place of the judge's own wording."""
     reasons: Reasons = "none"
@@ -85,6 +91,27 @@ class RunSettings(Record):
     """Layers to put on a GPU; None: all, if the build has a GPU backend."""
     batching: bool = False
     """Decode several answers at once: faster, and verdicts then depend a little on what else is asked."""
+
+    @field_validator("abbreviations", mode="before")
+    @classmethod
+    def _words(cls, given: object) -> tuple[str, ...]:
+        if given is None:
+            return ()
+        if isinstance(given, str | Path):
+            return read_abbreviations(given)
+        if not isinstance(given, Iterable):
+            raise UsageError(f"abbreviations must be a list of words or the name of a file, got {given!r:.80}")
+        return checked_abbreviations(given)
+
+    @model_validator(mode="after")
+    def _can_be_cut(self) -> Self:
+        _ = self.sentences
+        return self
+
+    @property
+    def sentences(self) -> Segmenter:
+        """What cuts texts into sentences. Raises UsageError for abbreviations that are none, or beside a pipeline."""
+        return Segmenter(self.language, self.segmenter, self.abbreviations)
 
     @property
     def engine(self) -> EngineSettings:

@@ -29,7 +29,6 @@ from localjudge.run.progress import Progress, Silence
 from localjudge.run.replay import replay
 from localjudge.run.settings import RunSettings, checked
 from localjudge.run.verdict_of import WindowAnswer, verdict_of
-from localjudge.text import Segmenter
 from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
 
 SCHEMA_VERSION = 1
@@ -129,7 +128,7 @@ def verify(
     stored = stored_requests(run.directory / STORE)
     chosen = _chosen(stored, count, seed)
     metrics = [catalog.get(name, settings.compare_by) for name in run.summary.metrics]
-    segmenter = Segmenter(settings.language, settings.segmenter)
+    segmenter = settings.sentences
     rule = VerdictRule(run.summary.threshold, settings.min_legal_mass)
     with opened(str(named), engine, settings) as ours:
         card = ours.card

@@ -7,7 +7,8 @@ address), nothing is cut.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from spacy.vocab import Vocab
 
 from localjudge.text.boundaries import sentence_starts
 from localjudge.text.conventions import conventions_of
+from localjudge.text.own_abbreviations import OwnAbbreviations
 from localjudge.text.stops import stop_pattern
 
 COMPONENT = "localjudge_sentences"
@@ -39,9 +41,10 @@ _UNBROKEN = re.compile(rf"({_SIGN_RUN.pattern}|\S{{1000}})")
 class SentenceRules:
     """Sets `is_sent_start` of every token by the rules for the language of the pipeline."""
 
-    def __init__(self, nlp: Language) -> None:
+    def __init__(self, nlp: Language, abbreviations: Sequence[str] = ()) -> None:
         language, defaults = str(nlp.meta["lang"]), nlp.Defaults
-        self._conventions = conventions_of(language, defaults.stop_words, defaults.tokenizer_exceptions)
+        conventions = conventions_of(language, defaults.stop_words, defaults.tokenizer_exceptions)
+        self._conventions = replace(conventions, own=OwnAbbreviations(abbreviations) if abbreviations else None)
         self._pattern = stop_pattern(_STOPS + self._conventions.stops)
 
     def __call__(self, doc: Doc) -> Doc:
@@ -84,13 +87,13 @@ class SteadyTokenizer:
         return Doc(self._vocab, words=words, spaces=spaces)
 
 
-@Language.factory(COMPONENT, assigns=["token.is_sent_start", "doc.sents"])
-def create_component(nlp: Language, name: str) -> SentenceRules:
-    """Create the component, for `nlp.add_pipe("localjudge_sentences")`."""
-    return SentenceRules(nlp)
+@Language.factory(COMPONENT, assigns=["token.is_sent_start", "doc.sents"], default_config={"abbreviations": []})
+def create_component(nlp: Language, name: str, abbreviations: list[str]) -> SentenceRules:
+    """Create the component, for `nlp.add_pipe("localjudge_sentences")`; `abbreviations` are the user's own."""
+    return SentenceRules(nlp, abbreviations)
 
 
-def blank_pipeline(language: str) -> Language:
+def blank_pipeline(language: str, abbreviations: Sequence[str] = ()) -> Language:
     """Create spaCy's blank pipeline of a language with this component. Raises ImportError as `spacy.blank` does."""
     from spacy import blank
 
@@ -98,5 +101,5 @@ def blank_pipeline(language: str) -> Language:
     if hasattr(nlp.tokenizer, "infix_finditer"):
         nlp.tokenizer.infix_finditer = compile_infix_regex([*(nlp.Defaults.infixes or ()), *_INFIXES]).finditer
         nlp.tokenizer = SteadyTokenizer(nlp.tokenizer, nlp.vocab)
-    nlp.add_pipe(COMPONENT)
+    nlp.add_pipe(COMPONENT, config={"abbreviations": list(abbreviations)})
     return nlp

@@ -2,26 +2,26 @@
 
 import logging
 from functools import cache
+from hashlib import sha256
 from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from localjudge.errors import UsageError
+from localjudge.text.conventions import ANY_LANGUAGE
 from localjudge.text.quiet_import import import_spacy
 
 if TYPE_CHECKING:
     from spacy.language import Language
 
-RULES_VERSION = "1"
+RULES_VERSION = "2"
 """Changes whenever our rules cut any text differently."""
-
-_ANY_LANGUAGE = "xx"
 
 _logger = logging.getLogger(__name__)
 
 
 @cache
-def rules_pipeline(language: str) -> "Language":
-    """Return the blank pipeline of a language with our rules.
+def rules_pipeline(language: str, abbreviations: tuple[str, ...] = ()) -> "Language":
+    """Return the blank pipeline of a language with our rules and the user's abbreviations.
 
     A language whose tokenizer needs a package that is not installed gets the tokenizer for any language instead, and
     a warning says so. Raises UsageError for a language that spaCy does not know.
@@ -38,15 +38,15 @@ def rules_pipeline(language: str) -> "Language":
             f"spaCy knows no language {language!r}", hint="give a code such as 'en' or 'de', or 'xx' for any language"
         ) from error
     try:
-        return blank_pipeline(language)
+        return blank_pipeline(language, abbreviations)
     except ImportError as error:
         _logger.warning(
             "sentences of language %r are cut with the tokenizer for any language (%r): %s",
             language,
-            _ANY_LANGUAGE,
+            ANY_LANGUAGE,
             error,
         )
-        return blank_pipeline(_ANY_LANGUAGE)
+        return blank_pipeline(ANY_LANGUAGE, abbreviations)
 
 
 @cache
@@ -64,15 +64,17 @@ def named_pipeline(name: str) -> "Language":
         ) from error
 
 
-def rules_identity(language: str) -> dict[str, str]:
+def rules_identity(language: str, abbreviations: tuple[str, ...] = ()) -> dict[str, str]:
     """Name and versions of our rules for a language, for a signature."""
-    return {
+    identity = {
         "name": "localjudge",
         "version": version("spacy"),
         "rules": RULES_VERSION,
         "language": language,
-        "tokenizer": str(rules_pipeline(language).meta["lang"]),
+        "tokenizer": str(rules_pipeline(language, abbreviations).meta["lang"]),
     }
+    own = {"abbreviations_sha256": sha256("\n".join(abbreviations).encode()).hexdigest()} if abbreviations else {}
+    return identity | own
 
 
 def named_identity(name: str) -> dict[str, str]:

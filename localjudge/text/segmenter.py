@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from localjudge.errors import UsageError
+from localjudge.text.own_abbreviations import checked_abbreviations
 from localjudge.text.pipeline import named_identity, named_pipeline, rules_identity, rules_pipeline
 from localjudge.types import Span
 
@@ -32,15 +33,26 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 class Segmenter:
     """Cuts texts into sentences: by our rules for `language`, or with `pipeline` if one is named.
 
-    `pipeline` is the package name or the path of any installed spaCy pipeline that sets sentence boundaries.
+    `pipeline` is the package name or the path of any installed spaCy pipeline that sets sentence boundaries. The stop
+    of one of the `abbreviations` (written with or without it) never ends a sentence; they belong to our rules alone.
+    Raises UsageError for one that is no abbreviation, and for any beside a pipeline.
     """
 
     language: str = "en"
     pipeline: str | None = None
+    abbreviations: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.pipeline and self.abbreviations:
+            raise UsageError(
+                f"abbreviations cannot be given to the spaCy pipeline {self.pipeline!r}",
+                hint="leave out the pipeline to use our rules, or leave out the abbreviations",
+            )
+        object.__setattr__(self, "abbreviations", checked_abbreviations(self.abbreviations))
 
     def __call__(self, text: str) -> list[Span]:
         """Sentences of a text, in its order. Raises UsageError for an unknown language or an unfit pipeline."""
-        nlp = named_pipeline(self.pipeline) if self.pipeline else rules_pipeline(self.language)
+        nlp = named_pipeline(self.pipeline) if self.pipeline else rules_pipeline(self.language, self.abbreviations)
         return [
             Span(start=start, end=end, text=text[start:end])
             for part_start, part_end in _parts(text)
@@ -52,9 +64,9 @@ class Segmenter:
         """All that can move a cut: `name`, `version` (of spaCy), `rules` (their version), `language`.
 
         Of a named pipeline, `rules` is the pipeline's own version. Of our rules, `tokenizer` is the language whose
-        tokenizer is used.
+        tokenizer is used, and `abbreviations_sha256`, where there are any, stands for the user's own.
         """
-        return named_identity(self.pipeline) if self.pipeline else rules_identity(self.language)
+        return named_identity(self.pipeline) if self.pipeline else rules_identity(self.language, self.abbreviations)
 
 
 def sentences(text: str, language: str = "en", segmenter: Callable[[str], list[Span]] | None = None) -> list[Span]:

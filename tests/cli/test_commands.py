@@ -70,6 +70,14 @@ def test_segment_shows_the_cuts_of_a_file(tmp_path: Path, capfd: pytest.CaptureF
     assert cuts == [{"start": 0, "end": 9, "text": "One here."}, {"start": 10, "end": 17, "text": "Zwei Ä."}]
 
 
+def test_segment_knows_the_abbreviations_of_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    text, own = tmp_path / "text.txt", tmp_path / "own.txt"
+    text.write_text("Seen by Exkmt. The rest.")
+    own.write_text("Exkmt.\n")
+    assert len(output(capfd, "segment", str(text), "--json").splitlines()) == 2
+    assert len(output(capfd, "segment", str(text), "--json", "--abbreviations", str(own)).splitlines()) == 1
+
+
 def test_segment_reads_standard_input(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"One here. Two.")))
     assert "10-14  Two." in output(capfd, "segment", "-")

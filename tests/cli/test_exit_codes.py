@@ -86,6 +86,10 @@ def test_json_prints_the_summary_and_nothing_else(data: str, capfd: pytest.Captu
         (["show", "data.jsonl"], "data.jsonl is a file, not the directory of a run"),
         (["export", ".", "--as", "csv"], "holds no run"),
         (["segment", "missing.txt"], "missing.txt cannot be read"),
+        (["segment", "data.jsonl", "--abbreviations", "missing.txt"], "missing.txt cannot be read"),
+        (["run", "data.jsonl", "--abbreviations", "missing.txt"], "missing.txt cannot be read"),
+        (["run", "data.jsonl", "--abbreviations", "data.jsonl"], "data.jsonl:1: '{"),
+        (["run", "data.jsonl", "--abbreviations", "/dev/null"], "/dev/null holds no abbreviation"),
     ],
 )
 def test_1_for_usage_and_input_errors_without_a_traceback(

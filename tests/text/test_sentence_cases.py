@@ -155,8 +155,43 @@ LISTS = [
     "We need 1) eggs, 2) milk and 3) flour.",
 ]
 
+UNITS = [
+    "The maximum daily dose is 4 g.|Take it with food.",
+    "Weight 70 kg.|Height 1.80 m.|BMI 21.6.",
+    "The rate is EURIBOR + 1.25 pct. pts.|See Fig. 3.",
+    "See Fig. 3. for details.",
+    "Creatinine 1.4 mg/dl.|eGFR 54 ml/min/1.73 m².|Pulse 88/min.|Afebrile.",
+    "The office measures 1,500 sq. ft.|Parking is included.",
+    "He is 6 ft. 2 in. tall and weighs 180 lbs.|Exercise is normal.",
+    "The bond pays 4.5 % p.a.|Interest is paid yearly.",
+    "The gradient was max. 45 mmHg.|The min. 4 h interval was kept.",
+    "Give 5 mg. IV now.|Repeat after 6 h.",
+    "In 1990 J. Smith left.|See 45 F. Supp. 12.",
+]
+
+LETTERS = [
+    "Vitamin K.|Vitamin C.",
+    "Grade A.|Paid in full.",
+    "Take vitamins A, D, E and K.|Avoid alcohol.",
+    "Applicants must complete section E.|Incomplete forms are returned.",
+    "C. difficile was found.|H. pylori was not.",
+    "Exhibit B was signed by J. B. Tan.|Counsel objected.",
+]
+
+NOTES = [
+    "Pt. was seen in the E.R.|BP 120/80 mmHg, HR 88 b.p.m.|Given ASA 325 mg p.o. and O2.|Pain resolved.",
+    "Pt. denies fever.|Hx. of asthma.|Rx. renewed.",
+    "Take 1 tab. q.i.d. p.r.n. for pain.|Stop if a rash appears.",
+    "She has MS.|Treatment was started.",
+    "See 42 U.S.C. § 1983 and 29 C.F.R. pt. 1910.",
+    "The statute, Pub. L. No. 94-553, took effect (S.D.N.Y. 1999).|We agree.",
+    "Sales (incl. VAT, excl. rent) rose.|Costs fell.",
+    "It was written by J. Van der Berg and C. De Luca.|It won a prize.",
+]
+
 CASES = [
     *STOPS, *ABBREVIATIONS, *CLOCK, *ELLIPSES, *QUOTES, *CITATIONS, *NAMES, *ADDRESSES, *EMOTICONS, *LISTS,
+    *UNITS, *LETTERS, *NOTES,
 ]  # fmt: skip
 
 NO_SPACE = [
@@ -204,6 +239,13 @@ OTHER_LANGUAGES = [
     ("de", "Dr. Müller und Hr. Schmidt kamen usw.|Dann gingen sie."),
     ("de", "Der 2. Weltkrieg endete 1945.|Danach kam Frieden."),
     ("de", "Er sagte: „Ich komme.“|Dann kam er."),
+    ("de", "Die Pat. klagt seit dem 3. April über Kopfschmerzen.|Die Aufn. erfolgte durch OA Dr. med. Huber."),
+    ("de", "Gem. Art. 6 Abs. 1 lit. b DSGVO ist das erlaubt.|Der Kläger zahlt."),
+    ("de", "Dr. Meier sah den Pat. am 3.4. um 10.15 Uhr.|Danach ging er."),
+    ("de", "HF 80.|RR 120/80.|Puls 72.|Lunge frei.|Bisoprolol 1-0-1.|Typ II.|Therapie wie bisher."),
+    ("de", "Er wohnt Hauptstr. 5 im 2. Stock.|Bek. art. Hypertonie.|Verletzungen aller Art.|Ruhe."),
+    ("fr", "La cour a visé l'art. L. 121-1 du code.|Le juge a dit : « Non. »"),
+    ("it", "Ai sensi dell'art. 360 c.p.c. il ricorso è respinto.|Spese compensate."),
     ("fr", "M. Dupont et Mme. Martin sont là.|Ils parlent."),
     ("fr", "Est-ce vrai ?|Oui !|Non."),
     ("es", "¿Qué pasa?|¡Nada!|El Sr. López y la Dra. Ruiz llegaron."),

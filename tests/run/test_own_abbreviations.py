@@ -1,0 +1,91 @@
+"""A run cuts with the user's abbreviations, keeps them, and can be gone on with and verified without their file."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import localjudge
+from localjudge import Run, ScriptedEngine, UsageError
+from localjudge.run.estimate import estimate
+from localjudge.run.verify import verify
+
+ROWS = [{"id": "a", "reference": "Seen by Exkmt. The rest is clear.", "retrieved_contexts": ["Rain."]}]
+
+
+def engine() -> ScriptedEngine:
+    return ScriptedEngine({}, default=1.0)
+
+
+def run(out: Path, **options: Any) -> Run:
+    return localjudge.evaluate(ROWS, out=out, metrics=["context_recall"], engine=engine(), **options)
+
+
+def statements(found: Run) -> list[str]:
+    return [verdict.text for verdict in found.verdicts]
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    file = tmp_path / "own.txt"
+    file.write_text("Exkmt.\nPat\n")
+    return file
+
+
+def test_a_file_and_a_list_cut_alike(tmp_path: Path, file: Path) -> None:
+    """Two statements without the abbreviation, one with it; the path is no part of the signature, the words are."""
+    plain, read = run(tmp_path / "plain"), run(tmp_path / "read", abbreviations=file)
+    named = run(tmp_path / "named", abbreviations=["Pat.", "Exkmt"])
+    other = run(tmp_path / "other", abbreviations=["Exkmt"])
+    assert [len(statements(found)) for found in (plain, read, named)] == [2, 1, 1]
+    assert read.summary.signature == named.summary.signature
+    assert len({found.summary.signature for found in (plain, read, other)}) == 3
+
+
+def test_the_manifest_keeps_the_words(tmp_path: Path, file: Path) -> None:
+    run(tmp_path / "run", abbreviations=file)
+    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
+    assert manifest["beside"]["settings"]["abbreviations"] == ["Exkmt", "Pat"]
+    assert manifest["judge"]["segmenter"]["abbreviations_sha256"]
+
+
+def test_a_run_is_verified_without_the_file(tmp_path: Path, file: Path) -> None:
+    run(tmp_path / "run", abbreviations=file)
+    file.unlink()
+    found = verify(Run.open(tmp_path / "run"), engine=engine())
+    assert (found.result, found.judge_changes, found.files) == ("bit-identical", (), ())
+
+
+def test_the_same_call_goes_on_and_another_list_is_another_run(tmp_path: Path, file: Path) -> None:
+    run(tmp_path / "run", abbreviations=file)
+    again = engine()
+    found = localjudge.evaluate(
+        ROWS, out=tmp_path / "run", metrics=["context_recall"], engine=again, abbreviations=["Exkmt", "Pat"]
+    )
+    assert (len(again.asked), statements(found)) == (0, [ROWS[0]["reference"]])
+    with pytest.raises(UsageError, match="abbreviations_sha256"):
+        run(tmp_path / "run", abbreviations=["Exkmt"])
+
+
+def test_a_dry_run_counts_what_the_run_would_ask(file: Path) -> None:
+    counted = [
+        estimate(ROWS, metrics=["context_recall"], engine=engine(), abbreviations=given).verdicts
+        for given in (None, file)
+    ]
+    assert counted == [2, 1]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"abbreviations": "no-such.txt"}, "no-such.txt cannot be read"),
+        ({"abbreviations": 5}, "must be a list of words or the name of a file, got 5"),
+        ({"abbreviations": [5]}, "5 is not an abbreviation"),
+        ({"abbreviations": ["two words"]}, "'two words' is not an abbreviation"),
+        ({"abbreviations": ["Pat."], "segmenter": "xx_none"}, "cannot be given to the spaCy pipeline 'xx_none'"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_the_data_is_read(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        localjudge.evaluate("no-such-data.jsonl", engine=engine(), **options)

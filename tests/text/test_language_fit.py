@@ -1,0 +1,126 @@
+"""A finding for texts in another language, and none for short, mixed or right ones.
+
+The sentences are the cases of `test_expert_sentences.py`, whose authors say what language they are in.
+"""
+
+import gzip
+import json
+import time
+from pathlib import Path
+
+import pytest
+
+from localjudge.text.language_fit import misfit
+
+FOLDER = Path(__file__).parent / "expert_sentences"
+NAMES = {
+    "de": "German",
+    "en": "English",
+    "es": "Spanish",
+    "fr": "French",
+    "it": "Italian",
+    "nl": "Dutch",
+    "pt": "Portuguese",
+}
+
+
+def read() -> dict[str, list[str]]:
+    texts: dict[str, list[str]] = {language: [] for language in NAMES}
+    for half in ("dev", "heldout"):
+        for line in (FOLDER / f"{half}.jsonl").read_text(encoding="utf-8").splitlines():
+            case = json.loads(line)
+            texts[case["language"]].append(" ".join(case["sentences"]))
+    return texts
+
+
+TEXTS = read()
+
+SCRIPTS = {
+    "am": "የአዲስ አበባ ከተማ ነዋሪዎች ትናንት በተካሄደው ስብሰባ ላይ ተገኝተዋል።",
+    "ar": "اجتمع مجلس الإدارة أمس لمناقشة الميزانية الجديدة للشركة.",
+    "el": "Το διοικητικό συμβούλιο συνεδρίασε χθες για τον προϋπολογισμό.",
+    "he": "מועצת המנהלים נפגשה אתמול כדי לדון בתקציב החדש של החברה.",
+    "hi": "कंपनी के नए बजट पर चर्चा करने के लिए निदेशक मंडल की कल बैठक हुई।",
+    "ja": "取締役会は昨日、会社の新しい予算について話し合うために開かれました。",
+    "ko": "이사회는 어제 회사의 새로운 예산을 논의하기 위해 모였습니다.",
+    "ru": "Совет директоров собрался вчера, чтобы обсудить новый бюджет компании.",
+    "th": "คณะกรรมการบริษัทประชุมกันเมื่อวานนี้เพื่อหารือเรื่องงบประมาณใหม่",
+    "zh": "董事会昨天开会讨论了公司的新预算并且决定了明年的工作计划和安排",
+}
+
+
+@pytest.mark.parametrize("language", NAMES)
+@pytest.mark.parametrize("given", NAMES)
+def test_each_of_the_seven_languages_is_told_from_the_others(language: str, given: str) -> None:
+    finding = misfit(TEXTS[language], given)
+    if language == given:
+        assert finding is None
+    else:
+        assert finding is not None
+        assert finding.startswith(f"this looks like {NAMES[language]} ({language}), and --language is {given}: ")
+        assert finding.endswith(f"give --language {language}")
+
+
+@pytest.mark.parametrize("code", SCRIPTS)
+def test_another_script_is_told_whatever_the_words(code: str) -> None:
+    finding = misfit([SCRIPTS[code]] * 5, "en")
+    assert finding is not None
+    assert f"({code})" in finding
+    assert misfit([SCRIPTS[code]] * 5, code) is None
+
+
+def test_a_language_of_the_same_script_is_not_told() -> None:
+    """Russian letters under Bulgarian, Arabic under Persian: letters alone cannot tell them."""
+    assert misfit([SCRIPTS["ru"]] * 5, "bg") is None
+    assert misfit([SCRIPTS["ar"]] * 5, "fa") is None
+
+
+def test_latin_text_under_a_language_of_another_script() -> None:
+    finding = misfit(TEXTS["en"], "ru")
+    assert finding is not None
+    assert finding.startswith("this looks like English (en), and --language is ru")
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        [],
+        [""],
+        ["Der Patient klagt über Schmerzen und Fieber."],
+        ["BP 120/80 mmHg, HR 88, RR 16. " * 20],
+        ["Müller GmbH, Köln; Lindner KG, Kassel; Weber AG, Ulm. " * 20],
+        ["1.5 2.5 3.5 % € " * 100],
+        [*TEXTS["en"][:60], *TEXTS["de"][:60]],
+        [*TEXTS["en"][:60], *[SCRIPTS["ru"]] * 20],
+        ["The term Recht der Schuldverhältnisse (law of obligations) is used in the German code. " * 10],
+    ],
+)
+def test_short_mixed_and_wordless_texts_give_no_finding(texts: list[str]) -> None:
+    assert misfit(texts, "en") is None
+
+
+@pytest.mark.parametrize("given", ["xx", "fi", "ca"])
+def test_any_language_and_one_whose_words_are_not_known_give_no_finding(given: str) -> None:
+    assert misfit(TEXTS["de"], given) is None
+
+
+def test_a_finding_does_not_depend_on_how_much_more_there_is() -> None:
+    """50,000 characters are read of 200 texts spread over all: 200 MB take a moment, and the end is seen, too."""
+    text = " ".join(TEXTS["de"])
+    start = time.process_time()
+    assert misfit([text * 300] * 500, "en") == misfit([text], "en")
+    assert time.process_time() - start < 2
+    half = [" ".join(TEXTS["en"])] * 1_000
+    assert misfit([*half, *[text] * 1_000], "en") is None
+
+
+def test_no_english_data_set_is_taken_for_another_language(labelled_data: Path) -> None:
+    """Neither as a whole nor a single one of its rows, of which there are over 2,000."""
+    for file in sorted(labelled_data.glob("*.dev.jsonl")):
+        rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+        texts = [" ".join(value for value in row.values() if isinstance(value, str)) for row in rows]
+        assert misfit(texts, "en") is None
+        assert [text for text in texts if misfit([text], "en")] == []
+    with gzip.open(labelled_data / "train_prose.jsonl.gz", "rt", encoding="utf-8") as lines:
+        prose = [json.loads(line)["text"] for line, _ in zip(lines, range(2_000), strict=False)]
+    assert [text for text in prose if misfit([text], "en")] == []
