@@ -12,33 +12,23 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import fsum
 
-from localjudge.metrics.context_relevancy import relevant_chunks
 from localjudge.metrics.protocol import Sentences, Steps
+from localjudge.metrics.units import chunks
 from localjudge.types import Label, Sample, Scored, Undefined, Usefulness
-
-
-def average_precision(labels: list[Label]) -> float:
-    """Average precision of a ranking: shape (chunks,), 1 for a useful chunk; 0 if none is useful."""
-    useful = sum(labels)
-    if useful == 0:
-        return 0.0
-    found = accumulate(labels)
-    precisions = (so_far / rank for rank, (so_far, label) in enumerate(zip(found, labels, strict=True), 1) if label)
-    return fsum(precisions) / useful
 
 
 @dataclass(frozen=True)
 class ContextPrecision:
     """Average precision over the chunks judged useful for the reference."""
 
-    name: str = "context_precision"
-    version: int = 1
-    requires: frozenset[str] = frozenset({"user_input", "reference", "retrieved_contexts"})
+    name = "context_precision"
+    version = 1
+    required_fields = frozenset({"user_input", "reference", "retrieved_contexts"})
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every chunk."""
         question, reference = (sample.user_input or "").strip(), (sample.reference or "").strip()
-        units = list(relevant_chunks(sample))
+        units = list(chunks(sample))
         if not question:
             return Undefined(reason="there is no question")
         if not reference:
@@ -46,4 +36,14 @@ class ContextPrecision:
         if not units:
             return Undefined(reason="the contexts have no chunk")
         verdicts = yield [Usefulness(unit=unit, user_input=question, reference=reference) for unit in units]
-        return Scored(value=average_precision([verdict.label for verdict in verdicts]))
+        return Scored(value=_average_precision([verdict.label for verdict in verdicts]))
+
+
+def _average_precision(labels: list[Label]) -> float:
+    """Average precision of a ranking: shape (chunks,), 1 for a useful chunk; 0 if none is useful."""
+    useful = sum(labels)
+    if useful == 0:
+        return 0.0
+    found = accumulate(labels)
+    precisions = (so_far / rank for rank, (so_far, label) in enumerate(zip(found, labels, strict=True), 1) if label)
+    return fsum(precisions) / useful

@@ -22,87 +22,96 @@ Empty cases: no sentence in the reference, or no chunk, is `Undefined`; no suppo
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
-from localjudge.metrics.context_relevancy import relevant_chunks
 from localjudge.metrics.protocol import Sentences, Steps
-from localjudge.types import Attribution, Outcome, Sample, Scored, Undefined, Unit
+from localjudge.metrics.units import SupportTable, against_each_chunk, chunks, support_table
+from localjudge.types import Outcome, Sample, Scored, Undefined
 
-Table = NDArray[np.bool_]
-"""Shape (sentences, chunks): does the chunk support the sentence."""
-
-
-def recall(table: Table, first: int | None = None) -> Scored:
-    """Share of sentences supported by any of the first chunks; by any at all, with marginal values, if None."""
-    supported = table[:, :first].any(axis=1)
-    values = ", ".join(f"{value:.3f}" for value in marginal_values(table))
-    detail = f"marginal value by chunk: {values}" if first is None else None
-    return _ratio(int(supported.sum()), supported.size, detail)
-
-
-def marginal_values(table: Table) -> list[float]:
-    """For each chunk, the share of sentences that it alone supports; shape (chunks,)."""
-    alone = table & (table.sum(axis=1, keepdims=True) == 1)
-    return [float(share) for share in alone.mean(axis=0)]
-
-
-def precision(table: Table) -> Scored:
-    """Share of chunks that support any sentence."""
-    supporting = table.any(axis=0)
-    return _ratio(int(supporting.sum()), supporting.size)
-
-
-def redundancy(table: Table) -> Outcome:
-    """Share of supports that are beyond their sentence's first."""
-    supports = int(table.sum())
-    if supports == 0:
-        return Undefined(reason="no chunk supports any sentence of the reference")
-    return _ratio(supports - int(table.any(axis=1).sum()), supports)
+_FIELDS = frozenset({"reference", "retrieved_contexts"})
 
 
 @dataclass(frozen=True)
-class MatrixMetric:
-    """A metric that is read off the table."""
+class MatrixRecall:
+    """Share of sentences that any of the first chunks supports; any at all, with marginal values, if `first` is None.
 
-    name: str
-    read: Callable[[Table], Outcome]
-    version: int = 1
-    requires: frozenset[str] = frozenset({"reference", "retrieved_contexts"})
+    Raises ValueError if `first` is not positive.
+    """
+
+    first: int | None = None
+    version = 1
+    required_fields = _FIELDS
+
+    def __post_init__(self) -> None:
+        if self.first is not None and self.first < 1:
+            raise ValueError(f"k is {self.first}: give 1 or more")
+
+    @property
+    def name(self) -> str:
+        """`matrix_recall`, or `matrix_recall@k`."""
+        return "matrix_recall" if self.first is None else f"matrix_recall@{self.first}"
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence of the reference against every chunk."""
-        statements = sentences(sample.reference or "")
-        chunks = list(relevant_chunks(sample))
-        if not statements:
-            return Undefined(reason="the reference has no sentence")
-        if not chunks:
-            return Undefined(reason="the contexts have no chunk")
-        verdicts = yield [
-            Attribution(
-                unit=Unit(kind="statement", index=index, source="reference", span=span, against=chunk.index),
-                contexts=(chunk.span.text,),
-                user_input=sample.user_input,
-            )
-            for index, span in enumerate(statements)
-            for chunk in chunks
-        ]
-        labels = np.array([verdict.label for verdict in verdicts], dtype=bool)
-        return self.read(labels.reshape(len(statements), len(chunks)))
+        return _read_off(sample, sentences, self._read)
+
+    def _read(self, table: SupportTable) -> Scored:
+        supported = table[:, : self.first].any(axis=1)
+        values = ", ".join(f"{value:.3f}" for value in _marginal_values(table))
+        detail = f"marginal value by chunk: {values}" if self.first is None else None
+        return _ratio(int(supported.sum()), supported.size, detail)
 
 
-def recall_at(k: int) -> MatrixMetric:
-    """Recall over the first k chunks of the ranking."""
-    return MatrixMetric(f"matrix_recall@{k}", partial(recall, first=k))
+@dataclass(frozen=True)
+class MatrixPrecision:
+    """Share of chunks that support any sentence."""
+
+    name = "matrix_precision"
+    version = 1
+    required_fields = _FIELDS
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Ask about every sentence of the reference against every chunk."""
+        return _read_off(sample, sentences, self._read)
+
+    def _read(self, table: SupportTable) -> Scored:
+        supporting = table.any(axis=0)
+        return _ratio(int(supporting.sum()), supporting.size)
 
 
-MATRIX_METRICS = (
-    MatrixMetric("matrix_recall", recall),
-    MatrixMetric("matrix_precision", precision),
-    MatrixMetric("matrix_redundancy", redundancy),
-)
+@dataclass(frozen=True)
+class MatrixRedundancy:
+    """Share of supports that are beyond their sentence's first."""
+
+    name = "matrix_redundancy"
+    version = 1
+    required_fields = _FIELDS
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Ask about every sentence of the reference against every chunk."""
+        return _read_off(sample, sentences, self._read)
+
+    def _read(self, table: SupportTable) -> Outcome:
+        supports = int(table.sum())
+        if supports == 0:
+            return Undefined(reason="no chunk supports any sentence of the reference")
+        return _ratio(supports - int(table.any(axis=1).sum()), supports)
+
+
+def _read_off(sample: Sample, sentences: Sentences, read: Callable[[SupportTable], Outcome]) -> Steps:
+    statements = sentences(sample.reference or "")
+    passages = list(chunks(sample))
+    if not statements:
+        return Undefined(reason="the reference has no sentence")
+    if not passages:
+        return Undefined(reason="the contexts have no chunk")
+    verdicts = yield against_each_chunk(sample, "reference", statements, passages)
+    return read(support_table(verdicts, len(statements), len(passages)))
+
+
+def _marginal_values(table: SupportTable) -> list[float]:
+    """For each chunk, the share of sentences that it alone supports; shape (chunks,)."""
+    alone = table & (table.sum(axis=1, keepdims=True) == 1)
+    return [float(share) for share in alone.mean(axis=0)]
 
 
 def _ratio(numerator: int, denominator: int, detail: str | None = None) -> Scored:

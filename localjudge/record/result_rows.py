@@ -33,7 +33,7 @@ class ScoreRow:
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """One judged unit: where its text stands, and what was found. `against` is the one context it was held against.
+    """One judged unit: where its text stands, and what was found. `against`: the one context, or the reference.
 
     `position` counts through the verdicts of its metric on its sample, in the order in which they were asked for.
     """
@@ -52,7 +52,7 @@ class VerdictRow:
     reason: str | None
     window: int | None
     error: str | None
-    against: int | None = None
+    against: int | Literal["reference"] | None = None
     legal_mass: float | None = None
     position: int | None = None
 

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from localjudge.engine.protocol import Engine
 from localjudge.engine.scripted import ScriptedEngine
-from localjudge.metrics.catalog import AnyMetric
-from localjudge.metrics.protocol import Sentences
+from localjudge.metrics import Metric, Sentences
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import StoredRequest
 from localjudge.record.keys import RequestKeys
@@ -42,7 +41,7 @@ def replay(
     stored: Sequence[StoredRequest],
     ours: OpenJudge,
     *,
-    metrics: Sequence[AnyMetric],
+    metrics: Sequence[Metric],
     sentences: Sentences,
     rule: VerdictRule,
 ) -> Replay:

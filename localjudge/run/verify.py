@@ -10,13 +10,15 @@ requests may be asked in place of all; files and data are always checked as a wh
 
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from localjudge.dataset.identity import fingerprint
 from localjudge.engine.protocol import Engine
 from localjudge.errors import UsageError
-from localjudge.metrics import catalog
+from localjudge.metrics import Metric, catalog
+from localjudge.metrics.documents import DocumentMetric
 from localjudge.record.archive import StoredRequest, stored_askings, stored_requests
 from localjudge.record.directory import STORE
 from localjudge.record.keys import RequestKeys
@@ -123,7 +125,7 @@ def verify(
         raise UsageError(f"{run.directory} does not say which judge it was made with", hint="name it with --judge")
     stored = stored_requests(run.directory / STORE)
     chosen = _chosen(stored, count, seed)
-    metrics = [catalog.get(name, settings.compare_by) for name in run.summary.metrics]
+    metrics = _metrics(run)
     segmenter = Segmenter(settings.language, settings.segmenter)
     rule = VerdictRule(run.summary.threshold, settings.min_legal_mass)
     with opened(str(named), engine, settings) as ours:
@@ -159,6 +161,28 @@ def _settings(manifest: Manifest, threads: int | None) -> RunSettings:
     prompts = tuple(prompt for prompt in kept["prompts"] if Path(prompt).is_file())
     n_ctx = manifest.judge["engine"].get("n_ctx")
     return checked({**_BEFORE, **kept, "prompts": prompts, "n_ctx": n_ctx, "threads": threads})
+
+
+@dataclass(frozen=True)
+class _NamedWithoutOption(DocumentMetric):
+    """A document metric of an earlier run, whose settings said by what documents are compared, and not its name."""
+
+    @property
+    def name(self) -> str:
+        """`document_map`, whatever is compared."""
+        return self.measure.name
+
+
+def _metrics(run: Run) -> list[Metric]:
+    """The run's metrics in their order, under the names that it gave them."""
+    metrics = [catalog.get(name) for name in run.summary.metrics]
+    compare_by = run.manifest.beside["settings"].get("compare_by")
+    if compare_by is None:
+        return metrics
+    return [
+        _NamedWithoutOption(metric.measure, compare_by=compare_by) if isinstance(metric, DocumentMetric) else metric
+        for metric in metrics
+    ]
 
 
 def _chosen(stored: Sequence[StoredRequest], count: int | None, seed: int) -> list[StoredRequest]:

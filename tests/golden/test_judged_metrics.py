@@ -31,15 +31,19 @@ EINSTEIN = Sample(
 
 
 def _key(task: Task) -> str:
-    """Text of the unit, and the chunk it is held against where it is one alone."""
-    chunk = "" if task.unit.against is None else f" | chunk {task.unit.against + 1}"
-    return task.unit.span.text + chunk
+    """Text of the unit, and what it is held against where that is one chunk alone, or the reference."""
+    match task.unit.against:
+        case None:
+            return task.unit.span.text
+        case "reference":
+            return f"{task.unit.span.text} | reference"
+        case index:
+            return f"{task.unit.span.text} | chunk {index + 1}"
 
 
 def score(metric_name: str, sample: Sample, yes: Mapping[str, Label]) -> Outcome:
     """Run a metric with a judge that says 1 to the units in `yes` with value 1, and 0 to those with value 0."""
-    metric = catalog.get(metric_name)
-    steps = metric.steps(sample, sentences)  # type: ignore[union-attr]
+    steps = catalog.get(metric_name).steps(sample, sentences)
     try:
         tasks = next(steps)
         while True:
