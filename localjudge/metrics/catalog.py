@@ -26,6 +26,7 @@ from localjudge.metrics.document_recall import DOCUMENT_RECALL_MULTI_HIT, DOCUME
 from localjudge.metrics.documents import DocumentMetric
 from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.metrics.matrix import MatrixPrecision, MatrixRecall, MatrixRedundancy
+from localjudge.metrics.noise_sensitivity import NoiseSensitivity
 from localjudge.metrics.protocol import Metric
 from localjudge.suggestion import suggestion
 
@@ -44,7 +45,7 @@ _DEFAULT: tuple[_Maker, ...] = (
     partial(DocumentMetric, DOCUMENT_MAP),
     partial(DocumentMetric, DOCUMENT_NDCG),
 )
-_ON_REQUEST: tuple[_Maker, ...] = (MatrixRecall, MatrixPrecision, MatrixRedundancy)
+_ON_REQUEST: tuple[_Maker, ...] = (MatrixRecall, MatrixPrecision, MatrixRedundancy, NoiseSensitivity)
 _AT_K: dict[str, Callable[[int], _Maker]] = {
     "matrix_recall": lambda k: partial(MatrixRecall, k),
     "hit_rate": lambda k: partial(DocumentMetric, hit_rate_at(k)),

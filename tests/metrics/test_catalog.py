@@ -165,6 +165,8 @@ def test_an_unknown_name_gets_the_nearest() -> None:
         ("document_map(compare_by=content)", "document_map"),
         ("document_map()", "document_map"),
         ("hit_rate@3(compare_by=meta.doc=1)", "hit_rate@3(compare_by=meta.doc=1)"),
+        ("noise_sensitivity(mode=relevant)", "noise_sensitivity"),
+        ("noise_sensitivity(mode=irrelevant)", "noise_sensitivity(mode=irrelevant)"),
     ],
 )
 def test_options_stand_in_the_name_where_they_are_not_the_default(given: str, name: str) -> None:
@@ -191,6 +193,7 @@ def test_an_option_reaches_its_metric() -> None:
         ),
         ("matrix_recall@3(first=2)", "has no option 'first'\n  hint: leave it out: matrix_recall has no options"),
         ("document_map(compare_by=title)", "cannot be compared by 'title': use content, id or meta.KEY"),
+        ("noise_sensitivity(mode=both)", "no mode 'both'\n  hint: write mode=relevant or mode=irrelevant"),
         ("document_map(id)", "'id' in the metric 'document_map(id)' is not OPTION=VALUE\n  hint: write it like this"),
         ("document_map(compare_by=)", "'compare_by=' in the metric"),
         ("document_map(compare_by=id,compare_by=id)", "the option 'compare_by' is given twice"),
