@@ -79,11 +79,12 @@ def get(name: str) -> Metric:
     known = [
         option.name for option in inspect.signature(make).parameters.values() if option.kind is option.KEYWORD_ONLY
     ]
-    for option in parsed.options:
+    options = naming.parse_options(parsed)
+    for option in options:
         if option not in known:
             hint = suggestion(option, known, "the options") if known else f"leave it out: {parsed.base} has no options"
             raise UsageError(f"the metric {parsed.base} has no option {option!r}", hint=hint)
-    return make(**parsed.options)
+    return make(**options)
 
 
 def reads_texts_of(metric: Metric) -> frozenset[str]:

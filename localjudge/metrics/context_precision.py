@@ -36,10 +36,10 @@ class ContextPrecision:
         if not units:
             return Undefined(reason="the contexts have no chunk")
         verdicts = yield [Usefulness(unit=unit, user_input=question, reference=reference) for unit in units]
-        return Scored(value=_average_precision([verdict.label for verdict in verdicts]))
+        return Scored(value=average_precision([verdict.label for verdict in verdicts]))
 
 
-def _average_precision(labels: list[Label]) -> float:
+def average_precision(labels: list[Label]) -> float:
     """Average precision of a ranking: shape (chunks,), 1 for a useful chunk; 0 if none is useful."""
     useful = sum(labels)
     if useful == 0:

@@ -20,26 +20,44 @@ supported by neither alone: that is what sets `matrix_recall` apart from `contex
 Empty cases: no sentence in the reference, or no chunk, is `Undefined`; no support at all leaves redundancy `Undefined`.
 """
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from localjudge.metrics.protocol import Sentences, Steps
 from localjudge.metrics.units import SupportTable, against_each_chunk, chunks, support_table
 from localjudge.types import Outcome, Sample, Scored, Undefined
 
-_FIELDS = frozenset({"reference", "retrieved_contexts"})
+
+class MatrixMetric(ABC):
+    """A metric that is read off the table."""
+
+    version = 1
+    required_fields = frozenset({"reference", "retrieved_contexts"})
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Ask about every sentence of the reference against every chunk."""
+        statements = sentences(sample.reference or "")
+        passages = list(chunks(sample))
+        if not statements:
+            return Undefined(reason="the reference has no sentence")
+        if not passages:
+            return Undefined(reason="the contexts have no chunk")
+        verdicts = yield against_each_chunk(sample, "reference", statements, passages)
+        return self.read(support_table(verdicts, len(statements), len(passages)))
+
+    @abstractmethod
+    def read(self, table: SupportTable) -> Outcome:
+        """What the table says."""
 
 
 @dataclass(frozen=True)
-class MatrixRecall:
+class MatrixRecall(MatrixMetric):
     """Share of sentences that any of the first chunks supports; any at all, with marginal values, if `first` is None.
 
     Raises ValueError if `first` is not positive.
     """
 
     first: int | None = None
-    version = 1
-    required_fields = _FIELDS
 
     def __post_init__(self) -> None:
         if self.first is not None and self.first < 1:
@@ -50,11 +68,8 @@ class MatrixRecall:
         """`matrix_recall`, or `matrix_recall@k`."""
         return "matrix_recall" if self.first is None else f"matrix_recall@{self.first}"
 
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence of the reference against every chunk."""
-        return _read_off(sample, sentences, self._read)
-
-    def _read(self, table: SupportTable) -> Scored:
+    def read(self, table: SupportTable) -> Scored:
+        """Sentences that are supported / sentences."""
         supported = table[:, : self.first].any(axis=1)
         values = ", ".join(f"{value:.3f}" for value in _marginal_values(table))
         detail = f"marginal value by chunk: {values}" if self.first is None else None
@@ -62,50 +77,29 @@ class MatrixRecall:
 
 
 @dataclass(frozen=True)
-class MatrixPrecision:
+class MatrixPrecision(MatrixMetric):
     """Share of chunks that support any sentence."""
 
     name = "matrix_precision"
-    version = 1
-    required_fields = _FIELDS
 
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence of the reference against every chunk."""
-        return _read_off(sample, sentences, self._read)
-
-    def _read(self, table: SupportTable) -> Scored:
+    def read(self, table: SupportTable) -> Scored:
+        """Chunks that support / chunks."""
         supporting = table.any(axis=0)
         return _ratio(int(supporting.sum()), supporting.size)
 
 
 @dataclass(frozen=True)
-class MatrixRedundancy:
+class MatrixRedundancy(MatrixMetric):
     """Share of supports that are beyond their sentence's first."""
 
     name = "matrix_redundancy"
-    version = 1
-    required_fields = _FIELDS
 
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence of the reference against every chunk."""
-        return _read_off(sample, sentences, self._read)
-
-    def _read(self, table: SupportTable) -> Outcome:
+    def read(self, table: SupportTable) -> Outcome:
+        """Supports beyond a first / supports."""
         supports = int(table.sum())
         if supports == 0:
             return Undefined(reason="no chunk supports any sentence of the reference")
         return _ratio(supports - int(table.any(axis=1).sum()), supports)
-
-
-def _read_off(sample: Sample, sentences: Sentences, read: Callable[[SupportTable], Outcome]) -> Steps:
-    statements = sentences(sample.reference or "")
-    passages = list(chunks(sample))
-    if not statements:
-        return Undefined(reason="the reference has no sentence")
-    if not passages:
-        return Undefined(reason="the contexts have no chunk")
-    verdicts = yield against_each_chunk(sample, "reference", statements, passages)
-    return read(support_table(verdicts, len(statements), len(passages)))
 
 
 def _marginal_values(table: SupportTable) -> list[float]:

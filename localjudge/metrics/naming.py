@@ -13,37 +13,38 @@ from typing import Any, NamedTuple
 
 from localjudge.errors import UsageError
 
-_FORM = re.compile(r"(?P<base>\w+)(?:@(?P<k>[1-9]\d*))?\s*(?:\((?P<options>.*)\))?")
+# At most nine digits: no ranking is longer.
+_FORM = re.compile(r"\s*(?P<base>\w+)(?:@(?P<k>[1-9]\d{0,8}))?\s*(?:\((?P<options>.*)\)\s*)?")
 
 
 class MetricName(NamedTuple):
-    """A name in its parts: `hit_rate@3(compare_by=id)` is `hit_rate`, 3, `{"compare_by": "id"}`."""
+    """A name in its parts: `hit_rate@3(compare_by=id)` is `hit_rate`, 3 and `compare_by=id`."""
 
     base: str
     k: int | None
-    options: dict[str, str]
+    options: str
 
 
 def parse(name: str) -> MetricName | None:
-    """The parts of a name; None for a text that has not the form of one.
+    """The parts of a name; None for a text that has not the form of one."""
+    parts = _FORM.fullmatch(name)
+    return parts and MetricName(parts["base"], int(parts["k"]) if parts["k"] else None, parts["options"] or "")
 
-    Raises UsageError for options that are not OPTION=VALUE, or that are given twice.
-    """
-    found = _FORM.fullmatch(name.strip())
-    if found is None:
-        return None
+
+def parse_options(name: MetricName) -> dict[str, str]:
+    """The options of a name. Raises UsageError for one that is not OPTION=VALUE, or that is given twice."""
     options: dict[str, str] = {}
-    for given in (found["options"] or "").split(",") if (found["options"] or "").strip() else ():
-        option, equals, value = (part.strip() for part in given.partition("="))
-        if not (option and equals and value):
+    for given in name.options.split(",") if name.options.strip() else ():
+        option, _, value = (part.strip() for part in given.partition("="))
+        if not (option and value):
             raise UsageError(
-                f"{given.strip()!r} in the metric {name!r} is not OPTION=VALUE",
-                hint=f"write it like this: {found['base']}(option=value)",
+                f"{given.strip()!r} is not an option of the metric {name.base}",
+                hint=f"write it like this: {name.base}(option=value)",
             )
         if option in options:
-            raise UsageError(f"the option {option!r} is given twice in the metric {name!r}", hint="give it once")
+            raise UsageError(f"the option {option!r} of the metric {name.base} is given twice", hint="give it once")
         options[option] = value
-    return MetricName(found["base"], int(found["k"]) if found["k"] else None, options)
+    return options
 
 
 def with_options(base: str, metric: object) -> str:
