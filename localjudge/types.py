@@ -65,8 +65,8 @@ class Unit(Record):
     source: Literal["reference", "response", "retrieved_contexts"]
     source_index: int | None = None
     span: Span
-    against: int | None = None
-    """Index of the one retrieved context that the unit is held against; None if it is all of them."""
+    against: int | Literal["reference"] | None = None
+    """What the unit is held against: the retrieved context of this index, the reference, or all contexts if None."""
 
 
 class Attribution(Record):
@@ -236,14 +236,6 @@ class Failed(Record):
 
 
 Outcome = Scored | Undefined | Failed
-
-
-class Score(Record):
-    """The outcome of one metric on one sample."""
-
-    sample_id: str
-    metric: str
-    outcome: Outcome
 
 
 def context_texts(contexts: Sequence[Context] | None) -> tuple[str, ...]:

@@ -28,7 +28,7 @@ Outcome = Literal["pass", "fail", "undecided"]
 Undecided = Literal["pass", "fail"]
 
 _FORM = re.compile(
-    r"\s*(?P<metric>[^<>=\s]+?)(?P<delta>\.delta)?\s*(?P<comparison>[<>]=?)\s*(?P<threshold>[^<>=\s]+)\s*"
+    r"\s*(?P<metric>[^<>=\s(]+?(?:\([^()]*\))?)(?P<delta>\.delta)?\s*(?P<comparison>[<>]=?)\s*(?P<threshold>[^<>=\s]+)\s*"
 )
 _EXAMPLES = "write it in quotes, like 'context_recall>=0.8' or 'context_recall.delta>=-0.02'"
 _CONFIDENCE = 0.95

@@ -7,7 +7,7 @@
 
 Units are the same if their text is: a passage that moved to another rank is still that passage. The same text twice is
 told apart by its order. Where a unit is held against one numbered context, that number only means the same context if
-the whole sample is the same.
+the whole sample is the same; the reference is the reference.
 """
 
 from collections import Counter
@@ -55,8 +55,8 @@ def _by_key(rows: Sequence[VerdictRow], side: str, same_content: bool) -> _Rows:
     found: _Rows = {}
     seen: Counter[tuple[object, ...]] = Counter()
     for row in rows:
-        context = None if row.against is None else (row.against, None if same_content else side)
-        what = (row.unit, row.source, row.text, context)
+        against = (row.against, side) if isinstance(row.against, int) and not same_content else row.against
+        what = (row.unit, row.source, row.text, against)
         found[(*what, seen[what])] = row
         seen[what] += 1
     return found

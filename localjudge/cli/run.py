@@ -1,6 +1,7 @@
 """`localjudge run`: the main job. A thin layer over `localjudge.evaluate`, which does the same."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     from localjudge.run.plan import Plan
 
 _DEMO_METRIC = "context_recall"
+# A comma that is not between the options of one metric.
+_BETWEEN_METRICS = re.compile(r",(?![^()]*\))")
 
 
 def _pairs(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
@@ -28,7 +31,7 @@ def _pairs(_context: click.Context, _parameter: click.Parameter, given: tuple[st
 
 
 def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> list[str] | None:
-    names = [name.strip() for value in given for name in value.split(",")]
+    names = [name.strip() for value in given for name in _BETWEEN_METRICS.split(value)]
     return [name for name in names if name] if given else None
 
 
@@ -39,7 +42,11 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
     "--judge", default="reference", show_default=True, metavar="NAME|PATH", help="Registered name or GGUF file."
 )
 @click.option(
-    "--metrics", multiple=True, callback=_names, metavar="A,B", help="Default: all whose columns the data has."
+    "--metrics",
+    multiple=True,
+    callback=_names,
+    metavar="A,B",
+    help="Default: all whose columns the data has. Options in parentheses: 'document_map(compare_by=id)'.",
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Default: runs/<data>-<hash>.")
 @click.option(
@@ -70,14 +77,6 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
     default="independent",
     show_default=True,
     help="Judge each unit by itself, or all statements of a sample in one answer, as RAGAS does.",
-)
-@click.option("--matrix", is_flag=True, help="Also judge every statement against every chunk alone.")
-@click.option(
-    "--compare-by",
-    default="content",
-    show_default=True,
-    metavar="content|id|meta.NAME",
-    help="What makes two documents the same in document metrics.",
 )
 @click.option(
     "--map",

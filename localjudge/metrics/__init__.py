@@ -1,1 +1,95 @@
-"""One file, one definition: its questions and its arithmetic. `catalog` is the one table of them."""
+'''Metrics: one file, one definition, its questions and its arithmetic. `catalog` is the one table of them.
+
+What the author of a metric needs is here. A whole one, judged:
+
+    """Correctness: how much of the response can be attributed to the reference."""
+
+    from localjudge.metrics import Attribution, Sample, Scored, Sentences, Steps, Undefined, Unit
+
+
+    class Correctness:
+        name = "correctness"
+        version = 1  # raise it whenever the same verdicts could give another number
+        required_fields = frozenset({"response", "reference"})  # a sample where one is null is Undefined
+
+        def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+            statements = sentences(sample.response or "")
+            if not statements:
+                return Undefined(reason="the response has no sentence")
+            verdicts = yield [
+                Attribution(
+                    unit=Unit(kind="statement", index=index, source="response", span=span, against="reference"),
+                    contexts=(sample.reference or "",),
+                    user_input=sample.user_input,
+                )
+                for index, span in enumerate(statements)
+            ]
+            return Scored.fraction(verdict.label for verdict in verdicts)
+
+
+    class Brevity:
+        """A metric without a judge asks nothing: 1 up to ten words, less for more."""
+
+        name = "brevity"
+        version = 1
+        required_fields = frozenset({"response"})
+
+        def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+            yield from ()
+            return Scored(value=10 / max(10, len((sample.response or "").split())))
+
+
+    correctness, brevity = Correctness(), Brevity()
+
+It is installed by entry points, each under the name that the metric gives itself:
+
+    [project.entry-points."localjudge.metrics"]
+    correctness = "own_metrics:correctness"
+    brevity = "own_metrics:brevity"
+
+Then `localjudge run data.jsonl --metrics correctness,brevity` computes it. A task is one question about one unit of
+text: `Attribution` (can the statement be attributed to these contexts?), `Relevance` (is the sentence or chunk needed
+for the question?), `Usefulness` (does the chunk help to arrive at the reference?). A verdict's `label` is 1 for yes and
+0 for no; `steps` may yield again once it knows them. A sample that cannot be scored raises SampleError. Whatever else
+goes wrong in the metric fails that sample, with the place in its code.
+'''
+
+from localjudge.errors import SampleError
+from localjudge.metrics.protocol import Metric, Sentences, Steps
+from localjudge.types import (
+    Attribution,
+    Context,
+    Failed,
+    Label,
+    Outcome,
+    Relevance,
+    Sample,
+    Scored,
+    Span,
+    Task,
+    Undefined,
+    Unit,
+    Usefulness,
+    Verdict,
+)
+
+__all__ = [
+    "Attribution",
+    "Context",
+    "Failed",
+    "Label",
+    "Metric",
+    "Outcome",
+    "Relevance",
+    "Sample",
+    "SampleError",
+    "Scored",
+    "Sentences",
+    "Span",
+    "Steps",
+    "Task",
+    "Undefined",
+    "Unit",
+    "Usefulness",
+    "Verdict",
+]

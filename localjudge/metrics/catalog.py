@@ -1,102 +1,117 @@
 """The one table of metrics: a metric is one file, one row here, one golden example.
 
-A name may end in `@k` where the metric looks at the first k chunks: `matrix_recall@3`.
+A name may end in `@k` where the metric looks at the first k chunks, and may hold options in parentheses:
+`matrix_recall@3`, `document_map(compare_by=id)`. `naming.py` says how.
 
 Your own: an installed package adds a metric by an entry point in the group `localjudge.metrics` that names a metric
-(see `protocol.py`; `foreign.py` guards what it does). Ours win over another's of the same name.
+(the docstring of `localjudge.metrics` shows one; `foreign.py` guards what it does). Ours win over another's of the same
+name.
 """
 
-import re
+import inspect
 from collections.abc import Callable
-from dataclasses import replace
+from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 
 from localjudge.errors import UsageError
-from localjudge.metrics import document_at_k, foreign
+from localjudge.metrics import foreign, naming
 from localjudge.metrics.context_precision import ContextPrecision
 from localjudge.metrics.context_recall import ContextRecall
 from localjudge.metrics.context_relevancy import ContextRelevancy, ContextRelevancyChunk
+from localjudge.metrics.document_at_k import hit_rate_at, precision_at, recall_at
 from localjudge.metrics.document_map import DOCUMENT_MAP
 from localjudge.metrics.document_mrr import DOCUMENT_MRR
 from localjudge.metrics.document_ndcg import DOCUMENT_NDCG
 from localjudge.metrics.document_recall import DOCUMENT_RECALL_MULTI_HIT, DOCUMENT_RECALL_SINGLE_HIT
 from localjudge.metrics.documents import DocumentMetric
 from localjudge.metrics.faithfulness import Faithfulness
-from localjudge.metrics.matrix import MATRIX_METRICS, recall_at
-from localjudge.metrics.protocol import ComputedMetric, JudgedMetric
+from localjudge.metrics.matrix import MatrixPrecision, MatrixRecall, MatrixRedundancy
+from localjudge.metrics.noise_sensitivity import NoiseSensitivity
+from localjudge.metrics.protocol import Metric
 from localjudge.suggestion import suggestion
 
-AnyMetric = JudgedMetric | ComputedMetric
+_Maker = Callable[..., Metric]
+"""Makes a metric from its options, which are its keyword-only parameters."""
 
-_DEFAULT: tuple[AnyMetric, ...] = (
-    ContextRecall(),
-    ContextRelevancy(),
-    ContextRelevancyChunk(),
-    Faithfulness(),
-    ContextPrecision(),
-    DOCUMENT_RECALL_SINGLE_HIT,
-    DOCUMENT_RECALL_MULTI_HIT,
-    DOCUMENT_MRR,
-    DOCUMENT_MAP,
-    DOCUMENT_NDCG,
+_DEFAULT: tuple[_Maker, ...] = (
+    ContextRecall,
+    ContextRelevancy,
+    ContextRelevancyChunk,
+    Faithfulness,
+    ContextPrecision,
+    partial(DocumentMetric, DOCUMENT_RECALL_SINGLE_HIT),
+    partial(DocumentMetric, DOCUMENT_RECALL_MULTI_HIT),
+    partial(DocumentMetric, DOCUMENT_MRR),
+    partial(DocumentMetric, DOCUMENT_MAP),
+    partial(DocumentMetric, DOCUMENT_NDCG),
 )
-_ON_REQUEST: tuple[AnyMetric, ...] = MATRIX_METRICS
-_AT_K: dict[str, Callable[[int], AnyMetric]] = {
-    "matrix_recall": recall_at,
-    "hit_rate": document_at_k.hit_rate,
-    "precision": document_at_k.precision,
-    "recall": document_at_k.recall,
+_ON_REQUEST: tuple[_Maker, ...] = (MatrixRecall, MatrixPrecision, MatrixRedundancy, NoiseSensitivity)
+_AT_K: dict[str, Callable[[int], _Maker]] = {
+    "matrix_recall": lambda k: partial(MatrixRecall, k),
+    "hit_rate": lambda k: partial(DocumentMetric, hit_rate_at(k)),
+    "precision": lambda k: partial(DocumentMetric, precision_at(k)),
+    "recall": lambda k: partial(DocumentMetric, recall_at(k)),
 }
-_AT = re.compile(r"(?P<name>\w+)@(?P<k>[1-9]\d{0,8})")
+_BY_NAME: dict[str, _Maker] = {make().name: make for make in (*_DEFAULT, *_ON_REQUEST)}
 
 
 def default_names() -> tuple[str, ...]:
     """Metrics that a run computes if the data has their fields, in the order in which they are reported."""
-    return tuple(metric.name for metric in _DEFAULT)
-
-
-def matrix_names() -> tuple[str, ...]:
-    """Metrics that are read off the table of every statement against every chunk."""
-    return tuple(metric.name for metric in MATRIX_METRICS)
+    return tuple(_BY_NAME)[: len(_DEFAULT)]
 
 
 def names() -> tuple[str, ...]:
-    """Names of all metrics; `name@k` stands for one metric for each k."""
-    ours = [*(metric.name for metric in (*_DEFAULT, *_ON_REQUEST)), *(f"{name}@k" for name in _AT_K)]
+    """Names of all metrics without their options; `name@k` stands for one metric for each k."""
+    ours = [*_BY_NAME, *(f"{name}@k" for name in _AT_K)]
     return (*ours, *(name for name in _installed() if name not in ours))
 
 
-def get(name: str, compare_by: str = "content") -> AnyMetric:
-    """The metric of this name; `compare_by` is what makes two documents the same in a document metric.
+def get(name: str) -> Metric:
+    """The metric of this name, with its options: `document_map(compare_by=id)`.
 
-    Raises UsageError with the nearest names if there is none, and for a `compare_by` that no document has.
+    Raises UsageError for a metric that does not exist, an option that it does not have, and a value that cannot be,
+    with what there is.
     """
-    metric = _ours(name) or _installed_metric(name)
-    return replace(metric, compare_by=compare_by) if isinstance(metric, DocumentMetric) else metric
+    parsed = naming.parse(name)
+    make = _maker(parsed.base, parsed.k) if parsed else None
+    if parsed is None or make is None:
+        return _installed_metric(name)
+    known = [
+        option.name for option in inspect.signature(make).parameters.values() if option.kind is option.KEYWORD_ONLY
+    ]
+    options = naming.parse_options(parsed)
+    for option in options:
+        if option not in known:
+            hint = suggestion(option, known, "the options") if known else f"leave it out: {parsed.base} has no options"
+            raise UsageError(f"the metric {parsed.base} has no option {option!r}", hint=hint)
+    return make(**options)
 
 
-def reads_texts_of(metric: AnyMetric) -> frozenset[str]:
+def reads_texts_of(metric: Metric) -> frozenset[str]:
     """Fields whose texts the metric reads: all that it needs, but for document metrics, which may compare ids."""
-    return frozenset() if isinstance(metric, DocumentMetric) else metric.requires
+    return frozenset() if isinstance(metric, DocumentMetric) else metric.required_fields
 
 
+@cache
 def is_ours(name: str) -> bool:
     """Whether the metric of this name is one of ours, and not another package's."""
-    return _ours(name) is not None
+    parsed = naming.parse(name)
+    return parsed is not None and _maker(parsed.base, parsed.k) is not None
 
 
-def _ours(name: str) -> AnyMetric | None:
-    for metric in (*_DEFAULT, *_ON_REQUEST):
-        if metric.name == name:
-            return metric
-    cut = _AT.fullmatch(name)
-    return _AT_K[cut["name"]](int(cut["k"])) if cut and cut["name"] in _AT_K else None
+def _maker(base: str, k: int | None) -> _Maker | None:
+    if k is None:
+        return _BY_NAME.get(base)
+    return _AT_K[base](k) if base in _AT_K else None
 
 
-def _installed_metric(name: str) -> AnyMetric:
+def _installed_metric(name: str) -> Metric:
     if name in _installed():
-        return foreign.load(_installed()[name])  # type: ignore[no-any-return]
-    raise UsageError(f"no metric is called {name!r}", hint=suggestion(name, names(), "the metrics"))
+        return foreign.load(_installed()[name])
+    base = name.partition("(")[0]
+    if base in _installed():
+        raise UsageError(f"the metric {base} takes no options, as it is another package's", hint=f"name it {base}")
+    raise UsageError(f"no metric is called {name!r}", hint=suggestion(base, names(), "the metrics"))
 
 
 def _installed() -> dict[str, EntryPoint]:

@@ -12,9 +12,31 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import fsum
 
-from localjudge.metrics.context_relevancy import relevant_chunks
 from localjudge.metrics.protocol import Sentences, Steps
+from localjudge.metrics.units import chunks
 from localjudge.types import Label, Sample, Scored, Undefined, Usefulness
+
+
+@dataclass(frozen=True)
+class ContextPrecision:
+    """Average precision over the chunks judged useful for the reference."""
+
+    name = "context_precision"
+    version = 1
+    required_fields = frozenset({"user_input", "reference", "retrieved_contexts"})
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Ask about every chunk."""
+        question, reference = (sample.user_input or "").strip(), (sample.reference or "").strip()
+        units = list(chunks(sample))
+        if not question:
+            return Undefined(reason="there is no question")
+        if not reference:
+            return Undefined(reason="there is no reference")
+        if not units:
+            return Undefined(reason="the contexts have no chunk")
+        verdicts = yield [Usefulness(unit=unit, user_input=question, reference=reference) for unit in units]
+        return Scored(value=average_precision([verdict.label for verdict in verdicts]))
 
 
 def average_precision(labels: list[Label]) -> float:
@@ -25,25 +47,3 @@ def average_precision(labels: list[Label]) -> float:
     found = accumulate(labels)
     precisions = (so_far / rank for rank, (so_far, label) in enumerate(zip(found, labels, strict=True), 1) if label)
     return fsum(precisions) / useful
-
-
-@dataclass(frozen=True)
-class ContextPrecision:
-    """Average precision over the chunks judged useful for the reference."""
-
-    name: str = "context_precision"
-    version: int = 1
-    requires: frozenset[str] = frozenset({"user_input", "reference", "retrieved_contexts"})
-
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every chunk."""
-        question, reference = (sample.user_input or "").strip(), (sample.reference or "").strip()
-        units = list(relevant_chunks(sample))
-        if not question:
-            return Undefined(reason="there is no question")
-        if not reference:
-            return Undefined(reason="there is no reference")
-        if not units:
-            return Undefined(reason="the contexts have no chunk")
-        verdicts = yield [Usefulness(unit=unit, user_input=question, reference=reference) for unit in units]
-        return Scored(value=average_precision([verdict.label for verdict in verdicts]))

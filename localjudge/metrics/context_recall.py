@@ -9,41 +9,20 @@ are cut first and counted by index, so the denominator is ours and a ratio above
 Empty cases: no sentence in the reference is `Undefined`; no context text is 0 of N without asking the model.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 from localjudge.metrics.protocol import Sentences, Steps
-from localjudge.types import Attribution, Sample, Scored, Undefined, Unit, context_texts
-
-
-def attributed_sentences(
-    sample: Sample, source: Literal["reference", "response"], sentences: Sentences
-) -> Sequence[Attribution]:
-    """One attribution task for each sentence of the field, against all retrieved contexts."""
-    contexts = context_texts(sample.retrieved_contexts)
-    return [
-        Attribution(
-            unit=Unit(kind="statement", index=index, source=source, span=span),
-            contexts=contexts,
-            user_input=sample.user_input,
-        )
-        for index, span in enumerate(sentences(getattr(sample, source) or ""))
-    ]
-
-
-def nothing_retrieved(sample: Sample) -> str | None:
-    """Why no statement could be attributed to anything, if there is no context text."""
-    return None if any(text.strip() for text in context_texts(sample.retrieved_contexts)) else "no context text"
+from localjudge.metrics.units import attributed_sentences, nothing_retrieved
+from localjudge.types import Sample, Scored, Undefined
 
 
 @dataclass(frozen=True)
 class ContextRecall:
     """Share of the reference's sentences that can be attributed to the retrieved contexts."""
 
-    name: str = "context_recall"
-    version: int = 1
-    requires: frozenset[str] = frozenset({"reference", "retrieved_contexts"})
+    name = "context_recall"
+    version = 1
+    required_fields = frozenset({"reference", "retrieved_contexts"})
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence of the reference."""

@@ -19,18 +19,39 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from localjudge.metrics.protocol import Sentences, Steps
-from localjudge.types import Relevance, Sample, Scored, Span, Undefined, Unit, context_texts
+from localjudge.metrics.units import chunks
+from localjudge.types import Relevance, Sample, Scored, Undefined, Unit, context_texts
 
 
-def relevant_chunks(sample: Sample) -> Iterator[Unit]:
-    """Each retrieved context that is not blank, whole."""
-    for position, text in enumerate(context_texts(sample.retrieved_contexts)):
-        if text.strip():
-            span = Span(start=0, end=len(text), text=text)
-            yield Unit(kind="chunk", index=position, source="retrieved_contexts", source_index=position, span=span)
+@dataclass(frozen=True)
+class ContextRelevancy:
+    """Share of the contexts' sentences that are needed to answer the question."""
+
+    name = "context_relevancy"
+    version = 1
+    required_fields = frozenset({"user_input", "retrieved_contexts"})
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Ask about every sentence of every context, beside all contexts."""
+        units = list(_context_sentences(sample, sentences))
+        contexts = context_texts(sample.retrieved_contexts)
+        return _share_needed(sample, units, "the contexts have no sentence", beside=contexts)
 
 
-def context_sentences(sample: Sample, sentences: Sentences) -> Iterator[Unit]:
+@dataclass(frozen=True)
+class ContextRelevancyChunk:
+    """Share of the contexts that are needed to answer the question."""
+
+    name = "context_relevancy_chunk"
+    version = 1
+    required_fields = frozenset({"user_input", "retrieved_contexts"})
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Ask about every context."""
+        return _share_needed(sample, list(chunks(sample)), "the contexts have no chunk")
+
+
+def _context_sentences(sample: Sample, sentences: Sentences) -> Iterator[Unit]:
     """Each sentence of each retrieved context, numbered through all of them."""
     placed = (
         (position, span)
@@ -49,31 +70,3 @@ def _share_needed(sample: Sample, units: list[Unit], none_found: str, *, beside:
         return Undefined(reason=none_found)
     verdicts = yield [Relevance(unit=unit, user_input=question, contexts=beside) for unit in units]
     return Scored.fraction(verdict.label for verdict in verdicts)
-
-
-@dataclass(frozen=True)
-class ContextRelevancy:
-    """Share of the contexts' sentences that are needed to answer the question."""
-
-    name: str = "context_relevancy"
-    version: int = 1
-    requires: frozenset[str] = frozenset({"user_input", "retrieved_contexts"})
-
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every sentence of every context, beside all contexts."""
-        units = list(context_sentences(sample, sentences))
-        contexts = context_texts(sample.retrieved_contexts)
-        return _share_needed(sample, units, "the contexts have no sentence", beside=contexts)
-
-
-@dataclass(frozen=True)
-class ContextRelevancyChunk:
-    """Share of the contexts that are needed to answer the question."""
-
-    name: str = "context_relevancy_chunk"
-    version: int = 1
-    requires: frozenset[str] = frozenset({"user_input", "retrieved_contexts"})
-
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """Ask about every context."""
-        return _share_needed(sample, list(relevant_chunks(sample)), "the contexts have no chunk")

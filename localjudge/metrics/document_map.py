@@ -9,14 +9,7 @@ Source: Haystack's `DocumentMAPEvaluator`. No ground truth, or nothing retrieved
 
 from collections.abc import Sequence
 
-from localjudge.metrics.documents import (
-    Document,
-    DocumentMetric,
-    DocumentScores,
-    comparison_values,
-    over_questions,
-    unique,
-)
+from localjudge.metrics.documents import RankingMeasure, comparison_values, unique
 from localjudge.types import Context, Scored
 
 
@@ -32,17 +25,4 @@ def average_precision(truths: Sequence[Context], retrieved: Sequence[Context], c
     return Scored(value=precisions / total if total else 0)
 
 
-def document_map(
-    ground_truth_documents: Sequence[Sequence[Document]],
-    retrieved_documents: Sequence[Sequence[Document]],
-    *,
-    compare_by: str = "content",
-) -> DocumentScores:
-    """Mean average precision.
-
-    Raises ValueError for no questions, lists of different lengths or an unknown `compare_by`.
-    """
-    return over_questions(average_precision, ground_truth_documents, retrieved_documents, compare_by)
-
-
-DOCUMENT_MAP = DocumentMetric("document_map", average_precision)
+DOCUMENT_MAP = RankingMeasure("document_map", average_precision)

@@ -8,14 +8,7 @@ Source: Haystack's `DocumentMRREvaluator`. No ground truth, or nothing retrieved
 
 from collections.abc import Sequence
 
-from localjudge.metrics.documents import (
-    Document,
-    DocumentMetric,
-    DocumentScores,
-    comparison_values,
-    over_questions,
-    unique,
-)
+from localjudge.metrics.documents import RankingMeasure, comparison_values, unique
 from localjudge.types import Context, Scored
 
 
@@ -28,17 +21,4 @@ def reciprocal_rank(truths: Sequence[Context], retrieved: Sequence[Context], com
     return Scored(value=0)
 
 
-def document_mrr(
-    ground_truth_documents: Sequence[Sequence[Document]],
-    retrieved_documents: Sequence[Sequence[Document]],
-    *,
-    compare_by: str = "content",
-) -> DocumentScores:
-    """Mean reciprocal rank.
-
-    Raises ValueError for no questions, lists of different lengths or an unknown `compare_by`.
-    """
-    return over_questions(reciprocal_rank, ground_truth_documents, retrieved_documents, compare_by)
-
-
-DOCUMENT_MRR = DocumentMetric("document_mrr", reciprocal_rank)
+DOCUMENT_MRR = RankingMeasure("document_mrr", reciprocal_rank)

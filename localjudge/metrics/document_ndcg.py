@@ -11,14 +11,7 @@ ground-truth documents of a question and not for others are an error, as there; 
 from collections.abc import Sequence
 from math import isfinite, log2
 
-from localjudge.metrics.documents import (
-    Document,
-    DocumentMetric,
-    DocumentScores,
-    comparison_values,
-    over_questions,
-    unique,
-)
+from localjudge.metrics.documents import RankingMeasure, comparison_values, unique
 from localjudge.types import Context, Scored
 
 
@@ -43,21 +36,7 @@ def normalized_gain(truths: Sequence[Context], retrieved: Sequence[Context], com
     return Scored(value=min(_discounted(gains) / ideal, 1))
 
 
-def document_ndcg(
-    ground_truth_documents: Sequence[Sequence[Document]],
-    retrieved_documents: Sequence[Sequence[Document]],
-    *,
-    compare_by: str = "content",
-) -> DocumentScores:
-    """Mean NDCG.
-
-    Raises ValueError for no questions, lists of different lengths, an unknown `compare_by`, and for a ground truth with
-    scores for some documents only, negative scores, or scores whose sum is not finite.
-    """
-    return over_questions(normalized_gain, ground_truth_documents, retrieved_documents, compare_by)
-
-
-DOCUMENT_NDCG = DocumentMetric("document_ndcg", normalized_gain)
+DOCUMENT_NDCG = RankingMeasure("document_ndcg", normalized_gain)
 
 
 def _check_scores(truths: Sequence[Context]) -> None:

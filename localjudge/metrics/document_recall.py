@@ -9,14 +9,7 @@ Source: Haystack's `DocumentRecallEvaluator`. No ground truth, or nothing retrie
 
 from collections.abc import Sequence
 
-from localjudge.metrics.documents import (
-    Document,
-    DocumentMetric,
-    DocumentScores,
-    comparison_values,
-    over_questions,
-    unique,
-)
+from localjudge.metrics.documents import RankingMeasure, comparison_values, unique
 from localjudge.types import Context, Scored
 
 _EMPTY = (None, "")
@@ -37,31 +30,5 @@ def single_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_
     return Scored(value=float(multi_hit(truths, retrieved, compare_by).value > 0))
 
 
-def document_recall_single_hit(
-    ground_truth_documents: Sequence[Sequence[Document]],
-    retrieved_documents: Sequence[Sequence[Document]],
-    *,
-    compare_by: str = "content",
-) -> DocumentScores:
-    """Share of questions for which any ground-truth document was retrieved.
-
-    Raises ValueError for no questions, lists of different lengths or an unknown `compare_by`.
-    """
-    return over_questions(single_hit, ground_truth_documents, retrieved_documents, compare_by)
-
-
-def document_recall_multi_hit(
-    ground_truth_documents: Sequence[Sequence[Document]],
-    retrieved_documents: Sequence[Sequence[Document]],
-    *,
-    compare_by: str = "content",
-) -> DocumentScores:
-    """Mean share of ground-truth documents that were retrieved.
-
-    Raises ValueError for no questions, lists of different lengths or an unknown `compare_by`.
-    """
-    return over_questions(multi_hit, ground_truth_documents, retrieved_documents, compare_by)
-
-
-DOCUMENT_RECALL_SINGLE_HIT = DocumentMetric("document_recall_single_hit", single_hit)
-DOCUMENT_RECALL_MULTI_HIT = DocumentMetric("document_recall_multi_hit", multi_hit)
+DOCUMENT_RECALL_SINGLE_HIT = RankingMeasure("document_recall_single_hit", single_hit)
+DOCUMENT_RECALL_MULTI_HIT = RankingMeasure("document_recall_multi_hit", multi_hit)

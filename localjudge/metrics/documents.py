@@ -12,22 +12,29 @@ with MRR and MAP), and a negative relevance is an error (there NDCG leaves [0, 1
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple
 
 from localjudge.errors import SampleError, UsageError
+from localjudge.metrics.naming import with_options
+from localjudge.metrics.protocol import Metric, Sentences, Steps
 from localjudge.types import Context, Outcome, Sample, Scored, Undefined
-
-DOCUMENT_FIELDS = frozenset({"retrieved_contexts", "reference_contexts"})
 
 Document = Context | str
 """A document, or just its text."""
 
-Measure = Callable[[Sequence[Context], Sequence[Context], str], Scored]
+ScoreRanking = Callable[[Sequence[Context], Sequence[Context], str], Scored]
 """Scores one question: ground truth, retrieved in their order, and by what they are compared.
 
 Raises ValueError for documents that it cannot score.
 """
+
+
+class RankingMeasure(NamedTuple):
+    """A formula for the ranking of one question, and the name of the metric that it makes."""
+
+    name: str
+    score: ScoreRanking
 
 
 class DocumentScores(NamedTuple):
@@ -41,18 +48,27 @@ class DocumentScores(NamedTuple):
 class DocumentMetric:
     """A measure as a metric of samples. Raises UsageError for a comparison value that no document has."""
 
-    name: str
-    measure: Measure
+    measure: RankingMeasure
+    _: KW_ONLY
     compare_by: str = "content"
-    version: int = 1
-    requires: frozenset[str] = DOCUMENT_FIELDS
+    version = 1
+    required_fields = frozenset({"retrieved_contexts", "reference_contexts"})
 
     def __post_init__(self) -> None:
-        if problem := problem_with(self.compare_by):
+        if problem := _problem_with(self.compare_by):
             raise UsageError(problem, hint="meta.a.b reaches the value of b in the object a of the meta")
 
-    def score(self, sample: Sample) -> Outcome:
-        """Outcome for one sample; a 0 that means "nothing to compare" says so. Raises SampleError from the measure."""
+    @property
+    def name(self) -> str:
+        """`document_map`, `document_map(compare_by=id)`."""
+        return with_options(self.measure.name, self)
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Ask nothing. A 0 that means "nothing to compare" says so. Raises SampleError from the measure."""
+        yield from ()
+        return self._outcome(sample)
+
+    def _outcome(self, sample: Sample) -> Outcome:
         truths, retrieved = sample.reference_contexts, sample.retrieved_contexts
         if truths is None or retrieved is None:
             field = "reference_contexts" if truths is None else "retrieved_contexts"
@@ -61,7 +77,7 @@ class DocumentMetric:
         if bare and (nothing := _nothing_to_compare(truths, retrieved, self.compare_by)):
             return Undefined(reason=f"{nothing}, and of some only the id is known")
         try:
-            scored = self.measure(truths, retrieved, self.compare_by)
+            scored = self.measure.score(truths, retrieved, self.compare_by)
         except ValueError as error:
             raise SampleError(f"sample {sample.id}: {error}") from error
         if scored.value or scored.detail:
@@ -69,14 +85,25 @@ class DocumentMetric:
         return scored.model_copy(update={"detail": _nothing_to_compare(truths, retrieved, self.compare_by)})
 
 
-def over_questions(
-    measure: Measure,
+def by_id_without_texts(metric: Metric) -> Metric:
+    """A document metric that would compare texts, comparing ids instead; any other metric as it is."""
+    if isinstance(metric, DocumentMetric) and metric.compare_by == "content":
+        return replace(metric, compare_by="id")
+    return metric
+
+
+def score_lists(
+    measure: RankingMeasure,
     ground_truth_documents: Sequence[Sequence[Document]],
     retrieved_documents: Sequence[Sequence[Document]],
-    compare_by: str,
+    *,
+    compare_by: str = "content",
 ) -> DocumentScores:
-    """Score every question. Raises ValueError for no questions, for lists of different lengths, or from the measure."""
-    if problem := problem_with(compare_by):
+    """Score every question, without samples.
+
+    Raises ValueError for no questions, lists of different lengths, an unknown `compare_by`, or from the measure.
+    """
+    if problem := _problem_with(compare_by):
         raise ValueError(problem)
     if not ground_truth_documents or not retrieved_documents:
         raise ValueError("there are no questions: give ground truth and retrieved documents of at least one")
@@ -86,7 +113,7 @@ def over_questions(
             f"{len(retrieved_documents)}: give as many of each"
         )
     scores = [
-        measure(_documents(truths), _documents(retrieved), compare_by).value
+        measure.score(_documents(truths), _documents(retrieved), compare_by).value
         for truths, retrieved in zip(ground_truth_documents, retrieved_documents, strict=True)
     ]
     return DocumentScores(sum(scores) / len(scores), scores)
@@ -106,7 +133,7 @@ def unique(values: Sequence[Any], *, ignored: tuple[Any, ...] = (None,)) -> list
     return found
 
 
-def problem_with(compare_by: str) -> str | None:
+def _problem_with(compare_by: str) -> str | None:
     """What is wrong with the name of a comparison value."""
     if compare_by in {"content", "id"} or compare_by.startswith("meta."):
         return None

@@ -9,8 +9,8 @@ Empty cases: no sentence in the response is `Undefined`; no context text is 0 of
 
 from dataclasses import dataclass
 
-from localjudge.metrics.context_recall import attributed_sentences, nothing_retrieved
 from localjudge.metrics.protocol import Sentences, Steps
+from localjudge.metrics.units import attributed_sentences, nothing_retrieved
 from localjudge.types import Sample, Scored, Undefined
 
 
@@ -18,9 +18,9 @@ from localjudge.types import Sample, Scored, Undefined
 class Faithfulness:
     """Share of the response's sentences that can be attributed to the retrieved contexts."""
 
-    name: str = "faithfulness"
-    version: int = 1
-    requires: frozenset[str] = frozenset({"response", "retrieved_contexts"})
+    name = "faithfulness"
+    version = 1
+    required_fields = frozenset({"response", "retrieved_contexts"})
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence of the response."""

@@ -8,7 +8,7 @@ goes on. A metric of ours is not guarded: a bug in it would be in all its number
 
 import re
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -17,21 +17,25 @@ from typing import Any, TypeVar, get_args
 from pydantic import ValidationError
 
 from localjudge.errors import LocaljudgeError, SampleError, UsageError
-from localjudge.metrics.protocol import Steps
-from localjudge.types import Failed, Outcome, Scored, Task, Undefined, Verdict
+from localjudge.metrics.protocol import Metric, Sentences, Steps
+from localjudge.types import Failed, Outcome, Sample, Scored, Task, Undefined, Verdict
 
 _MOST_ROUNDS = 1_000
 _LONGEST_MESSAGE = 300
 # Another one in every process, and the same inputs must give the same bytes.
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
+_RENAMED = {
+    "requires": "`requires` is called `required_fields`",
+    "score": "`score(sample)` is now `steps(sample, sentences)`: let it begin with `yield from ()`",
+}
 _NOT_THEIRS = {"localjudge", "importlib"}
 _Result = TypeVar("_Result")
 
 
-def load(point: EntryPoint) -> Any:
+def load(point: EntryPoint) -> Metric:
     """The metric that an entry point names. Raises UsageError if it cannot be loaded or is not a metric."""
     try:
-        metric = _attempt(point.load)
+        metric: Metric = _attempt(point.load)
     except SampleError as error:
         raise UsageError(
             f"the metric {point.name!r} ({point.value}) cannot be loaded: {error}",
@@ -40,13 +44,14 @@ def load(point: EntryPoint) -> Any:
     if problem := _problem(metric, point.name):
         raise UsageError(
             f"{point.value} is not a metric: {problem}",
-            hint="localjudge/metrics/protocol.py says what a metric has",
+            hint="a whole one is shown by: python -m pydoc localjudge.metrics",
         )
     return metric
 
 
-def guarded(steps: Steps) -> Steps:
-    """The same steps; whatever goes wrong in them is a SampleError that says what and where."""
+def guarded_steps(metric: Metric, sample: Sample, sentences: Sentences) -> Steps:
+    """The metric's steps; whatever goes wrong in them is a SampleError that says what and where."""
+    steps = _own_steps(metric, sample, sentences)
     verdicts: Sequence[Verdict] | None = None
     rounds = 0
     while True:
@@ -58,6 +63,16 @@ def guarded(steps: Steps) -> Steps:
             raise SampleError(f"the metric still asks after {_MOST_ROUNDS:,} rounds")
         rounds += 1
         verdicts = yield _tasks(tasks)
+
+
+def _own_steps(metric: Metric, sample: Sample, sentences: Sentences) -> Steps:
+    steps = metric.steps(sample, sentences)
+    if not isinstance(steps, Generator):
+        raise SampleError(
+            f"the metric's steps returned {type(steps).__name__}, and are not a generator",
+            hint="a metric that asks nothing begins with: yield from ()",
+        )
+    return (yield from steps)
 
 
 def _attempt(call: Callable[[], _Result]) -> _Result:
@@ -74,13 +89,14 @@ def _problem(metric: Any, name: str) -> str | None:
     """Why something is not a metric that can be computed under the name."""
     if isinstance(metric, type):
         return "it is a class, not one of its objects"
-    missing = [part for part in ("name", "version", "requires") if not hasattr(metric, part)]
-    if missing or not (hasattr(metric, "steps") or hasattr(metric, "score")):
-        return f"it lacks {', '.join(missing) or 'steps or score'}"
+    missing = [part for part in ("name", "version", "required_fields", "steps") if not hasattr(metric, part)]
+    if missing:
+        changes = [change for part, change in _RENAMED.items() if hasattr(metric, part)]
+        return f"it lacks {', '.join(missing)}" + (f" ({'; '.join(changes)})" if changes else "")
     if metric.name != name:
         return f"it calls itself {metric.name!r}, and its entry point is called {name!r}"
-    if not isinstance(metric.requires, frozenset):
-        return "requires is not a frozenset"
+    if not isinstance(metric.required_fields, frozenset):
+        return "required_fields is not a frozenset"
     return None
 
 

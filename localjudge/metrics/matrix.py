@@ -20,89 +20,92 @@ supported by neither alone: that is what sets `matrix_recall` apart from `contex
 Empty cases: no sentence in the reference, or no chunk, is `Undefined`; no support at all leaves redundancy `Undefined`.
 """
 
-from collections.abc import Callable
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from functools import partial
 
-import numpy as np
-from numpy.typing import NDArray
-
-from localjudge.metrics.context_relevancy import relevant_chunks
 from localjudge.metrics.protocol import Sentences, Steps
-from localjudge.types import Attribution, Outcome, Sample, Scored, Undefined, Unit
-
-Table = NDArray[np.bool_]
-"""Shape (sentences, chunks): does the chunk support the sentence."""
+from localjudge.metrics.units import SupportTable, against_each_chunk, chunks, support_table
+from localjudge.types import Outcome, Sample, Scored, Undefined
 
 
-def recall(table: Table, first: int | None = None) -> Scored:
-    """Share of sentences supported by any of the first chunks; by any at all, with marginal values, if None."""
-    supported = table[:, :first].any(axis=1)
-    values = ", ".join(f"{value:.3f}" for value in marginal_values(table))
-    detail = f"marginal value by chunk: {values}" if first is None else None
-    return _ratio(int(supported.sum()), supported.size, detail)
-
-
-def marginal_values(table: Table) -> list[float]:
-    """For each chunk, the share of sentences that it alone supports; shape (chunks,)."""
-    alone = table & (table.sum(axis=1, keepdims=True) == 1)
-    return [float(share) for share in alone.mean(axis=0)]
-
-
-def precision(table: Table) -> Scored:
-    """Share of chunks that support any sentence."""
-    supporting = table.any(axis=0)
-    return _ratio(int(supporting.sum()), supporting.size)
-
-
-def redundancy(table: Table) -> Outcome:
-    """Share of supports that are beyond their sentence's first."""
-    supports = int(table.sum())
-    if supports == 0:
-        return Undefined(reason="no chunk supports any sentence of the reference")
-    return _ratio(supports - int(table.any(axis=1).sum()), supports)
-
-
-@dataclass(frozen=True)
-class MatrixMetric:
+class MatrixMetric(ABC):
     """A metric that is read off the table."""
 
-    name: str
-    read: Callable[[Table], Outcome]
-    version: int = 1
-    requires: frozenset[str] = frozenset({"reference", "retrieved_contexts"})
+    version = 1
+    required_fields = frozenset({"reference", "retrieved_contexts"})
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence of the reference against every chunk."""
         statements = sentences(sample.reference or "")
-        chunks = list(relevant_chunks(sample))
+        passages = list(chunks(sample))
         if not statements:
             return Undefined(reason="the reference has no sentence")
-        if not chunks:
+        if not passages:
             return Undefined(reason="the contexts have no chunk")
-        verdicts = yield [
-            Attribution(
-                unit=Unit(kind="statement", index=index, source="reference", span=span, against=chunk.index),
-                contexts=(chunk.span.text,),
-                user_input=sample.user_input,
-            )
-            for index, span in enumerate(statements)
-            for chunk in chunks
-        ]
-        labels = np.array([verdict.label for verdict in verdicts], dtype=bool)
-        return self.read(labels.reshape(len(statements), len(chunks)))
+        verdicts = yield against_each_chunk(sample, "reference", statements, passages)
+        return self.read(support_table(verdicts, len(statements), len(passages)))
+
+    @abstractmethod
+    def read(self, table: SupportTable) -> Outcome:
+        """What the table says."""
 
 
-def recall_at(k: int) -> MatrixMetric:
-    """Recall over the first k chunks of the ranking."""
-    return MatrixMetric(f"matrix_recall@{k}", partial(recall, first=k))
+@dataclass(frozen=True)
+class MatrixRecall(MatrixMetric):
+    """Share of sentences that any of the first chunks supports; any at all, with marginal values, if `first` is None.
+
+    Raises ValueError if `first` is not positive.
+    """
+
+    first: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.first is not None and self.first < 1:
+            raise ValueError(f"k is {self.first}: give 1 or more")
+
+    @property
+    def name(self) -> str:
+        """`matrix_recall`, or `matrix_recall@k`."""
+        return "matrix_recall" if self.first is None else f"matrix_recall@{self.first}"
+
+    def read(self, table: SupportTable) -> Scored:
+        """Sentences that are supported / sentences."""
+        supported = table[:, : self.first].any(axis=1)
+        values = ", ".join(f"{value:.3f}" for value in _marginal_values(table))
+        detail = f"marginal value by chunk: {values}" if self.first is None else None
+        return _ratio(int(supported.sum()), supported.size, detail)
 
 
-MATRIX_METRICS = (
-    MatrixMetric("matrix_recall", recall),
-    MatrixMetric("matrix_precision", precision),
-    MatrixMetric("matrix_redundancy", redundancy),
-)
+@dataclass(frozen=True)
+class MatrixPrecision(MatrixMetric):
+    """Share of chunks that support any sentence."""
+
+    name = "matrix_precision"
+
+    def read(self, table: SupportTable) -> Scored:
+        """Chunks that support / chunks."""
+        supporting = table.any(axis=0)
+        return _ratio(int(supporting.sum()), supporting.size)
+
+
+@dataclass(frozen=True)
+class MatrixRedundancy(MatrixMetric):
+    """Share of supports that are beyond their sentence's first."""
+
+    name = "matrix_redundancy"
+
+    def read(self, table: SupportTable) -> Outcome:
+        """Supports beyond a first / supports."""
+        supports = int(table.sum())
+        if supports == 0:
+            return Undefined(reason="no chunk supports any sentence of the reference")
+        return _ratio(supports - int(table.any(axis=1).sum()), supports)
+
+
+def _marginal_values(table: SupportTable) -> list[float]:
+    """For each chunk, the share of sentences that it alone supports; shape (chunks,)."""
+    alone = table & (table.sum(axis=1, keepdims=True) == 1)
+    return [float(share) for share in alone.mean(axis=0)]
 
 
 def _ratio(numerator: int, denominator: int, detail: str | None = None) -> Scored:

@@ -1,8 +1,10 @@
 """What a metric is: a definition that asks and counts, and never calls a model.
 
-A *judged* metric is a generator: it yields a list of tasks, is sent their verdicts in the same order, and returns the
-outcome. A *computed* metric needs no judge. Both are frozen values with a name, a version that changes when their
-numbers can, and the fields they need. A metric that cannot score a sample raises SampleError, which says why.
+    steps    yields tasks  ──>  is sent one verdict for each, in their order  ──>  ...  ──>  returns the outcome
+
+A metric that needs no judge asks nothing: it begins with `yield from ()` and returns its outcome. A metric is a value:
+its name with its options, and its version, say what its numbers mean. One that cannot score a sample raises
+SampleError, which says why.
 """
 
 from collections.abc import Callable, Generator, Sequence
@@ -18,11 +20,11 @@ Sentences = Callable[[str], Sequence[Span]]
 
 
 class Metric(Protocol):
-    """What every metric says of itself."""
+    """What every metric has."""
 
     @property
     def name(self) -> str:
-        """The name under which it is asked for and reported."""
+        """The name under which it is asked for and reported, with its options where they are not the default."""
         ...
 
     @property
@@ -31,22 +33,10 @@ class Metric(Protocol):
         ...
 
     @property
-    def requires(self) -> frozenset[str]:
-        """Fields of the sample that the metric cannot do without."""
+    def required_fields(self) -> frozenset[str]:
+        """Fields of the sample that the metric cannot do without; where one is null, the outcome is `Undefined`."""
         ...
-
-
-class JudgedMetric(Metric, Protocol):
-    """A metric that needs verdicts."""
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about the sample and turn the verdicts into an outcome."""
-        ...
-
-
-class ComputedMetric(Metric, Protocol):
-    """A metric that needs no judge."""
-
-    def score(self, sample: Sample) -> Outcome:
-        """Outcome for the sample."""
         ...

@@ -25,13 +25,15 @@ _SETTING = re.compile("[a-z_]+")
 def command(directory: Path, manifest: Manifest) -> str | None:
     """The command as a shell reads it, on one line.
 
-    None for a run that Python code began, with rows or an engine of its own, and for what no line can hold.
+    None for a run that Python code began, with rows or an engine of its own, for one with abbreviations of its own, of
+    which the manifest holds the words and not the file, and for what no line can hold.
     """
     judge, sources = manifest.beside.get("judge"), manifest.beside.get("sources")
-    if not judge or not sources or sources == [_PYTHON_ROWS]:
+    settings = manifest.beside["settings"]
+    if not judge or not sources or sources == [_PYTHON_ROWS] or settings.get("abbreviations"):
         return None
     words = ["localjudge", "run", "--judge", judge, "--metrics", ",".join(manifest.judge["metrics"])]
-    words += ["--out", str(directory), *_options(manifest.beside["settings"])]
+    words += ["--out", str(directory), *_options(settings)]
     words += ["--", *("-" if source == "stdin" else source for source in sources)]
     line = shlex.join(words)
     return line if line == printable(line) and len(line) <= _LONGEST else None

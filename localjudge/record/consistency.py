@@ -224,7 +224,7 @@ def _known(name: str, manifest: Manifest) -> Any:
 
 
 def _of_the_matrix(name: str) -> Any:
-    if name not in catalog.matrix_names() and not name.startswith("matrix_recall@"):
+    if not name.startswith("matrix_"):
         return None
     try:
         return catalog.get(name)

@@ -16,7 +16,8 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from localjudge.metrics.catalog import AnyMetric
+from localjudge.metrics.naming import options_of
+from localjudge.metrics.protocol import Metric
 from localjudge.record.keys import canonical_sha256
 from localjudge.types import Record, VerdictRule
 
@@ -49,7 +50,7 @@ def judge_part(
     engine_identity: Mapping[str, Any],
     judge_identity: Mapping[str, Any],
     segmenter_identity: Mapping[str, str],
-    metrics: Sequence[AnyMetric],
+    metrics: Sequence[Metric],
     rule: VerdictRule,
 ) -> dict[str, Any]:
     """All that can move a number except the data."""
@@ -57,17 +58,11 @@ def judge_part(
         "engine": dict(engine_identity),
         "judge": dict(judge_identity),
         "segmenter": dict(segmenter_identity),
-        "metrics": {metric.name: _definition(metric) for metric in metrics},
+        "metrics": {metric.name: {"version": metric.version, **options_of(metric)} for metric in metrics},
         "threshold": rule.threshold,
         **({"min_legal_mass": rule.min_legal_mass} if rule.min_legal_mass else {}),
         "versions": {package: version(package) for package in _PACKAGES},
     }
-
-
-def _definition(metric: AnyMetric) -> dict[str, Any]:
-    """The metric's version and, for a document metric, what makes two documents the same."""
-    compare_by = getattr(metric, "compare_by", None)
-    return {"version": metric.version} | ({} if compare_by is None else {"compare_by": compare_by})
 
 
 def data_part(fingerprint: str, rows: int, cluster_of: Mapping[str, str] | None) -> dict[str, Any]:

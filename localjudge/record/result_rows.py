@@ -42,7 +42,7 @@ class ScoreRow:
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """One judged unit: where its text stands, and what was found. `against` is the one context it was held against.
+    """One judged unit: where its text stands, and what was found. `against`: the one context, or the reference.
 
     `position` counts through the verdicts of its metric on its sample, in the order in which they were asked for.
     """
@@ -61,7 +61,7 @@ class VerdictRow:
     reason: str | None
     window: Place | None
     error: str | None
-    against: Place | None = None
+    against: Place | Literal["reference"] | None = None
     legal_mass: Mass | None = None
     position: Place | None = None
 

@@ -57,8 +57,9 @@ def _outcome(score: ScoreRow) -> str:
 def _remark(verdict: VerdictRow) -> str | None:
     if verdict.error is not None:
         return verdict.error
+    context = "the reference" if verdict.against == "reference" else f"context {verdict.against}"
     parts = [
-        f"against context {verdict.against}" if verdict.against is not None else "",
+        f"against {context}" if verdict.against is not None else "",
         f"window {verdict.window}" if verdict.window is not None else "",
         verdict.reason or "",
     ]

@@ -9,7 +9,7 @@ function of its own question, so neither the size of the blocks nor where they a
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-from localjudge.metrics.catalog import AnyMetric
+from localjudge.metrics import Metric
 from localjudge.record.evaluation import Evaluation
 from localjudge.record.store import Asking, Store
 from localjudge.run.answers import Answers, ask
@@ -32,7 +32,7 @@ class Blocks:
         judge: OpenJudge,
         store: Store,
         *,
-        metrics: Sequence[AnyMetric],
+        metrics: Sequence[Metric],
         segmenter: Segmenter,
         rule: VerdictRule,
         progress: Progress,

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from localjudge.dataset.guesses import map_option
+from localjudge.metrics.documents import DocumentMetric
 from localjudge.printable import printable
 from localjudge.run.columns_in_words import left_out_lines, listed, understood, unused
 from localjudge.run.plan import Plan
@@ -61,8 +62,9 @@ def _notes(planned: Plan) -> Iterator[str]:
     if not_used := unused(dataset, planned.settings.cluster_by):
         yield f"columns not used: {not_used}"
     if dataset.without_text:
-        how = planned.settings.compare_by
-        yield f"{listed(dataset.without_text)}: ids and no texts; documents are compared by {how}"
+        compared_by = {metric.compare_by for metric in planned.metrics if isinstance(metric, DocumentMetric)}
+        how = f"; documents are compared by {listed(compared_by)}" if compared_by else ""
+        yield f"{listed(dataset.without_text)}: ids and no texts{how}"
     elif bare := sum(map(_has_ids_alone, dataset.samples)):
         yield f"{bare:,} samples have contexts with ids and no texts: what reads texts is undefined for them"
     if dataset.skipped:

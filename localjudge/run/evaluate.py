@@ -9,12 +9,11 @@ All questions of a round are asked together, so that the engine can share what t
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TypeGuard, cast, get_args
+from typing import get_args
 
 from localjudge.errors import SampleError
-from localjudge.metrics import catalog, foreign
-from localjudge.metrics.catalog import AnyMetric, reads_texts_of
-from localjudge.metrics.protocol import ComputedMetric, JudgedMetric, Sentences, Steps
+from localjudge.metrics import Metric, Sentences, Steps, catalog, foreign
+from localjudge.metrics.catalog import reads_texts_of
 from localjudge.record.evaluation import Evaluation, JudgedUnit
 from localjudge.run.wording import AskedTask
 from localjudge.types import (
@@ -36,9 +35,7 @@ Ask = Callable[[Sequence[AskedTask]], Sequence[Verdict | NoAnswer]]
 _CUTS_KEPT = 4096
 
 
-def evaluate(
-    samples: Sequence[Sample], metrics: Sequence[AnyMetric], sentences: Sentences, ask: Ask
-) -> list[Evaluation]:
+def evaluate(samples: Sequence[Sample], metrics: Sequence[Metric], sentences: Sentences, ask: Ask) -> list[Evaluation]:
     """All metrics on all samples, in the order of the samples, then of the metrics."""
     cut = _remembering(sentences)
     cases = [_Case(sample, metric, cut) for sample in samples for metric in metrics]
@@ -52,7 +49,7 @@ def evaluate(
 class _Case:
     """One metric on one sample, in progress: `tasks` is what it wants to know next, nothing once it has an outcome."""
 
-    def __init__(self, sample: Sample, metric: AnyMetric, sentences: Sentences) -> None:
+    def __init__(self, sample: Sample, metric: Metric, sentences: Sentences) -> None:
         self._sample = sample
         self._metric = metric
         self._steps = _steps(sample, metric, sentences)
@@ -98,30 +95,21 @@ class _Case:
         self.tasks = ()
 
 
-def _steps(sample: Sample, metric: AnyMetric, sentences: Sentences) -> Steps:
+def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
     """The metric's own steps, guarded if it is not ours; a field that it needs and lacks ends them at once."""
-    nulls = [field for field in get_args(Field_) if field in metric.requires and getattr(sample, field) is None]
+    nulls = [field for field in get_args(Field_) if field in metric.required_fields and getattr(sample, field) is None]
     if nulls:
         return Undefined(reason=" and ".join(f"{field} is null" for field in nulls))
     bare = [field for field in CONTEXT_FIELDS if field in reads_texts_of(metric) and _lacks_text(sample, field)]
     if bare:
         return Undefined(reason=" and ".join(f"{field} has ids and no texts" for field in bare))
-    steps = _own_steps(sample, metric, sentences)
-    return (yield from steps if catalog.is_ours(metric.name) else foreign.guarded(steps))
-
-
-def _own_steps(sample: Sample, metric: AnyMetric, sentences: Sentences) -> Steps:
-    if _is_judged(metric):
+    if catalog.is_ours(metric.name):
         return (yield from metric.steps(sample, sentences))
-    return cast(ComputedMetric, metric).score(sample)
+    return (yield from foreign.guarded_steps(metric, sample, sentences))
 
 
 def _lacks_text(sample: Sample, field: Field_) -> bool:
     return any(context.text is None for context in getattr(sample, field))
-
-
-def _is_judged(metric: AnyMetric) -> TypeGuard[JudgedMetric]:
-    return hasattr(metric, "steps")
 
 
 def _remembering(sentences: Sentences) -> Sentences:

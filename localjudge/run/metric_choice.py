@@ -13,22 +13,22 @@ from typing import NamedTuple
 from localjudge.dataset import Dataset
 from localjudge.dataset.guesses import map_option
 from localjudge.errors import UsageError
-from localjudge.metrics import catalog
-from localjudge.metrics.catalog import AnyMetric
+from localjudge.metrics import Metric, catalog
+from localjudge.metrics.documents import by_id_without_texts
 from localjudge.run.columns_in_words import ANOTHER_NAME, left_out_lines, listed, missing, understood, unused
-from localjudge.run.settings import RunSettings
 
 
 class MetricChoice(NamedTuple):
     """The metrics to compute, and of each one that is left out the fields that it lacks."""
 
-    metrics: tuple[AnyMetric, ...]
+    metrics: tuple[Metric, ...]
     left_out: dict[str, frozenset[str]]
 
 
-def choose_metrics(wanted: Sequence[str] | None, dataset: Dataset, settings: RunSettings) -> MetricChoice:
+def choose_metrics(wanted: Sequence[str] | None, dataset: Dataset) -> MetricChoice:
     """The wanted metrics; if None, all whose fields are there. In the order of the catalogue, whatever was asked.
 
+    Of documents without texts the ids are compared: `document_map(compare_by=id)` takes the place of `document_map`.
     Raises UsageError for a metric that does not exist or lacks a field, and where the data is enough for none.
     """
     if isinstance(wanted, str):
@@ -39,28 +39,29 @@ def choose_metrics(wanted: Sequence[str] | None, dataset: Dataset, settings: Run
     if lacks and all(lacks.values()):
         raise _enough_for_none(lacks, dataset)
     names = [name for name, fields in lacks.items() if not fields] if wanted is None else list(wanted)
-    if settings.matrix:
-        names += catalog.matrix_names()
-    metrics = [catalog.get(name, settings.compare_by) for name in dict.fromkeys(names)]
+    metrics = [catalog.get(name) for name in names]
+    if dataset.without_text:
+        metrics = [by_id_without_texts(metric) for metric in metrics]
+    metrics = list({metric.name: metric for metric in metrics}.values())
     for name, fields in _lacks(metrics, dataset).items():
         if fields:
             raise _lacking(catalog.get(name), fields, dataset)
     order = {name: place for place, name in enumerate(catalog.names())}
-    metrics.sort(key=lambda metric: (order.get(metric.name, len(order)), metric.name))
+    metrics.sort(key=lambda metric: (order.get(metric.name.partition("(")[0], len(order)), metric.name))
     return MetricChoice(tuple(metrics), {name: fields for name, fields in lacks.items() if fields})
 
 
-def _lacks(metrics: Iterable[AnyMetric], dataset: Dataset) -> dict[str, frozenset[str]]:
+def _lacks(metrics: Iterable[Metric], dataset: Dataset) -> dict[str, frozenset[str]]:
     """For each metric the fields that it needs and the data does not give, or of which it gives ids alone."""
     return {
-        metric.name: (metric.requires - dataset.fields) | (catalog.reads_texts_of(metric) & dataset.without_text)
+        metric.name: (metric.required_fields - dataset.fields) | (catalog.reads_texts_of(metric) & dataset.without_text)
         for metric in metrics
     }
 
 
-def _lacking(metric: AnyMetric, fields: frozenset[str], dataset: Dataset) -> UsageError:
+def _lacking(metric: Metric, fields: frozenset[str], dataset: Dataset) -> UsageError:
     return UsageError(
-        f"{metric.name} needs {listed(metric.requires)}, and the data has {missing(fields, dataset)} "
+        f"{metric.name} needs {listed(metric.required_fields)}, and the data has {missing(fields, dataset)} "
         f"({_columns(dataset)})",
         hint=_what_to_map(fields, dataset),
     )

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeGuard, cast
 
 from localjudge.dataset import Dataset, from_rows, load
 from localjudge.errors import RunDirectoryError, UsageError
-from localjudge.metrics.catalog import AnyMetric
+from localjudge.metrics import Metric
 from localjudge.record.keys import canonical_sha256
 from localjudge.record.manifest import Manifest, differences
 from localjudge.record.untrusted import shown as cut
@@ -35,12 +35,11 @@ _DIFFERENCES_SHOWN = 5
 class Plan(NamedTuple):
     """Samples, the metrics to compute on them, and, for each sample id, its group (None: each stands alone).
 
-    `left_out` says of each metric that was not computed which fields it lacks; `settings` are those that the data calls
-    for: documents of which only ids are known are compared by id.
+    `left_out` says of each metric that was not computed which fields it lacks.
     """
 
     dataset: Dataset
-    metrics: tuple[AnyMetric, ...]
+    metrics: tuple[Metric, ...]
     left_out: Mapping[str, frozenset[str]]
     cluster_of: dict[str, str] | None
     settings: RunSettings
@@ -52,9 +51,7 @@ def plan(data: Data, metric_names: Sequence[str] | None, settings: RunSettings) 
     Raises DataError for data that cannot be used, UsageError for a metric that does not exist or lacks its columns.
     """
     dataset = _read(data, settings)
-    if dataset.without_text and settings.compare_by == "content":
-        settings = settings.model_copy(update={"compare_by": "id"})
-    metrics, left_out = choose_metrics(metric_names, dataset, settings)
+    metrics, left_out = choose_metrics(metric_names, dataset)
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by else None
     return Plan(dataset, metrics, left_out, clusters, settings)
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from localjudge.errors import RunDirectoryError
-from localjudge.metrics.catalog import AnyMetric
-from localjudge.metrics.protocol import Sentences
+from localjudge.metrics import Metric, Sentences
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import StoredRequest
 from localjudge.record.keys import RequestKeys
@@ -46,7 +45,7 @@ def replay(
     stored: Sequence[StoredRequest],
     ours: OpenJudge,
     *,
-    metrics: Sequence[AnyMetric],
+    metrics: Sequence[Metric],
     sentences: Sentences,
     rule: VerdictRule,
 ) -> Replay:

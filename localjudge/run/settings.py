@@ -37,8 +37,6 @@ class Options(TypedDict, total=False):
     prompts: tuple[str, ...]
     reasons: Reasons
     protocol: JudgingProtocol
-    compare_by: str
-    matrix: bool
     mapping: Mapping[str, str]
     context_separator: str | None
     skip_bad_rows: bool
@@ -69,10 +67,6 @@ class RunSettings(Record):
     """A reason before the verdict (which may move it), after it (which cannot), or none."""
     protocol: JudgingProtocol = "independent"
     """Each unit by itself, or all statements of a sample in one answer, as RAGAS asks: they then sway each other."""
-    compare_by: str = "content"
-    """What makes two documents the same in document metrics: `content`, `id` or `meta.a.b`."""
-    matrix: bool = False
-    """Also judge every statement against every chunk alone, and read the matrix metrics off that table."""
     mapping: Mapping[str, str] = Field(default_factory=dict)
     """Our field -> their column, where the names do not say it: `a.b` reaches into objects, `a,b` joins contexts."""
     context_separator: str | None = None

@@ -10,6 +10,7 @@ requests may be asked in place of all; files and data are always checked as a wh
 
 import random
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -17,7 +18,8 @@ from localjudge import model_registry
 from localjudge.dataset.identity import fingerprint
 from localjudge.engine.protocol import Engine
 from localjudge.errors import ModelError, UsageError
-from localjudge.metrics import catalog
+from localjudge.metrics import Metric, catalog
+from localjudge.metrics.documents import DocumentMetric
 from localjudge.record.archive import StoredRequest, stored_askings, stored_requests
 from localjudge.record.directory import MANIFEST, STORE
 from localjudge.record.keys import RequestKeys
@@ -127,7 +129,7 @@ def verify(
         _refuse_moved(str(named), run)
     stored = stored_requests(run.directory / STORE)
     chosen = _chosen(stored, count, seed)
-    metrics = [catalog.get(name, settings.compare_by) for name in run.summary.metrics]
+    metrics = _metrics(run)
     segmenter = settings.sentences
     rule = VerdictRule(run.summary.threshold, settings.min_legal_mass)
     with opened(str(named), engine, settings) as ours:
@@ -179,6 +181,28 @@ def _settings(manifest: Manifest, threads: int | None) -> RunSettings:
     checked({"threads": threads})
     settings = validated(RunSettings, {**_BEFORE, **kept, "n_ctx": n_ctx, "threads": threads}, f"{MANIFEST}: settings")
     return settings.model_copy(update={"prompts": tuple(file for file in settings.prompts if Path(file).is_file())})
+
+
+@dataclass(frozen=True)
+class _NamedWithoutOption(DocumentMetric):
+    """A document metric of an earlier run, whose settings said by what documents are compared, and not its name."""
+
+    @property
+    def name(self) -> str:
+        """`document_map`, whatever is compared."""
+        return self.measure.name
+
+
+def _metrics(run: Run) -> list[Metric]:
+    """The run's metrics in their order, under the names that it gave them."""
+    metrics = [catalog.get(name) for name in run.summary.metrics]
+    compare_by = run.manifest.beside["settings"].get("compare_by")
+    if compare_by is None:
+        return metrics
+    return [
+        _NamedWithoutOption(metric.measure, compare_by=compare_by) if isinstance(metric, DocumentMetric) else metric
+        for metric in metrics
+    ]
 
 
 def _chosen(stored: Sequence[StoredRequest], count: int | None, seed: int) -> list[StoredRequest]:

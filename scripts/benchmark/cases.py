@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from localjudge import resources
-from localjudge.metrics.context_recall import attributed_sentences
+from localjudge.metrics.units import attributed_sentences
 from localjudge.text import sentences
 from localjudge.types import Attribution, Context, Sample
 

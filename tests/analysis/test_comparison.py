@@ -180,6 +180,19 @@ def test_a_context_s_number_means_nothing_once_the_contexts_differ(scripted_run:
     assert compare(old, old).metrics["matrix_recall"].verdicts is not None
 
 
+def test_the_reference_is_the_same_whatever_was_retrieved(scripted_run: ScriptedRun) -> None:
+    """The verdict on "Two." against the reference is paired, those against context 0 of other contexts are not."""
+
+    def against(passage: str) -> list[dict[str, Any]]:
+        return [{"id": "a", "reference": "One.", "response": "Two.", "retrieved_contexts": [passage]}]
+
+    old = scripted_run("old", against("Old."), {"One.": 0.0}, metrics=["noise_sensitivity"])
+    new = scripted_run("new", against("New."), {"One.": 0.0, "Two.": 0.0}, metrics=["noise_sensitivity"])
+    verdicts = compare(old, new).metrics["noise_sensitivity"].verdicts
+    assert verdicts is not None
+    assert (verdicts.paired, verdicts.unpaired, verdicts.down) == (1, 4, 1)
+
+
 def test_samples_without_a_difference_are_missing(scripted_run: ScriptedRun) -> None:
     """Sample a is in the baseline alone, d in the new run alone; c is undefined in one, b failed in the other."""
     nothing = {**C, "reference": ""}

@@ -40,6 +40,8 @@ def decided(run: Run, gate: str, **options: Any) -> GateDecision:
         ("context_recall.delta>=-0.02", "context_recall", True, ">=", -0.02),
         ("matrix_recall@3<=1e-1", "matrix_recall@3", False, "<=", 0.1),
         ("faithfulness.delta<0", "faithfulness", True, "<", 0.0),
+        ("document_map(compare_by=id)>=0.5", "document_map(compare_by=id)", False, ">=", 0.5),
+        ("hit_rate@3(compare_by=meta.a b).delta > 0", "hit_rate@3(compare_by=meta.a b)", True, ">", 0.0),
         ("my.own.metric>=1", "my.own.metric", False, ">=", 1.0),
     ],
 )

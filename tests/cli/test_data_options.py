@@ -59,3 +59,21 @@ def test_an_object_under_unknown_names_is_refused_with_what_to_map(capfd: pytest
     assert code == 1
     assert "a.jsonl: none of its columns is known (found: Question, a)" in errors
     assert "--map user_input=Question" in errors
+
+
+def test_metrics_are_named_with_their_options_and_gated_by_that_name(capfd: pytest.CaptureFixture[str]) -> None:
+    """By content "Old." is not "New.": 0; by id it is: 1. A comma between options does not end the name."""
+    row = {"contexts": [{"id": "a", "text": "Old."}], "reference_contexts": [{"id": "a", "text": "New."}]}
+    Path("a.jsonl").write_text("".join(json.dumps({"id": number, **row}) + "\n" for number in range(20)))
+    run = ("run", "a.jsonl", "--quiet", "--out", "run")
+    names = ("--metrics", "document_mrr(compare_by=id),hit_rate@2(compare_by=id),document_mrr")
+    assert called(capfd, *run, *names, "--gate", "document_mrr(compare_by=id)>=0.5")[0] == 0
+    summary = json.loads(Path("run/summary.json").read_text())
+    assert {name: metric["mean"] for name, metric in summary["metrics"].items()} == {
+        "document_mrr": 0.0,
+        "document_mrr(compare_by=id)": 1.0,
+        "hit_rate@2(compare_by=id)": 1.0,
+    }
+    assert called(capfd, "verify", "run", "--quiet")[0] == 0
+    code, _, errors = called(capfd, "run", "a.jsonl", "--metrics", "document_mrr(compare_by=id,k=3),hit_rate@2")
+    assert (code, "document_mrr has no option 'k'" in errors) == (1, True)

@@ -77,6 +77,8 @@ def test_json_prints_the_summary_and_nothing_else(data: str, capfd: pytest.Captu
         (["run", "data.jsonl", "--n-ctx", "0"], "--n-ctx must be at least 64, got 0"),
         (["doctor", "--threads", "0"], "--threads must be at least 1, got 0"),
         (["run", "data.jsonl", "--metrics", "nonono"], "hint: the metrics are context_recall, context_relevancy, "),
+        (["run", "data.jsonl", "--metrics", "recall@2(compare_by=id,k=2)"], "the metric recall has no option 'k'"),
+        (["run", "data.jsonl", "--metrics", "recall@2(compare_by=title)"], "use content, id or meta.KEY"),
         (["run", "data.jsonl", "--threshold", "high"], "threshold"),
         (["run", "data.jsonl", "--no-such-option"], "No such option"),
         (["no-such-command"], "No such command"),
@@ -117,7 +119,9 @@ def test_2_when_a_metric_of_another_package_raises(
     data: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """The run goes on, says once why, and scores the other metrics; each row has the reason with its place."""
-    source = "name, version, requires = 'theirs', 1, frozenset()\ndef score(sample):\n    return 1 / 0\n"
+    source = (
+        "name, version, required_fields = 'theirs', 1, frozenset()\ndef steps(sample, sentences):\n    yield 1 / 0\n"
+    )
     (tmp_path / "their_metrics.py").write_text(source)
     info = tmp_path / "their_metrics-1.0.dist-info"
     info.mkdir()

@@ -13,7 +13,8 @@ from localjudge.engine import ScriptedEngine
 from localjudge.errors import DataError, UsageError
 from localjudge.metrics import catalog
 from localjudge.run.progress import Lines
-from localjudge.types import Context, Sample, Scored, Undefined
+from localjudge.text import sentences
+from localjudge.types import Context, Outcome, Sample, Scored, Undefined
 
 RAGAS: list[dict[str, Any]] = [
     {"user_input": "Why?", "response": "So.", "retrieved_context_ids": ["a", "b", "c"], "reference_context_ids": ["b"]},
@@ -28,6 +29,13 @@ def contexts(*ids: str) -> tuple[Context, ...]:
 
 def run(out: Path, rows: list[dict[str, Any]], **options: Any) -> localjudge.Run:
     return localjudge.evaluate(rows, out=out, engine=ScriptedEngine({}, default=0.9), **options)
+
+
+def outcome_of(name: str, sample: Sample) -> Outcome:
+    """The outcome of a metric that asks nothing."""
+    with pytest.raises(StopIteration) as finished:
+        next(catalog.get(name).steps(sample, sentences))
+    return finished.value.value  # type: ignore[no-any-return]
 
 
 def problem(row: dict[str, Any]) -> str:
@@ -91,17 +99,26 @@ def test_ids_alone_are_compared_by_id_and_nothing_is_judged(tmp_path: Path) -> N
     stream = io.StringIO()
     found = run(tmp_path, RAGAS, progress=Lines(stream))
     assert list(found.summary.metrics) == [
-        "document_recall_single_hit",
-        "document_recall_multi_hit",
-        "document_mrr",
-        "document_map",
-        "document_ndcg",
+        "document_recall_single_hit(compare_by=id)",
+        "document_recall_multi_hit(compare_by=id)",
+        "document_mrr(compare_by=id)",
+        "document_map(compare_by=id)",
+        "document_ndcg(compare_by=id)",
     ]
-    assert found.summary.metrics["document_recall_multi_hit"].mean == 1 / 2
-    assert found.summary.metrics["document_mrr"].mean == 1 / 4
+    assert found.summary.metrics["document_recall_multi_hit(compare_by=id)"].mean == 1 / 2
+    assert found.summary.metrics["document_mrr(compare_by=id)"].mean == 1 / 4
     assert found.verdicts == ()
     assert "reference_contexts, retrieved_contexts: ids and no texts; documents are compared by id" in stream.getvalue()
-    assert found.manifest.judge["metrics"]["document_mrr"]["compare_by"] == "id"
+    assert found.manifest.judge["metrics"]["document_mrr(compare_by=id)"] == {"version": 1, "compare_by": "id"}
+
+
+def test_what_ids_alone_are_compared_by_may_be_asked_for(tmp_path: Path) -> None:
+    """`document_map` of ids alone compares ids; what is asked for by name is computed once, and as it was asked for."""
+    stream = io.StringIO()
+    names = ["document_mrr", "document_mrr(compare_by=id)", "document_map(compare_by=meta.page)"]
+    found = run(tmp_path, RAGAS, metrics=names, progress=Lines(stream))
+    assert list(found.summary.metrics) == ["document_mrr(compare_by=id)", "document_map(compare_by=meta.page)"]
+    assert "ids and no texts; documents are compared by id, meta.page" in stream.getvalue()
 
 
 def test_a_run_that_compared_ids_can_be_verified(tmp_path: Path) -> None:
@@ -135,7 +152,7 @@ def test_references_that_are_ids_alone_are_compared_by_id_with_texts_that_have_i
     """By content nothing could match; the judged metrics, which need the retrieved texts alone, are computed."""
     row = {"question": "Why?", "contexts": ["t", "u"], "retrieved_context_ids": [1, 2], "reference_context_ids": [2, 3]}
     found = run(tmp_path, [row])
-    assert found.summary.metrics["document_recall_multi_hit"].mean == 1 / 2
+    assert found.summary.metrics["document_recall_multi_hit(compare_by=id)"].mean == 1 / 2
     assert "context_relevancy" in found.summary.metrics
 
 
@@ -156,15 +173,14 @@ def test_what_cannot_be_compared_is_undefined_and_no_0_nor_1(
 ) -> None:
     """Two documents without texts do not have the same text."""
     sample = Sample(id="1", retrieved_contexts=retrieved, reference_contexts=contexts("a"))
-    metric: Any = catalog.get(name, compare_by)
-    assert metric.score(sample) == Undefined(reason=reason)
+    assert outcome_of(f"{name}(compare_by={compare_by})", sample) == Undefined(reason=reason)
 
 
 @pytest.mark.parametrize("name", DOCUMENT_METRICS)
 def test_ids_that_differ_and_nothing_retrieved_score_0(name: str) -> None:
     """As for texts: there is something to compare, and it is not the same."""
-    metric: Any = catalog.get(name, "id")
     for retrieved in (contexts("b"), ()):
-        outcome = metric.score(Sample(id="1", retrieved_contexts=retrieved, reference_contexts=contexts("a")))
+        sample = Sample(id="1", retrieved_contexts=retrieved, reference_contexts=contexts("a"))
+        outcome = outcome_of(f"{name}(compare_by=id)", sample)
         assert isinstance(outcome, Scored)
         assert outcome.value == 0

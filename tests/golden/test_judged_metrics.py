@@ -1,6 +1,6 @@
 """Hand-worked scores of the judged metrics: the arithmetic is in each test, the judge is scripted."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import pytest
 
@@ -31,21 +31,33 @@ EINSTEIN = Sample(
 
 
 def _key(task: Task) -> str:
-    """Text of the unit, and the chunk it is held against where it is one alone."""
-    chunk = "" if task.unit.against is None else f" | chunk {task.unit.against + 1}"
-    return task.unit.span.text + chunk
+    """Text of the unit, and what it is held against where that is one chunk alone, or the reference."""
+    match task.unit.against:
+        case None:
+            return task.unit.span.text
+        case "reference":
+            return f"{task.unit.span.text} | reference"
+        case index:
+            return f"{task.unit.span.text} | chunk {index + 1}"
 
 
 def score(metric_name: str, sample: Sample, yes: Mapping[str, Label]) -> Outcome:
     """Run a metric with a judge that says 1 to the units in `yes` with value 1, and 0 to those with value 0."""
-    metric = catalog.get(metric_name)
-    steps = metric.steps(sample, sentences)  # type: ignore[union-attr]
+    steps = catalog.get(metric_name).steps(sample, sentences)
     try:
         tasks = next(steps)
         while True:
             tasks = steps.send([Verdict(label=yes[_key(task)]) for task in tasks])
     except StopIteration as finished:
         return finished.value  # type: ignore[no-any-return]
+
+
+def table(rows: Mapping[str, str], columns: Sequence[str]) -> dict[str, Label]:
+    """Verdicts by the text of the unit and what it is held against; one digit of a row for each column."""
+    yes: dict[str, Label] = {}
+    for text, digits in rows.items():
+        yes |= {f"{text} | {column}": 1 if digit == "1" else 0 for column, digit in zip(columns, digits, strict=True)}
+    return yes
 
 
 def test_context_recall_of_the_eiffel_tower_is_two_thirds() -> None:
@@ -134,6 +146,9 @@ def test_context_precision_of_a_mixed_ranking() -> None:
         ("context_precision", {"retrieved_contexts": ()}, "the contexts have no chunk"),
         ("context_precision", {"user_input": ""}, "there is no question"),
         ("context_precision", {"reference": ""}, "there is no reference"),
+        ("noise_sensitivity", {"response": "\n"}, "the response has no sentence"),
+        ("noise_sensitivity", {"response": "Paris.", "reference": ""}, "the reference has no sentence"),
+        ("noise_sensitivity", {"response": "Paris.", "retrieved_contexts": ()}, "the contexts have no chunk"),
     ],
 )
 def test_an_empty_denominator_is_undefined(metric: str, changes: dict[str, object], reason: str) -> None:
@@ -187,3 +202,55 @@ def test_no_support_leaves_redundancy_undefined() -> None:
     assert score("matrix_redundancy", MATRIX, nothing) == Undefined(
         reason="no chunk supports any sentence of the reference"
     )
+
+
+# Chunk 1 supports the reference, and is relevant; chunks 2 and 3 do not.
+NOISE = Sample(
+    id="noise",
+    reference="It opened in 1936.",
+    response="Right. Misled. Both. Distracted. Invented. Lucky.",
+    retrieved_contexts=tuple(Context(text=f"chunk {rank}") for rank in (1, 2, 3)),
+)
+NOISE_VERDICTS = table(
+    {
+        "Right.": "1100",
+        "Misled.": "0100",  # wrong, and in the relevant chunk
+        "Both.": "0110",  # wrong, and in chunks of both kinds: the relevant one's
+        "Distracted.": "0011",  # wrong, and in the irrelevant chunks alone
+        "Invented.": "0000",  # wrong, and in no chunk: neither's
+        "Lucky.": "1010",  # in an irrelevant chunk, and not wrong
+    },
+    ["reference", "chunk 1", "chunk 2", "chunk 3"],
+) | table({"It opened in 1936.": "100"}, ["chunk 1", "chunk 2", "chunk 3"])
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        # Misled and Both, of six sentences.
+        ("noise_sensitivity", Scored(value=2 / 6, numerator=2, denominator=6)),
+        # Distracted alone.
+        ("noise_sensitivity(mode=irrelevant)", Scored(value=1 / 6, numerator=1, denominator=6)),
+    ],
+)
+def test_noise_sensitivity_counts_wrong_sentences_by_the_kind_of_chunk_that_says_them(
+    metric: str, expected: Scored
+) -> None:
+    """6 sentences against the reference and 3 chunks, 1 against 3 chunks: every one of 6 * 4 + 3 verdicts is asked."""
+    assert score(metric, NOISE, NOISE_VERDICTS) == expected
+    assert len(NOISE_VERDICTS) == 27
+
+
+def test_without_a_relevant_chunk_all_noise_is_irrelevant() -> None:
+    """Misled, Both and Distracted are in chunks that do not support the reference: 3 / 6, and 0 / 6."""
+    irrelevant = NOISE_VERDICTS | table({"It opened in 1936.": "000"}, ["chunk 1", "chunk 2", "chunk 3"])
+    assert score("noise_sensitivity", NOISE, irrelevant) == Scored(value=0, numerator=0, denominator=6)
+    outcome = score("noise_sensitivity(mode=irrelevant)", NOISE, irrelevant)
+    assert outcome == Scored(value=3 / 6, numerator=3, denominator=6)
+
+
+def test_a_right_response_is_not_sensitive_to_noise() -> None:
+    """Every sentence is in the reference: 0 / 6 in both modes, whatever the chunks say."""
+    right = NOISE_VERDICTS | {key: 1 for key in NOISE_VERDICTS if key.endswith("| reference")}
+    for mode in ("noise_sensitivity", "noise_sensitivity(mode=irrelevant)"):
+        assert score(mode, NOISE, right) == Scored(value=0, numerator=0, denominator=6)

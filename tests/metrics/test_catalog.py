@@ -1,60 +1,115 @@
-"""The table of metrics, and metrics that other packages add to it."""
+"""The table of metrics, their names and options, and metrics that other packages add to it."""
 
+import json
+import textwrap
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any, get_args
 
 import pytest
 
+import localjudge
+from localjudge import metrics
 from localjudge.errors import UsageError
-from localjudge.metrics import catalog
-from localjudge.types import Sample, Scored
+from localjudge.metrics import Metric, Outcome, Sample, Scored, Task, catalog
+from localjudge.metrics.documents import DocumentMetric
+from localjudge.text import sentences
+from localjudge.types import Field_
 
-EXAMPLE = '''
-"""A metric of your own: how long the response is against a limit of ten words."""
-
-from dataclasses import dataclass
-
-from localjudge.types import Outcome, Sample, Scored
-
-
-@dataclass(frozen=True)
-class Brevity:
-    name: str = "brevity"
-    version: int = 1
-    requires: frozenset[str] = frozenset({"response"})
-
-    def score(self, sample: Sample) -> Outcome:
-        words = len((sample.response or "").split())
-        return Scored(value=min(1.0, 10 / max(words, 1)))
+# The example in the docstring of `localjudge.metrics`, as its author would save it.
+EXAMPLE = textwrap.dedent(metrics.__doc__.partition("A whole one, judged:\n")[2].partition("\nIt is installed by")[0])
+BROKEN = """
+from own_metrics import Brevity
 
 
-brevity = Brevity()
-not_a_metric = 3
-loose = Brevity(name="loose", requires=["response"])
-'''
+class Loose(Brevity):
+    name = "loose"
+    required_fields = ["response"]
+
+
+class EarlierShape:
+    name, version, requires = "earlier", 1, frozenset()
+
+    def score(self, sample):
+        return None
+
+
+not_a_metric, loose, earlier = 3, Loose(), EarlierShape()
+"""
 
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A package with a metric, as pip leaves it."""
-    (tmp_path / "own_metrics.py").write_text(EXAMPLE)
+    """A package with metrics, as pip leaves it."""
+    (tmp_path / "own_metrics.py").write_text(f"{EXAMPLE}\nfive = Brevity()\nfive.name = 'five(words)'\n")
+    (tmp_path / "broken_metrics.py").write_text(BROKEN)
+    (tmp_path / "own_metrics_that_raise.py").write_text("metric = {}['no such key']")
     info = tmp_path / "own_metrics-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: own-metrics\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(
-        "[localjudge.metrics]\nbrevity = own_metrics:brevity\nbroken = own_metrics:not_a_metric\n"
-        "gone = own_metrics:nothing\ncontext_recall = own_metrics:brevity\na_class = own_metrics:Brevity\n"
-        "other = own_metrics:brevity\nloose = own_metrics:loose\nraises = own_metrics_that_raise:metric\n"
+        "[localjudge.metrics]\nbrevity = own_metrics:brevity\ncorrectness = own_metrics:correctness\n"
+        "broken = broken_metrics:not_a_metric\ngone = own_metrics:nothing\ncontext_recall = own_metrics:brevity\n"
+        "a_class = own_metrics:Brevity\nother = own_metrics:brevity\nloose = broken_metrics:loose\n"
+        "earlier = broken_metrics:earlier\nfive(words) = own_metrics:five\nraises = own_metrics_that_raise:metric\n"
     )
-    (tmp_path / "own_metrics_that_raise.py").write_text("metric = {}['no such key']")
     monkeypatch.syspath_prepend(str(tmp_path))
+
+
+def computed(metric: Metric, sample: Sample) -> Outcome:
+    """The outcome of a metric that asks nothing."""
+    asked: list[Sequence[Task]] = []
+    steps = metric.steps(sample, sentences)
+    try:
+        asked.append(next(steps))
+    except StopIteration as finished:
+        return finished.value  # type: ignore[no-any-return]
+    raise AssertionError(asked)
 
 
 @pytest.mark.usefixtures("installed")
 def test_an_installed_package_adds_a_metric() -> None:
     """20 words against a limit of 10: 10 / 20."""
-    metric = catalog.get("brevity")
     assert "brevity" in catalog.names()
-    assert metric.score(Sample(id="a", response="word " * 20)) == Scored(value=0.5)  # type: ignore[union-attr]
+    assert computed(catalog.get("brevity"), Sample(id="a", response="word " * 20)) == Scored(value=0.5)
+
+
+@pytest.mark.usefixtures("installed")
+def test_the_example_for_authors_is_computed_beside_our_metrics(tmp_path: Path) -> None:
+    """One of two sentences is in the reference: 1 / 2. Ten words at most: 1. A null response: undefined."""
+    rows: list[dict[str, Any]] = [
+        {"id": "a", "reference": "It opened in 1936.", "response": "It did. It was blue.", "retrieved_contexts": ["x"]},
+        {"id": "b", "reference": "It opened in 1936.", "response": None, "retrieved_contexts": ["x"]},
+    ]
+    run = localjudge.evaluate(
+        rows,
+        metrics=["brevity", "correctness", "context_recall"],
+        engine=localjudge.ScriptedEngine({"It was blue.": 0.1}, default=0.9),
+        out=tmp_path / "run",
+    )
+    assert [(row.sample_id, row.metric, row.score) for row in run.scores] == [
+        ("a", "context_recall", 1.0),
+        ("a", "brevity", 1.0),
+        ("a", "correctness", 0.5),
+        ("b", "context_recall", 1.0),
+        ("b", "brevity", None),
+        ("b", "correctness", None),
+    ]
+    against = [json.loads(line)["against"] for line in (tmp_path / "run" / "verdicts.jsonl").read_text().splitlines()]
+    assert against == [None, "reference", "reference", None]
+
+
+def test_what_an_author_needs_is_in_one_place() -> None:
+    assert sorted(metrics.__all__) == metrics.__all__
+    for name in metrics.__all__:
+        assert getattr(metrics, name).__doc__ or get_args(getattr(metrics, name))
+
+
+@pytest.mark.usefixtures("installed")
+def test_an_installed_metric_may_have_any_name() -> None:
+    """What looks like options is then its own affair."""
+    assert catalog.get("five(words)").name == "five(words)"
+    assert not catalog.is_ours("five(words)")
 
 
 @pytest.mark.usefixtures("installed")
@@ -68,14 +123,22 @@ def test_our_own_metric_wins_over_an_installed_one_of_the_same_name() -> None:
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("broken", "is not a metric: it lacks name, version, requires"),
+        (
+            "broken",
+            "is not a metric: it lacks name, version, required_fields, steps\n.*python -m pydoc localjudge.metrics",
+        ),
+        (
+            "earlier",
+            r"is not a metric: it lacks required_fields, steps \(`requires` is called `required_fields`; "
+            r"`score\(sample\)` is now `steps\(sample, sentences\)`: let it begin with `yield from \(\)`\)",
+        ),
         ("gone", "cannot be loaded: AttributeError: module 'own_metrics' has no attribute 'nothing'"),
         ("a_class", "own_metrics:Brevity is not a metric: it is a class, not one of its objects"),
         (
             "other",
             "own_metrics:brevity is not a metric: it calls itself 'brevity', and its entry point is called 'other'",
         ),
-        ("loose", "own_metrics:loose is not a metric: requires is not a frozenset"),
+        ("loose", "broken_metrics:loose is not a metric: required_fields is not a frozenset"),
         ("raises", r"cannot be loaded: KeyError: 'no such key' \(own_metrics_that_raise.py:1\)"),
     ],
 )
@@ -88,7 +151,13 @@ def test_what_an_entry_point_names_must_be_a_metric(name: str, what: str) -> Non
 def test_a_name_at_k_is_a_metric_for_each_k() -> None:
     """`@k` wants a positive whole number."""
     assert catalog.get("matrix_recall@3").name == "matrix_recall@3"
-    for wrong in ("matrix_recall@0", "matrix_recall@-1", "matrix_recall@x", "context_recall@3"):
+    for wrong in (
+        "matrix_recall@0",
+        "matrix_recall@-1",
+        "matrix_recall@x",
+        "context_recall@3",
+        f"matrix_recall@{10**9}",
+    ):
         with pytest.raises(UsageError, match="no metric is called"):
             catalog.get(wrong)
 
@@ -97,6 +166,60 @@ def test_an_unknown_name_gets_the_nearest() -> None:
     """A typing error is answered with what was meant."""
     with pytest.raises(UsageError, match="did you mean context_recall"):
         catalog.get("contxt_recall")
+    with pytest.raises(UsageError, match="did you mean document_map"):
+        catalog.get("document_mapp(compare_by=id)")
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        ("document_map(compare_by=id)", "document_map(compare_by=id)"),
+        (" document_map( compare_by = meta.a b )", "document_map(compare_by=meta.a b)"),
+        ("document_map(compare_by=content)", "document_map"),
+        ("document_map()", "document_map"),
+        ("hit_rate@3(compare_by=meta.doc=1)", "hit_rate@3(compare_by=meta.doc=1)"),
+        ("noise_sensitivity(mode=relevant)", "noise_sensitivity"),
+        ("noise_sensitivity(mode=irrelevant)", "noise_sensitivity(mode=irrelevant)"),
+    ],
+)
+def test_options_stand_in_the_name_where_they_are_not_the_default(given: str, name: str) -> None:
+    """One metric, one name; and the name gives the metric again."""
+    assert catalog.get(given).name == name
+    assert catalog.get(name).name == name
+
+
+def test_an_option_reaches_its_metric() -> None:
+    metric = catalog.get("recall@2(compare_by=meta.doc)")
+    assert isinstance(metric, DocumentMetric)
+    assert metric.compare_by == "meta.doc"
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("document_map(compareby=id)", "document_map has no option 'compareby'\n  hint: did you mean compare_by?"),
+        ("document_map(k=3)", "document_map has no option 'k'\n  hint: the options are compare_by"),
+        (
+            "context_recall(k=3)",
+            "context_recall has no option 'k'\n  hint: leave it out: context_recall has no options",
+        ),
+        ("matrix_recall@3(first=2)", "has no option 'first'\n  hint: leave it out: matrix_recall has no options"),
+        ("document_map(compare_by=title)", "cannot be compared by 'title': use content, id or meta.KEY"),
+        ("noise_sensitivity(mode=both)", "no mode 'both'\n  hint: write mode=relevant or mode=irrelevant"),
+        (
+            "document_map(id)",
+            "'id' is not an option of the metric document_map\n  hint: write it like this: document_map(",
+        ),
+        ("document_map(compare_by=)", "'compare_by=' is not an option of the metric document_map"),
+        ("document_map(compare_by=id,compare_by=id)", "'compare_by' of the metric document_map is given twice"),
+        ("brevity(limit=3)", "brevity takes no options"),
+    ],
+)
+def test_an_option_that_is_not_there_or_cannot_be_is_refused(name: str, said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        catalog.get(name)
+    assert said in str(refused.value)
 
 
 @pytest.mark.parametrize("name", [name.replace("@k", "@3") for name in catalog.names()])
@@ -105,4 +228,15 @@ def test_every_metric_says_its_name_its_version_and_what_it_needs(name: str) -> 
     metric = catalog.get(name)
     assert metric.name == name
     assert metric.version >= 1
-    assert metric.requires
+    assert metric.required_fields
+    assert metric.required_fields <= set(get_args(Field_))
+
+
+@pytest.mark.parametrize("name", [name.replace("@k", "@3") for name in catalog.names()])
+def test_what_a_metric_is_called_cannot_be_overridden(name: str) -> None:
+    """Neither when it is made nor later."""
+    kind = type(catalog.get(name))
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        kind(**{"name": "other"})
+    with pytest.raises(AttributeError):
+        setattr(catalog.get(name), "name", "other")  # noqa: B010

@@ -11,28 +11,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.metrics.document_at_k import hit_rate_at_k, precision_at_k, recall_at_k
-from localjudge.metrics.document_map import document_map
-from localjudge.metrics.document_mrr import document_mrr
-from localjudge.metrics.document_ndcg import document_ndcg
-from localjudge.metrics.document_recall import document_recall_multi_hit, document_recall_single_hit
-from localjudge.metrics.documents import DocumentScores
-from localjudge.types import Context
+from localjudge.metrics import Context
+from localjudge.metrics.document_at_k import hit_rate_at, precision_at, recall_at
+from localjudge.metrics.document_map import DOCUMENT_MAP
+from localjudge.metrics.document_mrr import DOCUMENT_MRR
+from localjudge.metrics.document_ndcg import DOCUMENT_NDCG
+from localjudge.metrics.document_recall import DOCUMENT_RECALL_MULTI_HIT, DOCUMENT_RECALL_SINGLE_HIT
+from localjudge.metrics.documents import RankingMeasure, score_lists
 
 if TYPE_CHECKING:
     from haystack import Document
 
 os.environ["HAYSTACK_TELEMETRY_ENABLED"] = "False"  # read when haystack is imported
 
-Metric = Callable[..., DocumentScores]
 Questions = Sequence[Sequence[Context]]
 
-OURS: dict[str, Metric] = {
-    "single_hit": document_recall_single_hit,
-    "multi_hit": document_recall_multi_hit,
-    "mrr": document_mrr,
-    "map": document_map,
-    "ndcg": document_ndcg,
+OURS: dict[str, RankingMeasure] = {
+    "single_hit": DOCUMENT_RECALL_SINGLE_HIT,
+    "multi_hit": DOCUMENT_RECALL_MULTI_HIT,
+    "mrr": DOCUMENT_MRR,
+    "map": DOCUMENT_MAP,
+    "ndcg": DOCUMENT_NDCG,
 }
 COMPARED_BY = ["content", "id", "meta.a", "meta.a.b", "meta.missing"]
 
@@ -96,7 +95,7 @@ def test_the_published_vectors_of_haystack_hold(
     name: str, truths: list[list[str]], retrieved: list[list[str]], individual: list[float], score: float
 ) -> None:
     """Numbers of haystack's `test/components/evaluators`; MAP as since its denominator is the number of truths."""
-    actual = OURS[name](truths, retrieved)
+    actual = score_lists(OURS[name], truths, retrieved)
     assert actual.individual_scores == pytest.approx(individual, abs=1e-4)
     assert actual.score == pytest.approx(score, abs=1e-4)
 
@@ -117,7 +116,7 @@ def test_random_rankings_score_as_in_haystack(
         truths = [contexts(rng, scored=bool(index % 2)) for index in range(questions)]
         retrieved = [contexts(rng, scored=False) for _ in range(questions)]
         expected = evaluator.run(ground_truth_documents=as_haystack(truths), retrieved_documents=as_haystack(retrieved))
-        actual = OURS[name](truths, retrieved, compare_by=by)
+        actual = score_lists(OURS[name], truths, retrieved, compare_by=by)
         assert (actual.score, actual.individual_scores) == (expected["score"], expected["individual_scores"])
 
 
@@ -129,7 +128,7 @@ def test_lists_that_haystack_refuses_are_refused(
     with pytest.raises(ValueError, match="must be"):
         theirs[name]("content").run(ground_truth_documents=truths, retrieved_documents=retrieved)
     with pytest.raises(ValueError, match="questions"):
-        OURS[name](truths, retrieved)
+        score_lists(OURS[name], truths, retrieved)
 
 
 def test_mixed_scores_are_refused_as_in_haystack(theirs: dict[str, Callable[[str], Any]]) -> None:
@@ -137,7 +136,7 @@ def test_mixed_scores_are_refused_as_in_haystack(theirs: dict[str, Callable[[str
     with pytest.raises(ValueError, match="must have a score"):
         theirs["ndcg"]("content").run(ground_truth_documents=as_haystack(truths), retrieved_documents=[[]])
     with pytest.raises(ValueError, match="1 of 2 ground-truth documents have a score"):
-        document_ndcg(truths, [[]])
+        score_lists(DOCUMENT_NDCG, truths, [[]])
 
 
 documents = st.lists(
@@ -164,8 +163,8 @@ scored_documents = st.tuples(documents, st.lists(st.floats(0, 1e300), min_size=8
 )
 def test_every_score_lies_between_0_and_1(rows: list[tuple[list[Context], list[Context]]], by: str, k: int) -> None:
     truths, retrieved = [row[0] for row in rows], [row[1] for row in rows]
-    results = [metric(truths, retrieved, compare_by=by) for metric in OURS.values()]
-    results += [metric(truths, retrieved, k, compare_by=by) for metric in (hit_rate_at_k, precision_at_k, recall_at_k)]
+    measures = [*OURS.values(), hit_rate_at(k), precision_at(k), recall_at(k)]
+    results = [score_lists(measure, truths, retrieved, compare_by=by) for measure in measures]
     assert all(0 <= score <= 1 for result in results for score in (result.score, *result.individual_scores))
 
 
@@ -173,5 +172,5 @@ def test_every_score_lies_between_0_and_1(rows: list[tuple[list[Context], list[C
 @given(truths=documents, retrieved=documents)
 def test_a_large_k_gives_the_recall_of_the_whole_list(truths: list[Context], retrieved: list[Context]) -> None:
     k = len(retrieved) + 1
-    assert recall_at_k([truths], [retrieved], k) == document_recall_multi_hit([truths], [retrieved])
-    assert hit_rate_at_k([truths], [retrieved], k) == document_recall_single_hit([truths], [retrieved])
+    for at_k, whole in ((recall_at(k), DOCUMENT_RECALL_MULTI_HIT), (hit_rate_at(k), DOCUMENT_RECALL_SINGLE_HIT)):
+        assert score_lists(at_k, [truths], [retrieved]) == score_lists(whole, [truths], [retrieved])

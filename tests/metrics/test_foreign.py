@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from localjudge.errors import OutOfResource, SampleError
-from localjudge.metrics.protocol import Sentences, Steps
+from localjudge.metrics import Sentences, Steps
 from localjudge.run.evaluate import evaluate
 from localjudge.run.wording import AskedTask
 from localjudge.text import sentences
@@ -27,10 +27,11 @@ class Computed:
     does: Callable[[Sample], Any]
     name: str = "own"
     version: int = 1
-    requires: frozenset[str] = frozenset()
+    required_fields: frozenset[str] = frozenset()
 
-    def score(self, sample: Sample) -> Outcome:
-        """As told."""
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """As told, without asking."""
+        yield from ()
         return self.does(sample)  # type: ignore[no-any-return]
 
 
@@ -41,7 +42,7 @@ class Judged:
     does: Callable[[], Any]
     name: str = "own"
     version: int = 1
-    requires: frozenset[str] = frozenset()
+    required_fields: frozenset[str] = frozenset()
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """As told."""
@@ -181,7 +182,15 @@ def test_what_is_no_list_of_tasks_fails_the_sample(asked: Any, what: str) -> Non
 @pytest.mark.parametrize("returned", [None, [], [TASK], Scored(value=1), 3])
 def test_steps_that_are_no_generator_fail_the_sample(returned: Any) -> None:
     """Somebody forgot to `yield`."""
-    assert isinstance(outcome(Judged(lambda: returned)), Failed)
+    assert reason(Judged(lambda: returned)) == (
+        f"the metric's steps returned {type(returned).__name__}, and are not a generator "
+        "(a metric that asks nothing begins with: yield from ())"
+    )
+
+
+def test_a_stop_iteration_before_the_first_step_fails_the_sample() -> None:
+    """`next` of an empty iterator, outside of any generator."""
+    assert "StopIteration" in reason(Judged(lambda: next(iter(()))))
 
 
 @pytest.mark.parametrize("tasks", [[], [TASK]])

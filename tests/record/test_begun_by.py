@@ -39,14 +39,13 @@ def test_settings_that_have_a_value_are_named(manifest: MakeManifest) -> None:
         "language": "en",
         "prompts": ["my prompt.toml", "b.toml"],
         "mapping": {"reference": "gold answer"},
-        "matrix": True,
         "batching": False,
         "max_failed": 2,
         "n_ctx": None,
     }
     assert command(Path("runs/x"), manifest(settings=settings)) == (
         "localjudge run --judge reference --metrics context_recall,document_map --out runs/x --threshold 0.6 "
-        "--language en --prompt 'my prompt.toml' --prompt b.toml --map 'reference=gold answer' --matrix --max-failed 2 "
+        "--language en --prompt 'my prompt.toml' --prompt b.toml --map 'reference=gold answer' --max-failed 2 "
         "-- data.jsonl"
     )
 

@@ -13,6 +13,7 @@ import pytest
 import localjudge
 from localjudge import Run, RunDirectoryError, ScriptedEngine
 from localjudge.cli.main import main
+from localjudge.metrics import catalog
 from localjudge.record.evaluation import Evaluation
 from localjudge.record.manifest import signature
 from localjudge.record.result_rows import ScoreRow
@@ -260,7 +261,7 @@ def test_a_cell_of_the_matrix_that_was_turned_is_found(tmp_path: Path, metric: s
 
 @pytest.mark.parametrize("options", [{}, {"cluster_by": "topic"}, {"protocol": "joint"}, {"reasons": "after"}])
 def test_a_run_of_every_kind_contradicts_nothing(tmp_path: Path, options: dict[str, Any]) -> None:
-    run = made(tmp_path, matrix=True, **options)
+    run = made(tmp_path, metrics=[*catalog.default_names(), *MATRIX, "noise_sensitivity"], **options)
     again = Run.open(tmp_path)
     assert (again.summary, again.scores, again.verdicts) == (run.summary, run.scores, run.verdicts)
 

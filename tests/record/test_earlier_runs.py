@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import localjudge
+from localjudge.record.manifest import signature
 
 ScriptedRun = Callable[..., localjudge.Run]
 ROWS: list[dict[str, Any]] = [
@@ -53,4 +54,32 @@ def test_it_is_opened(earlier: localjudge.Run) -> None:
 def test_it_is_verified_against_the_files_of_its_time(earlier: localjudge.Run) -> None:
     engine = localjudge.ScriptedEngine({"Two.": 0.2}, default=1.0)
     found = localjudge.verify(earlier, engine=engine)
+    assert (found.result, found.files, found.judge_changes) == ("bit-identical", (), ())
+
+
+@pytest.mark.parametrize("compare_by", ["id", "content"])
+def test_documents_are_compared_by_what_its_settings_said(tmp_path: Path, compare_by: str) -> None:
+    """Names of metrics said nothing of it. By id 1 of 2 documents is found, by content another one: 1 / 2 and 0 / 2."""
+    row = {
+        "retrieved_contexts": [{"id": "a", "text": "Old words."}],
+        "reference_contexts": [{"id": "a", "text": "New words."}, {"id": "b", "text": "More."}],
+    }
+    name = "document_recall_multi_hit"
+    engine = localjudge.ScriptedEngine({})
+    run = localjudge.evaluate([row], metrics=[f"{name}(compare_by={compare_by})"], engine=engine, out=tmp_path / "run")
+    assert run.scores[0].score == (0.5 if compare_by == "id" else 0.0)
+
+    def without_option(manifest: dict[str, Any]) -> None:
+        (definition,) = manifest["judge"]["metrics"].values()
+        manifest["judge"]["metrics"] = {name: definition}
+        manifest["beside"]["settings"]["compare_by"] = compare_by
+        manifest["signature"] = signature(manifest["judge"], manifest["data"])
+
+    rewrite(run.directory / "manifest.json", without_option)
+    for file in ("scores.jsonl", "summary.json"):
+        text = (run.directory / file).read_text(encoding="utf-8")
+        text = text.replace(f"{name}(compare_by=id)", name)
+        text = text.replace(run.summary.signature, localjudge.Run.open(run.directory).manifest.signature)
+        (run.directory / file).write_text(text, encoding="utf-8")
+    found = localjudge.verify(run.directory, engine=engine)
     assert (found.result, found.files, found.judge_changes) == ("bit-identical", (), ())

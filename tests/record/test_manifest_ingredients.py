@@ -9,7 +9,6 @@ import gzip
 import json
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from localjudge import resources
 from localjudge.dataset import from_rows, load
 from localjudge.judge import prompts
 from localjudge.judge.judge import PromptJudge
+from localjudge.metrics import Metric
 from localjudge.metrics.context_recall import ContextRecall
 from localjudge.record.manifest import Manifest, data_part, differences, judge_part
 from localjudge.types import ChatEnds, VerdictRule
@@ -141,8 +141,14 @@ def test_a_model_is_its_bytes_and_not_its_name(tmp_path: Path) -> None:
 RULE = VerdictRule(threshold=0.5, min_legal_mass=0.01)
 
 
-def part(judge: PromptJudge, version: int = 1) -> dict[str, Any]:
-    return judge_part({}, judge.identity, {}, [replace(ContextRecall(), version=version)], RULE)
+class NextContextRecall(ContextRecall):
+    """The metric after a change of its arithmetic."""
+
+    version = 2
+
+
+def part(judge: PromptJudge, metric: Metric | None = None) -> dict[str, Any]:
+    return judge_part({}, judge.identity, {}, [metric or ContextRecall()], RULE)
 
 
 def test_a_chat_template_moves_the_judge() -> None:
@@ -155,7 +161,7 @@ def test_what_a_metric_s_version_or_a_way_of_asking_moves_is_named() -> None:
     profile = prompts.load("instruct")
     plain = part(PromptJudge(profile))
     other = [
-        part(PromptJudge(profile), version=2),
+        part(PromptJudge(profile), NextContextRecall()),
         part(PromptJudge(profile, protocol="joint")),
         part(PromptJudge(profile, reasons="before")),
     ]

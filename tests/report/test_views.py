@@ -154,3 +154,14 @@ def test_the_longest_metric_fits_a_terminal_of_80_columns(run: Run) -> None:
 def _interval(run: Run) -> list[str]:
     low, high = run.summary.metrics["context_recall"].ci95 or (0, 0)
     return [f"{low:.3f}", "-", f"{high:.3f}"]
+
+
+def test_what_a_unit_was_held_against_is_said(tmp_path: Path) -> None:
+    rows = [{"id": "a", "reference": "It rains.", "response": "It snows.", "retrieved_contexts": ["c"]}]
+    engine = ScriptedEngine({}, default=0.5)
+    text = printed(verdicts_view(evaluate(rows, metrics=["noise_sensitivity"], engine=engine, out=tmp_path / "run")))
+    assert [line.strip() for line in text.splitlines() if "0.500" in line] == [
+        "1 0.500 It snows.  (against the reference)",
+        "1 0.500 It snows.  (against context 0)",
+        "1 0.500 It rains.  (against context 0)",
+    ]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import pytest
 
 from localjudge.errors import SampleError
+from localjudge.metrics import Sentences, Steps
 from localjudge.metrics.context_recall import ContextRecall
 from localjudge.metrics.context_relevancy import ContextRelevancy
-from localjudge.metrics.protocol import Sentences, Steps
 from localjudge.run.evaluate import evaluate
 from localjudge.run.wording import AskedTask
 from localjudge.text import sentences
@@ -16,7 +16,6 @@ from localjudge.types import (
     Context,
     Failed,
     NoAnswer,
-    Outcome,
     Relevance,
     Sample,
     Scored,
@@ -55,7 +54,7 @@ class TwoRounds:
 
     name: str = "two_rounds"
     version: int = 1
-    requires: frozenset[str] = frozenset()
+    required_fields: frozenset[str] = frozenset()
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask, ask for nothing, perhaps ask again."""
@@ -74,10 +73,11 @@ class Computed:
 
     name: str = "computed"
     version: int = 1
-    requires: frozenset[str] = frozenset()
+    required_fields: frozenset[str] = frozenset()
 
-    def score(self, sample: Sample) -> Outcome:
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """1, unless the sample is bad."""
+        yield from ()
         if sample.id == "bad":
             raise SampleError("cannot be done", hint="do something else")
         return Scored(value=1)
