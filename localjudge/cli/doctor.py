@@ -35,8 +35,8 @@ def command(judge: str, quiet: bool, as_json: bool, **options: Any) -> int:
     from localjudge.doctor.check import Check
     from localjudge.doctor.examine import examine
     from localjudge.report.diagnosis import check_view, conclusion_view
+    from localjudge.report.progress_bar import progress_on
     from localjudge.report.table import terminal
-    from localjudge.run.progress import progress_on
 
     def show(check: Check) -> None:
         if not as_json:

@@ -126,9 +126,9 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
     same command is given again.
     """
     from localjudge.cli.checks import Checks, show, values
+    from localjudge.report.progress_bar import progress_on
     from localjudge.run.job import run_plan
     from localjudge.run.plan import plan
-    from localjudge.run.progress import progress_on
     from localjudge.run.settings import checked
 
     checks = Checks(**{name: options.pop(name) for name in ("gates", "baseline", "undecided", "junit")})
@@ -158,9 +158,9 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
 
 def _estimated(planned: "Plan", judge: str, as_json: bool, *, quiet: bool) -> int:
     from localjudge.report.estimate import estimate_view
+    from localjudge.report.progress_bar import progress_on
     from localjudge.report.table import terminal
     from localjudge.run.estimate import estimate_plan
-    from localjudge.run.progress import progress_on
 
     found = estimate_plan(planned, judge=judge, progress=progress_on(sys.stderr, quiet=quiet))
     if as_json:

@@ -10,8 +10,8 @@ from localjudge.doctor.check import Check, Diagnosis, failed_with, gravest
 from localjudge.doctor.sockets import network_check, network_watched
 from localjudge.engine.llamacpp import memory, model_check
 from localjudge.errors import OutOfResource, UsageError
+from localjudge.progress import Progress, Silence
 from localjudge.run import judges
-from localjudge.run.progress import Progress, Silence
 from localjudge.run.settings import Options, RunSettings, checked
 
 _OF_THE_JUDGE = (

@@ -19,8 +19,8 @@ from typing import Literal
 
 from localjudge.engine.protocol import Engine
 from localjudge.judge.judge import Judge
+from localjudge.progress import Progress, Silence
 from localjudge.run.answers import answers_in_order
-from localjudge.run.progress import Progress, Silence
 from localjudge.types import Answer, Attribution, Record, Span, Unit
 
 Place = Literal["context", "statement", "question"]

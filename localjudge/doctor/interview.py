@@ -21,9 +21,9 @@ from localjudge.engine.protocol import Effort
 from localjudge.errors import OutOfResource, SampleError, UsageError
 from localjudge.judge.judge import PromptJudge
 from localjudge.judge.prompts import PromptProfile
+from localjudge.progress import Progress
 from localjudge.run.estimate import first_tasks
 from localjudge.run.plan import plan
-from localjudge.run.progress import Progress
 from localjudge.run.settings import RunSettings
 from localjudge.types import ChatEnds
 

@@ -15,8 +15,8 @@ from localjudge.errors import UsageError
 from localjudge.judge import prompts
 from localjudge.judge.judge import JudgingProtocol, PromptJudge, Reasons, require
 from localjudge.judge.prompts import PromptProfile
+from localjudge.progress import Progress
 from localjudge.run.answers import answers_in_order
-from localjudge.run.progress import Progress
 from localjudge.run.wording import AskedTask
 from localjudge.stats.binomial import binomial_cdf
 from localjudge.types import Answer, Attribution, ChatEnds, NoAnswer, Task, VerdictRequest

@@ -10,13 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from localjudge.metrics import Metric
+from localjudge.progress import Progress
 from localjudge.record.evaluation import Evaluation
 from localjudge.record.store import Asking, Store
-from localjudge.run.answers import Answers, ask
+from localjudge.run.answers import Answers, ask, verdicts_of
 from localjudge.run.evaluate import evaluate
 from localjudge.run.judges import OpenJudge
-from localjudge.run.progress import Progress
-from localjudge.run.verdict_of import verdicts_of
 from localjudge.run.wording import AskedTask, Worded, Wording, distinct
 from localjudge.text import Segmenter
 from localjudge.types import NoAnswer, Sample, Verdict, VerdictRule

@@ -14,12 +14,12 @@ import logging
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from localjudge.dataset.columns_in_words import left_out_lines, listed, understood, unused
 from localjudge.dataset.guesses import map_option
 from localjudge.metrics.documents import DocumentMetric
 from localjudge.printable import printable
-from localjudge.run.columns_in_words import left_out_lines, listed, understood, unused
+from localjudge.progress import Progress
 from localjudge.run.plan import Plan
-from localjudge.run.progress import Progress
 from localjudge.run.settings import RunSettings
 from localjudge.text.language_fit import misfit
 from localjudge.types import CONTEXT_FIELDS, Sample

@@ -13,11 +13,11 @@ from typing import Unpack
 
 from localjudge.engine.protocol import Engine
 from localjudge.metrics.protocol import Sentences
+from localjudge.progress import Progress, Silence
 from localjudge.run.data_notes import tell
 from localjudge.run.evaluate import evaluate
 from localjudge.run.judges import DEFAULT_JUDGE, opened
 from localjudge.run.plan import Data, Plan, plan
-from localjudge.run.progress import Progress, Silence
 from localjudge.run.settings import Options, checked
 from localjudge.run.wording import AskedTask, Wording, distinct
 from localjudge.types import NoAnswer, Record, Verdict, VerdictRequest

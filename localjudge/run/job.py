@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
 from localjudge.engine.protocol import Effort, Engine
+from localjudge.progress import Progress, Silence
 from localjudge.record import manifest as manifests
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.results import ResultFiles, Run, read_manifest, write_manifest
@@ -22,7 +23,6 @@ from localjudge.run.blocks import Blocks
 from localjudge.run.data_notes import tell
 from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, opened
 from localjudge.run.plan import Data, Plan, default_directory, plan, refuse_other_run
-from localjudge.run.progress import Progress, Silence
 from localjudge.run.settings import Options, RunSettings, checked
 from localjudge.types import VerdictRule
 

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard, cast
 
 from localjudge.dataset import Dataset, from_rows, load
+from localjudge.dataset.columns_in_words import ANOTHER_NAME, left_out_lines, listed, missing, understood, unused
+from localjudge.dataset.guesses import map_option
 from localjudge.errors import RunDirectoryError, UsageError
-from localjudge.metrics import Metric
+from localjudge.metrics import Metric, catalog
+from localjudge.metrics.documents import by_id_without_texts
 from localjudge.record.keys import canonical_sha256
 from localjudge.record.manifest import Manifest, differences
 from localjudge.record.untrusted import shown as cut
-from localjudge.run.metric_choice import choose_metrics
 from localjudge.run.settings import RunSettings
 from localjudge.types import Sample
 
@@ -45,6 +47,13 @@ class Plan(NamedTuple):
     settings: RunSettings
 
 
+class MetricChoice(NamedTuple):
+    """The metrics to compute, and of each one that is left out the fields that it lacks."""
+
+    metrics: tuple[Metric, ...]
+    left_out: dict[str, frozenset[str]]
+
+
 def plan(data: Data, metric_names: Sequence[str] | None, settings: RunSettings) -> Plan:
     """Read the data and choose the metrics.
 
@@ -54,6 +63,32 @@ def plan(data: Data, metric_names: Sequence[str] | None, settings: RunSettings) 
     metrics, left_out = choose_metrics(metric_names, dataset)
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by else None
     return Plan(dataset, metrics, left_out, clusters, settings)
+
+
+def choose_metrics(wanted: Sequence[str] | None, dataset: Dataset) -> MetricChoice:
+    """The wanted metrics; if None, all whose fields are there. In the order of the catalogue, whatever was asked.
+
+    Of documents without texts the ids are compared: `document_map(compare_by=id)` takes the place of `document_map`.
+    Raises UsageError for a metric that does not exist or lacks a field, and where the data is enough for none.
+    """
+    if isinstance(wanted, str):
+        wanted = [wanted]
+    if wanted is not None and not wanted:
+        raise UsageError("no metric was named", hint=f"metrics are {', '.join(catalog.names())}")
+    lacks = {} if wanted is not None else _lacks(map(catalog.get, catalog.default_names()), dataset)
+    if lacks and all(lacks.values()):
+        raise _enough_for_none(lacks, dataset)
+    names = [name for name, fields in lacks.items() if not fields] if wanted is None else list(wanted)
+    metrics = [catalog.get(name) for name in names]
+    if dataset.without_text:
+        metrics = [by_id_without_texts(metric) for metric in metrics]
+    metrics = list({metric.name: metric for metric in metrics}.values())
+    for name, fields in _lacks(metrics, dataset).items():
+        if fields:
+            raise _lacking(catalog.get(name), fields, dataset)
+    order = {name: place for place, name in enumerate(catalog.names())}
+    metrics.sort(key=lambda metric: (order.get(metric.name.partition("(")[0], len(order)), metric.name))
+    return MetricChoice(tuple(metrics), {name: fields for name, fields in lacks.items() if fields})
 
 
 def default_directory(dataset: Dataset, judge: Mapping[str, Any], data: Mapping[str, Any]) -> Path:
@@ -103,3 +138,36 @@ def _clusters(dataset: Dataset, column: str) -> dict[str, str]:
                 hint="--cluster-by needs a value for every sample",
             )
     return {sample.id: str(value) for sample, value in zip(dataset.samples, values, strict=True)}
+
+
+def _lacks(metrics: Iterable[Metric], dataset: Dataset) -> dict[str, frozenset[str]]:
+    """For each metric the fields that it needs and the data does not give, or of which it gives ids alone."""
+    return {
+        metric.name: (metric.required_fields - dataset.fields) | (catalog.reads_texts_of(metric) & dataset.without_text)
+        for metric in metrics
+    }
+
+
+def _lacking(metric: Metric, fields: frozenset[str], dataset: Dataset) -> UsageError:
+    return UsageError(
+        f"{metric.name} needs {listed(metric.required_fields)}, and the data has {missing(fields, dataset)} "
+        f"({_columns(dataset)})",
+        hint=_what_to_map(fields, dataset),
+    )
+
+
+def _enough_for_none(lacks: dict[str, frozenset[str]], dataset: Dataset) -> UsageError:
+    why = "".join(f"\n  {line}" for line in left_out_lines(lacks, dataset))
+    return UsageError(
+        f"the data's columns are enough for no metric ({_columns(dataset)}):{why}",
+        hint=_what_to_map(frozenset.union(*lacks.values()), dataset),
+    )
+
+
+def _columns(dataset: Dataset) -> str:
+    return f"taken: {understood(dataset)}; not used: {unused(dataset) or 'none'}"
+
+
+def _what_to_map(fields: frozenset[str], dataset: Dataset) -> str:
+    guessed = {field: columns for field, columns in dataset.guesses.items() if field in fields}
+    return f"if that is what they hold: {map_option(guessed)}" if guessed else ANOTHER_NAME

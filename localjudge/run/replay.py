@@ -18,10 +18,10 @@ from localjudge.record.keys import RequestKeys
 from localjudge.record.results import ROW_FILES, SUMMARY, Run, row_lines, summary_text
 from localjudge.record.summary import Summary, Totals
 from localjudge.record.untrusted import open_regular
+from localjudge.run.answers import verdicts_of
 from localjudge.run.blocks import blocks
 from localjudge.run.evaluate import evaluate
 from localjudge.run.judges import OpenJudge
-from localjudge.run.verdict_of import verdicts_of
 from localjudge.run.wording import AskedTask, Wording, distinct
 from localjudge.types import NoAnswer, Verdict, VerdictRule
 

@@ -20,17 +20,17 @@ from localjudge.engine.protocol import Engine
 from localjudge.errors import ModelError, UsageError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.documents import DocumentMetric
+from localjudge.progress import Progress, Silence
 from localjudge.record.archive import StoredRequest, stored_askings, stored_requests
 from localjudge.record.directory import MANIFEST, STORE
 from localjudge.record.keys import RequestKeys
 from localjudge.record.manifest import Difference, Manifest, data_part, differences, judge_part
 from localjudge.record.results import Run, as_run
 from localjudge.record.untrusted import shown, validated
+from localjudge.run.answers import WindowAnswer, verdict_of
 from localjudge.run.judges import opened
-from localjudge.run.progress import Progress, Silence
 from localjudge.run.replay import replay
 from localjudge.run.settings import RunSettings, checked
-from localjudge.run.verdict_of import WindowAnswer, verdict_of
 from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
 
 SCHEMA_VERSION = 1

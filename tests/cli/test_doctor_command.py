@@ -13,7 +13,7 @@ from localjudge.cli.main import main
 from localjudge.doctor.examine import examine
 from localjudge.engine.llamacpp import memory
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.run.progress import Silence
+from localjudge.progress import Silence
 from localjudge.types import Answer, NoAnswer, VerdictRequest
 
 OF_THE_MACHINE = ["packages", "memory", "state folder", "processor", "gpu"]

@@ -12,9 +12,9 @@ import pytest
 
 from localjudge.cli.main import main
 from localjudge.doctor import injection
+from localjudge.progress import Silence
 from localjudge.run import judges
 from localjudge.run.answers import answers_in_order
-from localjudge.run.progress import Silence
 from localjudge.run.settings import RunSettings
 
 NAME = "smollm2-135m-instruct-q4_1.gguf"

@@ -12,7 +12,7 @@ from localjudge.dataset import from_rows, load
 from localjudge.engine import ScriptedEngine
 from localjudge.errors import DataError, UsageError
 from localjudge.metrics import catalog
-from localjudge.run.progress import Lines
+from localjudge.report.progress_bar import Lines
 from localjudge.text import sentences
 from localjudge.types import Context, Outcome, Sample, Scored, Undefined
 

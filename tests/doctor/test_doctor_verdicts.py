@@ -15,7 +15,7 @@ from localjudge.engine.protocol import Effort
 from localjudge.engine.scripted import ScriptedEngine, unit_text
 from localjudge.judge import prompts
 from localjudge.judge.judge import PromptJudge
-from localjudge.run.progress import Silence
+from localjudge.progress import Silence
 from localjudge.run.wording import AskedTask
 from localjudge.types import Answer, VerdictRequest
 

@@ -11,9 +11,9 @@ from localjudge.engine.scripted import ScriptedEngine
 from localjudge.errors import UsageError
 from localjudge.judge import prompts
 from localjudge.judge.judge import PromptJudge
+from localjudge.progress import Silence
 from localjudge.run import judges
 from localjudge.run.answers import answers_in_order
-from localjudge.run.progress import Silence
 from localjudge.run.settings import RunSettings
 from localjudge.types import VerdictRequest
 

@@ -10,11 +10,11 @@ from localjudge.engine import ScriptedEngine
 from localjudge.engine.scripted import unit_text
 from localjudge.judge import prompts
 from localjudge.judge.judge import PromptJudge
+from localjudge.progress import Silence
 from localjudge.record.store import Store
 from localjudge.run import blocks as run_blocks
 from localjudge.run.blocks import Blocks, blocks
 from localjudge.run.judges import judge_on
-from localjudge.run.progress import Silence
 from localjudge.run.settings import RunSettings
 from localjudge.run.wording import AskedTask
 from localjudge.text import Segmenter

@@ -11,8 +11,8 @@ import pytest
 import localjudge
 from localjudge.engine import ScriptedEngine
 from localjudge.errors import UsageError
+from localjudge.report.progress_bar import Lines
 from localjudge.run.estimate import estimate
-from localjudge.run.progress import Lines
 
 ROW: dict[str, Any] = {"question": "Why?", "contexts": ["Because it is so."]}
 DOCUMENT_METRICS = "document_recall_single_hit, document_recall_multi_hit, document_mrr, document_map, document_ndcg"

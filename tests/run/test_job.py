@@ -13,7 +13,7 @@ import localjudge
 from localjudge.engine import ScriptedEngine
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.record.results import Run
-from localjudge.run.progress import Lines
+from localjudge.report.progress_bar import Lines
 
 ROWS: list[dict[str, Any]] = [
     {
