@@ -85,3 +85,11 @@ def test_documents_are_compared_by_what_its_settings_said(tmp_path: Path, compar
         (run.directory / file).write_text(text, encoding="utf-8")
     found = localjudge.verify(run.directory, engine=engine)
     assert (found.result, found.files, found.judge_changes) == ("bit-identical", (), ())
+
+
+def test_a_setting_of_then_that_is_no_text_says_nothing(scripted_run: ScriptedRun) -> None:
+    """Somebody wrote a list into the manifest: the metrics compare what their names say."""
+    row = {"retrieved_contexts": ["a"], "reference_contexts": ["a"]}
+    run = scripted_run("run", [row], {}, metrics=["document_mrr"])
+    rewrite(run.directory / "manifest.json", lambda manifest: manifest["beside"]["settings"].update(compare_by=["id"]))
+    assert localjudge.verify(run.directory, engine=localjudge.ScriptedEngine({}, default=1.0)).result == "bit-identical"
