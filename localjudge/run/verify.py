@@ -197,7 +197,7 @@ def _metrics(run: Run) -> list[Metric]:
     """The run's metrics in their order, under the names that it gave them."""
     metrics = [catalog.get(name) for name in run.summary.metrics]
     compare_by = run.manifest.beside["settings"].get("compare_by")
-    if compare_by is None:
+    if not isinstance(compare_by, str):
         return metrics
     return [
         _NamedWithoutOption(metric.measure, compare_by=compare_by) if isinstance(metric, DocumentMetric) else metric

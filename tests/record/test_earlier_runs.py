@@ -79,7 +79,17 @@ def test_documents_are_compared_by_what_its_settings_said(tmp_path: Path, compar
     for file in ("scores.jsonl", "summary.json"):
         text = (run.directory / file).read_text(encoding="utf-8")
         text = text.replace(f"{name}(compare_by=id)", name)
-        text = text.replace(run.summary.signature, localjudge.Run.open(run.directory).manifest.signature)
+        text = text.replace(
+            run.summary.signature, json.loads((run.directory / "manifest.json").read_text())["signature"]
+        )
         (run.directory / file).write_text(text, encoding="utf-8")
     found = localjudge.verify(run.directory, engine=engine)
     assert (found.result, found.files, found.judge_changes) == ("bit-identical", (), ())
+
+
+def test_a_setting_of_then_that_is_no_text_says_nothing(scripted_run: ScriptedRun) -> None:
+    """Somebody wrote a list into the manifest: the metrics compare what their names say."""
+    row = {"retrieved_contexts": ["a"], "reference_contexts": ["a"]}
+    run = scripted_run("run", [row], {}, metrics=["document_mrr"])
+    rewrite(run.directory / "manifest.json", lambda manifest: manifest["beside"]["settings"].update(compare_by=["id"]))
+    assert localjudge.verify(run.directory, engine=localjudge.ScriptedEngine({}, default=1.0)).result == "bit-identical"
