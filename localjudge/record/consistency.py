@@ -224,12 +224,11 @@ def _known(name: str, manifest: Manifest) -> Any:
 
 
 def _of_the_matrix(name: str) -> Any:
-    if not name.startswith("matrix_"):
-        return None
     try:
-        return catalog.get(name)
+        metric = catalog.get(name) if catalog.is_ours(name) else None
     except UsageError:
         return None
+    return metric if isinstance(metric, MatrixMetric) else None
 
 
 def _outcome(metric: Any, units: Sequence[VerdictRow], labels: list[Label]) -> Outcome | None:
