@@ -6,16 +6,14 @@ from typing import Any
 import click
 
 from localjudge.cli.main import ExitCode, be_quiet
+from localjudge.cli.options import settings
 
 
 @click.command("doctor")
 @click.option(
     "--judge", default="reference", show_default=True, metavar="NAME|PATH", help="Registered name or GGUF file."
 )
-@click.option("--prompt", "prompts", multiple=True, metavar="FILE", help="Word a task yourself (may be repeated).")
-@click.option("--n-ctx", type=int, metavar="N", help="Tokens of context. Default: the model's, at most 8192.")
-@click.option("--threads", type=int, metavar="N", help="Processor threads. They cannot move a number.")
-@click.option("--gpu-layers", type=int, metavar="N", help="Layers on the GPU. Default: all, if there is one.")
+@settings("prompts", "n_ctx", "threads", "gpu_layers")
 @click.option(
     "--injections",
     type=click.IntRange(min=0),

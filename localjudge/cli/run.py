@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localjudge.cli.main import ExitCode, be_quiet
+from localjudge.cli.options import settings
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,16 +19,6 @@ if TYPE_CHECKING:
 _DEMO_METRIC = "context_recall"
 # A comma that is not between the options of one metric.
 _BETWEEN_METRICS = re.compile(r",(?![^()]*\))")
-
-
-def _pairs(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    for pair in given:
-        if not all(pair.partition("=")):
-            raise click.BadParameter(f"{pair!r} is not FIELD=COLUMN, such as reference=gold_answer")
-    mapping = dict(pair.split("=", 1) for pair in given)
-    if len(mapping) < len(given):
-        raise click.BadParameter("a field is mapped twice; contexts in several columns: retrieved_contexts=a,b")
-    return mapping
 
 
 def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> list[str] | None:
@@ -49,56 +40,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
     help="Default: all whose columns the data has. Options in parentheses: 'document_map(compare_by=id)'.",
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Default: runs/<data>-<hash>.")
-@click.option(
-    "--threshold", type=float, default=0.5, show_default=True, help="A verdict is 1 from this probability on."
-)
-@click.option(
-    "--min-legal-mass",
-    type=float,
-    default=0.01,
-    show_default=True,
-    metavar="P",
-    help="A model that gives legal answers less of its probability has not answered. 0 takes any answer.",
-)
-@click.option("--language", default="en", show_default=True, help="Language whose rules cut sentences.")
-@click.option("--segmenter", metavar="PIPELINE", help="Installed spaCy pipeline that cuts sentences instead.")
-@click.option("--abbreviations", metavar="FILE", help="Words, one a line, whose full stop does not end a sentence.")
-@click.option("--prompt", "prompts", multiple=True, metavar="FILE", help="Word a task yourself (may be repeated).")
-@click.option(
-    "--reasons",
-    type=click.Choice(["none", "before", "after"]),
-    default="none",
-    show_default=True,
-    help="Let the model write a reason before the verdict (which may move it) or after it (which cannot).",
-)
-@click.option(
-    "--protocol",
-    type=click.Choice(["independent", "joint"]),
-    default="independent",
-    show_default=True,
-    help="Judge each unit by itself, or all statements of a sample in one answer, as RAGAS does.",
-)
-@click.option(
-    "--map",
-    "mapping",
-    multiple=True,
-    callback=_pairs,
-    metavar="FIELD=COLUMN",
-    help="Take a column of yours for user_input, retrieved_contexts, reference, response, reference_contexts or id "
-    "(may be repeated). a.b reaches into objects; contexts may stand in several columns: a,b.",
-)
-@click.option(
-    "--context-separator",
-    metavar="TEXT",
-    help="Split texts of contexts where TEXT stands: '|' for CSV and JSONL that DeepEval wrote.",
-)
-@click.option("--skip-bad-rows", is_flag=True, help="Leave out rows that cannot be used, and count them.")
-@click.option("--n-ctx", type=int, metavar="N", help="Tokens of context. Default: the model's, at most 8192.")
-@click.option("--threads", type=int, metavar="N", help="Processor threads. They cannot move a number.")
-@click.option("--gpu-layers", type=int, metavar="N", help="Layers on the GPU. Default: all, if there is one.")
-@click.option("--batching", is_flag=True, help="Faster; verdicts then depend a little on what else is asked.")
-@click.option("--max-failed", type=int, default=0, show_default=True, metavar="N", help="Samples that may fail.")
-@click.option("--cluster-by", metavar="COLUMN", help="What samples share: intervals are over these groups.")
+@settings()
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN", help="Also compare with this earlier run.")
 @click.option(
     "--gate",
@@ -133,12 +75,12 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
 
     checks = Checks(**{name: options.pop(name) for name in ("gates", "baseline", "undecided", "junit")})
     judge, metrics, out = (options.pop(name) for name in ("judge", "metrics", "out"))
-    settings = checked(options)
+    checked_settings = checked(options)
     if quiet:
         be_quiet()
     if not dry_run:
         checks.begin()
-    planned = plan(_sources(data, demo), metrics, settings)
+    planned = plan(_sources(data, demo), metrics, checked_settings)
     checks.refuse_unknown([metric.name for metric in planned.metrics])
     if dry_run:
         return _estimated(planned, judge, as_json, quiet=quiet)
@@ -149,11 +91,11 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
             json.dumps({"run": str(run.directory), **run.summary.model_dump(mode="json"), **values(found)}, indent=2)
         )
     else:
-        _show(run, max_failed=settings.max_failed, with_sentences=demo)
+        _show(run, max_failed=checked_settings.max_failed, with_sentences=demo)
         show(found)
     if not found.kept:
         return ExitCode.GATE_MISSED
-    return ExitCode.SOME_FAILED if run.summary.failed_beyond(settings.max_failed) else ExitCode.DONE
+    return ExitCode.SOME_FAILED if run.summary.failed_beyond(checked_settings.max_failed) else ExitCode.DONE
 
 
 def _estimated(planned: "Plan", judge: str, as_json: bool, *, quiet: bool) -> int:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from localjudge.cli.options import settings
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -15,9 +16,7 @@ if TYPE_CHECKING:
 
 @click.command("segment")
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
-@click.option("--language", default="en", show_default=True, help="Language whose rules cut sentences.")
-@click.option("--segmenter", metavar="PIPELINE", help="Installed spaCy pipeline that cuts sentences instead.")
-@click.option("--abbreviations", metavar="FILE", help="Words, one a line, whose full stop does not end a sentence.")
+@settings("language", "segmenter", "abbreviations")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines: start, end, text.")
 def command(file: Path, language: str, segmenter: str | None, abbreviations: str | None, as_json: bool) -> None:
     """Show the sentences of FILE (UTF-8 text; - for standard input) with their offsets in code points."""

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from localjudge.cli.main import ExitCode, be_quiet
+from localjudge.cli.options import settings
 
 _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same verdicts"}}
 
@@ -23,7 +24,7 @@ _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same ver
     show_default=True,
     help="What counts as verified: every bit, or every verdict.",
 )
-@click.option("--threads", type=int, metavar="N", help="Processor threads. They cannot move a number.")
+@settings("threads")
 @click.option("--quiet", is_flag=True, help="No progress and no messages, only the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(directory: Path, accept: str, quiet: bool, as_json: bool, **options: Any) -> int:

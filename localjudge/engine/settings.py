@@ -2,7 +2,7 @@
 
 import os
 
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from localjudge.types import Record
 
@@ -10,12 +10,14 @@ from localjudge.types import Record
 class EngineSettings(Record):
     """All but `threads` can move numbers and are part of an engine's identity."""
 
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
     n_ctx: int | None = Field(default=None, ge=64)
-    """Tokens of context; the model's limit, at most 8,192, if None. Never depends on the data."""
+    """Tokens of context. By default the model's limit, at most 8,192; it never depends on the data."""
     threads: int | None = Field(default=None, ge=1)
-    """Processor threads; as many as this process may use if None."""
+    """Processor threads. By default as many as this process may use; they cannot move a number."""
     gpu_layers: int | None = Field(default=None, ge=0)
-    """Layers to put on a GPU; all of them if None and the build has a GPU backend."""
+    """Layers to put on a GPU. By default all of them, if the build has a GPU backend."""
     batching: bool = False
     """Decode several answers at once: faster; verdicts then depend a little on what else is asked, and on `threads`."""
 

@@ -12,10 +12,9 @@ from localjudge.judge.judge import JudgingProtocol, Reasons
 from localjudge.suggestion import suggestion
 from localjudge.text import Segmenter
 from localjudge.text.own_abbreviations import checked_abbreviations, read_abbreviations
-from localjudge.types import Record
 
-# Where an option of the command line is called otherwise than the setting.
-_OPTIONS = {"prompts": "prompt", "mapping": "map", "gates": "gate"}
+OPTION_NAMES = {"prompts": "prompt", "mapping": "map"}
+"""Where an option of the command line is called otherwise than the setting: what may be given several times."""
 _KINDS = {
     "int": "a whole number",
     "float": "a number",
@@ -48,43 +47,38 @@ class Options(TypedDict, total=False):
     batching: bool
 
 
-class RunSettings(Record):
-    """Checked settings of a run."""
+class RunSettings(EngineSettings):
+    """Checked settings of a run. What a field's docstring says is also the help of its option."""
 
     threshold: float = Field(default=0.5, ge=0, le=1)
-    """A verdict is 1 if the probability of label 1 is at least this."""
+    """Probability from which on a verdict is 1."""
     min_legal_mass: float = Field(default=0.01, ge=0, le=1)
-    """A model that gave legal answers less of its probability than this has not answered: no verdict. 0 takes any."""
+    """Probability that a model must have given to legal answers: with less it has not answered, and there is no
+    verdict. 0 takes any answer."""
     language: str = "en"
     """Language whose rules cut sentences (a spaCy language code)."""
     segmenter: str | None = None
-    """Installed spaCy pipeline that cuts sentences in place of ours."""
+    """Installed spaCy pipeline that cuts sentences instead of our rules."""
     abbreviations: tuple[str, ...] = ()
-    """Words whose full stop does not end a sentence, or a file of them, one a line; kept are the words."""
+    """File of words, one a line, whose full stop does not end a sentence (in Python also the words themselves)."""
     prompts: tuple[str, ...] = ()
-    """Files that word a task in place of the judge's own wording."""
+    """File that words a task in place of the judge's own wording (may be repeated)."""
     reasons: Reasons = "none"
-    """A reason before the verdict (which may move it), after it (which cannot), or none."""
+    """Let the model write a reason before the verdict (which may move it) or after it (which cannot)."""
     protocol: JudgingProtocol = "independent"
-    """Each unit by itself, or all statements of a sample in one answer, as RAGAS asks: they then sway each other."""
+    """Judge each unit by itself, or all statements of a sample in one answer, as RAGAS does: they sway each other
+    then."""
     mapping: Mapping[str, str] = Field(default_factory=dict)
-    """Our field -> their column, where the names do not say it: `a.b` reaches into objects, `a,b` joins contexts."""
+    """Column of yours to take for user_input, retrieved_contexts, reference, response, reference_contexts or id (may be
+    repeated). a.b reaches into objects; contexts may stand in several columns: a,b."""
     context_separator: str | None = None
-    """What stands between two contexts where a list of them was written as one text."""
+    """Text at which to split a column's text into contexts: '|' for CSV and JSONL that DeepEval wrote."""
     skip_bad_rows: bool = False
-    """Leave out rows with problems and count them, in place of stopping."""
+    """Leave out rows that cannot be used, and count them, instead of stopping."""
     cluster_by: str | None = None
-    """Column that names what samples share (a document): intervals are then over these groups."""
+    """Column that names what samples share, such as a document: intervals are then over these groups."""
     max_failed: int = Field(default=0, ge=0)
-    """So many samples of a metric may fail before it has no headline."""
-    n_ctx: int | None = Field(default=None, ge=64)
-    """Tokens of context; None: the model's limit, at most 8,192."""
-    threads: int | None = Field(default=None, ge=1)
-    """Processor threads; None: as many as this process may use."""
-    gpu_layers: int | None = Field(default=None, ge=0)
-    """Layers to put on a GPU; None: all, if the build has a GPU backend."""
-    batching: bool = False
-    """Decode several answers at once: faster, and verdicts then depend a little on what else is asked."""
+    """Samples of a metric that may fail before it has no mean."""
 
     @field_validator("abbreviations", mode="before")
     @classmethod
@@ -110,9 +104,7 @@ class RunSettings(Record):
     @property
     def engine(self) -> EngineSettings:
         """The part that concerns the engine."""
-        return EngineSettings(
-            n_ctx=self.n_ctx, threads=self.threads, gpu_layers=self.gpu_layers, batching=self.batching
-        )
+        return EngineSettings(**{name: getattr(self, name) for name in EngineSettings.model_fields})
 
 
 def checked(options: Mapping[str, Any]) -> RunSettings:
@@ -130,7 +122,7 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])
-        option = f"--{_OPTIONS.get(name, name).replace('_', '-')}"
+        option = f"--{OPTION_NAMES.get(name, name).replace('_', '-')}"
         raise UsageError(f"{option} must be {_expected(first)}, got {first['input']!r:.80}") from error
 
 
