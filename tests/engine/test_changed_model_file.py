@@ -12,7 +12,7 @@ import pytest
 from localjudge import model_registry
 from localjudge.engine.llamacpp import loading
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.llamacpp.loading import OpenModel
+from localjudge.engine.llamacpp.model import OpenModel
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import ModelError
 from localjudge.model_registry import ModelFile

@@ -223,7 +223,8 @@ def test_control_with_flash_attention_they_do(
 
 def single_token_steps(file: ModelFile, threads: int) -> NDArray[np.float32]:
     """Logits behind each of five single tokens that follow 650, shape (5, vocabulary)."""
-    with closing(load(file, EngineSettings(threads=1))) as model:
+    with closing(load(file, EngineSettings(threads=1))) as loaded:
+        model = loaded.model
         size = model.vocabulary.size
         cells = Cells(model.pointer, n_ctx=1024, forks=0, threads=threads, vocabulary_size=size, way_back="scratch")
         with closing(cells):

@@ -13,7 +13,8 @@ import pytest
 from localjudge.engine.llamacpp import self_check
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.kv_cache import Cells, Stretch
-from localjudge.engine.llamacpp.loading import load, open_model
+from localjudge.engine.llamacpp.loading import load
+from localjudge.engine.llamacpp.model import open_model
 from localjudge.engine.llamacpp.self_check import Finding, Trial
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import ModelError, OutOfResource

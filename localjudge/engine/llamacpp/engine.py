@@ -60,17 +60,17 @@ class LlamaCppEngine:
             begin_of_text = prompts.load(file.profile or prompts.DEFAULT_PROFILE).begin_of_text
         self._file = file
         self._batching = settings.batching
-        self._model: LoadedModel = load(file, settings)
-        self._vocabulary = self._model.vocabulary
+        self._loaded: LoadedModel = load(file, settings)
+        self._vocabulary = self._loaded.model.vocabulary
         self._workshop = Workshop(self._vocabulary, begin_of_text=begin_of_text)
-        self._n_ctx = self._model.n_ctx
+        self._n_ctx = self._loaded.n_ctx
         self._cells = Cells(
-            self._model.pointer,
+            self._loaded.model.pointer,
             n_ctx=self._n_ctx,
             forks=_FORKS if settings.batching else 0,
             threads=settings.used_threads,
             vocabulary_size=self._vocabulary.size,
-            way_back=self._model.self_check.way_back,
+            way_back=self._loaded.self_check.way_back,
         )
         constraints = self._workshop.constraints
         self._decoder: Alone | Pool = Alone(constraints, self._cells)
@@ -82,23 +82,23 @@ class LlamaCppEngine:
     @property
     def identity(self) -> dict[str, Any]:
         """Model, build, processor features and every setting that can move a logit."""
-        plain = {} if self._model.self_check.repack else {"repack": False}
+        plain = {} if self._loaded.self_check.repack else {"repack": False}
         return {
             "engine": "llama.cpp",
             "model_sha256": self._file.sha256,
             "model_size": self._file.size,
-            "architecture": self._model.architecture,
-            "quantisation": self._model.quantisation,
+            "architecture": self._loaded.model.architecture,
+            "quantisation": self._loaded.model.quantisation,
             "llama_cpp_python": version("llama-cpp-python"),
-            "llama_cpp": self._model.library,
+            "llama_cpp": self._loaded.model.library,
             "llguidance": version("llguidance"),
-            "system": self._model.system,
+            "system": self._loaded.model.system,
             "n_ctx": self._n_ctx,
             "n_ubatch": UBATCH,
             "flash_attention": self._batching,
-            "gpu_layers": self._model.gpu_layers,
+            "gpu_layers": self._loaded.gpu_layers,
             "begin_of_text": bool(self._workshop.begin),
-            "self_check": self._model.self_check.verdict,
+            "self_check": self._loaded.self_check.verdict,
             "batching": f"not isolated, up to {_FORKS} at once" if self._batching else "isolated",
             **plain,
         }
@@ -114,15 +114,15 @@ class LlamaCppEngine:
 
         Raises ModelError if the template cannot be rendered.
         """
-        if not self._model.chat_template:
+        if not self._loaded.model.chat_template:
             return None
         bos, eos = self.special_texts
-        return chat.chat_ends(self._model.chat_template, bos=bos, eos=eos)
+        return chat.chat_ends(self._loaded.model.chat_template, bos=bos, eos=eos)
 
     @property
     def forks(self) -> bool:
         """Whether requests share what they have in common; if not, each is evaluated from scratch."""
-        return self._model.self_check.way_back != "scratch"
+        return self._loaded.self_check.way_back != "scratch"
 
     @property
     def special_texts(self) -> tuple[str, str]:
@@ -171,7 +171,7 @@ class LlamaCppEngine:
     @property
     def memory_bytes(self) -> int:
         """Weights, cache and working space."""
-        return self._model.memory_bytes
+        return self._loaded.memory_bytes
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
         """Answer every request, sharing what they have in common; what is asked twice is decoded once."""
@@ -196,7 +196,7 @@ class LlamaCppEngine:
     def close(self) -> None:
         """Free the context and the model."""
         self._cells.close()
-        self._model.close()
+        self._loaded.close()
 
     def _fitting(self, request: VerdictRequest) -> Work:
         work = self._workshop.prepare(request)

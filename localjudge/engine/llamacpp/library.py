@@ -6,6 +6,7 @@ llama.cpp itself tells of errors in its log: they are kept for our own messages.
 """
 
 import ctypes
+import os
 import re
 from collections import deque
 
@@ -26,6 +27,10 @@ def _hint(said: str) -> str:
     example = " (libgomp1 on Debian and Ubuntu, libgomp on Fedora and openSUSE)" if "libgomp" in name else ""
     return f"install the package of your system that holds {name}{example}"
 
+
+# OpenMP reads this when llama.cpp is loaded. Its threads otherwise spin while they wait for each other: on a machine
+# that has anything else to do, two threads were then ten times slower than one. Waiting cannot move a number.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 try:
     import llama_cpp

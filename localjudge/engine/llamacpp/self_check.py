@@ -32,6 +32,7 @@ from pydantic import Field, ValidationError
 from localjudge import resources
 from localjudge.engine.llamacpp import memory
 from localjudge.engine.llamacpp.kv_cache import Cells, Stretch, WayBack
+from localjudge.engine.llamacpp.model import open_model
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource, SampleError
 from localjudge.types import Record
@@ -215,8 +216,6 @@ def main() -> None:
 
 def find(trial: Trial) -> Finding:
     """Try the model in this process. Raises ModelError for one that cannot judge."""
-    from localjudge.engine.llamacpp.loading import open_model
-
     with closing(open_model(trial.path, gpu_layers=trial.gpu_layers, repack=trial.repack, check_tensors=True)) as model:
         texts = _texts(trial, model.vocabulary)
         ways: tuple[WayBack, ...] = ("cut", "snapshot")
