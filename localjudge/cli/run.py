@@ -96,7 +96,6 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
 @click.option("--n-ctx", type=int, metavar="N", help="Tokens of context. Default: the model's, at most 8192.")
 @click.option("--threads", type=int, metavar="N", help="Processor threads. They cannot move a number.")
 @click.option("--gpu-layers", type=int, metavar="N", help="Layers on the GPU. Default: all, if there is one.")
-@click.option("--batching", is_flag=True, help="Faster; verdicts then depend a little on what else is asked.")
 @click.option("--max-failed", type=int, default=0, show_default=True, metavar="N", help="Samples that may fail.")
 @click.option("--cluster-by", metavar="COLUMN", help="What samples share: intervals are over these groups.")
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN", help="Also compare with this earlier run.")

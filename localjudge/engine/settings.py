@@ -16,8 +16,6 @@ class EngineSettings(Record):
     """Processor threads; as many as this process may use if None."""
     gpu_layers: int | None = Field(default=None, ge=0)
     """Layers to put on a GPU; all of them if None and the build has a GPU backend."""
-    batching: bool = False
-    """Decode several answers at once: faster; verdicts then depend a little on what else is asked, and on `threads`."""
 
     @property
     def used_threads(self) -> int:

@@ -43,7 +43,6 @@ class Options(TypedDict, total=False):
     n_ctx: int | None
     threads: int | None
     gpu_layers: int | None
-    batching: bool
 
 
 class RunSettings(Record):
@@ -83,15 +82,11 @@ class RunSettings(Record):
     """Processor threads; None: as many as this process may use."""
     gpu_layers: int | None = Field(default=None, ge=0)
     """Layers to put on a GPU; None: all, if the build has a GPU backend."""
-    batching: bool = False
-    """Decode several answers at once: faster, and verdicts then depend a little on what else is asked."""
 
     @property
     def engine(self) -> EngineSettings:
         """The part that concerns the engine."""
-        return EngineSettings(
-            n_ctx=self.n_ctx, threads=self.threads, gpu_layers=self.gpu_layers, batching=self.batching
-        )
+        return EngineSettings(n_ctx=self.n_ctx, threads=self.threads, gpu_layers=self.gpu_layers)
 
 
 def checked(options: Mapping[str, Any]) -> RunSettings:

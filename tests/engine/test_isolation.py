@@ -1,7 +1,6 @@
 """A verdict is bit-identical whatever else is judged: proved on llama.cpp, at sizes where it would not be by itself.
 
-The first test is the control: the same requests, decoded several at once, give other verdicts. So the others could
-fail.
+The first test is the control: statements that are evaluated together get other logits. So the others could fail.
 """
 
 import random
@@ -13,6 +12,7 @@ import llama_cpp
 import numpy as np
 import pytest
 import random_model
+from benchmark.batches import Batches
 from numpy.typing import NDArray
 
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
@@ -97,16 +97,18 @@ def set_flash_attention(monkeypatch: pytest.MonkeyPatch, kind: int) -> None:
     monkeypatch.setattr(llama_cpp, "llama_init_from_model", opened)
 
 
-def test_control_decoding_several_at_once_moves_verdicts(
-    model: ModelFile,
-    requests: list[VerdictRequest],
-    expected: Answers,
-    open_engine: Opener,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The same attention, the same cuts, and neighbours in the batch: or this model would be too small to show it."""
-    set_flash_attention(monkeypatch, llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED)
-    assert in_order(open_engine(model, batching=True), requests) != expected
+def test_control_statements_in_one_batch_move_each_other(model: ModelFile) -> None:
+    """Same weights, same attention, one context: only company in the batch. Or this model would be too small for it."""
+    draw = random.Random(1)
+    context, *statements = ([draw.randrange(5, 250) for _ in range(length)] for length in (700, 3, 28, 64, 5, 40))
+    with closing(Batches(model.path, threads=1)) as batches:
+        alone = []
+        for statement in statements:
+            batches.hold(context)
+            alone.append(batches.alone(statement, slot=1))
+        batches.hold(context)
+        together = batches.together(statements, slot=1)
+    assert not all(map(np.array_equal, alone, together))
 
 
 def test_every_request_gets_a_number(expected: Answers) -> None:
@@ -226,7 +228,7 @@ def single_token_steps(file: ModelFile, threads: int) -> NDArray[np.float32]:
     with closing(load(file, EngineSettings(threads=1))) as loaded:
         model = loaded.model
         size = model.vocabulary.size
-        cells = Cells(model.pointer, n_ctx=1024, forks=0, threads=threads, vocabulary_size=size, way_back="scratch")
+        cells = Cells(model.pointer, n_ctx=1024, threads=threads, vocabulary_size=size, way_back="scratch")
         with closing(cells):
-            cells.evaluate(Stretch(0, 0, [token % 250 for token in range(1, 651)]))
-            return np.stack([cells.logits_behind(Stretch(0, 650 + step, [step])).copy() for step in range(5)])
+            cells.evaluate(Stretch(0, [token % 250 for token in range(1, 651)]))
+            return np.stack([cells.logits_behind(Stretch(650 + step, [step])).copy() for step in range(5)])

@@ -71,12 +71,11 @@ def test_a_model_is_tried_once(home: Path, make_model: ModelMaker, open_engine: 
     assert len(list((home / "self-checks").glob("*.json"))) == 1
 
 
-@pytest.mark.parametrize("settings", [{"n_ctx": 128}, {"batching": True}])
-def test_other_settings_are_another_trial(
-    home: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str], settings: dict[str, Any]
+def test_another_context_is_another_trial(
+    home: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str]
 ) -> None:
     open_engine(make_model())
-    open_engine(make_model(), **settings)
+    open_engine(make_model(), n_ctx=128)
     assert len(trials) == 2
 
 
@@ -178,16 +177,14 @@ def statement(text: str) -> Unit:
 @pytest.mark.parametrize("architecture", SAVED)
 def test_a_saved_state_is_exact_behind_thousands_of_tokens(make_model: ModelMaker, architecture: str) -> None:
     model = open_model(make_model(architecture).path, gpu_layers=0)
-    cells = Cells(
-        model.pointer, n_ctx=2048, forks=0, threads=1, vocabulary_size=model.vocabulary.size, way_back="snapshot"
-    )
+    cells = Cells(model.pointer, n_ctx=2048, threads=1, vocabulary_size=model.vocabulary.size, way_back="snapshot")
     prefix = [token % 250 for token in range(1500)]
-    cells.evaluate(Stretch(0, 0, prefix))
+    cells.evaluate(Stretch(0, prefix))
     cells.mark(len(prefix))
     rows = []
     for _ in range(3):
-        rows.append(cells.logits_behind(Stretch(0, len(prefix), [5, 6, 7])).copy())
-        cells.evaluate(Stretch(0, len(prefix) + 3, list(range(90))))
+        rows.append(cells.logits_behind(Stretch(len(prefix), [5, 6, 7])).copy())
+        cells.evaluate(Stretch(len(prefix) + 3, list(range(90))))
         assert cells.go_back(len(prefix)) == len(prefix)
     assert np.array_equal(rows[0], rows[1])
     assert np.array_equal(rows[0], rows[2])
@@ -208,20 +205,13 @@ def test_a_build_that_only_cuts_wrongly_restores_saved_states(
     assert self_check.find(trial_of(make_model())).way_back == "snapshot"
 
 
-def test_a_build_with_wrong_forks_refuses_batching(make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Cells, "fork", lambda self, sequence: None)
-    with pytest.raises(ModelError, match="forked sequences do not work") as caught:
-        self_check.find(trial_of(make_model(), batching=True))
-    assert "--batching" in (caught.value.hint or "")
-
-
 def test_a_difference_within_the_tolerance_is_noted() -> None:
     assert Finding(way_back="cut", difference=0.001).verdict == "within tolerance"
 
 
-def trial_of(file: ModelFile, *, batching: bool = False) -> Trial:
+def trial_of(file: ModelFile) -> Trial:
     """The trial of a model in this process."""
-    return Trial(path=file.path, n_ctx=256, gpu_layers=0, batching=batching, threads=1)
+    return Trial(path=file.path, n_ctx=256, gpu_layers=0, threads=1)
 
 
 def spoil(monkeypatch: pytest.MonkeyPatch, *ways: str) -> None:
@@ -365,15 +355,15 @@ def test_what_is_checked_and_with_which_settings_is_said(
 
 
 @pytest.mark.parametrize(
-    ("gpu_layers", "batching", "said"),
+    ("gpu_layers", "said"),
     [
-        (0, False, "a context of 512 tokens"),
-        (-1, False, "a context of 512 tokens, all layers on the GPU"),
-        (20, True, "a context of 512 tokens, 20 layers on the GPU, batching"),
+        (0, "a context of 512 tokens"),
+        (-1, "a context of 512 tokens, all layers on the GPU"),
+        (20, "a context of 512 tokens, 20 layers on the GPU"),
     ],
 )
-def test_the_settings_of_a_trial_in_words(gpu_layers: int, batching: bool, said: str) -> None:
-    trial = Trial(path=Path("m.gguf"), n_ctx=512, gpu_layers=gpu_layers, batching=batching, threads=1)
+def test_the_settings_of_a_trial_in_words(gpu_layers: int, said: str) -> None:
+    trial = Trial(path=Path("m.gguf"), n_ctx=512, gpu_layers=gpu_layers, threads=1)
     assert trial.settings == said
 
 

@@ -39,6 +39,8 @@ class Answering:
         self._reason_tokens = 0
         self.free_tokens = 0
         """Tokens that the model chose for reasons."""
+        self.continued_tokens = 0
+        """Tokens to evaluate behind the forced beginning."""
 
     @property
     def pending(self) -> tuple[int, ...]:
@@ -90,6 +92,8 @@ class Answering:
     def _go_on(self, token: int) -> None:
         self._position = self._constraints.after(self._position, token, self._grammar)
         self._text += self._position.text
+        if not self.finished:
+            self.continued_tokens += len(self.pending)
 
 
 class _Entry(NamedTuple):

@@ -53,13 +53,7 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
     need = memory.needed(checked, n_ctx=n_ctx, n_ubatch=UBATCH)
     if not gpu_layers:
         memory.require(checked, need, n_ctx=n_ctx)
-    trial = Trial(
-        path=file.path,
-        n_ctx=n_ctx,
-        gpu_layers=gpu_layers,
-        batching=settings.batching,
-        threads=settings.used_threads,
-    )
+    trial = Trial(path=file.path, n_ctx=n_ctx, gpu_layers=gpu_layers, threads=settings.used_threads)
     try:
         found = finding_of(file.sha256, trial)
         opened = _opened_as_hashed(file, gpu_layers=gpu_layers, repack=found.repack)

@@ -1,4 +1,4 @@
-"""The path that sequence 0 holds: what requests share, evaluated once.
+"""The path that the cells hold: what requests share, evaluated once.
 
     holds        instructions ─ context ─ statement 1
     wanted       instructions ─ context ─ statement 2
@@ -12,21 +12,21 @@ from localjudge.engine.planner import Path, shared_nodes
 
 
 class Trunk:
-    """Sequence 0 of the cells."""
+    """What is resident, node by node."""
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
         self._held: Path = ()
 
     def hold(self, path: Path) -> int:
-        """Let the sequence hold this path and nothing else; how many tokens that is. Evaluates only what is new."""
+        """Let the cells hold this path and nothing else; how many tokens that is. Evaluates only what is new."""
         shared = shared_nodes(self._held, path)
         self._held = ()
         there = self._cells.go_back(sum(map(len, path[:shared])))
         position = 0
         for node in path:
             if position >= there:
-                self._cells.evaluate(Stretch(0, position, node))
+                self._cells.evaluate(Stretch(position, node))
                 self._cells.mark(position + len(node))
             position += len(node)
         self._held = path
@@ -35,7 +35,7 @@ class Trunk:
     def wipe(self) -> None:
         """Hold nothing, and overwrite all cells: what is not a number spreads even from cells that nobody looks at.
 
-        Attention multiplies cells that are cut or another sequence's by zero, and NaN times zero is NaN.
+        Attention multiplies cells that are cut by zero, and NaN times zero is NaN.
         """
         self._held = ()
         self._cells.clear()

@@ -38,7 +38,7 @@ from localjudge.errors import LocaljudgeError, ModelError, OutOfResource, Sample
 from localjudge.types import Record
 
 TOLERANCE = 0.01
-"""Largest difference allowed between forked and from-scratch logits, as a share of their range."""
+"""Largest difference allowed between logits behind a way back and those from scratch, as a share of their range."""
 
 _PREFIX = (
     "The lighthouse on the northern cape was built in 1871 and raised by four metres in 1904. It burned paraffin until "
@@ -58,7 +58,6 @@ class Trial(Record):
     path: Path
     n_ctx: int
     gpu_layers: int
-    batching: bool
     threads: int
     repack: bool = True
 
@@ -68,7 +67,7 @@ class Trial(Record):
         said = [f"a context of {self.n_ctx:,} tokens"]
         if self.gpu_layers:
             said.append("all layers on the GPU" if self.gpu_layers < 0 else f"{self.gpu_layers:,} layers on the GPU")
-        return ", ".join([*said, "batching"] if self.batching else said)
+        return ", ".join(said)
 
 
 class Finding(Record):
@@ -223,20 +222,14 @@ def find(trial: Trial) -> Finding:
             cells = Cells(
                 model.pointer,
                 n_ctx=trial.n_ctx,
-                forks=1 if trial.batching else 0,
                 threads=trial.threads,
                 vocabulary_size=model.vocabulary.size,
                 way_back=way_back,
             )
             with closing(cells):
-                difference = _difference(cells, texts, forked=trial.batching)
+                difference = _difference(cells, texts)
             if difference <= TOLERANCE:
                 return Finding(way_back=way_back, difference=difference, repack=trial.repack)
-    if trial.batching:
-        raise ModelError(
-            f"{trial.path} gives other answers when several are decoded at once: forked sequences do not work for it",
-            hint="run without --batching",
-        )
     return Finding(way_back="scratch", difference=0, repack=trial.repack)
 
 
@@ -261,40 +254,36 @@ def _texts(trial: Trial, vocabulary: Vocabulary) -> _Texts:
     return _Texts(prefix[:half], first[:quarter], second[:quarter])
 
 
-def _difference(cells: Cells, texts: _Texts, *, forked: bool) -> float:
+def _difference(cells: Cells, texts: _Texts) -> float:
     """How far the logits behind the second text are from those from scratch, once the first has been there.
 
-    Infinite if there is no way back. With `forked`, so are those of a forked sequence.
+    Infinite if there is no way back.
     """
     place = len(texts.prefix)
     expected = _from_scratch(cells, texts)
     cells.clear()
-    cells.evaluate(Stretch(0, 0, texts.prefix))
+    cells.evaluate(Stretch(0, texts.prefix))
     cells.mark(place)
-    cells.evaluate(Stretch(0, place, texts.first))
+    cells.evaluate(Stretch(place, texts.first))
     if cells.go_back(place) != place:
         return float("inf")
-    difference = _distance(cells.logits_behind(Stretch(0, place, texts.second)), expected)
-    if forked and cells.go_back(place) == place:
-        cells.fork(1)
-        difference = max(difference, _distance(cells.logits_behind(Stretch(1, place, texts.second)), expected))
-    return difference
+    return _distance(cells.logits_behind(Stretch(place, texts.second)), expected)
 
 
 def _from_scratch(cells: Cells, texts: _Texts) -> NDArray[np.float32]:
-    cells.evaluate(Stretch(0, 0, texts.prefix))
-    logits = cells.logits_behind(Stretch(0, len(texts.prefix), texts.second)).copy()
+    cells.evaluate(Stretch(0, texts.prefix))
+    logits = cells.logits_behind(Stretch(len(texts.prefix), texts.second)).copy()
     if not np.isfinite(logits.max()):
         raise ModelError("the model gives no numbers for a plain sentence", hint="use another conversion of the model")
     return logits
 
 
-def _distance(forked: NDArray[np.float32], scratch: NDArray[np.float32]) -> float:
+def _distance(shared: NDArray[np.float32], scratch: NDArray[np.float32]) -> float:
     """Largest difference as a share of the range; a token that is impossible in both does not count."""
     finite = np.isfinite(scratch)
-    if not np.array_equal(finite, np.isfinite(forked)):
+    if not np.array_equal(finite, np.isfinite(shared)):
         return float("inf")
-    apart = np.abs(forked[finite] - scratch[finite]).max(initial=0)
+    apart = np.abs(shared[finite] - scratch[finite]).max(initial=0)
     return float(apart / max(np.ptp(scratch[finite]), np.finfo(np.float32).tiny))
 
 
