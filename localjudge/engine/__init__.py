@@ -1,6 +1,6 @@
 """Requests in, answers out: knows tokens, nothing of retrieval."""
 
-from localjudge.engine.protocol import Effort, Engine
+from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.engine.scripted import ScriptedEngine
 
-__all__ = ["Effort", "Engine", "ScriptedEngine"]
+__all__ = ["Engine", "EngineStats", "ScriptedEngine"]

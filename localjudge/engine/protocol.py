@@ -13,7 +13,7 @@ from typing import Any, Protocol
 from localjudge.types import Answer, ChatEnds, NoAnswer, Record, VerdictRequest
 
 
-class Effort(Record):
+class EngineStats(Record):
     """Work done so far. Tokens are counts; `seconds_inside` is time spent in the model library."""
 
     unique_tokens: int = 0
@@ -50,7 +50,7 @@ class Engine(Protocol):
         ...
 
     @property
-    def effort(self) -> Effort:
+    def stats(self) -> EngineStats:
         """Work done since the engine was opened."""
         ...
 

@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from localjudge.engine.protocol import Effort
+from localjudge.engine.protocol import EngineStats
 from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
 
 Scripted = float | str
@@ -75,9 +75,9 @@ class ScriptedEngine:
         return True
 
     @property
-    def effort(self) -> Effort:
+    def stats(self) -> EngineStats:
         """No tokens are run."""
-        return Effort()
+        return EngineStats()
 
     @property
     def capacity(self) -> int:

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
-from localjudge.engine.protocol import Effort, Engine
+from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.record import manifest as manifests
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.results import Run, read_manifest, write_manifest, write_results
@@ -127,13 +127,13 @@ class _Job:
                 verdicts=decidedness(evaluations, self._settings.threshold),
                 metrics=summarize(evaluations, names, self._plan.cluster_of),
             )
-            session = session._replace(finished=_now(), asked=asker.asked, effort=self._engine.effort.model_dump())
+            session = session._replace(finished=_now(), asked=asker.asked, effort=self._engine.stats.model_dump())
             manifest = self._manifest([*sessions, session])
             write_results(directory, evaluations, summary)
             write_manifest(directory, manifest)
         for metric, reason in failed_everywhere(evaluations).items():
             self._progress.note(f"{metric} failed on every sample: {reason}")
-        self._progress.note(_work_done(asker.asked, self._engine.effort))
+        self._progress.note(_work_done(asker.asked, self._engine.stats))
         return Run(path, summary, manifest)
 
     def _asker(self, store: Store) -> Asker:
@@ -173,7 +173,7 @@ class _Job:
         )
 
 
-def _work_done(asked: int, effort: Effort) -> str:
+def _work_done(asked: int, effort: EngineStats) -> str:
     outside = max(effort.seconds_total - effort.seconds_inside, 0.0)
     return (
         f"asked {asked:,} verdicts: {effort.unique_tokens:,} distinct tokens, {effort.evaluated_tokens:,} evaluated, "

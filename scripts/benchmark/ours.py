@@ -29,10 +29,10 @@ class Ours:
         """Judge the cases together, and count what it cost to the source; how many tokens were evaluated."""
         cost = self.costs[source]
         requests = [request for case in cases for request in self._judge.requests(case.tasks)]
-        before = self._engine.effort
+        before = self._engine.stats
         with cost.counting():
             answers = [answer for _, answer in self._engine.answers(requests)]
-        after = self._engine.effort
+        after = self._engine.stats
         evaluated = after.evaluated_tokens - before.evaluated_tokens
         cost.evaluated += evaluated
         cost.unique += after.unique_tokens - before.unique_tokens

@@ -16,7 +16,7 @@ from benchmark.batches import Batches
 from numpy.typing import NDArray
 
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.llamacpp.kv_cache import Cells, Stretch
+from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.settings import EngineSettings
 from localjudge.model_registry import ModelFile
@@ -182,7 +182,7 @@ def test_after_a_call_that_was_not_read_to_its_end(
     assert in_order(engine, requests[1:4]) == expected[1:4]
 
 
-@pytest.mark.parametrize("place", ["_feed", "mark", "go_back"])
+@pytest.mark.parametrize("place", ["evaluate", "logits_behind", "checkpoint", "rewind"])
 def test_after_an_interrupt(
     model: ModelFile,
     requests: list[VerdictRequest],
@@ -193,16 +193,16 @@ def test_after_an_interrupt(
 ) -> None:
     """Control-C right after llama.cpp did something, and before anybody wrote down that it did."""
     engine = open_engine(model)
-    real = getattr(Cells, place)
+    real = getattr(KVCache, place)
     calls = iter([False, False, True])
 
-    def interrupted(self: Cells, *arguments: object, **options: object) -> object:
+    def interrupted(self: KVCache, *arguments: object, **options: object) -> object:
         found = real(self, *arguments, **options)
         if next(calls, False):
             raise KeyboardInterrupt
         return found
 
-    monkeypatch.setattr(Cells, place, interrupted)
+    monkeypatch.setattr(KVCache, place, interrupted)
     with pytest.raises(KeyboardInterrupt):
         in_order(engine, requests[:2] + requests[16:])
     assert in_order(engine, requests[:3]) == expected[:3]
@@ -228,7 +228,7 @@ def single_token_steps(file: ModelFile, threads: int) -> NDArray[np.float32]:
     with closing(load(file, EngineSettings(threads=1))) as loaded:
         model = loaded.model
         size = model.vocabulary.size
-        cells = Cells(model.pointer, n_ctx=1024, threads=threads, vocabulary_size=size, way_back="scratch")
+        cells = KVCache(model.pointer, n_ctx=1024, threads=threads, vocabulary_size=size, rewind_mode="recompute")
         with closing(cells):
-            cells.evaluate(Stretch(0, [token % 250 for token in range(1, 651)]))
-            return np.stack([cells.logits_behind(Stretch(650 + step, [step])).copy() for step in range(5)])
+            cells.evaluate(TokenRun(0, [token % 250 for token in range(1, 651)]))
+            return np.stack([cells.logits_behind(TokenRun(650 + step, [step])).copy() for step in range(5)])

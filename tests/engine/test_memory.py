@@ -145,7 +145,7 @@ import resource
 from localjudge import resources
 from localjudge.cli.main import main
 from localjudge.engine.llamacpp import loading, memory, model
-from localjudge.engine.llamacpp.kv_cache import Cells
+from localjudge.engine.llamacpp.kv_cache import KVCache
 from localjudge.errors import OutOfResource
 from localjudge.run import evaluate, job
 
@@ -191,7 +191,7 @@ def test_a_run_with_too_little_memory_ends_as_one_that_can_go_on(tmp_path: Path)
         ("leave(8)\ntry: model.open_model(judge, gpu_layers=0)", "refused memory or threads to load"),
         (
             "opened = model.open_model(judge, gpu_layers=0)\nleave(30)\n"
-            "try: Cells(opened.pointer, n_ctx=8192, threads=1, vocabulary_size=1, way_back='cut')",
+            "try: KVCache(opened.pointer, n_ctx=8192, threads=1, vocabulary_size=1, rewind_mode='cut')",
             "could not open a context of 8,192 tokens",
         ),
     ],

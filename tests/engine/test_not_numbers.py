@@ -16,7 +16,7 @@ from localjudge import model_registry
 from localjudge.engine.llamacpp import loading
 from localjudge.engine.llamacpp.constraint import Choice, greedy, read
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.llamacpp.self_check import Finding
+from localjudge.engine.llamacpp.self_check import SelfCheckResult
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge import grammars, prompts
@@ -40,8 +40,8 @@ REASON = "logits that are not numbers"
 @pytest.fixture
 def untried(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first meeting would refuse most damage: here it was remembered from before, with what runs everywhere."""
-    finding = Finding(way_back="cut", difference=0, repack=False)
-    monkeypatch.setattr(loading, "finding_of", lambda _sha256, _trial: finding)
+    finding = SelfCheckResult(rewind_mode="cut", difference=0, repack=False)
+    monkeypatch.setattr(loading, "self_check_of", lambda _sha256, _trial: finding)
 
 
 def damage(path: Path, tensor: str, first_row: int, value: bytes) -> ModelFile:

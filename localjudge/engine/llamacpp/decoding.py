@@ -6,11 +6,11 @@ instructions ─ context                                  and goes, before the n
 
 from typing import NamedTuple
 
-from localjudge.engine.llamacpp.constrained_answer import Answering
+from localjudge.engine.llamacpp.constrained_answer import ConstrainedAnswer
 from localjudge.engine.llamacpp.constraint import Constraints
-from localjudge.engine.llamacpp.kv_cache import Cells, Stretch
-from localjudge.engine.llamacpp.prefix_cache import Trunk
-from localjudge.engine.llamacpp.tokenized import Work
+from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
+from localjudge.engine.llamacpp.prefix_cache import PrefixCache
+from localjudge.engine.llamacpp.tokenized import TokenizedRequest
 from localjudge.errors import SampleError
 from localjudge.types import Answer, NoAnswer
 
@@ -30,28 +30,28 @@ class Decoded(NamedTuple):
 class IsolatedDecoder:
     """Decodes every answer by itself: nothing but its own path is in the cells."""
 
-    def __init__(self, constraints: Constraints, cells: Cells) -> None:
+    def __init__(self, constraints: Constraints, cache: KVCache) -> None:
         self._constraints = constraints
-        self._cells = cells
-        self._trunk = Trunk(cells)
+        self._cache = cache
+        self._prefix = PrefixCache(cache)
 
-    def decode(self, work: Work) -> Decoded:
+    def decode(self, request: TokenizedRequest) -> Decoded:
         """The answer to one request. Only what its path does not share with the one before is evaluated."""
-        answering = Answering(self._constraints, work.shape, work.explanation)
+        answer = ConstrainedAnswer(self._constraints, request.grammar, request.explanation)
         answers: tuple[Answer, ...] | NoAnswer
         try:
-            self._write(answering, work)
-            answers = answering.answers()
+            self._write(answer, request)
+            answers = answer.answers()
         except SampleError as error:
-            self._trunk.wipe()  # the cells may hold what is not a number
+            self._prefix.wipe()  # the cells may hold what is not a number
             answers = NoAnswer(error=error.in_one_line)
-        return Decoded(answers, answering.continued_tokens, answering.free_tokens)
+        return Decoded(answers, answer.continued_tokens, answer.free_tokens)
 
-    def _write(self, answering: Answering, work: Work) -> None:
+    def _write(self, answer: ConstrainedAnswer, request: TokenizedRequest) -> None:
         """Evaluate and decide until the answer is finished. Raises SampleError if it cannot be."""
-        stretch = Stretch(self._trunk.hold(work.path[:-1]), work.path[-1])
-        while not answering.finished:
-            answering.take(self._cells.logits_behind(stretch))
-            stretch = Stretch(stretch.end, answering.pending)
-            if not answering.finished and stretch.end >= work.longest:
-                raise SampleError(f"the answer did not end within the {work.longest} tokens kept for it")
+        run = TokenRun(self._prefix.hold(request.path[:-1]), request.path[-1])
+        while not answer.finished:
+            answer.take(self._cache.logits_behind(run))
+            run = TokenRun(run.end, answer.pending)
+            if not answer.finished and run.end >= request.longest:
+                raise SampleError(f"the answer did not end within the {request.longest} tokens kept for it")

@@ -30,11 +30,12 @@ from typing import Any
 
 from localjudge.engine.llamacpp import chat_template as chat
 from localjudge.engine.llamacpp.decoding import IsolatedDecoder
-from localjudge.engine.llamacpp.kv_cache import UBATCH, Cells
+from localjudge.engine.llamacpp.kv_cache import UBATCH, KVCache
 from localjudge.engine.llamacpp.loading import LoadedModel, load
-from localjudge.engine.llamacpp.tokenized import Work, Workshop
+from localjudge.engine.llamacpp.tokenized import RequestTokenizer, TokenizedRequest
+from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.engine.planner import depth_first, distinct_tokens
-from localjudge.engine.protocol import Effort
+from localjudge.engine.protocol import EngineStats
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import SampleError
 from localjudge.judge import prompts
@@ -58,17 +59,16 @@ class LlamaCppEngine:
             begin_of_text = prompts.load(file.profile or prompts.DEFAULT_PROFILE).begin_of_text
         self._file = file
         self._loaded: LoadedModel = load(file, settings)
-        self._vocabulary = self._loaded.model.vocabulary
-        self._workshop = Workshop(self._vocabulary, begin_of_text=begin_of_text)
+        self._tokenizer = RequestTokenizer(self.vocabulary, begin_of_text=begin_of_text)
         self._n_ctx = self._loaded.n_ctx
-        self._cells = Cells(
+        self._cache = KVCache(
             self._loaded.model.pointer,
             n_ctx=self._n_ctx,
             threads=settings.used_threads,
-            vocabulary_size=self._vocabulary.size,
-            way_back=self._loaded.self_check.way_back,
+            vocabulary_size=self.vocabulary.size,
+            rewind_mode=self._loaded.self_check.rewind_mode,
         )
-        self._decoder = IsolatedDecoder(self._workshop.constraints, self._cells)
+        self._decoder = IsolatedDecoder(self._tokenizer.constraints, self._cache)
         self._unique = self._generated = 0
         self._total = 0.0
 
@@ -90,7 +90,7 @@ class LlamaCppEngine:
             "n_ubatch": UBATCH,
             "flash_attention": False,
             "gpu_layers": self._loaded.gpu_layers,
-            "begin_of_text": bool(self._workshop.begin),
+            "begin_of_text": bool(self._tokenizer.begin),
             "self_check": self._loaded.self_check.verdict,
             "batching": "isolated",
             **plain,
@@ -115,21 +115,33 @@ class LlamaCppEngine:
     @property
     def forks(self) -> bool:
         """Whether requests share what they have in common; if not, each is evaluated from scratch."""
-        return self._loaded.self_check.way_back != "scratch"
+        return self._loaded.self_check.rewind_mode != "recompute"
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The model's tokens."""
+        return self._loaded.model.vocabulary
+
+    def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
+        """The request in tokens, with its grammars.
+
+        Raises SampleError for text that the model cannot be shown, ModelError if its tokens cannot write the answers.
+        """
+        return self._tokenizer.tokenize(request)
 
     @property
     def special_texts(self) -> tuple[str, str]:
         """Texts of the begin and end tokens, as chat templates want them."""
-        return self._vocabulary.text_of(self._vocabulary.bos), self._vocabulary.text_of(self._vocabulary.eos)
+        return self.vocabulary.text_of(self.vocabulary.bos), self.vocabulary.text_of(self.vocabulary.eos)
 
     @property
-    def effort(self) -> Effort:
+    def stats(self) -> EngineStats:
         """Work done since the engine was opened."""
-        return Effort(
+        return EngineStats(
             unique_tokens=self._unique,
-            evaluated_tokens=self._cells.evaluated_tokens,
+            evaluated_tokens=self._cache.evaluated_tokens,
             generated_tokens=self._generated,
-            seconds_inside=self._cells.seconds_inside,
+            seconds_inside=self._cache.seconds_inside,
             seconds_total=self._total,
         )
 
@@ -140,14 +152,14 @@ class LlamaCppEngine:
 
     def length(self, request: VerdictRequest) -> int:
         """Tokens of the prompt and the longest legal answer, up to its last decision."""
-        return self._workshop.prepare(request).longest
+        return self.tokenize(request).longest
 
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
         """Tokens of the tree that the requests form; what the model cannot be shown counts nothing."""
         paths = []
         for request in requests:
             with suppress(SampleError):
-                paths.append(self._workshop.prepare(request).path)
+                paths.append(self.tokenize(request).path)
         return distinct_tokens(paths)
 
     def read_back(self, request: VerdictRequest) -> str | None:
@@ -155,11 +167,11 @@ class LlamaCppEngine:
 
         None for a vocabulary that folds case or accents. Raises SampleError for what the model cannot be shown.
         """
-        if not self._vocabulary.exact:
+        if not self.vocabulary.exact:
             return None
-        path, shape, _ = self._workshop.prepare(request)
+        path, grammar, _ = self.tokenize(request)
         tokens = [token for node in path for token in node]
-        return self._vocabulary.decode(tokens[: len(tokens) - len(shape.start.forced)]).decode(errors="replace")
+        return self.vocabulary.decode(tokens[: len(tokens) - len(grammar.start.forced)]).decode(errors="replace")
 
     @property
     def memory_bytes(self) -> int:
@@ -169,41 +181,41 @@ class LlamaCppEngine:
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
         """Answer every request, sharing what they have in common; what is asked twice is decoded once."""
         started = time.perf_counter()
-        works: list[Work] = []
+        distinct: list[TokenizedRequest] = []
         askers: list[list[int]] = []
         for indices in _by_question(requests):
             try:
-                works.append(self._fitting(requests[indices[0]]))
+                distinct.append(self._fitting(requests[indices[0]]))
                 askers.append(indices)
             except SampleError as error:
                 yield from ((index, NoAnswer(error=error.in_one_line)) for index in indices)
-        paths = [work.path for work in works]
+        paths = [tokenized.path for tokenized in distinct]
         self._unique += distinct_tokens(paths)
         self._total += time.perf_counter() - started
         for place in depth_first(paths):
-            answers = self._decoded(works[place])
+            answers = self._decoded(distinct[place])
             for index in askers[place]:
                 yield index, answers if isinstance(answers, NoAnswer) else answers[requests[index].entry]
 
     def close(self) -> None:
         """Free the context and the model."""
-        self._cells.close()
+        self._cache.close()
         self._loaded.close()
 
-    def _fitting(self, request: VerdictRequest) -> Work:
-        work = self._workshop.prepare(request)
-        if work.longest > self._n_ctx:
+    def _fitting(self, request: VerdictRequest) -> TokenizedRequest:
+        tokenized = self.tokenize(request)
+        if tokenized.longest > self._n_ctx:
             raise SampleError(
-                f"the prompt and the longest answer have {work.longest} tokens, and the judge's context holds "
+                f"the prompt and the longest answer have {tokenized.longest} tokens, and the judge's context holds "
                 f"{self._n_ctx}",
                 hint="ask for a larger context with --n-ctx, or name a model that has one",
             )
-        return work
+        return tokenized
 
-    def _decoded(self, work: Work) -> tuple[Answer, ...] | NoAnswer:
+    def _decoded(self, request: TokenizedRequest) -> tuple[Answer, ...] | NoAnswer:
         """The answers to one request, what they took added to the counts."""
         started = time.perf_counter()
-        decoded = self._decoder.decode(work)
+        decoded = self._decoder.decode(request)
         self._total += time.perf_counter() - started
         self._unique += decoded.continued
         self._generated += decoded.free

@@ -20,17 +20,17 @@ from numpy.typing import NDArray
 from localjudge.engine.llamacpp import memory
 from localjudge.engine.llamacpp.interrupts import interrupts_held_back
 from localjudge.engine.llamacpp.library import complaints, listen, llama_cpp
-from localjudge.engine.llamacpp.state_checkpoints import Snapshots
+from localjudge.engine.llamacpp.state_checkpoints import StateCheckpoints
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
 
-WayBack = Literal["cut", "snapshot", "scratch"]
+RewindMode = Literal["cut", "checkpoint", "recompute"]
 """How the cells go back to a shared prefix: they are cut, a saved state is restored, or everything begins again."""
 
 UBATCH = 512
 """Tokens that llama.cpp evaluates at once."""
 
 
-class Stretch(NamedTuple):
+class TokenRun(NamedTuple):
     """Tokens to put behind what the cells hold. `position` is how many they hold."""
 
     position: int
@@ -42,71 +42,71 @@ class Stretch(NamedTuple):
         return self.position + len(self.tokens)
 
 
-class Cells:
+class KVCache:
     """A context of `n_ctx` cells for one path.
 
     Raises OutOfResource if there is too little memory for it, ModelError if llama.cpp refuses it otherwise.
     """
 
-    def __init__(self, model: Any, *, n_ctx: int, threads: int, vocabulary_size: int, way_back: WayBack) -> None:
+    def __init__(self, model: Any, *, n_ctx: int, threads: int, vocabulary_size: int, rewind_mode: RewindMode) -> None:
         self._context = _open(model, n_ctx=n_ctx, threads=threads)
         self._memory = llama_cpp.llama_get_memory(self._context)
-        self._way_back = way_back
-        self._snapshots = Snapshots(self._context)
+        self._rewind_mode = rewind_mode
+        self._checkpoints = StateCheckpoints(self._context)
         self._vocabulary_size = vocabulary_size
         self._batch = _Batch()
         self.evaluated_tokens = 0
         self.seconds_inside = 0.0
 
-    def evaluate(self, stretch: Stretch) -> None:
-        """Put the stretch into the cells.
+    def evaluate(self, run: TokenRun) -> None:
+        """Put the run into the cells.
 
         It is fed from its own start in steps of `UBATCH` tokens, so that what is before it does not move the cuts.
         """
-        self._feed(stretch, logits=False)
+        self._feed(run, logits=False)
 
-    def logits_behind(self, stretch: Stretch) -> NDArray[np.float32]:
-        """Evaluate the stretch; logits behind it, shape (vocabulary,), valid until the next evaluation."""
-        self._feed(stretch, logits=True)
+    def logits_behind(self, run: TokenRun) -> NDArray[np.float32]:
+        """Evaluate the run; logits behind it, shape (vocabulary,), valid until the next evaluation."""
+        self._feed(run, logits=True)
         pointer = llama_cpp.llama_get_logits_ith(self._context, -1)
         return np.ctypeslib.as_array(pointer, shape=(self._vocabulary_size,))
 
-    def mark(self, position: int) -> None:
+    def checkpoint(self, position: int) -> None:
         """Remember that the cells hold `position` tokens now, as a place to go back to."""
-        if self._way_back == "snapshot":
-            self._snapshots.save(position)
+        if self._rewind_mode == "checkpoint":
+            self._checkpoints.save(position)
 
-    def go_back(self, position: int) -> int:
-        """Forget what is behind `position`, a marked place; how many tokens the cells still hold.
+    def rewind(self, position: int) -> int:
+        """Forget what is behind `position`, a checkpoint; how many tokens the cells still hold.
 
         They are fewer where this model's memory cannot go back to there.
         """
-        if self._way_back == "scratch":
+        if self._rewind_mode == "recompute":
             position = 0
-        elif self._way_back == "snapshot":
-            position = self._snapshots.restore(position)
+        elif self._rewind_mode == "checkpoint":
+            position = self._checkpoints.restore(position)
         if position and llama_cpp.llama_memory_seq_rm(self._memory, 0, position, -1):
             return position
-        self._snapshots.clear()
+        self._checkpoints.clear()
         llama_cpp.llama_memory_seq_rm(self._memory, 0, 0, -1)
         return 0
 
     def clear(self) -> None:
         """Forget everything."""
-        self._snapshots.clear()
+        self._checkpoints.clear()
         llama_cpp.llama_memory_clear(self._memory, True)
 
     def close(self) -> None:
         """Free the memory."""
         llama_cpp.llama_free(self._context)
 
-    def _feed(self, stretch: Stretch, *, logits: bool) -> None:
-        for offset in range(0, len(stretch.tokens), UBATCH):
-            step = stretch.tokens[offset : offset + UBATCH]
-            is_last = offset + len(step) == len(stretch.tokens)
-            self._decode(Stretch(stretch.position + offset, step), logits=logits and is_last)
+    def _feed(self, run: TokenRun, *, logits: bool) -> None:
+        for offset in range(0, len(run.tokens), UBATCH):
+            step = run.tokens[offset : offset + UBATCH]
+            is_last = offset + len(step) == len(run.tokens)
+            self._decode(TokenRun(run.position + offset, step), logits=logits and is_last)
 
-    def _decode(self, step: Stretch, *, logits: bool) -> None:
+    def _decode(self, step: TokenRun, *, logits: bool) -> None:
         batch, count = self._batch.of(step, logits=logits), len(step.tokens)
         started = time.perf_counter()
         status = llama_cpp.llama_decode(self._context, batch)
@@ -139,7 +139,7 @@ class _Batch:
             _pointer(self._logits, ctypes.c_int8),
         )
 
-    def of(self, step: Stretch, *, logits: bool) -> llama_cpp.llama_batch:
+    def of(self, step: TokenRun, *, logits: bool) -> llama_cpp.llama_batch:
         """The tokens of one step for llama.cpp; `logits` asks for those behind its last token."""
         count = len(step.tokens)
         self._tokens[:count] = step.tokens

@@ -1,7 +1,7 @@
 """Loads a GGUF model into llama.cpp, or says why it cannot be used.
 
 the file's header      is it a model that can judge, is it whole, does it fit into memory?
-a process of its own   does llama.cpp survive it, and do its forks give the right logits?     once per machine
+a process of its own   does llama.cpp survive it, and are logits behind a way back right?     once per machine
 this process           the model
 
 Invariant: the weights in memory are the bytes whose checksum the run records.
@@ -17,7 +17,7 @@ from localjudge.engine.llamacpp import memory, model_check
 from localjudge.engine.llamacpp.kv_cache import UBATCH
 from localjudge.engine.llamacpp.library import llama_cpp
 from localjudge.engine.llamacpp.model import OpenModel, open_model
-from localjudge.engine.llamacpp.self_check import Finding, Trial, finding_of
+from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResult, self_check_of
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.model_registry import ModelFile
@@ -35,7 +35,7 @@ class LoadedModel:
     n_ctx: int
     memory_bytes: int
     gpu_layers: int
-    self_check: Finding
+    self_check: SelfCheckResult
 
     def close(self) -> None:
         """Free the memory."""
@@ -53,17 +53,17 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
     need = memory.needed(checked, n_ctx=n_ctx, n_ubatch=UBATCH)
     if not gpu_layers:
         memory.require(checked, need, n_ctx=n_ctx)
-    trial = Trial(path=file.path, n_ctx=n_ctx, gpu_layers=gpu_layers, threads=settings.used_threads)
+    wanted = SelfCheckInput(path=file.path, n_ctx=n_ctx, gpu_layers=gpu_layers, threads=settings.used_threads)
     try:
-        found = finding_of(file.sha256, trial)
-        opened = _opened_as_hashed(file, gpu_layers=gpu_layers, repack=found.repack)
+        self_check = self_check_of(file.sha256, wanted)
+        opened = _opened_as_hashed(file, gpu_layers=gpu_layers, repack=self_check.repack)
     except OutOfResource as error:
         if gpu_layers:  # what is free there is not known
             raise
         raise OutOfResource(
             f"{error.args[0]}; the model needs {memory.beside_free(need, n_ctx)}", hint=error.hint
         ) from error
-    return LoadedModel(opened, n_ctx=n_ctx, memory_bytes=need.total, gpu_layers=gpu_layers, self_check=found)
+    return LoadedModel(opened, n_ctx=n_ctx, memory_bytes=need.total, gpu_layers=gpu_layers, self_check=self_check)
 
 
 def _opened_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool) -> OpenModel:

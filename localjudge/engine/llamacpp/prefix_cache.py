@@ -7,27 +7,27 @@
 Every node is a step of its own, whether or not anything is shared, and a place to go back to.
 """
 
-from localjudge.engine.llamacpp.kv_cache import Cells, Stretch
+from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
 from localjudge.engine.planner import Path, shared_nodes
 
 
-class Trunk:
-    """What is resident, node by node."""
+class PrefixCache:
+    """The nodes that are in the cache."""
 
-    def __init__(self, cells: Cells) -> None:
-        self._cells = cells
+    def __init__(self, cache: KVCache) -> None:
+        self._cache = cache
         self._held: Path = ()
 
     def hold(self, path: Path) -> int:
         """Let the cells hold this path and nothing else; how many tokens that is. Evaluates only what is new."""
         shared = shared_nodes(self._held, path)
         self._held = ()
-        there = self._cells.go_back(sum(map(len, path[:shared])))
+        there = self._cache.rewind(sum(map(len, path[:shared])))
         position = 0
         for node in path:
             if position >= there:
-                self._cells.evaluate(Stretch(position, node))
-                self._cells.mark(position + len(node))
+                self._cache.evaluate(TokenRun(position, node))
+                self._cache.checkpoint(position + len(node))
             position += len(node)
         self._held = path
         return position
@@ -38,4 +38,4 @@ class Trunk:
         Attention multiplies cells that are cut by zero, and NaN times zero is NaN.
         """
         self._held = ()
-        self._cells.clear()
+        self._cache.clear()
