@@ -1,6 +1,6 @@
 """Requests in, answers out: knows tokens, nothing of retrieval."""
 
-from localjudge.engine.protocol import Engine, EngineStats
+from localjudge.engine.protocol import Engine, EngineStats, TokenCounter
 from localjudge.engine.scripted import ScriptedEngine
 
-__all__ = ["Engine", "EngineStats", "ScriptedEngine"]
+__all__ = ["Engine", "EngineStats", "ScriptedEngine", "TokenCounter"]
