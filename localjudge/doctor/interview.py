@@ -16,8 +16,7 @@ from localjudge.doctor import injection, model
 from localjudge.doctor import judgement as verdicts
 from localjudge.doctor.check import Check, failed_with
 from localjudge.doctor.plain_cases import plain_cases
-from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.protocol import EngineStats
+from localjudge.engine.protocol import EngineStats, InspectableEngine
 from localjudge.errors import OutOfResource, SampleError, UsageError
 from localjudge.judge.judge import PromptJudge
 from localjudge.judge.prompts import PromptProfile
@@ -41,7 +40,7 @@ class Interview:
     """All checks that ask an open engine. `injections` is how many attempts are made; None: by the judge's speed."""
 
     def __init__(
-        self, engine: LlamaCppEngine, settings: RunSettings, progress: Progress, *, injections: int | None
+        self, engine: InspectableEngine, settings: RunSettings, progress: Progress, *, injections: int | None
     ) -> None:
         self._engine = engine
         self._settings = settings

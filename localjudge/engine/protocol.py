@@ -109,6 +109,14 @@ class Engine(TokenCounter, Protocol):
         ...
 
 
+class EngineBuild(NamedTuple):
+    """The library that an engine runs on: its name, its version, and whether it can use a GPU."""
+
+    library: str
+    version: str
+    uses_gpu: bool
+
+
 class ModelShape(NamedTuple):
     """How large a model is, and how many tokens of context it was trained for."""
 
@@ -118,7 +126,11 @@ class ModelShape(NamedTuple):
 
 
 class InspectableEngine(Engine, Protocol):
-    """An engine whose model is at hand."""
+    """An engine whose model is at hand.
+
+    Its identity also names the model's `architecture`, the `gpu_layers`, and as `self_check` what it found out about
+    returning to a shared prompt.
+    """
 
     @property
     def shape(self) -> ModelShape:
@@ -126,7 +138,7 @@ class InspectableEngine(Engine, Protocol):
         ...
 
     def read_back(self, request: VerdictRequest) -> str | None:
-        """The prompt as its tokens spell it, without a begin token in front and without the answer.
+        """The prompt as its tokens spell it, without the answer and the begin token that the engine puts in front.
 
         None where the tokens cannot be compared with the text (a vocabulary that folds case or accents). Raises
         SampleError for text that the model cannot be shown.

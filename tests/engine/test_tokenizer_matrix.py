@@ -141,6 +141,13 @@ def test_the_prompt_arrives_as_it_was_written(engine: LlamaCppEngine, ends: Chat
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
+def test_the_prompt_is_read_back_as_it_was_written(engine: LlamaCppEngine, ends: ChatEnds | None, script: str) -> None:
+    """A begin token that the template writes is in it; one that the engine puts in front is not."""
+    for request in judge(ends).requests(tasks(script)):
+        assert engine.read_back(request) == "".join(piece.text for piece in pieces_of(request))
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
 def test_no_special_token_comes_from_the_user(engine: LlamaCppEngine, ends: ChatEnds | None, script: str) -> None:
     for request in judge(ends).requests(tasks(script)):
         for piece in pieces_of(request):

@@ -35,7 +35,7 @@ from localjudge.engine.llamacpp.loading import LoadedModel, load
 from localjudge.engine.llamacpp.tokenized import RequestTokenizer, TokenizedRequest
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.engine.planner import depth_first, distinct_tokens
-from localjudge.engine.protocol import EngineStats
+from localjudge.engine.protocol import EngineStats, ModelShape
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import SampleError
 from localjudge.judge import prompts
@@ -163,7 +163,7 @@ class LlamaCppEngine:
         return distinct_tokens(paths)
 
     def read_back(self, request: VerdictRequest) -> str | None:
-        """The prompt as its tokens spell it, with the begin token and without the answer.
+        """The prompt as its tokens spell it, without the answer and the begin token that the engine puts in front.
 
         None for a vocabulary that folds case or accents. Raises SampleError for what the model cannot be shown.
         """
@@ -171,7 +171,15 @@ class LlamaCppEngine:
             return None
         path, grammar, _ = self.tokenize(request)
         tokens = [token for node in path for token in node]
-        return self.vocabulary.decode(tokens[: len(tokens) - len(grammar.start.forced)]).decode(errors="replace")
+        spelled = self.vocabulary.decode(tokens[: len(tokens) - len(grammar.start.forced)]).decode(errors="replace")
+        begin = self.vocabulary.decode(list(self._tokenizer.begin)).decode(errors="replace")
+        is_written = request.path[0][0].text.startswith(begin)  # by the chat template: no other was put in front
+        return spelled if is_written else spelled.removeprefix(begin)
+
+    @property
+    def shape(self) -> ModelShape:
+        """How large the model is, and what it was trained for."""
+        return self._loaded.shape
 
     @property
     def memory_bytes(self) -> int:

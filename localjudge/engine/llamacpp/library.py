@@ -10,6 +10,7 @@ import os
 import re
 from collections import deque
 
+from localjudge.engine.protocol import EngineBuild
 from localjudge.errors import ModelError
 
 _MISSING = re.compile(r"(\S+\.so\S*): cannot open shared object file")
@@ -38,7 +39,7 @@ except (ImportError, OSError, RuntimeError, AttributeError) as error:
     # RuntimeError: what the bindings make of the loader's OSError. AttributeError: a function that this build lacks.
     raise ModelError(f"llama.cpp cannot be loaded: {error}", hint=_hint(str(error))) from error
 
-__all__ = ["complaints", "listen", "llama_cpp"]
+__all__ = ["build", "complaints", "listen", "llama_cpp"]
 
 _LOG_LEVEL_ERROR = 4
 _complaints: deque[str] = deque(maxlen=8)
@@ -48,6 +49,12 @@ _complaints: deque[str] = deque(maxlen=8)
 def _keep_errors(level: int, text: bytes, _user_data: ctypes.c_void_p) -> None:
     if level == _LOG_LEVEL_ERROR:
         _complaints.append(text.decode(errors="replace").strip())
+
+
+def build() -> EngineBuild:
+    """Which llama.cpp this is."""
+    offloads = bool(llama_cpp.llama_supports_gpu_offload())
+    return EngineBuild("llama.cpp", llama_cpp.llama_version().decode(), offloads)
 
 
 def listen() -> None:

@@ -18,6 +18,7 @@ from localjudge.engine.llamacpp.kv_cache import UBATCH
 from localjudge.engine.llamacpp.library import llama_cpp
 from localjudge.engine.llamacpp.model import OpenModel, open_model
 from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResult, self_check_of
+from localjudge.engine.protocol import ModelShape
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.model_registry import ModelFile
@@ -32,6 +33,7 @@ class LoadedModel:
     """An open model with the context that it gets, and what its self-check found."""
 
     model: OpenModel
+    shape: ModelShape
     n_ctx: int
     memory_bytes: int
     gpu_layers: int
@@ -63,7 +65,12 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
         raise OutOfResource(
             f"{error.args[0]}; the model needs {memory.beside_free(need, n_ctx)}", hint=error.hint
         ) from error
-    return LoadedModel(opened, n_ctx=n_ctx, memory_bytes=need.total, gpu_layers=gpu_layers, self_check=self_check)
+    shape = ModelShape(
+        layers=checked.number("block_count"), width=checked.number("embedding_length"), trained_context=most
+    )
+    return LoadedModel(
+        opened, shape, n_ctx=n_ctx, memory_bytes=need.total, gpu_layers=gpu_layers, self_check=self_check
+    )
 
 
 def _opened_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool) -> OpenModel:

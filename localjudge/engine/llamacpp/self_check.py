@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from localjudge import resources
+from localjudge.engine.hardware import processor_name
 from localjudge.engine.llamacpp import memory
 from localjudge.engine.llamacpp.kv_cache import KVCache, RewindMode, TokenRun
 from localjudge.engine.llamacpp.model import open_model
@@ -130,15 +131,6 @@ def _file_of(model_sha256: str, wanted: SelfCheckInput) -> Path:
     }
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
     return resources.state_directory() / "self-checks" / f"{digest[:32]}.json"
-
-
-def processor_name() -> str:
-    """Name of the kind of processor; "" where the system does not tell."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
 def _remember(file: Path, result: SelfCheckResult) -> None:
