@@ -125,6 +125,17 @@ class Grammar(Record):
     """How many verdicts one answer holds."""
     reason_tokens: int = Field(default=0, ge=0)
     """A reason is closed after so many tokens at the latest; 0 where the answers hold none."""
+    json_schema: str | None = Field(default=None, exclude=True, repr=False)
+    """The JSON schema that the pattern was made of, for an engine that takes no patterns. It says nothing that the
+    pattern does not, so it is in no key and in no run's files: None in what is read from there."""
+
+    def __eq__(self, other: object) -> bool:
+        """Equal patterns and labels are the same answers, whether or not their schema is at hand."""
+        return isinstance(other, Grammar) and self.model_dump() == other.model_dump()
+
+    def __hash__(self) -> int:
+        """As unequal patterns differ."""
+        return hash((self.name, self.pattern))
 
 
 Node = tuple[Piece, ...]

@@ -8,7 +8,7 @@ from localjudge import model_registry
 from localjudge.doctor import machine
 from localjudge.doctor.check import Check, Diagnosis, failed_with, gravest
 from localjudge.doctor.sockets import network_check, network_watched
-from localjudge.engine.llamacpp import memory, model_check
+from localjudge.engine import hardware
 from localjudge.errors import OutOfResource, UsageError
 from localjudge.progress import Progress, Silence
 from localjudge.run import judges
@@ -88,7 +88,6 @@ def _checks_of_the_judge(wanted: _Wanted) -> Iterator[Check]:
     """From the file inwards, up to what cannot be opened."""
     from localjudge.doctor import model
     from localjudge.doctor.interview import Interview
-    from localjudge.engine.llamacpp.engine import LlamaCppEngine
 
     name = "model file"
     try:
@@ -97,9 +96,8 @@ def _checks_of_the_judge(wanted: _Wanted) -> Iterator[Check]:
         name = "prompts"
         profile = judges.profile_for(file.profile, wanted.settings)
         name = "model"
-        header = model_check.check(file.path)
-        free = memory.available_bytes()
-        engine = LlamaCppEngine(file, wanted.settings.engine)
+        free = hardware.available_bytes()
+        engine = judges.open_engine(file, wanted.settings.engine)
     except UsageError as error:
         yield failed_with(name, error)
         return
@@ -107,7 +105,7 @@ def _checks_of_the_judge(wanted: _Wanted) -> Iterator[Check]:
         yield failed_with("model memory", error)
         return
     with closing(engine):
-        yield model.model_check(header, engine)
+        yield model.model_check(engine)
         yield model.memory_check(engine, free)
         yield model.fork_check(engine)
         try:

@@ -16,8 +16,7 @@ from localjudge.doctor import injection, model
 from localjudge.doctor import judgement as verdicts
 from localjudge.doctor.check import Check, failed_with
 from localjudge.doctor.plain_cases import plain_cases
-from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.protocol import Effort
+from localjudge.engine.protocol import EngineStats, InspectableEngine
 from localjudge.errors import OutOfResource, SampleError, UsageError
 from localjudge.judge.judge import PromptJudge
 from localjudge.judge.prompts import PromptProfile
@@ -40,7 +39,7 @@ class Interview:
     """All checks that ask an open engine. `injections` is how many attempts are made; None: by the judge's speed."""
 
     def __init__(
-        self, engine: LlamaCppEngine, settings: RunSettings, progress: Progress, *, injections: int | None
+        self, engine: InspectableEngine, settings: RunSettings, progress: Progress, *, injections: int | None
     ) -> None:
         self._engine = engine
         self._settings = settings
@@ -70,7 +69,7 @@ class Interview:
         progress.expect(sum(phase.verdicts for phase in (*needed, plain, *others)) + self._injected(self._most))
         if not (yield from self._all_made(*needed)):
             return
-        before = engine.effort
+        before = engine.stats
         is_judge = yield from self._all_made(plain)
         chosen = self._chosen(judge, before) if is_judge else verdicts.Chosen((), "")
         injected = self._injected(len(chosen.attempts))
@@ -78,14 +77,14 @@ class Interview:
         if injected:
             make = partial(verdicts.injection_check, judge, engine, progress, chosen)
             yield from self._all_made(_Phase("injections", injected, make))
-        after = engine.effort
+        after = engine.stats
         for other in others:
             yield from self._all_made(other)
         yield verdicts.speed_check(before, after, plain.verdicts + injected)
 
-    def _chosen(self, judge: PromptJudge, before: Effort) -> verdicts.Chosen:
+    def _chosen(self, judge: PromptJudge, before: EngineStats) -> verdicts.Chosen:
         """The attempts that suit its speed since `before`."""
-        after = self._engine.effort
+        after = self._engine.stats
         tokens = max(after.evaluated_tokens - before.evaluated_tokens, 1)
         seconds_per_token = (after.seconds_total - before.seconds_total) / tokens
         return verdicts.chosen_attempts(self._wanted, judge, self._engine, seconds_per_token)

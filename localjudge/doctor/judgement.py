@@ -10,7 +10,7 @@ from localjudge.doctor import injection
 from localjudge.doctor.check import Check, failed, ok, warning
 from localjudge.doctor.injection import Attempt
 from localjudge.doctor.plain_cases import PlainCase, plain_cases
-from localjudge.engine.protocol import Effort, Engine
+from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import UsageError
 from localjudge.judge import prompts
 from localjudge.judge.judge import JudgingProtocol, PromptJudge, Reasons, require
@@ -213,7 +213,7 @@ def injection_check(judge: PromptJudge, engine: Engine, progress: Progress, chos
     return ok("injections", said, **figures)
 
 
-def speed_check(before: Effort, after: Effort, verdicts: int) -> Check:
+def speed_check(before: EngineStats, after: EngineStats, verdicts: int) -> Check:
     """Rates of the verdicts between two states of an engine."""
     seconds = after.seconds_total - before.seconds_total
     tokens = after.evaluated_tokens - before.evaluated_tokens

@@ -9,15 +9,15 @@ from importlib.metadata import PackageNotFoundError, version
 
 from localjudge import resources
 from localjudge.doctor.check import Check, failed, ok, warning
-from localjudge.engine.llamacpp import memory
+from localjudge.engine import hardware
 from localjudge.errors import ModelError
 from localjudge.judge import grammars
+from localjudge.run import judges
 from localjudge.run.settings import RunSettings
 from localjudge.text.quiet_import import import_spacy
 
 _LIBRARIES = {
-    "llama-cpp-python": "localjudge.engine.llamacpp.library",
-    "llguidance": "llguidance",
+    **judges.ENGINE_LIBRARIES,
     grammars.COMPILER: grammars.COMPILER,
     "spacy": "spacy",
 }
@@ -46,38 +46,34 @@ def packages() -> Check:
 
 def surroundings() -> Iterator[Check]:
     """Memory and the state folder: what can be looked at without any library."""
-    free = memory.available_bytes()
-    found = "the system does not tell how much is free" if free is None else f"{memory.readable(free)} free"
+    free = hardware.available_bytes()
+    found = "the system does not tell how much is free" if free is None else f"{hardware.readable(free)} free"
     yield ok("memory", found, free_bytes=free)
     yield _state_folder()
 
 
 def processing(settings: RunSettings) -> Iterator[Check]:
-    """Processor and GPU. Needs llama.cpp."""
-    from localjudge.engine.llamacpp.library import llama_cpp
-    from localjudge.engine.llamacpp.self_check import processor_name
-
+    """Processor and GPU. Needs the engine's library."""
     threads, processors = settings.engine.used_threads, os.cpu_count() or 1
-    name = processor_name() or platform.machine()
+    name = hardware.processor_name() or platform.machine()
     found = f"{name}, {processors} cores, {threads} used"
     if threads > processors:
         yield warning("processor", found, "more threads than cores only wait for each other: ask for fewer (--threads)")
     else:
         yield ok("processor", found, name=name, processors=processors, threads=threads)
-    offload = bool(llama_cpp.llama_supports_gpu_offload())
-    llama = llama_cpp.llama_version().decode()
-    if offload:
+    library, number, uses_gpu = judges.engine_build()
+    if uses_gpu:
         layers = "all" if settings.gpu_layers is None else f"{settings.gpu_layers:,}"
-        yield ok("gpu", f"llama.cpp {llama} has a GPU backend: {layers} layers go there", offload=True)
+        yield ok("gpu", f"{library} {number} has a GPU backend: {layers} layers go there", offload=True)
     elif settings.gpu_layers:
         yield warning(
             "gpu",
-            f"llama.cpp {llama} was built without a GPU backend: --gpu-layers {settings.gpu_layers} has no effect",
+            f"{library} {number} was built without a GPU backend: --gpu-layers {settings.gpu_layers} has no effect",
             "build llama-cpp-python with one (for example CMAKE_ARGS=-DGGML_CUDA=on), or leave out --gpu-layers",
             offload=False,
         )
     else:
-        yield ok("gpu", f"none: llama.cpp {llama} was built for the processor alone", offload=False)
+        yield ok("gpu", f"none: {library} {number} was built for the processor alone", offload=False)
 
 
 def _state_folder() -> Check:

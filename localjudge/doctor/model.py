@@ -4,9 +4,8 @@ from collections.abc import Sequence
 
 from localjudge import model_registry
 from localjudge.doctor.check import Check, failed, ok, warning
-from localjudge.engine.llamacpp import memory
-from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.llamacpp.model_check import CheckedModel
+from localjudge.engine.hardware import readable
+from localjudge.engine.protocol import Engine, InspectableEngine
 from localjudge.errors import SampleError
 from localjudge.judge.prompts import PromptProfile
 from localjudge.model_registry import ModelFile
@@ -31,10 +30,10 @@ def file_check(file: ModelFile) -> Check:
     return ok("model file", found, pinned=False, **figures)
 
 
-def model_check(checked: CheckedModel, engine: LlamaCppEngine) -> Check:
+def model_check(engine: InspectableEngine) -> Check:
     """Architecture, size and window of a model that was loaded."""
-    is_, width = engine.identity, checked.number("embedding_length")
-    trained, layers = checked.number("context_length"), checked.number("block_count")
+    is_ = engine.identity
+    layers, width, trained = engine.shape
     found = (
         f"{is_['architecture']}, {is_['quantisation'].removeprefix(_GUESS)}, {layers} layers of width {width:,}; "
         f"window of {engine.capacity:,} tokens, of {trained:,} that it was trained for"
@@ -45,22 +44,22 @@ def model_check(checked: CheckedModel, engine: LlamaCppEngine) -> Check:
     return ok("model", found, **figures)
 
 
-def memory_check(engine: LlamaCppEngine, free: int | None) -> Check:
+def memory_check(engine: Engine, free: int | None) -> Check:
     """The estimate against what was free before the model was loaded. More than that has been refused by then."""
     need = engine.memory_bytes
     figures = {"needed_bytes": need, "free_bytes": free}
-    takes = f"the model takes about {memory.readable(need)} with its window"
+    takes = f"the model takes about {readable(need)} with its window"
     if engine.identity["gpu_layers"]:
         return ok("model memory", f"{takes}; not compared with the GPU's", **figures)
     if free is None:
         return ok("model memory", f"{takes}; the system does not tell how much is free", **figures)
-    found = f"{takes}, of {memory.readable(free)} free"
+    found = f"{takes}, of {readable(free)} free"
     if need > _TIGHT * free:
         return warning("model memory", found, "free some memory, or take a shorter window (--n-ctx)", **figures)
     return ok("model memory", found, **figures)
 
 
-def fork_check(engine: LlamaCppEngine) -> Check:
+def fork_check(engine: Engine) -> Check:
     """What the engine's self-check found about returning to a shared prompt."""
     finding = engine.identity["self_check"]
     if not engine.forks:
@@ -84,9 +83,8 @@ def template_check(profile: PromptProfile, ends: ChatEnds | None) -> Check:
     return ok("chat template", found, template=ends.sha256)
 
 
-def read_back_check(engine: LlamaCppEngine, requests: Sequence[VerdictRequest]) -> Check:
+def read_back_check(engine: InspectableEngine, requests: Sequence[VerdictRequest]) -> Check:
     """Whether the tokens of every prompt decode to its exact text."""
-    begin, _ = engine.special_texts
     changed, refused, folded = 0, 0, 0
     for request in requests:
         try:
@@ -96,7 +94,7 @@ def read_back_check(engine: LlamaCppEngine, requests: Sequence[VerdictRequest]) 
             continue
         text = "".join(piece.text for node in request.path for piece in node)
         folded += read is None
-        changed += read is not None and read.removeprefix(begin) != text.removeprefix(begin)
+        changed += read is not None and read != text
     figures = {"prompts": len(requests), "changed": changed, "refused": refused, "folded": folded}
     if changed:
         found = f"the tokens of {changed:,} of {len(requests):,} prompts decode to another text"

@@ -5,30 +5,44 @@
 An answer is a pure function of `engine.identity` and its own request: not of the other requests, their order or number.
 Everything that can move an answer is therefore in `identity`, and an answer may be stored and reused under
 `identity` + request for ever.
+
+    TokenCounter      which model it is and how long a request is: what planning needs, runs no model
+    Engine            a token counter that also answers: holds a model, to be closed
+    InspectableEngine an engine that can also show what it does to a prompt, for `localjudge doctor`
+
+Put an engine of your own through `localjudge.engine.contract.check_engine` before it judges anything.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from localjudge.types import Answer, ChatEnds, NoAnswer, Record, VerdictRequest
 
 
-class Effort(Record):
-    """Work done so far. Tokens are counts; `seconds_inside` is time spent in the model library."""
+class EngineStats(Record):
+    """Work done so far: tokens, and seconds inside the model library and in all."""
 
     unique_tokens: int = 0
+    """Tokens that had to be evaluated at least once: what requests share counts once."""
     evaluated_tokens: int = 0
+    """Tokens that were evaluated, generated ones among them."""
     generated_tokens: int = 0
+    """Tokens that the model chose for reasons."""
     seconds_inside: float = 0.0
     seconds_total: float = 0.0
 
 
-class Engine(Protocol):
-    """Runs tokens. Open engines hold a model in memory: close them."""
+class TokenCounter(Protocol):
+    """Says which model it counts for, and how many of its tokens requests take. Runs no model: every call is cheap."""
 
     @property
     def identity(self) -> dict[str, Any]:
-        """All that can move an answer, as JSON values with sorted meaning: model, build, CPU, context size ..."""
+        """Everything that can move an answer: model, library builds, kind of processor, context size and so on.
+
+        JSON values by name. `engine` names the kind of engine; an engine on a model file adds `model_sha256`,
+        `model_size` (bytes) and `quantisation`, by which results name their judge. The same for as long as the answers
+        are: stored answers are found under it.
+        """
         ...
 
     @property
@@ -45,37 +59,88 @@ class Engine(Protocol):
         ...
 
     @property
-    def forks(self) -> bool:
-        """Whether requests share what they have in common; if not, each is evaluated from scratch."""
-        ...
-
-    @property
-    def effort(self) -> Effort:
-        """Work done since the engine was opened."""
-        ...
-
-    def length(self, request: VerdictRequest) -> int:
-        """Tokens that the request occupies at its longest: prompt and longest legal answer."""
-        ...
-
-    def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
-        """Tokens to evaluate for these requests before their first decisions, those that they share counted once."""
-        ...
-
-    @property
-    def memory_bytes(self) -> int:
-        """Memory that the model takes with its context, estimated."""
-        ...
-
-    @property
     def capacity(self) -> int:
         """Tokens that fit: a request longer than this gets a `NoAnswer`."""
         ...
 
+    def length(self, request: VerdictRequest) -> int:
+        """Tokens that the request takes at its longest: its prompt and the longest legal answer.
+
+        Raises SampleError for text that the model cannot be shown.
+        """
+        ...
+
+    def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
+        """Tokens to evaluate for these requests before their first decisions; what they share is counted once.
+
+        A request that cannot be shown to the model counts nothing.
+        """
+        ...
+
+
+class Engine(TokenCounter, Protocol):
+    """Answers requests. An open engine holds a model in memory: close it after use."""
+
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
-        """Answer every request once; yields the request's index with its answer as soon as it is there."""
+        """Answer every request once; yields the request's index with its answer as soon as it is there.
+
+        What is wrong with one request (it is too long, or cannot be shown to the model) is its `NoAnswer`; only what
+        concerns all of them is raised: ModelError, or OutOfResource where asking again later may go on.
+        """
+        ...
+
+    @property
+    def stats(self) -> EngineStats:
+        """Work done since the engine was opened."""
+        ...
+
+    @property
+    def memory_bytes(self) -> int:
+        """Memory that the model takes with its context, estimated; 0 without a model."""
+        ...
+
+    @property
+    def forks(self) -> bool:
+        """Whether what requests share is evaluated once; if not, each request is evaluated from its first token."""
         ...
 
     def close(self) -> None:
         """Free the model. The engine cannot be used afterwards."""
+        ...
+
+
+class EngineBuild(NamedTuple):
+    """The library that an engine runs on: its name, its version, and whether it can use a GPU."""
+
+    library: str
+    version: str
+    uses_gpu: bool
+
+
+class ModelShape(NamedTuple):
+    """How large a model is, and how many tokens of context it was trained for."""
+
+    layers: int
+    width: int
+    trained_context: int
+
+
+class InspectableEngine(Engine, Protocol):
+    """An engine whose model is at hand.
+
+    Its identity also names the model's `architecture`, the `gpu_layers`, and as `self_check` what it found out about
+    returning to a shared prompt.
+    """
+
+    @property
+    def shape(self) -> ModelShape:
+        """The model's size."""
+        ...
+
+    def read_back(self, request: VerdictRequest) -> str | None:
+        """The prompt as its tokens spell it, without the answer and the begin token that the engine puts in front.
+
+        None where the tokens cannot be compared with the text (a vocabulary that folds case or accents). Raises
+        SampleError for text that the model cannot be shown.
+        """
         ...

@@ -2,8 +2,13 @@
 
     ScriptedEngine({"Paris is in France.": 0.97, "It rains.": 0.02}, default=0.5)
 
-A script maps the last user text of a request (the statement, sentence or chunk) to the probability of label 1, or to
-an error message; or it is a function of the request. No model is loaded.
+A script maps the last user text of a request (the statement, sentence or chunk) to the probability of label 1, to an
+error message, or to a whole `Answer` or `NoAnswer`; or it is a function that gives one of these for a request. No model
+is loaded.
+
+A mapping, and a function whose source Python can find, are known by their content. Any other function (typed into an
+interactive session, a `functools.partial`, an object that can be called) is known by its qualified name alone: change
+what it answers, and answers stored under that name are stale.
 """
 
 import hashlib
@@ -12,11 +17,12 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from localjudge.engine.protocol import Effort
+from localjudge.engine.protocol import EngineStats
 from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
 
-Scripted = float | str
-"""A probability of label 1, or the error message of a request that cannot be answered."""
+Scripted = float | str | Answer | NoAnswer
+"""A probability of label 1, the error message of a request that cannot be answered, or either in full."""
+Script = Mapping[str, Scripted] | Callable[[VerdictRequest], Scripted]
 
 
 def unit_text(request: VerdictRequest) -> str:
@@ -36,7 +42,7 @@ class ScriptedEngine:
 
     def __init__(
         self,
-        script: Mapping[str, Scripted] | Callable[[VerdictRequest], Scripted],
+        script: Script,
         *,
         default: Scripted | None = None,
         capacity: int = 1_000_000,
@@ -53,11 +59,10 @@ class ScriptedEngine:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """A hash of the script: another script is another engine."""
-        script = self._script
-        source = inspect.getsource(script) if callable(script) else json.dumps(dict(script), sort_keys=True)
+        """A hash of the script: another script is another engine. `script` names a function without source code."""
+        source, named = _content(self._script)
         digest = hashlib.sha256(f"{source}|{self._default}".encode("utf-8", "surrogatepass")).hexdigest()
-        return {"engine": "scripted", "script_sha256": digest}
+        return {"engine": "scripted", "script_sha256": digest, **named}
 
     @property
     def name(self) -> str:
@@ -75,9 +80,9 @@ class ScriptedEngine:
         return True
 
     @property
-    def effort(self) -> Effort:
+    def stats(self) -> EngineStats:
         """No tokens are run."""
-        return Effort()
+        return EngineStats()
 
     @property
     def capacity(self) -> int:
@@ -108,8 +113,11 @@ class ScriptedEngine:
         if self.length(request) > self._capacity:
             return NoAnswer(error=f"{self.length(request)} tokens do not fit {self._capacity}")
         said = self._look_up(request)
-        if isinstance(said, str):
-            return NoAnswer(error=said)
+        match said:
+            case Answer() | NoAnswer():
+                return said
+            case str():
+                return NoAnswer(error=said)
         return Answer(p_yes=said, legal_mass=1.0, raw="")
 
     def _look_up(self, request: VerdictRequest) -> Scripted:
@@ -124,3 +132,19 @@ class ScriptedEngine:
 
     def close(self) -> None:
         """Nothing to free."""
+
+
+def _content(script: Script) -> tuple[str, dict[str, str]]:
+    """What tells one script from another, and what the identity adds where that is no more than a name."""
+    if not callable(script):
+        return json.dumps(dict(script), sort_keys=True, default=_plain), {}
+    try:
+        return inspect.getsource(script), {}
+    except (OSError, TypeError):  # no file holds it, or it is no function
+        kind = script if hasattr(script, "__qualname__") else type(script)
+        name = f"{kind.__module__}.{kind.__qualname__}"
+        return name, {"script": f"{name} (known by name alone)"}
+
+
+def _plain(said: Answer | NoAnswer) -> dict[str, Any]:
+    return said.model_dump()

@@ -18,8 +18,6 @@ class EngineSettings(Record):
     """Processor threads. By default as many as this process may use; they cannot move a number."""
     gpu_layers: int | None = Field(default=None, ge=0)
     """Layers to put on a GPU. By default all of them, if the build has a GPU backend."""
-    batching: bool = False
-    """Decode several answers at once: faster; verdicts then depend a little on what else is asked, and on `threads`."""
 
     @property
     def used_threads(self) -> int:

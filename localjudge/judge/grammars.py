@@ -36,7 +36,9 @@ def load(name: str) -> Grammar:
 def from_schema(name: str, schema: str) -> Grammar:
     """A grammar from the text of a JSON schema whose verdict is an enum of 0 and 1."""
     tree = json.loads(schema)
-    return Grammar(name=name, pattern=_pattern(tree), labels=_LABELS, reason_tokens=_reason_tokens(tree))
+    return Grammar(
+        name=name, pattern=_pattern(tree), labels=_LABELS, reason_tokens=_reason_tokens(tree), json_schema=schema
+    )
 
 
 def for_statements(statements: Sequence[str]) -> Grammar:
@@ -56,6 +58,7 @@ def for_statements(statements: Sequence[str]) -> Grammar:
         labels=_LABELS,
         verdicts=len(statements),
         reason_tokens=_reason_tokens(entry),
+        json_schema=json.dumps(schema),
     )
 
 

@@ -50,8 +50,11 @@ def _lines(found: Verification) -> Iterator[str]:
             "this machine is of another kind than the run's: bytes are promised per kind of processor, not across; "
             f"{found.verdicts_moved:,} of {found.verdicts:,} verdicts moved"
         )
-    if found.batched:
-        yield "the run was made with --batching: its bits depend on what was asked together, its verdicts hardly"
+    if found.was_batched:
+        yield (
+            "the run was made with --batching, which was taken out: its bits depend on what was asked together, its "
+            "verdicts hardly; now each was asked by itself"
+        )
     for change in found.judge_changes:
         yield f"changed since: {change.ingredient}: {change.before} then, {change.after} now"
     for change in found.data_changes:

@@ -99,7 +99,7 @@ def _seconds(engine: Engine, requests: Sequence[VerdictRequest], tokens: int) ->
     few = 1
     while few < min(len(requests), _MEASURED_REQUESTS) and engine.distinct_tokens(requests[:few]) < _MEASURED_TOKENS:
         few += 1
-    before = engine.effort.seconds_total
+    before = engine.stats.seconds_total
     for _ in engine.answers(requests[:few]):
         pass
-    return (engine.effort.seconds_total - before) * tokens / max(engine.distinct_tokens(requests[:few]), 1)
+    return (engine.stats.seconds_total - before) * tokens / max(engine.distinct_tokens(requests[:few]), 1)

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
-from localjudge.engine.protocol import Effort, Engine
+from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.progress import Progress, Silence
 from localjudge.record import manifest as manifests
 from localjudge.record.directory import STORE, RunDirectory
@@ -118,13 +118,13 @@ class _Job:
                 results.add(evaluations)
                 totals.add(evaluations)
             summary = self._summary(totals)
-            session = session._replace(finished=_now(), asked=judging.asked, effort=self._engine.effort.model_dump())
+            session = session._replace(finished=_now(), asked=judging.asked, effort=self._engine.stats.model_dump())
             manifest = self._manifest([*sessions, session._asdict()])
             results.finish(summary)
             write_manifest(directory, manifest)
         for metric, reason in totals.failed_everywhere.items():
             self._progress.note(f"{metric} failed on every sample: {reason}")
-        self._progress.note(_work_done(judging.asked, self._engine.effort))
+        self._progress.note(_work_done(judging.asked, self._engine.stats))
         return Run(path, summary, manifest)
 
     def _judging(self, store: Store) -> Blocks:
@@ -172,7 +172,7 @@ class _Job:
         )
 
 
-def _work_done(asked: int, effort: Effort) -> str:
+def _work_done(asked: int, effort: EngineStats) -> str:
     outside = max(effort.seconds_total - effort.seconds_inside, 0.0)
     return (
         f"asked {asked:,} verdicts: {effort.unique_tokens:,} distinct tokens, {effort.evaluated_tokens:,} evaluated, "

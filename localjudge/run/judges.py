@@ -1,4 +1,4 @@
-"""Opens a judge: a model, the profile that suits it, and the engine that runs it.
+"""Opens a judge: a model, the profile that suits it, and the engine that runs it. No other module names an engine.
 
 The profile hangs on the model's checksum, not on the name or the path that it was called by, and not on who opened it.
 """
@@ -9,15 +9,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 from localjudge import model_registry
-from localjudge.engine.protocol import Engine
+from localjudge.engine.protocol import Engine, EngineBuild, InspectableEngine
+from localjudge.engine.settings import EngineSettings
 from localjudge.judge import prompts
 from localjudge.judge.judge import Judge, PromptJudge, require
 from localjudge.judge.own_prompt import with_prompt
 from localjudge.judge.prompts import PromptProfile
+from localjudge.model_registry import ModelFile
 from localjudge.run.settings import RunSettings
 from localjudge.types import ChatEnds, JudgeCard
 
 DEFAULT_JUDGE = "reference"
+ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.library", "llguidance": "llguidance"}
+"""The packages that models run on, each with the module whose import loads it."""
 
 
 class OpenJudge(NamedTuple):
@@ -53,16 +57,31 @@ def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:
     Raises ModelError if the model cannot be found or used, UsageError for a prompt that is no wording of a task and for
     reasons or a protocol that the judge cannot be asked for.
     """
-    from localjudge.engine.llamacpp.engine import LlamaCppEngine
-
     file = model_registry.find(name_or_path)
     profile_for(file.profile, settings)  # what it cannot be asked is refused before gigabytes are loaded
     with ExitStack() as undo:
-        engine = undo.enter_context(closing(LlamaCppEngine(file, settings.engine)))
+        engine = undo.enter_context(closing(open_engine(file, settings.engine)))
         ours = judge_on(engine, settings)
         undo.pop_all()
     source = name_or_path if name_or_path in model_registry.registered() else str(file.path)
     return ours._replace(source=source)
+
+
+def open_engine(file: ModelFile, settings: EngineSettings) -> InspectableEngine:
+    """The engine that runs model files. Close it after use.
+
+    Raises ModelError if it cannot run this one, OutOfResource if there is too little memory for it.
+    """
+    from localjudge.engine.llamacpp.engine import LlamaCppEngine
+
+    return LlamaCppEngine(file, settings)
+
+
+def engine_build() -> EngineBuild:
+    """What models are run on. Raises ModelError if it cannot be loaded."""
+    from localjudge.engine.llamacpp import library
+
+    return library.build()
 
 
 def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:

@@ -44,7 +44,6 @@ class Options(TypedDict, total=False):
     n_ctx: int | None
     threads: int | None
     gpu_layers: int | None
-    batching: bool
 
 
 class RunSettings(EngineSettings):

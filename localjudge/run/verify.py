@@ -38,7 +38,6 @@ Result = Literal["bit-identical", "same verdicts", "different"]
 Answers = Mapping[str, Answer | NoAnswer]
 
 _SHA256_SHOWN = 12
-_ISOLATED = "isolated"
 _BEFORE = {"min_legal_mass": 0.0}
 """What a run did whose settings do not say."""
 _MACHINE = {"engine.system", "engine.gpu_layers", "engine.repack"}
@@ -77,8 +76,8 @@ class Verification(Record):
     """What came of it. `judge_changes` and `data_changes` name the ingredients that are not what the manifest says.
 
     `rows` are the verdict rows whose answer changed in any bit, those first whose verdict moved, then by distance.
-    `batched`: answers were decoded together, and their bits rest on which ones were. `altered_requests` counts stored
-    requests that are not what was asked, `files` the result files that the stored answers do not give.
+    `altered_requests` counts stored requests that are not what was asked, `files` the result files that the stored
+    answers do not give.
     """
 
     schema_version: int = SCHEMA_VERSION
@@ -93,7 +92,6 @@ class Verification(Record):
     verdicts_moved: int
     largest_move: float
     rows: tuple[RowChange, ...]
-    batched: bool
     altered_requests: int
     files: tuple[str, ...]
     judge_changes: tuple[Difference, ...]
@@ -103,6 +101,14 @@ class Verification(Record):
     def other_machine(self) -> bool:
         """Whether this machine is of another kind, for which the run's bytes are not promised."""
         return any(change.ingredient in _MACHINE for change in self.judge_changes)
+
+    @property
+    def was_batched(self) -> bool:
+        """Whether the run's answers were decoded several at once, as an earlier version could."""
+        return any(
+            change.ingredient == "engine.batching" and str(change.before).startswith("not isolated")
+            for change in self.judge_changes
+        )
 
 
 def verify(
@@ -152,7 +158,6 @@ def verify(
         verdicts_moved=sum(row.moved for row in rows),
         largest_move=max((row.distance for row in rows), default=0.0),
         rows=tuple(sorted((row for row in rows if row.changed), key=lambda row: (not row.moved, -row.distance))),
-        batched=run.manifest.judge["engine"].get("batching", _ISOLATED) != _ISOLATED,
         altered_requests=altered.requests,
         files=replayed.differing_files,
         judge_changes=tuple(differences(run.manifest.judge, now)),

@@ -6,7 +6,6 @@
 Whatever fills a slot behind its statement cannot be seen from it, but takes part in the batch.
 """
 
-import ctypes
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,6 +14,10 @@ import llama_cpp
 import numpy as np
 from numpy.typing import NDArray
 
+from localjudge import model_registry
+from localjudge.engine.llamacpp.loading import load
+from localjudge.engine.settings import EngineSettings
+
 _BATCH, _CELLS, _SEQUENCES = 512, 4096, 9
 _FILLER = 7
 
@@ -22,27 +25,18 @@ Row = tuple[int, int, int]
 """Token, position, sequence."""
 
 
-@llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
-def _silent(_level: int, _text: bytes, _data: ctypes.c_void_p) -> None:
-    """llama.cpp reports every tensor on stderr."""
-
-
 class Batches:
     """A model on the engine's settings, fed by hand."""
 
     def __init__(self, path: Path, threads: int) -> None:
-        llama_cpp.llama_log_set(_silent, ctypes.c_void_p(0))
-        llama_cpp.llama_backend_init()
-        model = llama_cpp.llama_model_load_from_file(str(path).encode(), llama_cpp.llama_model_default_params())
-        if not model:
-            raise ValueError(f"llama.cpp cannot load {path}")
-        self.vocabulary = llama_cpp.llama_vocab_n_tokens(llama_cpp.llama_model_get_vocab(model))
+        self._loaded = load(model_registry.find(str(path)), EngineSettings(threads=threads))
+        self.vocabulary = self._loaded.model.vocabulary.size
         settings = llama_cpp.llama_context_default_params()
         settings.n_ctx, settings.n_batch, settings.n_ubatch, settings.n_seq_max = _CELLS, _BATCH, _BATCH, _SEQUENCES
         settings.n_threads = settings.n_threads_batch = threads
         settings.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
         settings.kv_unified = True
-        self._context = llama_cpp.llama_init_from_model(model, settings)
+        self._context = llama_cpp.llama_init_from_model(self._loaded.model.pointer, settings)
         self._memory = llama_cpp.llama_get_memory(self._context)
         self._held = 0
 
@@ -72,6 +66,11 @@ class Batches:
         for sequence in range(1, len(statements) + 1):
             llama_cpp.llama_memory_seq_rm(self._memory, sequence, -1, -1)
         return logits
+
+    def close(self) -> None:
+        """Free the model."""
+        llama_cpp.llama_free(self._context)
+        self._loaded.close()
 
     def seconds(self, statement: Sequence[int], repeats: int) -> float:
         """Time of one pass over the statement: the shortest of several."""

@@ -4,10 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from localjudge import model_registry
-from localjudge.engine.llamacpp import chat_template as chat
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.settings import EngineSettings
 from localjudge.judge import prompts
@@ -19,8 +16,6 @@ from .cost import Cost
 from .ours import Ours
 from .peers import ByOutlines, Joint, OneByOne, Prefill
 
-_THRESHOLD = 0.5
-
 
 class Setup(NamedTuple):
     """What is the same for every way of asking."""
@@ -29,16 +24,14 @@ class Setup(NamedTuple):
     n_ctx: int
     threads: int
 
-    def engine(self, *, batching: bool) -> LlamaCppEngine:
+    def engine(self) -> LlamaCppEngine:
         """The engine on the model."""
-        settings = EngineSettings(n_ctx=self.n_ctx, threads=self.threads, batching=batching)
+        settings = EngineSettings(n_ctx=self.n_ctx, threads=self.threads)
         return LlamaCppEngine(model_registry.find(str(self.model)), settings)
 
     def judges(self, engine: LlamaCppEngine) -> "Judges":
         """The ways of wording, in the model's chat template."""
-        bos, eos = engine.special_texts
-        ends = chat.chat_ends(engine.chat_template, bos=bos, eos=eos) if engine.chat_template else None
-        profile = prompts.load("instruct")
+        profile, ends = prompts.load("instruct"), engine.chat_ends
         return Judges(
             none=PromptJudge(profile, ends),
             before=PromptJudge(profile, ends, reasons="before"),
@@ -83,7 +76,7 @@ def _in_turns(setup: Setup, cases: Sequence[Case]) -> _Turns:
 
     Each has a model of its own and begins with its instructions evaluated.
     """
-    engines = [setup.engine(batching=False) for _ in Judges._fields]
+    engines = [setup.engine() for _ in Judges._fields]
     judges = setup.judges(engines[0])
     like = {"n_ctx": setup.n_ctx, "threads": setup.threads}
     turns = _Turns(
@@ -128,39 +121,24 @@ def _compared(turns: _Turns, source: str, samples: int) -> dict[str, Any]:
 
 
 def _at_once(setup: Setup, cases: Sequence[Case], joint: Cost) -> dict[str, Any]:
-    """All samples of a source in one call, isolated and batching, from a cold start."""
-    ways: list[Ours] = []
-    for name, batching in (("isolated", False), ("batching", True)):
-        engine = setup.engine(batching=batching)
-        judges = setup.judges(engine)
-        for suffix, judge in (("", judges.none), (", reasons", judges.before)):
-            ways.append(Ours(name + suffix, engine, judge))
-            ways[-1].ask(cases, "all")
-        engine.close()
-    costs = [way.costs["all"] for way in ways]
+    """All samples of a source in one call, from a cold start."""
+    engine = setup.engine()
+    judges = setup.judges(engine)
+    ways = [Ours("ours", engine, judges.none), Ours("ours, reasons", engine, judges.before)]
+    for way in ways:
+        way.ask(cases, "all")
+    engine.close()
+    plain, reasoned = (way.costs["all"] for way in ways)
     return {
         "samples": len(cases),
-        "rows": [cost.row(way.name, len(cases), costs[0]) for way, cost in zip(ways, costs, strict=True)],
+        "rows": [way.costs["all"].row(way.name, len(cases), plain) for way in ways],
         "figures": {
-            "evaluated / unique": costs[0].evaluated / costs[0].unique,
-            "evaluated / unique, reasons": costs[1].evaluated / costs[1].unique,
-            "(a) / isolated": joint.times(costs[0]),
-            "(a) / isolated, reasons": joint.times(costs[1]),
-            "(a) / batching": joint.times(costs[2]),
-            "(a) / batching, reasons": joint.times(costs[3]),
-            "isolated / batching": costs[0].times(costs[2]),
-            "isolated / batching, reasons": costs[1].times(costs[3]),
-            "verdicts moved by batching": _apart(ways[0], ways[2]),
-            "verdicts moved by batching, reasons": _apart(ways[1], ways[3]),
+            "evaluated / unique": plain.evaluated / plain.unique,
+            "evaluated / unique, reasons": reasoned.evaluated / reasoned.unique,
+            "(a) / ours": joint.times(plain),
+            "(a) / ours with reasons": joint.times(reasoned),
         },
     }
-
-
-def _apart(isolated: Ours, batched: Ours) -> dict[str, float]:
-    """How far batching moves verdicts: share of flipped labels, and the largest difference of a probability."""
-    one, other = np.array(isolated.probabilities), np.array(batched.probabilities)
-    flipped = (one >= _THRESHOLD) != (other >= _THRESHOLD)
-    return {"flipped": float(flipped.mean()), "largest_difference": float(np.abs(one - other).max())}
 
 
 def _prompt_text(judge: PromptJudge, case: Case) -> str:

@@ -11,7 +11,7 @@ import random_model
 
 from localjudge.cli.main import main
 from localjudge.doctor.examine import examine
-from localjudge.engine.llamacpp import memory
+from localjudge.engine import hardware
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.progress import Silence
 from localjudge.types import Answer, NoAnswer, VerdictRequest
@@ -156,7 +156,7 @@ def test_a_model_that_does_not_fit_into_memory_is_a_failed_check(
     random_gguf: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It is a finding, with the numbers; a run would end with exit code 4."""
-    monkeypatch.setattr(memory, "available_bytes", lambda: 1000)
+    monkeypatch.setattr(hardware, "available_bytes", lambda: 1000)
     code, checks, not_made = diagnosed(capfd, "--judge", random_gguf)
     assert (code, checks["model memory"]["status"], not_made[0]) == (1, "failed", "model")
     assert "0 MiB are free" in checks["model memory"]["found"]

@@ -7,7 +7,7 @@ import pytest
 
 from localjudge.doctor import model
 from localjudge.doctor.plain_cases import plain_cases
-from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.protocol import InspectableEngine
 from localjudge.errors import SampleError
 from localjudge.judge import prompts
 from localjudge.judge.judge import PromptJudge
@@ -16,11 +16,11 @@ GIB = 1 << 30
 REQUESTS = PromptJudge(prompts.load("instruct")).requests([case.task() for case in plain_cases()])
 
 
-def engine(**described: Any) -> LlamaCppEngine:
-    return cast(LlamaCppEngine, SimpleNamespace(**described))
+def engine(**described: Any) -> InspectableEngine:
+    return cast(InspectableEngine, SimpleNamespace(**described))
 
 
-def memory_of(need: int, *, gpu_layers: int = 0) -> LlamaCppEngine:
+def memory_of(need: int, *, gpu_layers: int = 0) -> InspectableEngine:
     return engine(memory_bytes=need, identity={"gpu_layers": gpu_layers})
 
 
@@ -44,18 +44,13 @@ def test_a_model_that_cannot_share_prompts_is_slow_and_that_is_a_warning() -> No
     assert (check.status, check.figures) == ("warning", {"self_check": "not forked"})
 
 
-def test_a_begin_token_in_front_is_no_other_text() -> None:
-    """It is ours, and stands for no text of the prompt."""
-    reading = engine(
-        special_texts=("<s>", "</s>"),
-        read_back=lambda request: "<s>" + "".join(piece.text for node in request.path for piece in node),
-    )
+def test_tokens_that_decode_to_the_text_are_as_they_should_be() -> None:
+    reading = engine(read_back=lambda request: "".join(piece.text for node in request.path for piece in node))
     assert model.read_back_check(reading, REQUESTS).found == "the tokens of 16 prompts decode to their exact text"
 
 
 def test_one_lost_space_is_another_text() -> None:
     reading = engine(
-        special_texts=("", ""),
         read_back=lambda request: "".join(piece.text for node in request.path for piece in node).rstrip(),
     )
     check = model.read_back_check(reading, REQUESTS)
@@ -66,10 +61,10 @@ def test_text_that_the_model_cannot_be_shown_is_a_warning() -> None:
     def refuse(_request: object) -> str:
         raise SampleError("the tokenizer does not give this text back")
 
-    check = model.read_back_check(engine(special_texts=("", ""), read_back=refuse), REQUESTS)
+    check = model.read_back_check(engine(read_back=refuse), REQUESTS)
     assert (check.status, check.figures["refused"]) == ("warning", 16)
 
 
 def test_a_vocabulary_that_folds_text_is_said_to() -> None:
-    folding = engine(special_texts=("", ""), read_back=lambda _request: None)
+    folding = engine(read_back=lambda _request: None)
     assert "folds case and accents" in model.read_back_check(folding, REQUESTS).found

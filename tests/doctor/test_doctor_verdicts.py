@@ -11,7 +11,7 @@ from localjudge.doctor import injection
 from localjudge.doctor import judgement as verdicts
 from localjudge.doctor.check import Check
 from localjudge.doctor.plain_cases import plain_cases
-from localjudge.engine.protocol import Effort
+from localjudge.engine.protocol import EngineStats
 from localjudge.engine.scripted import ScriptedEngine, unit_text
 from localjudge.judge import prompts
 from localjudge.judge.judge import PromptJudge
@@ -232,7 +232,7 @@ def test_verdicts_that_do_not_are_ok() -> None:
 
 def test_speed_is_that_of_the_time_between() -> None:
     """300 tokens in 2 s inside llama.cpp: 150 a second; 3 s in all for 6 verdicts: 0.5 s each."""
-    before = Effort(evaluated_tokens=100, seconds_inside=1, seconds_total=1)
-    after = Effort(evaluated_tokens=400, seconds_inside=3, seconds_total=4)
+    before = EngineStats(evaluated_tokens=100, seconds_inside=1, seconds_total=1)
+    after = EngineStats(evaluated_tokens=400, seconds_inside=3, seconds_total=4)
     figures = verdicts.speed_check(before, after, 6).figures
     assert (figures["tokens_per_second"], figures["seconds_per_verdict"]) == (150, 0.5)

@@ -12,7 +12,7 @@ import pytest
 from localjudge import model_registry
 from localjudge.engine.llamacpp import loading
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.llamacpp.loading import OpenModel
+from localjudge.engine.llamacpp.model import OpenModel, open_model
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import ModelError
 from localjudge.model_registry import ModelFile
@@ -99,7 +99,6 @@ def test_a_file_that_changes_while_it_is_loaded_is_refused(
 ) -> None:
     """Nobody knows which bytes were read."""
     model = model_registry.find(str(shutil.copy(make_model().path, tmp_path / "model.gguf")))
-    open_model = loading.open_model
 
     def slowly(path: Path, *, gpu_layers: int, repack: bool) -> OpenModel:
         opened = open_model(path, gpu_layers=gpu_layers, repack=repack)

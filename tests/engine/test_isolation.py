@@ -1,7 +1,6 @@
 """A verdict is bit-identical whatever else is judged: proved on llama.cpp, at sizes where it would not be by itself.
 
-The first test is the control: the same requests, decoded several at once, give other verdicts. So the others could
-fail.
+The first test is the control: statements that are evaluated together get other logits. So the others could fail.
 """
 
 import random
@@ -13,10 +12,11 @@ import llama_cpp
 import numpy as np
 import pytest
 import random_model
+from benchmark.batches import Batches
 from numpy.typing import NDArray
 
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.llamacpp.kv_cache import Cells, Stretch
+from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.settings import EngineSettings
 from localjudge.model_registry import ModelFile
@@ -97,16 +97,18 @@ def set_flash_attention(monkeypatch: pytest.MonkeyPatch, kind: int) -> None:
     monkeypatch.setattr(llama_cpp, "llama_init_from_model", opened)
 
 
-def test_control_decoding_several_at_once_moves_verdicts(
-    model: ModelFile,
-    requests: list[VerdictRequest],
-    expected: Answers,
-    open_engine: Opener,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """The same attention, the same cuts, and neighbours in the batch: or this model would be too small to show it."""
-    set_flash_attention(monkeypatch, llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED)
-    assert in_order(open_engine(model, batching=True), requests) != expected
+def test_control_statements_in_one_batch_move_each_other(model: ModelFile) -> None:
+    """Same weights, same attention, one context: only company in the batch. Or this model would be too small for it."""
+    draw = random.Random(1)
+    context, *statements = ([draw.randrange(5, 250) for _ in range(length)] for length in (700, 3, 28, 64, 5, 40))
+    with closing(Batches(model.path, threads=1)) as batches:
+        alone = []
+        for statement in statements:
+            batches.hold(context)
+            alone.append(batches.alone(statement, slot=1))
+        batches.hold(context)
+        together = batches.together(statements, slot=1)
+    assert not all(map(np.array_equal, alone, together))
 
 
 def test_every_request_gets_a_number(expected: Answers) -> None:
@@ -180,7 +182,7 @@ def test_after_a_call_that_was_not_read_to_its_end(
     assert in_order(engine, requests[1:4]) == expected[1:4]
 
 
-@pytest.mark.parametrize("place", ["_feed", "mark", "go_back"])
+@pytest.mark.parametrize("place", ["evaluate", "logits_behind", "checkpoint", "rewind"])
 def test_after_an_interrupt(
     model: ModelFile,
     requests: list[VerdictRequest],
@@ -191,16 +193,16 @@ def test_after_an_interrupt(
 ) -> None:
     """Control-C right after llama.cpp did something, and before anybody wrote down that it did."""
     engine = open_engine(model)
-    real = getattr(Cells, place)
+    real = getattr(KVCache, place)
     calls = iter([False, False, True])
 
-    def interrupted(self: Cells, *arguments: object, **options: object) -> object:
+    def interrupted(self: KVCache, *arguments: object, **options: object) -> object:
         found = real(self, *arguments, **options)
         if next(calls, False):
             raise KeyboardInterrupt
         return found
 
-    monkeypatch.setattr(Cells, place, interrupted)
+    monkeypatch.setattr(KVCache, place, interrupted)
     with pytest.raises(KeyboardInterrupt):
         in_order(engine, requests[:2] + requests[16:])
     assert in_order(engine, requests[:3]) == expected[:3]
@@ -223,9 +225,10 @@ def test_control_with_flash_attention_they_do(
 
 def single_token_steps(file: ModelFile, threads: int) -> NDArray[np.float32]:
     """Logits behind each of five single tokens that follow 650, shape (5, vocabulary)."""
-    with closing(load(file, EngineSettings(threads=1))) as model:
+    with closing(load(file, EngineSettings(threads=1))) as loaded:
+        model = loaded.model
         size = model.vocabulary.size
-        cells = Cells(model.pointer, n_ctx=1024, forks=0, threads=threads, vocabulary_size=size, way_back="scratch")
+        cells = KVCache(model.pointer, n_ctx=1024, threads=threads, vocabulary_size=size, rewind_mode="recompute")
         with closing(cells):
-            cells.evaluate(Stretch(0, 0, [token % 250 for token in range(1, 651)]))
-            return np.stack([cells.logits_behind(Stretch(0, 650 + step, [step])).copy() for step in range(5)])
+            cells.evaluate(TokenRun(0, [token % 250 for token in range(1, 651)]))
+            return np.stack([cells.logits_behind(TokenRun(650 + step, [step])).copy() for step in range(5)])

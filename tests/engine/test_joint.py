@@ -82,8 +82,8 @@ def test_the_answer_is_decoded_once_for_all_its_verdicts(opened: Opened) -> None
     engines = [opened(EngineSettings(threads=1)), opened(EngineSettings(threads=1))]
     list(engines[0].answers(asked()))
     list(engines[1].answers(asked()[:1]))
-    assert engines[0].effort.evaluated_tokens == engines[1].effort.evaluated_tokens
-    assert engines[0].effort.generated_tokens == engines[1].effort.generated_tokens > 0
+    assert engines[0].stats.evaluated_tokens == engines[1].stats.evaluated_tokens
+    assert engines[0].stats.generated_tokens == engines[1].stats.generated_tokens > 0
 
 
 def test_an_entry_asked_for_later_is_the_same(opened: Opened) -> None:
@@ -97,8 +97,8 @@ def test_an_entry_asked_for_later_is_the_same(opened: Opened) -> None:
 def test_forced_text_never_forms_a_control_token(opened: Opened) -> None:
     """The statement is forced into the answer as user text: no reserved token among what is evaluated."""
     engine = opened(EngineSettings(threads=1))
-    work = engine._workshop.prepare(asked(("<|im_end|><start_of_turn></s>",))[0])
-    assert not set(work.shape.start.forced) & set(engine._vocabulary.reserved)
+    tokenized = engine.tokenize(asked(("<|im_end|><start_of_turn></s>",))[0])
+    assert not set(tokenized.grammar.start.forced) & set(engine.vocabulary.reserved)
 
 
 def test_an_answer_that_may_not_fit_is_not_begun(opened: Opened) -> None:

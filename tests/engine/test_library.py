@@ -69,3 +69,18 @@ def test_the_doctor_gives_the_same_advice(tmp_path: Path, error: str, advice: st
     assert "llama.cpp cannot be loaded" in " ".join(done.stdout.split())
     assert advice in done.stdout
     assert "state folder" in done.stdout
+
+
+def test_using_an_engine_without_llama_cpp_leaves_the_environment_alone() -> None:
+    """How OpenMP waits is set where llama.cpp is loaded, and nowhere before."""
+    program = """
+import os
+before = dict(os.environ)
+from localjudge.engine import ScriptedEngine
+ScriptedEngine({}).close()
+assert dict(os.environ) == before
+import localjudge.engine.llamacpp.library
+assert os.environ["OMP_WAIT_POLICY"] == "passive"
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "OMP_WAIT_POLICY"}
+    subprocess.run([sys.executable, "-c", program], env=environment, check=True)

@@ -114,12 +114,9 @@ def test_a_prompt_that_just_fits_is_judged(make_model: ModelMaker, open_engine: 
     assert isinstance(answers[1], NoAnswer)
 
 
-@pytest.mark.parametrize("batching", [False, True])
-def test_a_context_smaller_than_a_step_holds(
-    make_model: ModelMaker, open_engine: Opener, ask: Asker, batching: bool
-) -> None:
+def test_a_context_smaller_than_a_step_holds(make_model: ModelMaker, open_engine: Opener, ask: Asker) -> None:
     """llama.cpp ends the process if it is given more tokens at once than the context holds."""
-    engine = open_engine(make_model(), n_ctx=128, batching=batching)
+    engine = open_engine(make_model(), n_ctx=128)
     requests = [ask(f"Statement {number}.", [f"Context {number % 3}."]) for number in range(30)]
     assert all(isinstance(answer, Answer) for _, answer in engine.answers(requests))
 
@@ -132,5 +129,6 @@ def test_the_identity_names_all_that_can_move_an_answer(make_model: ModelMaker, 
     assert identity["quantisation"] == "Q8_0"
     assert identity["n_ctx"] == 512
     assert identity["self_check"] == "bit-identical"
-    assert {"llama_cpp_python", "llguidance", "system", "n_ubatch", "gpu_layers", "batching"} <= set(identity)
+    assert {"llama_cpp_python", "llguidance", "system", "n_ubatch", "gpu_layers"} <= set(identity)
+    assert (identity["batching"], identity["flash_attention"]) == ("isolated", False)  # as in runs of earlier versions
     assert "threads" not in identity

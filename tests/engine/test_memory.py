@@ -12,6 +12,7 @@ import llama_cpp
 import pytest
 import random_model
 
+from localjudge.engine import hardware
 from localjudge.engine.llamacpp import memory, model_check
 from localjudge.engine.llamacpp.kv_cache import UBATCH
 from localjudge.engine.llamacpp.loading import load
@@ -84,7 +85,7 @@ def test_the_cache_of_a_hybrid_counts_only_its_attention(make_model: ModelMaker)
 def test_a_model_that_does_not_fit_is_refused_with_the_numbers(
     make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "available_bytes", lambda: 1000)
+    monkeypatch.setattr(hardware, "available_bytes", lambda: 1000)
     with pytest.raises(OutOfResource, match=r"does not fit into memory: it needs about \d+ MiB \(weights") as caught:
         load(make_model(), EngineSettings(threads=1))
     assert "cache for 2,048 tokens" in str(caught.value)
@@ -100,7 +101,7 @@ def test_what_fits_is_not_refused(make_model: ModelMaker) -> None:
 def test_a_system_that_does_not_tell_its_free_memory_refuses_nothing(
     make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(memory, "available_bytes", lambda: None)
+    monkeypatch.setattr(hardware, "available_bytes", lambda: None)
     memory.require(model_check.check(make_model().path), MemoryNeed(10**18, 0, 0), n_ctx=256)
 
 
@@ -110,7 +111,7 @@ def test_free_memory_is_between_a_little_and_all_there_is() -> None:
         for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
         if line.startswith("MemTotal:")
     )
-    free = memory.available_bytes()
+    free = hardware.available_bytes()
     assert free is not None
     assert 0 < free <= total
 
@@ -123,13 +124,13 @@ def test_a_control_group_bounds_what_is_free(tmp_path: Path, monkeypatch: pytest
     (group / "memory.current").write_text(f"{3 * GIB}\n", encoding="ascii")
     (group / "memory.stat").write_text(f"anon 5\nactive_file {GIB // 2}\ninactive_file {GIB // 2}\n", encoding="ascii")
     (group.parent / "memory.max").write_text("max\n", encoding="ascii")
-    monkeypatch.setattr(memory, "_CGROUPS", tmp_path)
-    assert memory.room_in_groups("docker/abc") == 2 * GIB
+    monkeypatch.setattr(hardware, "_CGROUPS", tmp_path)
+    assert hardware.room_in_groups("docker/abc") == 2 * GIB
 
 
 def test_groups_without_a_limit_bound_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_CGROUPS", tmp_path)
-    assert memory.room_in_groups("nowhere") is None
+    monkeypatch.setattr(hardware, "_CGROUPS", tmp_path)
+    assert hardware.room_in_groups("nowhere") is None
 
 
 @pytest.mark.parametrize(
@@ -137,15 +138,16 @@ def test_groups_without_a_limit_bound_nothing(tmp_path: Path, monkeypatch: pytes
 )
 def test_a_size_is_never_rounded_to_nothing(count: int, text: str) -> None:
     """9,333,856 / 2**20 = 8.9: a small model needs something, not 0.0 GiB."""
-    assert memory.readable(count) == text
+    assert hardware.readable(count) == text
 
 
 LIMITED = """
 import resource
 from localjudge import resources
 from localjudge.cli.main import main
-from localjudge.engine.llamacpp import loading, memory
-from localjudge.engine.llamacpp.kv_cache import Cells
+from localjudge.engine import hardware
+from localjudge.engine.llamacpp import model
+from localjudge.engine.llamacpp.kv_cache import KVCache
 from localjudge.errors import OutOfResource
 from localjudge.run import evaluate, job
 
@@ -168,7 +170,7 @@ def limited(program: str, home: Path) -> "subprocess.CompletedProcess[str]":
 
 def test_a_limit_of_the_address_space_bounds_what_is_free(tmp_path: Path) -> None:
     """100 MiB are left, a page or two are taken by reading that; without a limit there is no bound."""
-    done = limited("print(memory.room_in_address_space()); leave(100); print(memory.available_bytes())", tmp_path)
+    done = limited("print(hardware.room_in_address_space()); leave(100); print(hardware.available_bytes())", tmp_path)
     unbounded, free = done.stdout.split()
     assert unbounded == "None"
     assert 99 * 2**20 < int(free) <= 100 * 2**20
@@ -188,10 +190,10 @@ def test_a_run_with_too_little_memory_ends_as_one_that_can_go_on(tmp_path: Path)
 @pytest.mark.parametrize(
     ("program", "said"),
     [
-        ("leave(8)\ntry: loading.open_model(judge, gpu_layers=0)", "refused memory or threads to load"),
+        ("leave(8)\ntry: model.open_model(judge, gpu_layers=0)", "refused memory or threads to load"),
         (
-            "model = loading.open_model(judge, gpu_layers=0)\nleave(30)\n"
-            "try: Cells(model.pointer, n_ctx=8192, forks=0, threads=1, vocabulary_size=1, way_back='cut')",
+            "opened = model.open_model(judge, gpu_layers=0)\nleave(30)\n"
+            "try: KVCache(opened.pointer, n_ctx=8192, threads=1, vocabulary_size=1, rewind_mode='cut')",
             "could not open a context of 8,192 tokens",
         ),
     ],

@@ -75,7 +75,7 @@ def refusal(file: ModelFile) -> ModelError:
 def test_an_ordinary_model_loads(changed: Callable[..., ModelFile]) -> None:
     """The copy itself changes nothing."""
     model = load(changed({}), SETTINGS)
-    assert (model.architecture, model.n_ctx, model.self_check.way_back) == ("llama", 256, "cut")
+    assert (model.model.architecture, model.n_ctx, model.self_check.rewind_mode) == ("llama", 256, "cut")
     model.close()
 
 

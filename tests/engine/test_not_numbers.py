@@ -16,7 +16,7 @@ from localjudge import model_registry
 from localjudge.engine.llamacpp import loading
 from localjudge.engine.llamacpp.constraint import Choice, greedy, read
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.llamacpp.self_check import Finding
+from localjudge.engine.llamacpp.self_check import SelfCheckResult
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge import grammars, prompts
@@ -40,8 +40,8 @@ REASON = "logits that are not numbers"
 @pytest.fixture
 def untried(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first meeting would refuse most damage: here it was remembered from before, with what runs everywhere."""
-    finding = Finding(way_back="cut", difference=0, repack=False)
-    monkeypatch.setattr(loading, "finding_of", lambda _sha256, _trial: finding)
+    finding = SelfCheckResult(rewind_mode="cut", difference=0, repack=False)
+    monkeypatch.setattr(loading, "self_check_of", lambda _sha256, _trial: finding)
 
 
 def damage(path: Path, tensor: str, first_row: int, value: bytes) -> ModelFile:
@@ -86,11 +86,10 @@ def damaged(request: pytest.FixtureRequest, tmp_path: Path, untried: None) -> Mo
 
 
 @pytest.mark.parametrize(("reasons", "protocol"), WAYS, ids=["none", "before", "after", "joint"])
-@pytest.mark.parametrize("batching", [False, True], ids=["isolated", "batching"])
 def test_a_damaged_model_gives_no_answer_however_it_is_asked(
-    damaged: ModelFile, open_engine: Opener, reasons: Reasons, protocol: JudgingProtocol, batching: bool
+    damaged: ModelFile, open_engine: Opener, reasons: Reasons, protocol: JudgingProtocol
 ) -> None:
-    engine = open_engine(damaged, n_ctx=4096, batching=batching)
+    engine = open_engine(damaged, n_ctx=4096)
     found = dict(engine.answers(asked(reasons, protocol)))
     assert len(found) == len(STATEMENTS)
     for answer in found.values():
@@ -98,17 +97,16 @@ def test_a_damaged_model_gives_no_answer_however_it_is_asked(
         assert REASON in answer.error
 
 
-@pytest.mark.parametrize("batching", [False, True], ids=["isolated", "batching"])
 @pytest.mark.parametrize(
     ("grammar", "explanation"),
     [("attributed", None), ("reason_attributed", None), ("attributed", "attributed_reason")],
     ids=["none", "before", "after"],
 )
 def test_an_answer_does_not_suffer_from_one_that_failed_before(
-    spoilt: ModelFile, open_engine: Opener, grammar: str, explanation: str | None, batching: bool
+    spoilt: ModelFile, open_engine: Opener, grammar: str, explanation: str | None
 ) -> None:
     """NaN left behind in cells that are no longer looked at would spread: zero times NaN is NaN."""
-    engine = open_engine(spoilt, n_ctx=512, batching=batching)
+    engine = open_engine(spoilt, n_ctx=512)
     requests = [short(unit, grammar=grammar, explanation=explanation) for unit in ("a", "bb", "c")]
     expected = dict(engine.answers(requests))
     [(_, failure)] = engine.answers([short("z" * FIRST_BAD_POSITION, grammar=grammar, explanation=explanation)])
@@ -126,14 +124,6 @@ def test_an_answer_does_not_suffer_from_one_that_fails_beside_it(spoilt: ModelFi
         found = dict(engine.answers([*good[:place], bad, *good[place:]]))
         assert isinstance(found.pop(place), NoAnswer)
         assert [answer for _, answer in sorted(found.items())] == [expected[index] for index in range(3)]
-
-
-def test_a_pool_is_wiped_before_more_is_admitted(spoilt: ModelFile, open_engine: Opener) -> None:
-    """Forty answers, the first one damaged: those beside it may fail, those that come later do not."""
-    engine = open_engine(spoilt, n_ctx=512, batching=True)
-    found = dict(engine.answers([short("z" * FIRST_BAD_POSITION), *(short(f"{n:02}") for n in range(40))]))
-    assert isinstance(found[0], NoAnswer)
-    assert sum(isinstance(answer, Answer) for answer in found.values()) > 20
 
 
 def test_a_verdict_without_its_explanation_is_no_answer(spoilt: ModelFile, open_engine: Opener) -> None:

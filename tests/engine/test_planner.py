@@ -116,8 +116,8 @@ def test_several_metrics_on_one_sample_evaluate_each_distinct_token_once(
     """However the requests of the metrics are mixed: evaluated / unique is exactly 1."""
     engine = open_engine(make_model(architecture))
     list(engine.answers(sample[::2] + sample[1::2]))
-    assert engine.effort.evaluated_tokens == engine.effort.unique_tokens > 0
-    assert engine.effort.generated_tokens == 0
+    assert engine.stats.evaluated_tokens == engine.stats.unique_tokens > 0
+    assert engine.stats.generated_tokens == 0
 
 
 def test_a_second_call_pays_only_for_what_is_new(
@@ -128,7 +128,7 @@ def test_a_second_call_pays_only_for_what_is_new(
     list(at_once.answers(sample[:4]))
     list(in_calls.answers(sample[:2]))
     list(in_calls.answers(sample[2:4]))
-    assert in_calls.effort.evaluated_tokens == at_once.effort.evaluated_tokens
+    assert in_calls.stats.evaluated_tokens == at_once.stats.evaluated_tokens
 
 
 def test_the_sum_of_the_paths_would_be_many_times_as_much(
@@ -138,7 +138,7 @@ def test_the_sum_of_the_paths_would_be_many_times_as_much(
     engine = open_engine(make_model())
     list(engine.answers(sample))
     one_by_one = sum(engine.length(request) for request in sample)
-    assert one_by_one > 2 * engine.effort.unique_tokens
+    assert one_by_one > 2 * engine.stats.unique_tokens
 
 
 def test_the_time_inside_is_part_of_the_total(
@@ -146,4 +146,4 @@ def test_the_time_inside_is_part_of_the_total(
 ) -> None:
     engine = open_engine(make_model())
     list(engine.answers(sample))
-    assert 0 < engine.effort.seconds_inside <= engine.effort.seconds_total
+    assert 0 < engine.stats.seconds_inside <= engine.stats.seconds_total

@@ -11,11 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from localjudge import model_registry
-from localjudge.engine.llamacpp.constrained_answer import Answering
-from localjudge.engine.llamacpp.constraint import Choice, greedy, read
+from localjudge.engine.llamacpp.constrained_answer import ConstrainedAnswer
+from localjudge.engine.llamacpp.constraint import Choice, Constraints, greedy, read
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.llamacpp.kv_cache import Stretch
-from localjudge.engine.llamacpp.tokenized import Workshop
+from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import SampleError
 from localjudge.judge import grammars, prompts
@@ -93,7 +92,7 @@ def test_a_reason_is_bounded_in_tokens(opened: Opened) -> None:
     """At most 64 tokens as grammars/reason_attributed.json says, and 4 to close."""
     engine = opened(EngineSettings(threads=1))
     answered(engine, asked("before", STATEMENTS[:1]))
-    assert 0 < engine.effort.generated_tokens <= 64 + 4
+    assert 0 < engine.stats.generated_tokens <= 64 + 4
 
 
 def test_only_free_tokens_cost_a_step(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,20 +103,20 @@ def test_only_free_tokens_cost_a_step(opened: Opened, monkeypatch: pytest.Monkey
     engine = opened(EngineSettings(threads=1))
     request = asked("after", STATEMENTS[:1])
     answered(engine, request)  # the prompt is resident: what follows evaluates its last node once
-    stretches: list[int] = []
-    feed = engine._cells.logits_behind
+    runs: list[int] = []
+    feed = KVCache.logits_behind
 
-    def counted(stretch: Stretch) -> NDArray[np.float32]:
-        stretches.append(len(stretch.tokens))
-        return feed(stretch)
+    def counted(cache: KVCache, run: TokenRun) -> NDArray[np.float32]:
+        runs.append(len(run.tokens))
+        return feed(cache, run)
 
-    monkeypatch.setattr(engine._cells, "logits_behind", counted)
-    before = engine.effort
+    monkeypatch.setattr(KVCache, "logits_behind", counted)
+    before = engine.stats
     answered(engine, request)
-    free = engine.effort.generated_tokens - before.generated_tokens
-    assert len(stretches) == 1 + free
-    assert stretches[1] > 1
-    assert stretches[2:] == [1] * (free - 1)
+    free = engine.stats.generated_tokens - before.generated_tokens
+    assert len(runs) == 1 + free
+    assert runs[1] > 1
+    assert runs[2:] == [1] * (free - 1)
 
 
 def test_the_longest_answer_is_counted(opened: Opened) -> None:
@@ -157,17 +156,16 @@ def test_reasons_are_isolated(opened: Opened) -> None:
 def test_a_character_may_be_cut_over_tokens(opened: Opened) -> None:
     """Logits that spell the bytes of "é" and then close: the reason is whole text."""
     engine = opened(EngineSettings(threads=1))
-    vocabulary = engine._vocabulary
-    workshop = Workshop(vocabulary, begin_of_text=True)
-    shape = workshop.constraints.compile(grammars.load("reason_attributed"))
-    answering = Answering(workshop.constraints, shape, None)
+    vocabulary = engine.vocabulary
+    constraints = Constraints(vocabulary)
+    written = ConstrainedAnswer(constraints, constraints.compile(grammars.load("reason_attributed")), None)
     for wanted in (b"\xc3", b"\xa9", b'"', b"1"):
         logits = np.zeros(vocabulary.size, dtype=np.float32)
         logits[vocabulary.pieces.index(wanted)] = 9
-        answering.take(logits)
-    assert answering.finished
-    assert [answer.raw for answer in answering.answers()] == ['{"reason":"é","attributed":1}']
-    assert answering.free_tokens == 3
+        written.take(logits)
+    assert written.finished
+    assert [answer.raw for answer in written.answers()] == ['{"reason":"é","attributed":1}']
+    assert written.free_tokens == 3
 
 
 def test_the_lowest_id_wins_a_tie() -> None:

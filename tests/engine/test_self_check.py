@@ -12,9 +12,10 @@ import pytest
 
 from localjudge.engine.llamacpp import self_check
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.llamacpp.kv_cache import Cells, Stretch
-from localjudge.engine.llamacpp.loading import load, open_model
-from localjudge.engine.llamacpp.self_check import Finding, Trial
+from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
+from localjudge.engine.llamacpp.loading import load
+from localjudge.engine.llamacpp.model import open_model
+from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResult
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.judge import prompts
@@ -59,7 +60,9 @@ def test_how_each_kind_of_memory_goes_back(make_model: ModelMaker, open_engine: 
     engine = open_engine(make_model(architecture))
     assert engine.identity["self_check"] == "bit-identical"
     found = load(make_model(architecture), EngineSettings(threads=1))
-    assert found.self_check == Finding(way_back="snapshot" if architecture in SAVED else "cut", difference=0)
+    assert found.self_check == SelfCheckResult(
+        rewind_mode="checkpoint" if architecture in SAVED else "cut", difference=0
+    )
     found.close()
 
 
@@ -70,12 +73,11 @@ def test_a_model_is_tried_once(home: Path, make_model: ModelMaker, open_engine: 
     assert len(list((home / "self-checks").glob("*.json"))) == 1
 
 
-@pytest.mark.parametrize("settings", [{"n_ctx": 128}, {"batching": True}])
-def test_other_settings_are_another_trial(
-    home: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str], settings: dict[str, Any]
+def test_another_context_is_another_trial(
+    home: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str]
 ) -> None:
     open_engine(make_model())
-    open_engine(make_model(), **settings)
+    open_engine(make_model(), n_ctx=128)
     assert len(trials) == 2
 
 
@@ -85,7 +87,7 @@ def test_threads_are_no_other_trial(home: Path, make_model: ModelMaker, open_eng
     assert len(trials) == 1
 
 
-@pytest.mark.parametrize("damage", ["", "{}", '{"way_back": "by air", "difference": 0}'])
+@pytest.mark.parametrize("damage", ["", "{}", '{"rewind_mode": "by air", "difference": 0}'])
 def test_a_damaged_memory_is_another_trial(
     home: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str], damage: str
 ) -> None:
@@ -117,10 +119,10 @@ def test_files_in_the_working_directory_are_not_imported(
     assert open_engine(file).identity["self_check"] == "bit-identical"
 
 
-def remembered_as(home: Path, finding: Finding) -> None:
-    """Put another finding into the memory of every model met so far."""
+def remembered_as(home: Path, result: SelfCheckResult) -> None:
+    """Put another result into the memory of every model met so far."""
     for file in (home / "self-checks").glob("*.json"):
-        file.write_text(finding.model_dump_json(), encoding="utf-8")
+        file.write_text(result.model_dump_json(), encoding="utf-8")
 
 
 @pytest.mark.parametrize("architecture", ["llama", "gemma2", *SAVED])
@@ -131,13 +133,13 @@ def test_a_model_that_cannot_go_back_is_evaluated_from_scratch_and_says_so(
     requests = [ask(f"Statement {number}.", ["It opened in 1936."]) for number in range(5)]
     forked = open_engine(make_model(architecture))
     expected = dict(forked.answers(requests))
-    remembered_as(home, Finding(way_back="scratch", difference=0))
+    remembered_as(home, SelfCheckResult(rewind_mode="recompute", difference=0))
     unforked = open_engine(make_model(architecture))
     assert dict(unforked.answers(requests)) == expected
     assert unforked.identity["self_check"] == "not forked"
     assert (forked.forks, unforked.forks) == (True, False)
-    assert forked.effort.evaluated_tokens == forked.effort.unique_tokens
-    assert unforked.effort.evaluated_tokens > 1.5 * unforked.effort.unique_tokens
+    assert forked.stats.evaluated_tokens == forked.stats.unique_tokens
+    assert unforked.stats.evaluated_tokens > 1.5 * unforked.stats.unique_tokens
 
 
 @pytest.mark.parametrize("architecture", SAVED)
@@ -177,71 +179,64 @@ def statement(text: str) -> Unit:
 @pytest.mark.parametrize("architecture", SAVED)
 def test_a_saved_state_is_exact_behind_thousands_of_tokens(make_model: ModelMaker, architecture: str) -> None:
     model = open_model(make_model(architecture).path, gpu_layers=0)
-    cells = Cells(
-        model.pointer, n_ctx=2048, forks=0, threads=1, vocabulary_size=model.vocabulary.size, way_back="snapshot"
+    cache = KVCache(
+        model.pointer, n_ctx=2048, threads=1, vocabulary_size=model.vocabulary.size, rewind_mode="checkpoint"
     )
     prefix = [token % 250 for token in range(1500)]
-    cells.evaluate(Stretch(0, 0, prefix))
-    cells.mark(len(prefix))
+    cache.evaluate(TokenRun(0, prefix))
+    cache.checkpoint(len(prefix))
     rows = []
     for _ in range(3):
-        rows.append(cells.logits_behind(Stretch(0, len(prefix), [5, 6, 7])).copy())
-        cells.evaluate(Stretch(0, len(prefix) + 3, list(range(90))))
-        assert cells.go_back(len(prefix)) == len(prefix)
+        rows.append(cache.logits_behind(TokenRun(len(prefix), [5, 6, 7])).copy())
+        cache.evaluate(TokenRun(len(prefix) + 3, list(range(90))))
+        assert cache.rewind(len(prefix)) == len(prefix)
     assert np.array_equal(rows[0], rows[1])
     assert np.array_equal(rows[0], rows[2])
-    cells.close()
+    cache.close()
     model.close()
 
 
 def test_a_build_with_wrong_forks_does_not_fork(make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch) -> None:
     """As some GPU builds have done: behind a way back, the logits are other ones."""
-    spoil(monkeypatch, "cut", "snapshot")
-    assert self_check.find(trial_of(make_model())) == Finding(way_back="scratch", difference=0)
+    spoil(monkeypatch, "cut", "checkpoint")
+    assert self_check.check_here(trial_of(make_model())) == SelfCheckResult(rewind_mode="recompute", difference=0)
 
 
 def test_a_build_that_only_cuts_wrongly_restores_saved_states(
     make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     spoil(monkeypatch, "cut")
-    assert self_check.find(trial_of(make_model())).way_back == "snapshot"
-
-
-def test_a_build_with_wrong_forks_refuses_batching(make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Cells, "fork", lambda self, sequence: None)
-    with pytest.raises(ModelError, match="forked sequences do not work") as caught:
-        self_check.find(trial_of(make_model(), batching=True))
-    assert "--batching" in (caught.value.hint or "")
+    assert self_check.check_here(trial_of(make_model())).rewind_mode == "checkpoint"
 
 
 def test_a_difference_within_the_tolerance_is_noted() -> None:
-    assert Finding(way_back="cut", difference=0.001).verdict == "within tolerance"
+    assert SelfCheckResult(rewind_mode="cut", difference=0.001).verdict == "within tolerance"
 
 
-def trial_of(file: ModelFile, *, batching: bool = False) -> Trial:
+def trial_of(file: ModelFile) -> SelfCheckInput:
     """The trial of a model in this process."""
-    return Trial(path=file.path, n_ctx=256, gpu_layers=0, batching=batching, threads=1)
+    return SelfCheckInput(path=file.path, n_ctx=256, gpu_layers=0, threads=1)
 
 
-def spoil(monkeypatch: pytest.MonkeyPatch, *ways: str) -> None:
+def spoil(monkeypatch: pytest.MonkeyPatch, *modes: str) -> None:
     """Let the logits that follow a way back be wrong."""
-    logits_behind, go_back = Cells.logits_behind, Cells.go_back
+    logits_behind, rewind = KVCache.logits_behind, KVCache.rewind
     went_back: set[int] = set()
 
-    def going(self: Cells, position: int) -> int:
-        if self._way_back in ways:
+    def going(self: KVCache, position: int) -> int:
+        if self._rewind_mode in modes:
             went_back.add(id(self))
-        return go_back(self, position)
+        return rewind(self, position)
 
-    def wrong(self: Cells, stretch: Stretch) -> Any:
-        logits = logits_behind(self, stretch)
+    def wrong(self: KVCache, run: TokenRun) -> Any:
+        logits = logits_behind(self, run)
         if id(self) in went_back:
             went_back.discard(id(self))
             return np.roll(logits, 1)
         return logits
 
-    monkeypatch.setattr(Cells, "go_back", going)
-    monkeypatch.setattr(Cells, "logits_behind", wrong)
+    monkeypatch.setattr(KVCache, "rewind", going)
+    monkeypatch.setattr(KVCache, "logits_behind", wrong)
 
 
 @pytest.mark.parametrize(
@@ -364,27 +359,27 @@ def test_what_is_checked_and_with_which_settings_is_said(
 
 
 @pytest.mark.parametrize(
-    ("gpu_layers", "batching", "said"),
+    ("gpu_layers", "said"),
     [
-        (0, False, "a context of 512 tokens"),
-        (-1, False, "a context of 512 tokens, all layers on the GPU"),
-        (20, True, "a context of 512 tokens, 20 layers on the GPU, batching"),
+        (0, "a context of 512 tokens"),
+        (-1, "a context of 512 tokens, all layers on the GPU"),
+        (20, "a context of 512 tokens, 20 layers on the GPU"),
     ],
 )
-def test_the_settings_of_a_trial_in_words(gpu_layers: int, batching: bool, said: str) -> None:
-    trial = Trial(path=Path("m.gguf"), n_ctx=512, gpu_layers=gpu_layers, batching=batching, threads=1)
+def test_the_settings_of_a_trial_in_words(gpu_layers: int, said: str) -> None:
+    trial = SelfCheckInput(path=Path("m.gguf"), n_ctx=512, gpu_layers=gpu_layers, threads=1)
     assert trial.settings == said
 
 
-def test_the_finding_is_kept_as_plain_json(home: Path, make_model: ModelMaker, open_engine: Opener) -> None:
+def test_the_result_is_kept_as_plain_json(home: Path, make_model: ModelMaker, open_engine: Opener) -> None:
     open_engine(make_model())
     [file] = (home / "self-checks").glob("*.json")
-    assert json.loads(file.read_bytes()) == {"way_back": "cut", "difference": 0.0, "repack": True}
+    assert json.loads(file.read_bytes()) == {"rewind_mode": "cut", "difference": 0.0, "repack": True}
 
 
 def test_the_run_says_that_prompts_are_not_shared(home: Path, make_model: ModelMaker, open_engine: Opener) -> None:
     open_engine(make_model("mamba"), n_ctx=512)
-    remembered_as(home, Finding(way_back="scratch", difference=0))
+    remembered_as(home, SelfCheckResult(rewind_mode="recompute", difference=0))
     with judges.opened(str(make_model("mamba").path), None, RunSettings(threads=1, n_ctx=512)) as ours:
         assert "every verdict costs a whole prompt" in ours.announcement
 

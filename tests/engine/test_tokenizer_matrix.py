@@ -131,13 +131,20 @@ def pieces_of(request: VerdictRequest) -> list[Piece]:
 def test_the_prompt_arrives_as_it_was_written(engine: LlamaCppEngine, ends: ChatEnds | None, script: str) -> None:
     """The tokens of the whole path decode to the text of its pieces, behind at most one begin token."""
     for request in judge(ends).requests(tasks(script)):
-        work = engine._workshop.prepare(request)
-        tokens = list(chain.from_iterable(work.path))
-        written = "".join(piece.text for piece in pieces_of(request)) + work.shape.start.text.decode()
-        begin = engine._vocabulary.text_of(engine._vocabulary.bos) if engine._workshop.begin else ""
-        decoded = engine._vocabulary.decode(tokens).decode()
+        tokenized = engine.tokenize(request)
+        tokens = list(chain.from_iterable(tokenized.path))
+        written = "".join(piece.text for piece in pieces_of(request)) + tokenized.grammar.start.text.decode()
+        begin = engine.vocabulary.text_of(engine.vocabulary.bos) if engine.identity["begin_of_text"] else ""
+        decoded = engine.vocabulary.decode(tokens).decode()
         assert decoded == (written if begin and written.startswith(begin) else begin + written)
-        assert not begin or tokens.count(engine._vocabulary.bos) == 1
+        assert not begin or tokens.count(engine.vocabulary.bos) == 1
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_the_prompt_is_read_back_as_it_was_written(engine: LlamaCppEngine, ends: ChatEnds | None, script: str) -> None:
+    """A begin token that the template writes is in it; one that the engine puts in front is not."""
+    for request in judge(ends).requests(tasks(script)):
+        assert engine.read_back(request) == "".join(piece.text for piece in pieces_of(request))
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -145,14 +152,14 @@ def test_no_special_token_comes_from_the_user(engine: LlamaCppEngine, ends: Chat
     for request in judge(ends).requests(tasks(script)):
         for piece in pieces_of(request):
             if not piece.trusted:
-                assert not set(engine._vocabulary.user(piece.text)) & set(engine._vocabulary.reserved)
+                assert not set(engine.vocabulary.user(piece.text)) & set(engine.vocabulary.reserved)
 
 
 def test_the_markers_of_the_template_are_tokens_where_the_vocabulary_has_them(
     engine: LlamaCppEngine, ends: ChatEnds | None
 ) -> None:
     """Each occurrence of a special literal in the template's own text is that one token."""
-    vocabulary = engine._vocabulary
+    vocabulary = engine.vocabulary
     for text in ends[:2] if ends else ():
         found = [token for token in vocabulary.trusted(text) if token in vocabulary.reserved]
         literals = sorted(set(vocabulary.reserved.values()), key=len, reverse=True)

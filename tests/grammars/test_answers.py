@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge import resources
-from localjudge.engine.llamacpp.constrained_answer import Answering
+from localjudge.engine.llamacpp.constrained_answer import ConstrainedAnswer
 from localjudge.engine.llamacpp.constraint import Constraints
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.judge import grammars
@@ -152,13 +152,13 @@ def test_a_model_without_sense_cannot_leave_the_grammar(vocabulary: Vocabulary, 
     chance = np.random.default_rng(seed)
     constraints = Constraints(vocabulary)
     compiled = constraints.compile(grammar_of(name))
-    answering = Answering(constraints, compiled, None)
+    answer = ConstrainedAnswer(constraints, compiled, None)
     tokens = 0
-    while not answering.finished:
-        tokens += len(answering.pending)
+    while not answer.finished:
+        tokens += len(answer.pending)
         assert tokens <= compiled.longest
-        answering.take(chance.standard_normal(vocabulary.size).astype(np.float32))
-    answers = answering.answers()
+        answer.take(chance.standard_normal(vocabulary.size).astype(np.float32))
+    answers = answer.answers()
     raw = ",".join(answer.raw for answer in answers)
     whole = f'{{"classifications":[{raw}]}}' if name == "classifications" else raw
     assert re.fullmatch(grammar_of(name).pattern, whole)

@@ -5,8 +5,10 @@ import re
 from pathlib import Path
 
 import pytest
+from jsonschema import validate
 
 from localjudge.judge import grammars
+from localjudge.types import Grammar, Piece, VerdictRequest
 
 FOLDER = Path(__file__).resolve().parents[2] / "grammars"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
@@ -52,3 +54,35 @@ def test_the_frame_of_a_joint_answer_is_as_long_as_described() -> None:
     lengths = [len(written(("classifications", [entry] * count))) for count in (1, 2)]
     assert lengths == [21 + 44, 21 + 2 * 44]
     assert "21 bytes, and for each statement 44 bytes" in README
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
+def test_a_grammar_keeps_the_schema_that_it_was_made_of(path: Path) -> None:
+    """An engine that takes no patterns can be given that."""
+    assert json.loads(grammars.load(path.stem).json_schema or "") == json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_the_schema_of_a_joint_answer_names_its_statements() -> None:
+    """What the pattern allows, the schema does."""
+    grammar = grammars.for_statements(["One.", 'Tw"o.'])
+    entries = [{"statement": text, "reason": "So.", "attributed": 1} for text in ("One.", 'Tw"o.')]
+    answer = written(("classifications", entries))
+    assert re.fullmatch(grammar.pattern, answer)
+    validate(json.loads(answer), json.loads(grammar.json_schema or ""))
+
+
+def test_the_schema_is_in_no_key_and_no_file() -> None:
+    """Keys of requests and hashes of grammars are those of versions that did not keep it."""
+    grammar = grammars.load("attributed")
+    pattern = r"(\\{\"attributed\":(0|1)\\})"
+    dumped = f'{{"name":"attributed","pattern":"{pattern}","labels":{{"0":0,"1":1}},"verdicts":1,"reason_tokens":0}}'
+    assert grammar.model_dump_json() == dumped
+    request = VerdictRequest(((Piece("Is it so?", trusted=True),),), grammar)
+    assert request.shape == f'{{"grammar":{dumped},"explanation":null}}'
+
+
+def test_a_grammar_that_was_read_back_is_the_same_grammar() -> None:
+    """Without its schema: the answers that it allows are what makes it."""
+    grammar = grammars.load("attributed")
+    assert Grammar.model_validate_json(grammar.model_dump_json()) == grammar
+    assert grammars.load("relevant") != grammar

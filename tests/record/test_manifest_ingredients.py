@@ -84,7 +84,6 @@ def test_a_real_run_names_the_ingredient(made: Manifest, ingredient: str) -> Non
     ("options", "ingredients"),
     [
         ({"n_ctx": 512}, ["engine.n_ctx"]),
-        ({"batching": True}, ["engine.batching", "engine.flash_attention"]),
         ({"threshold": 0.4}, ["threshold"]),
         ({"threads": 2}, []),
         ({"max_failed": 3}, []),

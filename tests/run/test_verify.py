@@ -1,5 +1,6 @@
 """A run judged again: what is the same, what moved, and what was changed in between."""
 
+import io
 import json
 import sqlite3
 from collections.abc import Callable
@@ -8,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import localjudge
 from localjudge import Run, ScriptedEngine, UsageError
 from localjudge.engine.scripted import unit_text
+from localjudge.report.verification import verification_view
 from localjudge.run.verify import Verification, verify
 from localjudge.types import VerdictRequest
 
@@ -65,7 +68,7 @@ def test_the_same_judge_gives_the_same_bits(run: Run) -> None:
     assert (found.result, found.stored_requests, found.asked_again, found.identical) == ("bit-identical", 5, 5, 5)
     assert (found.verdicts, found.verdicts_moved, found.largest_move, found.rows) == (5, 0, 0.0, ())
     assert (found.judge_changes, found.data_changes, found.files, found.altered_requests) == ((), (), (), 0)
-    assert not found.batched
+    assert not found.was_batched
 
 
 def test_a_run_may_be_named_by_its_directory(run: Run) -> None:
@@ -174,9 +177,13 @@ def test_another_kind_of_processor_is_told_apart(run: Run) -> None:
 
 
 def test_a_run_that_was_batched_says_so(tmp_path: Path) -> None:
-    """Its bits rest on what was asked together."""
+    """By a version that could: its bits rest on what was asked together, which nothing does any more."""
     run = localjudge.evaluate(ROWS, out=tmp_path / "run", engine=same(batching="not isolated, up to 16 at once"))
-    assert verify(run, engine=same(batching="not isolated, up to 16 at once")).batched
+    found = verify(run, engine=same(batching="isolated"))
+    assert found.was_batched
+    shown = io.StringIO()
+    Console(width=200, file=shown).print(verification_view(found))
+    assert "the run was made with --batching, which was taken out" in shown.getvalue()
 
 
 def _edit(path: Path, old: str, new: str) -> None:

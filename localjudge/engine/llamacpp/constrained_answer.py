@@ -1,7 +1,7 @@
 """One answer in the making: says which tokens to evaluate next, and decides from the logits behind them.
 
     pending    {"reason":"        -> logits -> a token of the reason      one by one, each the most likely legal one
-    pending    ","attributed":    -> logits -> the verdict                forced stretches in one batch
+    pending    ","attributed":    -> logits -> the verdict                forced tokens in one batch
     finished   }                                                          what follows the last decision costs nothing
 
 The model is not in here: an engine evaluates `pending`, calls `take` with the logits behind it, and does so again
@@ -21,7 +21,7 @@ from localjudge.types import Answer
 _REASON = "reason"
 
 
-class Answering:
+class ConstrainedAnswer:
     """An answer that is being written, from its forced beginning to its end."""
 
     def __init__(self, constraints: Constraints, shape: CompiledGrammar, explanation: CompiledGrammar | None) -> None:
@@ -39,6 +39,8 @@ class Answering:
         self._reason_tokens = 0
         self.free_tokens = 0
         """Tokens that the model chose for reasons."""
+        self.continued_tokens = 0
+        """Tokens to evaluate behind the forced beginning."""
 
     @property
     def pending(self) -> tuple[int, ...]:
@@ -90,6 +92,8 @@ class Answering:
     def _go_on(self, token: int) -> None:
         self._position = self._constraints.after(self._position, token, self._grammar)
         self._text += self._position.text
+        if not self.finished:
+            self.continued_tokens += len(self.pending)
 
 
 class _Entry(NamedTuple):

@@ -17,8 +17,9 @@ Invariant: a verdict is bit-identical whatever else is asked, in any order, with
   which costs a pass more for each: as much as about 15 tokens of a batch, on two cores.
 - Flash attention is off: with it, one-token steps over 512 cells or more differ between 1 and 2 threads.
 
-With `batching`, all but the second are given up: answers are decoded together, as forks of the paths they share, and
-depend a little on each other and on the number of threads. That is another engine by its identity.
+Decoding several answers at once, as forks of the path that they share, was offered once and taken out: on the 0.5 B
+instruct model that it was measured with it was not faster. `flash_attention` and `batching` stay in the identity as
+what they then were without it, so that answers stored earlier are found again.
 """
 
 import time
@@ -28,20 +29,18 @@ from importlib.metadata import version
 from typing import Any
 
 from localjudge.engine.llamacpp import chat_template as chat
-from localjudge.engine.llamacpp.decoding import Alone, Decoded, Pool
-from localjudge.engine.llamacpp.fork_groups import Room, Siblings, alone, together
-from localjudge.engine.llamacpp.kv_cache import UBATCH, Cells
+from localjudge.engine.llamacpp.decoding import IsolatedDecoder
+from localjudge.engine.llamacpp.kv_cache import UBATCH, KVCache
 from localjudge.engine.llamacpp.loading import LoadedModel, load
-from localjudge.engine.llamacpp.tokenized import Work, Workshop
+from localjudge.engine.llamacpp.tokenized import RequestTokenizer, TokenizedRequest
+from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.engine.planner import depth_first, distinct_tokens
-from localjudge.engine.protocol import Effort
+from localjudge.engine.protocol import EngineStats, ModelShape
 from localjudge.engine.settings import EngineSettings
 from localjudge.errors import SampleError
 from localjudge.judge import prompts
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
-
-_FORKS = 16
 
 
 class LlamaCppEngine:
@@ -59,47 +58,41 @@ class LlamaCppEngine:
         if begin_of_text is None:
             begin_of_text = prompts.load(file.profile or prompts.DEFAULT_PROFILE).begin_of_text
         self._file = file
-        self._batching = settings.batching
-        self._model: LoadedModel = load(file, settings)
-        self._vocabulary = self._model.vocabulary
-        self._workshop = Workshop(self._vocabulary, begin_of_text=begin_of_text)
-        self._n_ctx = self._model.n_ctx
-        self._cells = Cells(
-            self._model.pointer,
+        self._loaded: LoadedModel = load(file, settings)
+        self._tokenizer = RequestTokenizer(self.vocabulary, begin_of_text=begin_of_text)
+        self._n_ctx = self._loaded.n_ctx
+        self._cache = KVCache(
+            self._loaded.model.pointer,
             n_ctx=self._n_ctx,
-            forks=_FORKS if settings.batching else 0,
             threads=settings.used_threads,
-            vocabulary_size=self._vocabulary.size,
-            way_back=self._model.self_check.way_back,
+            vocabulary_size=self.vocabulary.size,
+            rewind_mode=self._loaded.self_check.rewind_mode,
         )
-        constraints = self._workshop.constraints
-        self._decoder: Alone | Pool = Alone(constraints, self._cells)
-        if settings.batching:
-            self._decoder = Pool(constraints, self._cells, forks=_FORKS, n_ctx=self._n_ctx)
+        self._decoder = IsolatedDecoder(self._tokenizer.constraints, self._cache)
         self._unique = self._generated = 0
         self._total = 0.0
 
     @property
     def identity(self) -> dict[str, Any]:
         """Model, build, processor features and every setting that can move a logit."""
-        plain = {} if self._model.self_check.repack else {"repack": False}
+        plain = {} if self._loaded.self_check.repack else {"repack": False}
         return {
             "engine": "llama.cpp",
             "model_sha256": self._file.sha256,
             "model_size": self._file.size,
-            "architecture": self._model.architecture,
-            "quantisation": self._model.quantisation,
+            "architecture": self._loaded.model.architecture,
+            "quantisation": self._loaded.model.quantisation,
             "llama_cpp_python": version("llama-cpp-python"),
-            "llama_cpp": self._model.library,
+            "llama_cpp": self._loaded.model.library,
             "llguidance": version("llguidance"),
-            "system": self._model.system,
+            "system": self._loaded.model.system,
             "n_ctx": self._n_ctx,
             "n_ubatch": UBATCH,
-            "flash_attention": self._batching,
-            "gpu_layers": self._model.gpu_layers,
-            "begin_of_text": bool(self._workshop.begin),
-            "self_check": self._model.self_check.verdict,
-            "batching": f"not isolated, up to {_FORKS} at once" if self._batching else "isolated",
+            "flash_attention": False,
+            "gpu_layers": self._loaded.gpu_layers,
+            "begin_of_text": bool(self._tokenizer.begin),
+            "self_check": self._loaded.self_check.verdict,
+            "batching": "isolated",
             **plain,
         }
 
@@ -114,29 +107,41 @@ class LlamaCppEngine:
 
         Raises ModelError if the template cannot be rendered.
         """
-        if not self._model.chat_template:
+        if not self._loaded.model.chat_template:
             return None
         bos, eos = self.special_texts
-        return chat.chat_ends(self._model.chat_template, bos=bos, eos=eos)
+        return chat.chat_ends(self._loaded.model.chat_template, bos=bos, eos=eos)
 
     @property
     def forks(self) -> bool:
         """Whether requests share what they have in common; if not, each is evaluated from scratch."""
-        return self._model.self_check.way_back != "scratch"
+        return self._loaded.self_check.rewind_mode != "recompute"
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The model's tokens."""
+        return self._loaded.model.vocabulary
+
+    def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
+        """The request in tokens, with its grammars.
+
+        Raises SampleError for text that the model cannot be shown, ModelError if its tokens cannot write the answers.
+        """
+        return self._tokenizer.tokenize(request)
 
     @property
     def special_texts(self) -> tuple[str, str]:
         """Texts of the begin and end tokens, as chat templates want them."""
-        return self._vocabulary.text_of(self._vocabulary.bos), self._vocabulary.text_of(self._vocabulary.eos)
+        return self.vocabulary.text_of(self.vocabulary.bos), self.vocabulary.text_of(self.vocabulary.eos)
 
     @property
-    def effort(self) -> Effort:
+    def stats(self) -> EngineStats:
         """Work done since the engine was opened."""
-        return Effort(
+        return EngineStats(
             unique_tokens=self._unique,
-            evaluated_tokens=self._cells.evaluated_tokens,
+            evaluated_tokens=self._cache.evaluated_tokens,
             generated_tokens=self._generated,
-            seconds_inside=self._cells.seconds_inside,
+            seconds_inside=self._cache.seconds_inside,
             seconds_total=self._total,
         )
 
@@ -147,86 +152,82 @@ class LlamaCppEngine:
 
     def length(self, request: VerdictRequest) -> int:
         """Tokens of the prompt and the longest legal answer, up to its last decision."""
-        return self._workshop.prepare(request).longest
+        return self.tokenize(request).longest
 
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
         """Tokens of the tree that the requests form; what the model cannot be shown counts nothing."""
         paths = []
         for request in requests:
             with suppress(SampleError):
-                paths.append(self._workshop.prepare(request).path)
+                paths.append(self.tokenize(request).path)
         return distinct_tokens(paths)
 
     def read_back(self, request: VerdictRequest) -> str | None:
-        """The prompt as its tokens spell it, with the begin token and without the answer.
+        """The prompt as its tokens spell it, without the answer and the begin token that the engine puts in front.
 
         None for a vocabulary that folds case or accents. Raises SampleError for what the model cannot be shown.
         """
-        if not self._vocabulary.exact:
+        if not self.vocabulary.exact:
             return None
-        path, shape, _ = self._workshop.prepare(request)
+        path, grammar, _ = self.tokenize(request)
         tokens = [token for node in path for token in node]
-        return self._vocabulary.decode(tokens[: len(tokens) - len(shape.start.forced)]).decode(errors="replace")
+        spelled = self.vocabulary.decode(tokens[: len(tokens) - len(grammar.start.forced)]).decode(errors="replace")
+        begin = self.vocabulary.decode(list(self._tokenizer.begin)).decode(errors="replace")
+        is_written = request.path[0][0].text.startswith(begin)  # by the chat template: no other was put in front
+        return spelled if is_written else spelled.removeprefix(begin)
+
+    @property
+    def shape(self) -> ModelShape:
+        """How large the model is, and what it was trained for."""
+        return self._loaded.shape
 
     @property
     def memory_bytes(self) -> int:
         """Weights, cache and working space."""
-        return self._model.memory_bytes
+        return self._loaded.memory_bytes
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
         """Answer every request, sharing what they have in common; what is asked twice is decoded once."""
         started = time.perf_counter()
-        works: list[Work] = []
+        distinct: list[TokenizedRequest] = []
         askers: list[list[int]] = []
         for indices in _by_question(requests):
             try:
-                works.append(self._fitting(requests[indices[0]]))
+                distinct.append(self._fitting(requests[indices[0]]))
                 askers.append(indices)
             except SampleError as error:
                 yield from ((index, NoAnswer(error=error.in_one_line)) for index in indices)
-        decoded = self._decoder.decode(works, self._groups(works))
+        paths = [tokenized.path for tokenized in distinct]
+        self._unique += distinct_tokens(paths)
         self._total += time.perf_counter() - started
-        for place, decoding in self._timed(decoded):
-            self._generated += decoding.free_tokens
-            self._unique += decoding.continued
-            found = decoding.result()
+        for place in depth_first(paths):
+            answers = self._decoded(distinct[place])
             for index in askers[place]:
-                yield index, found if isinstance(found, NoAnswer) else found[requests[index].entry]
+                yield index, answers if isinstance(answers, NoAnswer) else answers[requests[index].entry]
 
     def close(self) -> None:
         """Free the context and the model."""
-        self._cells.close()
-        self._model.close()
+        self._cache.close()
+        self._loaded.close()
 
-    def _fitting(self, request: VerdictRequest) -> Work:
-        work = self._workshop.prepare(request)
-        if work.longest > self._n_ctx:
+    def _fitting(self, request: VerdictRequest) -> TokenizedRequest:
+        tokenized = self.tokenize(request)
+        if tokenized.longest > self._n_ctx:
             raise SampleError(
-                f"the prompt and the longest answer have {work.longest} tokens, and the judge's context holds "
+                f"the prompt and the longest answer have {tokenized.longest} tokens, and the judge's context holds "
                 f"{self._n_ctx}",
                 hint="ask for a larger context with --n-ctx, or name a model that has one",
             )
-        return work
+        return tokenized
 
-    def _groups(self, works: Sequence[Work]) -> list[Siblings]:
-        """The answers in the order in which they are decoded, those together that share their steps."""
-        paths = [work.path for work in works]
-        self._unique += distinct_tokens(paths)
-        order = depth_first(paths)
-        if not self._batching:
-            return list(alone(order, paths))
-        room = Room(answers=_FORKS, step_tokens=UBATCH, cells=self._n_ctx)
-        return list(together(order, paths, [work.longest for work in works], room))
-
-    def _timed(self, decoded: Iterator[Decoded]) -> Iterator[Decoded]:
-        """The same, the time that each takes added to the total."""
-        while True:
-            started = time.perf_counter()
-            found = next(decoded, None)
-            self._total += time.perf_counter() - started
-            if found is None:
-                return
-            yield found
+    def _decoded(self, request: TokenizedRequest) -> tuple[Answer, ...] | NoAnswer:
+        """The answers to one request, what they took added to the counts."""
+        started = time.perf_counter()
+        decoded = self._decoder.decode(request)
+        self._total += time.perf_counter() - started
+        self._unique += decoded.continued
+        self._generated += decoded.free
+        return decoded.answers
 
 
 def _by_question(requests: Sequence[VerdictRequest]) -> list[list[int]]:

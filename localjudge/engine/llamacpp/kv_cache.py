@@ -1,10 +1,9 @@
 """llama.cpp's context: cells that remember what was evaluated, and the one way to evaluate more.
 
-    sequence 0     instructions ─ context            the shared path
-    sequence 1..   instructions ─ context ─ ...      forks of it: they share its cells and add their own
+    cells     instructions ─ context ─ statement 1 {"attributed":      one path, from its first token to its last
+    cut to    instructions ─ context
 
-Flash attention passes over the cells of other sequences without a sum: with forks it is on. Without forks it is off:
-with it, one-token steps over 512 cells or more differ between 1 and 2 threads.
+Flash attention is off: with it, one-token steps over 512 cells or more differ between 1 and 2 threads.
 
 The batch is filled through NumPy views of the arrays that llama.cpp reads: filling 512 tokens one by one in Python
 takes as long as evaluating them with a small model.
@@ -12,7 +11,7 @@ takes as long as evaluating them with a small model.
 
 import ctypes
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -21,115 +20,96 @@ from numpy.typing import NDArray
 from localjudge.engine.llamacpp import memory
 from localjudge.engine.llamacpp.interrupts import interrupts_held_back
 from localjudge.engine.llamacpp.library import complaints, listen, llama_cpp
-from localjudge.engine.llamacpp.state_checkpoints import Snapshots
+from localjudge.engine.llamacpp.state_checkpoints import StateCheckpoints
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
 
-WayBack = Literal["cut", "snapshot", "scratch"]
-"""How sequence 0 goes back to a shared prefix: its cells are cut, a saved state is restored, or it begins again."""
+RewindMode = Literal["cut", "checkpoint", "recompute"]
+"""How the cells go back to a shared prefix: they are cut, a saved state is restored, or everything begins again."""
 
 UBATCH = 512
 """Tokens that llama.cpp evaluates at once."""
 
 
-class Stretch(NamedTuple):
-    """Tokens to put behind what a sequence holds. `position` is how many it holds."""
+class TokenRun(NamedTuple):
+    """Tokens to put behind what the cells hold. `position` is how many they hold."""
 
-    sequence: int
     position: int
     tokens: Sequence[int]
 
+    @property
+    def end(self) -> int:
+        """How many tokens the cells hold once these are in."""
+        return self.position + len(self.tokens)
 
-class Cells:
-    """A context of `n_ctx` cells for one path and `forks` copies of it.
+
+class KVCache:
+    """A context of `n_ctx` cells for one path.
 
     Raises OutOfResource if there is too little memory for it, ModelError if llama.cpp refuses it otherwise.
     """
 
-    def __init__(
-        self, model: Any, *, n_ctx: int, forks: int, threads: int, vocabulary_size: int, way_back: WayBack
-    ) -> None:
-        self._context = _open(model, n_ctx=n_ctx, sequences=1 + forks, threads=threads)
+    def __init__(self, model: Any, *, n_ctx: int, threads: int, vocabulary_size: int, rewind_mode: RewindMode) -> None:
+        self._context = _open(model, n_ctx=n_ctx, threads=threads)
         self._memory = llama_cpp.llama_get_memory(self._context)
-        self._way_back = way_back
-        self._snapshots = Snapshots(self._context)
+        self._rewind_mode = rewind_mode
+        self._checkpoints = StateCheckpoints(self._context)
         self._vocabulary_size = vocabulary_size
         self._batch = _Batch()
         self.evaluated_tokens = 0
         self.seconds_inside = 0.0
 
-    def evaluate(self, stretch: Stretch) -> None:
-        """Put the stretch into its sequence.
+    def evaluate(self, run: TokenRun) -> None:
+        """Put the run into the cells.
 
         It is fed from its own start in steps of `UBATCH` tokens, so that what is before it does not move the cuts.
         """
-        self._feed(stretch, logits=False)
+        self._feed(run, logits=False)
 
-    def logits_behind(self, stretch: Stretch) -> NDArray[np.float32]:
-        """Evaluate the stretch; logits behind it, shape (vocabulary,), valid until the next evaluation."""
-        self._feed(stretch, logits=True)
-        return self._logits(-1)
+    def logits_behind(self, run: TokenRun) -> NDArray[np.float32]:
+        """Evaluate the run; logits behind it, shape (vocabulary,), valid until the next evaluation."""
+        self._feed(run, logits=True)
+        pointer = llama_cpp.llama_get_logits_ith(self._context, -1)
+        return np.ctypeslib.as_array(pointer, shape=(self._vocabulary_size,))
 
-    def logits_behind_each(self, stretches: Sequence[Stretch]) -> list[NDArray[np.float32]]:
-        """Evaluate the stretches in as few steps as hold them; a copy of the logits behind each."""
-        found: list[NDArray[np.float32]] = []
-        for parts in _in_steps(stretches):
-            self._batch.fill([part for part, _ in parts])
-            ends = np.cumsum([len(part.tokens) for part, _ in parts]) - 1
-            wanted = [int(end) for end, (_, is_last) in zip(ends, parts, strict=True) if is_last]
-            self._batch.want_logits(wanted)
-            self._decode(int(ends[-1]) + 1)
-            found += [self._logits(row).copy() for row in wanted]
-        return found
+    def checkpoint(self, position: int) -> None:
+        """Remember that the cells hold `position` tokens now, as a place to go back to."""
+        if self._rewind_mode == "checkpoint":
+            self._checkpoints.save(position)
 
-    def fork(self, sequence: int) -> None:
-        """Let the sequence begin with all that sequence 0 holds."""
-        self.drop(sequence)
-        llama_cpp.llama_memory_seq_cp(self._memory, 0, sequence, -1, -1)
-
-    def drop(self, sequence: int) -> None:
-        """Forget all that a sequence holds."""
-        llama_cpp.llama_memory_seq_rm(self._memory, sequence, 0, -1)
-
-    def mark(self, position: int) -> None:
-        """Remember this place of sequence 0, which holds `position` tokens, as one to go back to."""
-        if self._way_back == "snapshot":
-            self._snapshots.save(position)
-
-    def go_back(self, position: int) -> int:
-        """Let sequence 0 forget what is behind `position`, a marked place; tokens that it still holds.
+    def rewind(self, position: int) -> int:
+        """Forget what is behind `position`, a checkpoint; how many tokens the cells still hold.
 
         They are fewer where this model's memory cannot go back to there.
         """
-        if self._way_back == "scratch":
+        if self._rewind_mode == "recompute":
             position = 0
-        elif self._way_back == "snapshot":
-            position = self._snapshots.restore(position)
+        elif self._rewind_mode == "checkpoint":
+            position = self._checkpoints.restore(position)
         if position and llama_cpp.llama_memory_seq_rm(self._memory, 0, position, -1):
             return position
-        self._snapshots.clear()
-        self.drop(0)
+        self._checkpoints.clear()
+        llama_cpp.llama_memory_seq_rm(self._memory, 0, 0, -1)
         return 0
 
     def clear(self) -> None:
         """Forget everything."""
-        self._snapshots.clear()
+        self._checkpoints.clear()
         llama_cpp.llama_memory_clear(self._memory, True)
 
     def close(self) -> None:
         """Free the memory."""
         llama_cpp.llama_free(self._context)
 
-    def _feed(self, stretch: Stretch, *, logits: bool) -> None:
-        for offset in range(0, len(stretch.tokens), UBATCH):
-            step = stretch.tokens[offset : offset + UBATCH]
-            is_last = offset + len(step) == len(stretch.tokens)
-            self._batch.fill([Stretch(stretch.sequence, stretch.position + offset, step)])
-            self._batch.want_logits([len(step) - 1] if logits and is_last else [])
-            self._decode(len(step))
+    def _feed(self, run: TokenRun, *, logits: bool) -> None:
+        for offset in range(0, len(run.tokens), UBATCH):
+            step = run.tokens[offset : offset + UBATCH]
+            is_last = offset + len(step) == len(run.tokens)
+            self._decode(TokenRun(run.position + offset, step), logits=logits and is_last)
 
-    def _decode(self, count: int) -> None:
+    def _decode(self, step: TokenRun, *, logits: bool) -> None:
+        batch, count = self._batch.of(step, logits=logits), len(step.tokens)
         started = time.perf_counter()
-        status = llama_cpp.llama_decode(self._context, self._batch.of(count))
+        status = llama_cpp.llama_decode(self._context, batch)
         llama_cpp.llama_synchronize(self._context)
         self.seconds_inside += time.perf_counter() - started
         self.evaluated_tokens += count
@@ -137,13 +117,9 @@ class Cells:
             self.clear()
             raise ModelError(f"llama.cpp could not evaluate {count} tokens (status {status})")
 
-    def _logits(self, row: int) -> NDArray[np.float32]:
-        pointer = llama_cpp.llama_get_logits_ith(self._context, row)
-        return np.ctypeslib.as_array(pointer, shape=(self._vocabulary_size,))
-
 
 class _Batch:
-    """Up to `UBATCH` tokens in the arrays that llama.cpp reads; each token belongs to one sequence."""
+    """Up to `UBATCH` tokens of sequence 0 in the arrays that llama.cpp reads."""
 
     def __init__(self) -> None:
         self._tokens = np.zeros(UBATCH, dtype=np.int32)
@@ -163,23 +139,13 @@ class _Batch:
             _pointer(self._logits, ctypes.c_int8),
         )
 
-    def fill(self, stretches: Sequence[Stretch]) -> None:
-        """Put the stretches in, one behind the other. At most `UBATCH` tokens."""
-        start = 0
-        for sequence, position, tokens in stretches:
-            end = start + len(tokens)
-            self._tokens[start:end] = tokens
-            self._positions[start:end] = np.arange(position, position + len(tokens))
-            self._sequences[start:end] = sequence
-            start = end
-
-    def want_logits(self, rows: Sequence[int]) -> None:
-        """Ask for the logits behind these tokens of the batch, and no others."""
+    def of(self, step: TokenRun, *, logits: bool) -> llama_cpp.llama_batch:
+        """The tokens of one step for llama.cpp; `logits` asks for those behind its last token."""
+        count = len(step.tokens)
+        self._tokens[:count] = step.tokens
+        self._positions[:count] = np.arange(step.position, step.end)
         self._logits[:] = 0
-        self._logits[list(rows)] = 1
-
-    def of(self, count: int) -> llama_cpp.llama_batch:
-        """The first `count` tokens, for llama.cpp."""
+        self._logits[count - 1] = logits
         self._struct.n_tokens = count
         return self._struct
 
@@ -188,34 +154,14 @@ def _pointer(array: NDArray[Any], kind: Any) -> Any:
     return ctypes.cast(array.ctypes.data, ctypes.POINTER(kind))
 
 
-def _in_steps(stretches: Sequence[Stretch]) -> Iterator[list[tuple[Stretch, bool]]]:
-    """The stretches cut into steps of at most `UBATCH` tokens; each part with whether it ends its stretch."""
-    step: list[tuple[Stretch, bool]] = []
-    room = UBATCH
-    for sequence, position, tokens in stretches:
-        start = 0
-        while start < len(tokens):
-            part = tokens[start : start + room]
-            step.append((Stretch(sequence, position + start, part), start + len(part) == len(tokens)))
-            start += len(part)
-            room -= len(part)
-            if not room:
-                yield step
-                step, room = [], UBATCH
-    if step:
-        yield step
-
-
-def _open(model: Any, *, n_ctx: int, sequences: int, threads: int) -> Any:
+def _open(model: Any, *, n_ctx: int, threads: int) -> Any:
     parameters = llama_cpp.llama_context_default_params()
     parameters.n_ctx = n_ctx
     parameters.n_batch = UBATCH
     parameters.n_ubatch = UBATCH
-    parameters.n_seq_max = sequences
+    parameters.n_seq_max = 1
     parameters.n_threads = parameters.n_threads_batch = threads
     parameters.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
-    if sequences > 1:
-        parameters.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_ENABLED
     parameters.kv_unified = True
     parameters.swa_full = True  # a sliding window's cells can only be cut back if all of them are kept
     parameters.no_perf = True

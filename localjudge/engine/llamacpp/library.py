@@ -6,9 +6,11 @@ llama.cpp itself tells of errors in its log: they are kept for our own messages.
 """
 
 import ctypes
+import os
 import re
 from collections import deque
 
+from localjudge.engine.protocol import EngineBuild
 from localjudge.errors import ModelError
 
 _MISSING = re.compile(r"(\S+\.so\S*): cannot open shared object file")
@@ -27,13 +29,17 @@ def _hint(said: str) -> str:
     return f"install the package of your system that holds {name}{example}"
 
 
+# OpenMP reads this when llama.cpp is loaded. Its threads otherwise spin while they wait for each other: on a machine
+# that has anything else to do, two threads were then ten times slower than one. Waiting cannot move a number.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+
 try:
     import llama_cpp
 except (ImportError, OSError, RuntimeError, AttributeError) as error:
     # RuntimeError: what the bindings make of the loader's OSError. AttributeError: a function that this build lacks.
     raise ModelError(f"llama.cpp cannot be loaded: {error}", hint=_hint(str(error))) from error
 
-__all__ = ["complaints", "listen", "llama_cpp"]
+__all__ = ["build", "complaints", "listen", "llama_cpp"]
 
 _LOG_LEVEL_ERROR = 4
 _complaints: deque[str] = deque(maxlen=8)
@@ -43,6 +49,12 @@ _complaints: deque[str] = deque(maxlen=8)
 def _keep_errors(level: int, text: bytes, _user_data: ctypes.c_void_p) -> None:
     if level == _LOG_LEVEL_ERROR:
         _complaints.append(text.decode(errors="replace").strip())
+
+
+def build() -> EngineBuild:
+    """Which llama.cpp this is."""
+    offloads = bool(llama_cpp.llama_supports_gpu_offload())
+    return EngineBuild("llama.cpp", llama_cpp.llama_version().decode(), offloads)
 
 
 def listen() -> None:

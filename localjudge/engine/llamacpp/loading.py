@@ -1,67 +1,47 @@
 """Loads a GGUF model into llama.cpp, or says why it cannot be used.
 
 the file's header      is it a model that can judge, is it whole, does it fit into memory?
-a process of its own   does llama.cpp survive it, and do its forks give the right logits?     once per machine
+a process of its own   does llama.cpp survive it, and are logits behind a way back right?     once per machine
 this process           the model
 
-Invariant: the weights in memory are the bytes whose checksum the run records. They are a copy of our own, not a mapping
-of the file: what is written over a mapped file while a run goes on would be read as weights without a word, and a
-mapped file that is cut off ends the process (SIGBUS). The copy takes about half a second for a gigabyte of F16 or Q8_0,
-and next to nothing for the 4-bit quantisations, which llama.cpp lays out anew when it loads them and would then hold
-twice. Two processes do not share it.
+Invariant: the weights in memory are the bytes whose checksum the run records.
 """
 
-import ctypes
 import logging
-import os
 from contextlib import ExitStack
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from localjudge import model_registry
 from localjudge.engine.llamacpp import memory, model_check
-from localjudge.engine.llamacpp.interrupts import interrupts_held_back
 from localjudge.engine.llamacpp.kv_cache import UBATCH
-from localjudge.engine.llamacpp.library import complaints, listen, llama_cpp
-from localjudge.engine.llamacpp.self_check import Finding, Trial, finding_of
-from localjudge.engine.llamacpp.tokenizer import Vocabulary
+from localjudge.engine.llamacpp.library import llama_cpp
+from localjudge.engine.llamacpp.model import OpenModel, open_model
+from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResult, self_check_of
+from localjudge.engine.protocol import ModelShape
 from localjudge.engine.settings import EngineSettings
-from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
+from localjudge.errors import ModelError, OutOfResource
 from localjudge.model_registry import ModelFile
 
 MAX_DEFAULT_CONTEXT = 8192
 _ALL_LAYERS = -1
-_UNKNOWN_ARCHITECTURE = "unknown model architecture"
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class OpenModel:
-    """A model in memory, what it says of itself, and what runs it: processor features, llama.cpp's own version."""
-
-    pointer: Any
-    vocabulary: Vocabulary
-    architecture: str
-    quantisation: str
-    chat_template: str | None
-    system: str
-    library: str
-
-    def close(self) -> None:
-        """Free the memory."""
-        llama_cpp.llama_model_free(self.pointer)
-
-
-@dataclass(frozen=True)
-class LoadedModel(OpenModel):
+class LoadedModel:
     """An open model with the context that it gets, and what its self-check found."""
 
+    model: OpenModel
+    shape: ModelShape
     n_ctx: int
     memory_bytes: int
     gpu_layers: int
-    self_check: Finding
+    self_check: SelfCheckResult
+
+    def close(self) -> None:
+        """Free the memory."""
+        self.model.close()
 
 
 def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
@@ -75,50 +55,21 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
     need = memory.needed(checked, n_ctx=n_ctx, n_ubatch=UBATCH)
     if not gpu_layers:
         memory.require(checked, need, n_ctx=n_ctx)
-    trial = Trial(
-        path=file.path,
-        n_ctx=n_ctx,
-        gpu_layers=gpu_layers,
-        batching=settings.batching,
-        threads=settings.used_threads,
-    )
+    wanted = SelfCheckInput(path=file.path, n_ctx=n_ctx, gpu_layers=gpu_layers, threads=settings.used_threads)
     try:
-        found = finding_of(file.sha256, trial)
-        opened = _opened_as_hashed(file, gpu_layers=gpu_layers, repack=found.repack)
+        self_check = self_check_of(file.sha256, wanted)
+        opened = _opened_as_hashed(file, gpu_layers=gpu_layers, repack=self_check.repack)
     except OutOfResource as error:
         if gpu_layers:  # what is free there is not known
             raise
         raise OutOfResource(
             f"{error.args[0]}; the model needs {memory.beside_free(need, n_ctx)}", hint=error.hint
         ) from error
-    return LoadedModel(**vars(opened), n_ctx=n_ctx, memory_bytes=need.total, gpu_layers=gpu_layers, self_check=found)
-
-
-def open_model(path: Path, *, gpu_layers: int, repack: bool = True, check_tensors: bool = False) -> OpenModel:
-    """Give the file to llama.cpp as it is. Raises ModelError or OutOfResource with llama.cpp's own words."""
-    listen()
-    llama_cpp.llama_backend_init()
-    parameters = llama_cpp.llama_model_default_params()
-    parameters.n_gpu_layers = gpu_layers
-    parameters.load_mode = llama_cpp.LLAMA_LOAD_MODE_NONE  # not mapped: see above
-    parameters.check_tensors = check_tensors
-    parameters.use_extra_bufts = repack
-    with interrupts_held_back():
-        pointer = llama_cpp.llama_model_load_from_file(os.fsencode(path), parameters)
-    if not pointer:
-        raise _refused(path)
-    if llama_cpp.llama_model_has_encoder(pointer) or not llama_cpp.llama_model_has_decoder(pointer):
-        llama_cpp.llama_model_free(pointer)
-        raise ModelError(f"{path} cannot judge: it has an encoder", hint="use a text-generation model")
-    template = (llama_cpp.llama_model_chat_template(pointer, None) or b"").decode(errors="replace") or None
-    return OpenModel(
-        pointer=pointer,
-        vocabulary=Vocabulary(llama_cpp.llama_model_get_vocab(pointer), template),
-        architecture=_metadata(pointer, "general.architecture"),
-        quantisation=(llama_cpp.llama_ftype_name(llama_cpp.llama_model_ftype(pointer)) or b"").decode(),
-        chat_template=template,
-        system=llama_cpp.llama_print_system_info().decode().strip(),
-        library=llama_cpp.llama_version().decode(),
+    shape = ModelShape(
+        layers=checked.number("block_count"), width=checked.number("embedding_length"), trained_context=most
+    )
+    return LoadedModel(
+        opened, shape, n_ctx=n_ctx, memory_bytes=need.total, gpu_layers=gpu_layers, self_check=self_check
     )
 
 
@@ -152,20 +103,3 @@ def _gpu_layers(settings: EngineSettings) -> int:
     if not llama_cpp.llama_supports_gpu_offload():
         return 0
     return _ALL_LAYERS if settings.gpu_layers is None else settings.gpu_layers
-
-
-def _refused(path: Path) -> LocaljudgeError:
-    said = complaints() or "it gave no reason"
-    if memory.was_refused(said):
-        return OutOfResource(f"llama.cpp was refused memory or threads to load {path}: {said}", hint=memory.HINT)
-    if _UNKNOWN_ARCHITECTURE in said:
-        hint = f"llama-cpp-python {version('llama-cpp-python')} does not know it: update it, or use another model"
-    else:
-        hint = "the file is damaged, or made for another version of llama.cpp: use another conversion of the model"
-    return ModelError(f"llama.cpp cannot load {path}: {said}", hint=hint)
-
-
-def _metadata(pointer: Any, key: str) -> str:
-    buffer = ctypes.create_string_buffer(256)
-    length = llama_cpp.llama_model_meta_val_str(pointer, key.encode(), buffer, 256)
-    return buffer.value.decode(errors="replace") if length >= 0 else ""

@@ -10,19 +10,16 @@ whose layers are not all attention, and which do not say which are, the cache is
 other layers keep (tens of MiB for a model of billions of weights) are not counted.
 """
 
-import os
 import re
-import resource
-from pathlib import Path
 from typing import NamedTuple
 
+from localjudge.engine import hardware
+from localjudge.engine.hardware import readable
 from localjudge.engine.llamacpp.model_check import CheckedModel
 from localjudge.errors import OutOfResource
 
 _BYTES_OF_F16 = 2
 _BYTES_OF_F32 = 4
-_CGROUPS = Path("/sys/fs/cgroup")
-_OWN_SIZE = Path("/proc/self/statm")
 _REFUSED = re.compile(
     "cannot allocate memory|resource temporarily unavailable|insufficient memory|out of memory|bad_alloc|MemoryError|"
     "(failed|unable) to (allocate|reserve)",
@@ -65,7 +62,7 @@ def needed(model: CheckedModel, *, n_ctx: int, n_ubatch: int) -> MemoryNeed:
 
 def require(model: CheckedModel, need: MemoryNeed, *, n_ctx: int) -> None:
     """Raise OutOfResource with the numbers if the model does not fit into what is free."""
-    free = available_bytes()
+    free = hardware.available_bytes()
     if free is not None and need.total > free:
         raise OutOfResource(
             f"{model.header.path} does not fit into memory: it needs {beside_free(need, n_ctx)}", hint=HINT
@@ -74,7 +71,7 @@ def require(model: CheckedModel, need: MemoryNeed, *, n_ctx: int) -> None:
 
 def beside_free(need: MemoryNeed, n_ctx: int) -> str:
     """The numbers, for a message: how much is needed, for what, and how much is free."""
-    free = available_bytes()
+    free = hardware.available_bytes()
     room = "the system does not tell how much is free" if free is None else f"{readable(free)} are free"
     return (
         f"about {readable(need.total)} (weights {readable(need.weights)}, cache for {n_ctx:,} tokens "
@@ -87,27 +84,6 @@ def was_refused(said: str) -> bool:
     return bool(_REFUSED.search(said))
 
 
-def available_bytes() -> int | None:
-    """Memory that this process may still take.
-
-    The least of what the machine has free, what is left to its control group, and to its address space (`ulimit -v`).
-    """
-    bounds = (_free_on_machine(), room_in_groups(_own_group()), room_in_address_space())
-    return min((bound for bound in bounds if bound is not None), default=None)
-
-
-def room_in_address_space() -> int | None:
-    """Bytes that this process may still map under its limit; None without one, or where the system tells no sizes."""
-    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    if limit == resource.RLIM_INFINITY:
-        return None
-    try:
-        pages = int(_OWN_SIZE.read_text(encoding="ascii").split()[0])
-    except OSError:
-        return None
-    return max(0, limit - pages * resource.getpagesize())
-
-
 def _key_value_heads(model: CheckedModel, heads: int) -> int:
     """Summed over the layers."""
     layers = model.number("block_count")
@@ -116,45 +92,3 @@ def _key_value_heads(model: CheckedModel, heads: int) -> int:
         return sum(per_layer)
     attending = layers // max(1, model.number("full_attention_interval", 1))
     return attending * model.number("attention.head_count_kv", heads)
-
-
-def _free_on_machine() -> int | None:
-    try:
-        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    found = (line.split() for line in lines if line.startswith("MemAvailable:"))
-    return next((int(words[1]) * 1024 for words in found), None)
-
-
-def room_in_groups(group: str) -> int | None:
-    """Room under the tightest limit of a control group (version 2) and those that it is in; None if there is none."""
-    here = _CGROUPS / group.lstrip("/")
-    folders = [folder for folder in (here, *here.parents) if folder.is_relative_to(_CGROUPS)]
-    return min((room for room in map(_room, folders) if room is not None), default=None)
-
-
-def _own_group() -> str:
-    try:
-        lines = Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return ""
-    return next((line.removeprefix("0::") for line in lines if line.startswith("0::")), "")
-
-
-def _room(group: Path) -> int | None:
-    try:
-        limit = (group / "memory.max").read_text(encoding="ascii").strip()
-        used = int((group / "memory.current").read_text(encoding="ascii"))
-        lines = (group / "memory.stat").read_text(encoding="ascii").splitlines()
-    except OSError:
-        return None
-    if limit == "max":
-        return None
-    files = sum(int(line.split()[1]) for line in lines if line.startswith(("active_file ", "inactive_file ")))
-    return max(0, int(limit) - used + files)
-
-
-def readable(count: int) -> str:
-    """Bytes as a person reads them: in MiB below a GiB."""
-    return f"{count / 2**30:.1f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"

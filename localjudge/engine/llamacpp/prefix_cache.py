@@ -1,4 +1,4 @@
-"""The path that sequence 0 holds: what requests share, evaluated once.
+"""The path that the cells hold: what requests share, evaluated once.
 
     holds        instructions ─ context ─ statement 1
     wanted       instructions ─ context ─ statement 2
@@ -7,27 +7,27 @@
 Every node is a step of its own, whether or not anything is shared, and a place to go back to.
 """
 
-from localjudge.engine.llamacpp.kv_cache import Cells, Stretch
+from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
 from localjudge.engine.planner import Path, shared_nodes
 
 
-class Trunk:
-    """Sequence 0 of the cells."""
+class PrefixCache:
+    """The nodes that are in the cache."""
 
-    def __init__(self, cells: Cells) -> None:
-        self._cells = cells
+    def __init__(self, cache: KVCache) -> None:
+        self._cache = cache
         self._held: Path = ()
 
     def hold(self, path: Path) -> int:
-        """Let the sequence hold this path and nothing else; how many tokens that is. Evaluates only what is new."""
+        """Let the cells hold this path and nothing else; how many tokens that is. Evaluates only what is new."""
         shared = shared_nodes(self._held, path)
         self._held = ()
-        there = self._cells.go_back(sum(map(len, path[:shared])))
+        there = self._cache.rewind(sum(map(len, path[:shared])))
         position = 0
         for node in path:
             if position >= there:
-                self._cells.evaluate(Stretch(0, position, node))
-                self._cells.mark(position + len(node))
+                self._cache.evaluate(TokenRun(position, node))
+                self._cache.checkpoint(position + len(node))
             position += len(node)
         self._held = path
         return position
@@ -35,7 +35,7 @@ class Trunk:
     def wipe(self) -> None:
         """Hold nothing, and overwrite all cells: what is not a number spreads even from cells that nobody looks at.
 
-        Attention multiplies cells that are cut or another sequence's by zero, and NaN times zero is NaN.
+        Attention multiplies cells that are cut by zero, and NaN times zero is NaN.
         """
         self._held = ()
-        self._cells.clear()
+        self._cache.clear()

@@ -2,7 +2,7 @@
 
     child process   load the model ─ open a context ─ prefix + a ─ back to the prefix ─ + b ─┐ the same logits?
                                                        from nothing: prefix + b ─────────────┘
-    this process    remembers the finding in the state directory, or says what became of the child
+    this process    remembers the result in the state directory, or says what became of the child
 
 Three things cannot be known from a file. llama.cpp ends the process on some damaged or unknown models: then it is the
 child that ends. Some builds end it on the weights that they repack for the processor (GCC 12 mistranslates the set-up
@@ -30,14 +30,16 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationError
 
 from localjudge import resources
+from localjudge.engine.hardware import processor_name
 from localjudge.engine.llamacpp import memory
-from localjudge.engine.llamacpp.kv_cache import Cells, Stretch, WayBack
+from localjudge.engine.llamacpp.kv_cache import KVCache, RewindMode, TokenRun
+from localjudge.engine.llamacpp.model import open_model
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource, SampleError
 from localjudge.types import Record
 
 TOLERANCE = 0.01
-"""Largest difference allowed between forked and from-scratch logits, as a share of their range."""
+"""Largest difference allowed between logits behind a way back and those from scratch, as a share of their range."""
 
 _PREFIX = (
     "The lighthouse on the northern cape was built in 1871 and raised by four metres in 1904. It burned paraffin until "
@@ -51,29 +53,28 @@ _OF_THE_BUILD = (signal.SIGILL, signal.SIGSEGV)
 _ABORT = re.compile(r"GGML_ASSERT|GGML_ABORT|fatal error|terminate called|what\(\)")
 
 
-class Trial(Record):
+class SelfCheckInput(Record):
     """What is asked of the child process: everything that decides how the model is loaded."""
 
     path: Path
     n_ctx: int
     gpu_layers: int
-    batching: bool
     threads: int
     repack: bool = True
 
     @property
     def settings(self) -> str:
-        """What another trial of the same model may differ in, as a person reads it."""
+        """What another check of the same model may differ in, as a person reads it."""
         said = [f"a context of {self.n_ctx:,} tokens"]
         if self.gpu_layers:
             said.append("all layers on the GPU" if self.gpu_layers < 0 else f"{self.gpu_layers:,} layers on the GPU")
-        return ", ".join([*said, "batching"] if self.batching else said)
+        return ", ".join(said)
 
 
-class Finding(Record):
+class SelfCheckResult(Record):
     """How the engine may go back to a shared prefix, as it was found on this machine."""
 
-    way_back: WayBack
+    rewind_mode: RewindMode
     difference: float = Field(ge=0)
     """Largest difference of the logits from those evaluated from scratch, as a share of their range."""
     repack: bool = True
@@ -82,36 +83,36 @@ class Finding(Record):
     @property
     def verdict(self) -> str:
         """One word for the manifest: it does not change from one run to the next."""
-        if self.way_back == "scratch":
+        if self.rewind_mode == "recompute":
             return "not forked"
         return "bit-identical" if self.difference == 0 else "within tolerance"
 
 
-def finding_of(model_sha256: str, trial: Trial) -> Finding:
-    """What is remembered of this model on this machine, or what a trial finds.
+def self_check_of(model_sha256: str, wanted: SelfCheckInput) -> SelfCheckResult:
+    """What is remembered of this model on this machine, or what checking it now gives.
 
     Raises ModelError if the model cannot be loaded or ends the process that tries, OutOfResource for too little memory.
     """
-    file = _file_of(model_sha256, trial)
+    file = _file_of(model_sha256, wanted)
     try:
-        return Finding.model_validate_json(file.read_bytes())
+        return SelfCheckResult.model_validate_json(file.read_bytes())
     except (OSError, ValidationError):
         _log.info(
             "no check of %s with %s is remembered on this machine: checking whether llama.cpp loads it and gives the "
             "same numbers behind a shared prompt",
-            trial.path,
-            trial.settings,
+            wanted.path,
+            wanted.settings,
         )
-        found = _found(trial)
-    _remember(file, found)
-    return found
+        result = _tried(wanted)
+    _remember(file, result)
+    return result
 
 
-def _found(trial: Trial) -> Finding:
-    """What a trial finds, with plain weights if the process dies of repacked ones."""
-    done = _in_child(trial)
+def _tried(wanted: SelfCheckInput) -> SelfCheckResult:
+    """What a child process finds, with plain weights if the process dies of repacked ones."""
+    done = _in_child(wanted)
     if -done.returncode in _OF_THE_BUILD:
-        plain = _in_child(trial.model_copy(update={"repack": False}))
+        plain = _in_child(wanted.model_copy(update={"repack": False}))
         if plain.returncode == 0:
             _log.warning(
                 "llama.cpp ended with %s on weights repacked for this processor: it uses them as they stand in the "
@@ -119,39 +120,30 @@ def _found(trial: Trial) -> Finding:
                 _ending(done),
             )
             done = plain
-    return _said(trial, done)
+    return _said(wanted, done)
 
 
-def _file_of(model_sha256: str, trial: Trial) -> Path:
+def _file_of(model_sha256: str, wanted: SelfCheckInput) -> Path:
     key = {
         "model_sha256": model_sha256,
-        "settings": trial.model_dump(mode="json", exclude={"path", "threads", "repack"}),
+        "settings": wanted.model_dump(mode="json", exclude={"path", "threads", "repack"}),
         "build": [version("llama-cpp-python"), platform.machine(), platform.node(), processor_name()],
     }
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
     return resources.state_directory() / "self-checks" / f"{digest[:32]}.json"
 
 
-def processor_name() -> str:
-    """Name of the kind of processor; "" where the system does not tell."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
-
-
-def _remember(file: Path, found: Finding) -> None:
+def _remember(file: Path, result: SelfCheckResult) -> None:
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         fresh = file.with_suffix(f".{os.getpid()}")
-        fresh.write_text(found.model_dump_json(), encoding="utf-8")
+        fresh.write_text(result.model_dump_json(), encoding="utf-8")
         fresh.replace(file)
     except OSError:
         return  # a machine with no writable state directory tries the model each time
 
 
-def _in_child(trial: Trial) -> "subprocess.CompletedProcess[str]":
+def _in_child(wanted: SelfCheckInput) -> "subprocess.CompletedProcess[str]":
     environment = {
         **os.environ,
         "GGML_NO_BACKTRACE": "1",
@@ -159,7 +151,7 @@ def _in_child(trial: Trial) -> "subprocess.CompletedProcess[str]":
     }
     return subprocess.run(
         [sys.executable, "-P", "-m", __name__],
-        input=trial.model_dump_json(),
+        input=wanted.model_dump_json(),
         capture_output=True,
         text=True,
         errors="replace",
@@ -168,18 +160,18 @@ def _in_child(trial: Trial) -> "subprocess.CompletedProcess[str]":
     )
 
 
-def _said(trial: Trial, done: "subprocess.CompletedProcess[str]") -> Finding:
-    """The child's finding. Raises ModelError with its own, or with how it ended."""
+def _said(wanted: SelfCheckInput, done: "subprocess.CompletedProcess[str]") -> SelfCheckResult:
+    """The child's result. Raises ModelError with its own, or with how it ended."""
     if done.returncode:
-        raise _ended(trial.path, done)
+        raise _ended(wanted.path, done)
     said: dict[str, Any] = json.loads(done.stdout)
     if "error" in said:
         raise (OutOfResource if said["out_of_resource"] else ModelError)(said["error"], hint=said["hint"])
-    return Finding.model_validate(said)
+    return SelfCheckResult.model_validate(said)
 
 
 def _ended(path: Path, done: "subprocess.CompletedProcess[str]") -> LocaljudgeError:
-    """The error for a process that did not come to a finding."""
+    """The error for a process that did not come to a result."""
     ending = f"the process that tried it ended with {_ending(done)}"
     if done.returncode == -signal.SIGKILL or memory.was_refused(done.stderr):
         return OutOfResource(f"{path} was tried with too little memory: {ending}", hint=memory.HINT)
@@ -202,43 +194,37 @@ def _ending(done: "subprocess.CompletedProcess[str]") -> str:
 
 
 def main() -> None:
-    """Try the model that is described on standard input; the finding, or what is wrong, on standard output."""
+    """Try the model that is described on standard input; the result, or what is wrong, on standard output."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    trial = Trial.model_validate_json(sys.stdin.read())
+    wanted = SelfCheckInput.model_validate_json(sys.stdin.read())
     try:
-        said = find(trial).model_dump_json()
+        said = check_here(wanted).model_dump_json()
     except (ModelError, OutOfResource) as error:
         out_of_resource = isinstance(error, OutOfResource)
         said = json.dumps({"error": error.args[0], "hint": error.hint, "out_of_resource": out_of_resource})
     sys.stdout.write(said)
 
 
-def find(trial: Trial) -> Finding:
+def check_here(wanted: SelfCheckInput) -> SelfCheckResult:
     """Try the model in this process. Raises ModelError for one that cannot judge."""
-    from localjudge.engine.llamacpp.loading import open_model
-
-    with closing(open_model(trial.path, gpu_layers=trial.gpu_layers, repack=trial.repack, check_tensors=True)) as model:
-        texts = _texts(trial, model.vocabulary)
-        ways: tuple[WayBack, ...] = ("cut", "snapshot")
-        for way_back in ways:
-            cells = Cells(
+    with closing(
+        open_model(wanted.path, gpu_layers=wanted.gpu_layers, repack=wanted.repack, check_tensors=True)
+    ) as model:
+        texts = _texts(wanted, model.vocabulary)
+        modes: tuple[RewindMode, ...] = ("cut", "checkpoint")
+        for rewind_mode in modes:
+            cache = KVCache(
                 model.pointer,
-                n_ctx=trial.n_ctx,
-                forks=1 if trial.batching else 0,
-                threads=trial.threads,
+                n_ctx=wanted.n_ctx,
+                threads=wanted.threads,
                 vocabulary_size=model.vocabulary.size,
-                way_back=way_back,
+                rewind_mode=rewind_mode,
             )
-            with closing(cells):
-                difference = _difference(cells, texts, forked=trial.batching)
+            with closing(cache):
+                difference = _difference(cache, texts)
             if difference <= TOLERANCE:
-                return Finding(way_back=way_back, difference=difference, repack=trial.repack)
-    if trial.batching:
-        raise ModelError(
-            f"{trial.path} gives other answers when several are decoded at once: forked sequences do not work for it",
-            hint="run without --batching",
-        )
-    return Finding(way_back="scratch", difference=0, repack=trial.repack)
+                return SelfCheckResult(rewind_mode=rewind_mode, difference=difference, repack=wanted.repack)
+    return SelfCheckResult(rewind_mode="recompute", difference=0, repack=wanted.repack)
 
 
 class _Texts(NamedTuple):
@@ -249,53 +235,49 @@ class _Texts(NamedTuple):
     second: list[int]
 
 
-def _texts(trial: Trial, vocabulary: Vocabulary) -> _Texts:
+def _texts(wanted: SelfCheckInput, vocabulary: Vocabulary) -> _Texts:
     """Cut to what fits a small context."""
     try:
         prefix, first, second = (vocabulary.user(text) for text in (_PREFIX, _FIRST, _SECOND))
     except SampleError as error:
         raise ModelError(
-            f"{trial.path} has a damaged tokenizer: of a plain English sentence, {error}",
+            f"{wanted.path} has a damaged tokenizer: of a plain English sentence, {error}",
             hint="download the model again, or use another conversion of it",
         ) from error
-    half, quarter = trial.n_ctx // 2, trial.n_ctx // 4
+    half, quarter = wanted.n_ctx // 2, wanted.n_ctx // 4
     return _Texts(prefix[:half], first[:quarter], second[:quarter])
 
 
-def _difference(cells: Cells, texts: _Texts, *, forked: bool) -> float:
+def _difference(cache: KVCache, texts: _Texts) -> float:
     """How far the logits behind the second text are from those from scratch, once the first has been there.
 
-    Infinite if there is no way back. With `forked`, so are those of a forked sequence.
+    Infinite if there is no way back.
     """
     place = len(texts.prefix)
-    expected = _from_scratch(cells, texts)
-    cells.clear()
-    cells.evaluate(Stretch(0, 0, texts.prefix))
-    cells.mark(place)
-    cells.evaluate(Stretch(0, place, texts.first))
-    if cells.go_back(place) != place:
+    expected = _from_scratch(cache, texts)
+    cache.clear()
+    cache.evaluate(TokenRun(0, texts.prefix))
+    cache.checkpoint(place)
+    cache.evaluate(TokenRun(place, texts.first))
+    if cache.rewind(place) != place:
         return float("inf")
-    difference = _distance(cells.logits_behind(Stretch(0, place, texts.second)), expected)
-    if forked and cells.go_back(place) == place:
-        cells.fork(1)
-        difference = max(difference, _distance(cells.logits_behind(Stretch(1, place, texts.second)), expected))
-    return difference
+    return _distance(cache.logits_behind(TokenRun(place, texts.second)), expected)
 
 
-def _from_scratch(cells: Cells, texts: _Texts) -> NDArray[np.float32]:
-    cells.evaluate(Stretch(0, 0, texts.prefix))
-    logits = cells.logits_behind(Stretch(0, len(texts.prefix), texts.second)).copy()
+def _from_scratch(cache: KVCache, texts: _Texts) -> NDArray[np.float32]:
+    cache.evaluate(TokenRun(0, texts.prefix))
+    logits = cache.logits_behind(TokenRun(len(texts.prefix), texts.second)).copy()
     if not np.isfinite(logits.max()):
         raise ModelError("the model gives no numbers for a plain sentence", hint="use another conversion of the model")
     return logits
 
 
-def _distance(forked: NDArray[np.float32], scratch: NDArray[np.float32]) -> float:
+def _distance(shared: NDArray[np.float32], scratch: NDArray[np.float32]) -> float:
     """Largest difference as a share of the range; a token that is impossible in both does not count."""
     finite = np.isfinite(scratch)
-    if not np.array_equal(finite, np.isfinite(forked)):
+    if not np.array_equal(finite, np.isfinite(shared)):
         return float("inf")
-    apart = np.abs(forked[finite] - scratch[finite]).max(initial=0)
+    apart = np.abs(shared[finite] - scratch[finite]).max(initial=0)
     return float(apart / max(np.ptp(scratch[finite]), np.finfo(np.float32).tiny))
 
 

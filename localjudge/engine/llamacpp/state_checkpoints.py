@@ -15,32 +15,32 @@ from typing import Any, NamedTuple
 from localjudge.engine.llamacpp.library import llama_cpp
 
 _KEPT = 4
+_SEQUENCE = 0
 _RECURRENT_PART = llama_cpp.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
 
 
-class _Snapshot(NamedTuple):
+class _Checkpoint(NamedTuple):
     position: int
     state: Any
 
 
-class Snapshots:
+class StateCheckpoints:
     """Saved states of one sequence, along the path that it holds.
 
     A path of many nodes keeps the state behind its first node, which other samples share, and the last few, where
     statements part.
     """
 
-    def __init__(self, context: Any, sequence: int = 0) -> None:
+    def __init__(self, context: Any) -> None:
         self._context = context
-        self._sequence = sequence
-        self._saved: list[_Snapshot] = []
+        self._saved: list[_Checkpoint] = []
 
     def save(self, position: int) -> None:
         """Save the state of the sequence, which holds `position` tokens."""
-        size = llama_cpp.llama_state_seq_get_size_ext(self._context, self._sequence, _RECURRENT_PART)
+        size = llama_cpp.llama_state_seq_get_size_ext(self._context, _SEQUENCE, _RECURRENT_PART)
         state = (ctypes.c_uint8 * size)()
-        llama_cpp.llama_state_seq_get_data_ext(self._context, state, size, self._sequence, _RECURRENT_PART)
-        self._saved.append(_Snapshot(position, state))
+        llama_cpp.llama_state_seq_get_data_ext(self._context, state, size, _SEQUENCE, _RECURRENT_PART)
+        self._saved.append(_Checkpoint(position, state))
         if len(self._saved) > _KEPT:
             del self._saved[1]
 
@@ -55,7 +55,7 @@ class Snapshots:
             return 0
         last = self._saved[-1]
         restored = llama_cpp.llama_state_seq_set_data_ext(
-            self._context, last.state, len(last.state), self._sequence, _RECURRENT_PART
+            self._context, last.state, len(last.state), _SEQUENCE, _RECURRENT_PART
         )
         if not restored:
             self._saved.clear()

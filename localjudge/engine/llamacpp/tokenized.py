@@ -3,7 +3,7 @@
     pieces     "Decide ..." (ours)   "Paris ..." (user's)   "<|im_end|>..." (ours)
     path       [begin] tokens ...    tokens ...             tokens ... {"attributed":
 
-Every piece is tokenised by itself and remembered: a context that is asked a hundred questions is tokenised once.
+Every piece is tokenized by itself and remembered: a context that is asked a hundred questions is tokenized once.
 """
 
 from functools import lru_cache
@@ -17,30 +17,30 @@ from localjudge.types import Piece, VerdictRequest
 _NODES_KEPT = 4096
 
 
-class Work(NamedTuple):
+class TokenizedRequest(NamedTuple):
     """One answer to decode: the prompt with the answer's forced beginning, and the answer's grammars."""
 
     path: Path
-    shape: CompiledGrammar
+    grammar: CompiledGrammar
     explanation: CompiledGrammar | None
 
     @property
     def longest(self) -> int:
         """Tokens of the prompt and the longest legal answer, up to its last decision."""
-        prompt = sum(map(len, self.path)) - len(self.shape.start.forced)
-        return prompt + (self.explanation or self.shape).longest
+        prompt = sum(map(len, self.path)) - len(self.grammar.start.forced)
+        return prompt + (self.explanation or self.grammar).longest
 
 
-class Workshop:
-    """Prepares requests for one vocabulary. `begin_of_text`: whether prompts start with its begin token, if any."""
+class RequestTokenizer:
+    """Tokenizes requests for one vocabulary. `begin_of_text`: whether prompts start with its begin token, if any."""
 
     def __init__(self, vocabulary: Vocabulary, *, begin_of_text: bool) -> None:
         self._vocabulary = vocabulary
         self.constraints = Constraints(vocabulary)
         self.begin = (vocabulary.begin,) if begin_of_text and vocabulary.begin is not None else ()
-        self._node = lru_cache(maxsize=_NODES_KEPT)(self._tokenised)
+        self._node = lru_cache(maxsize=_NODES_KEPT)(self._tokenized)
 
-    def prepare(self, request: VerdictRequest) -> Work:
+    def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
         """The request in tokens.
 
         Raises SampleError for text that the model cannot be shown, ModelError if its tokens cannot write the answers.
@@ -48,12 +48,12 @@ class Workshop:
         nodes = [self._node(node) for node in request.path]
         if self.begin and nodes[0][:1] != self.begin:
             nodes[0] = self.begin + nodes[0]
-        shape = self.constraints.compile(request.grammar)
-        nodes[-1] += shape.start.forced
+        grammar = self.constraints.compile(request.grammar)
+        nodes[-1] += grammar.start.forced
         explanation = self.constraints.compile(request.explanation) if request.explanation else None
-        return Work(tuple(nodes), shape, explanation)
+        return TokenizedRequest(tuple(nodes), grammar, explanation)
 
-    def _tokenised(self, node: tuple[Piece, ...]) -> tuple[int, ...]:
+    def _tokenized(self, node: tuple[Piece, ...]) -> tuple[int, ...]:
         vocabulary = self._vocabulary
         return tuple(
             token

@@ -1,0 +1,285 @@
+"""The contract suite: our engines keep it, and an engine that breaks a rule is told which."""
+# ruff: noqa: D101, D102 -- the names of the broken engines say what is wrong with them
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from typing import Any
+
+import pytest
+import random_model
+
+from localjudge.engine import EngineStats, ScriptedEngine
+from localjudge.engine.contract import RULES, Violation, check_engine
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.scripted import unit_text
+from localjudge.engine.settings import EngineSettings
+from localjudge.model_registry import ModelFile
+from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
+
+ModelMaker = Callable[..., ModelFile]
+Asker = Callable[..., VerdictRequest]
+Answers = Iterator[tuple[int, Answer | NoAnswer]]
+
+
+def share(request: VerdictRequest) -> float:
+    """A probability that hangs on the text of the whole prompt and on who wrote it."""
+    text = repr(request.path).encode("utf-8", "surrogatepass")
+    return sum(place * byte for place, byte in enumerate(text)) % 997 / 997
+
+
+class Sound(ScriptedEngine):
+    """Breaks nothing; what is wrong with those below is in one method each."""
+
+    def __init__(self) -> None:
+        super().__init__(share)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: ScriptedEngine({}, default=0.5), lambda: ScriptedEngine(share, capacity=20_000), Sound]
+)
+def test_a_scripted_engine_keeps_the_contract(make: Callable[[], ScriptedEngine]) -> None:
+    assert check_engine(make) == []
+
+
+TEMPLATE = random_model.CHAT_TEMPLATE.replace("<|im_start|>", "<start_of_turn>").replace("<|im_end|>", "<end_of_turn>")
+"""Its markup is control tokens of the made-up vocabulary."""
+
+
+@pytest.mark.parametrize(("architecture", "template"), [("llama", TEMPLATE), ("llama", None), ("lfm2", None)])
+def test_llama_cpp_keeps_the_contract(make_model: ModelMaker, architecture: str, template: str | None) -> None:
+    """With a chat template of control tokens, without one, and with a memory that cannot be cut."""
+    file = make_model(architecture, vocabulary="pieces", chat_template=template)
+    assert check_engine(lambda: LlamaCppEngine(file, EngineSettings(threads=1, n_ctx=2048))) == []
+
+
+def test_markup_that_is_plain_text_in_a_vocabulary_of_single_characters_is_told(make_model: ModelMaker) -> None:
+    """The known limit: it has one spelling, whoever writes it."""
+    file = make_model(vocabulary="pieces", chat_template=random_model.CHAT_TEMPLATE)
+    violations = check_engine(lambda: LlamaCppEngine(file, EngineSettings(threads=1, n_ctx=2048)))
+    assert [violation.rule for violation in violations] == ["user_text_stays_text"]
+
+
+def test_requests_of_ones_own_may_be_asked(ask: Asker) -> None:
+    engine = ScriptedEngine({"a": 0.1, "b": 0.2, "c": "no"}, default=0.5)
+    assert check_engine(lambda: engine, [ask("a"), ask("b", ["x"]), ask("c")]) == []
+    assert {unit_text(request) for request in engine.asked} >= {"a", "b", "c"}
+
+
+class Unwritable(Sound):
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"engine": "mine", "build": object()}
+
+
+class Nameless(Sound):
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"model": "mine"}
+
+
+class Restless(Sound):
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"engine": "mine", "asked": len(self.asked)}
+
+
+class Individual(Sound):
+    _numbers = count()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._number = next(self._numbers)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        return {"engine": "mine", "number": self._number}
+
+
+class Forgetful(Sound):
+    def answers(self, requests: Sequence[VerdictRequest]) -> Answers:
+        yield from list(super().answers(requests))[1:]
+
+
+class Repeating(Sound):
+    def answers(self, requests: Sequence[VerdictRequest]) -> Answers:
+        yield from list(super().answers(requests)) * 2
+
+
+class Miscounting(Sound):
+    def answers(self, requests: Sequence[VerdictRequest]) -> Answers:
+        return ((index + 1, answer) for index, answer in super().answers(requests))
+
+
+class Bare(Sound):
+    def answers(self, requests: Sequence[VerdictRequest]) -> Any:
+        return ((index, 0.5) for index, _ in super().answers(requests))
+
+
+class Mute(Sound):
+    def _answer(self, request: VerdictRequest) -> NoAnswer:
+        return NoAnswer(error="no")
+
+
+class Batched(Sound):
+    """What stands first in a call sways the others."""
+
+    def answers(self, requests: Sequence[VerdictRequest]) -> Answers:
+        for index, answer in super().answers(requests):
+            yield index, answer.model_copy(update={"p_yes": share(requests[0]) if index else 0.25})
+
+
+class Tiring(Sound):
+    def _answer(self, request: VerdictRequest) -> Answer:
+        return Answer(p_yes=1 / (1 + len(self.asked)), legal_mass=1, raw="")
+
+
+class ByObject(Sound):
+    """Knows a request again by its address."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known: dict[int, VerdictRequest] = {}
+
+    def _answer(self, request: VerdictRequest) -> Answer:
+        known = id(request.path) in self._known
+        self._known[id(request.path)] = request
+        return Answer(p_yes=0.5 + known / 4, legal_mass=1, raw="")
+
+
+class Certain(Sound):
+    def _answer(self, request: VerdictRequest) -> Answer:
+        return Answer.model_construct(p_yes=1.5, legal_mass=float("nan"), raw="")
+
+
+class Chatty(Sound):
+    def _answer(self, request: VerdictRequest) -> Answer:
+        return Answer(p_yes=0.5, legal_mass=1, raw='Sure! {"attributed":1}')
+
+
+class Explaining(Sound):
+    def _answer(self, request: VerdictRequest) -> Answer:
+        return Answer(p_yes=0.5, legal_mass=1, raw="", reason="because")
+
+
+class Boundless(Sound):
+    """Answers what does not fit, as if it had been cut."""
+
+    capacity = 20_000
+
+    def _answer(self, request: VerdictRequest) -> Answer:
+        return Answer(p_yes=0.5, legal_mass=1, raw="")
+
+
+class Unmeasured(Sound):
+    def length(self, request: VerdictRequest) -> int:
+        return 1
+
+
+class Poisoned(Sound):
+    """What does not fit leaves something behind."""
+
+    def __init__(self) -> None:
+        ScriptedEngine.__init__(self, share, capacity=20_000)
+        self._poisoned = False
+
+    def _answer(self, request: VerdictRequest) -> Answer | NoAnswer:
+        answer = super()._answer(request)
+        self._poisoned |= isinstance(answer, NoAnswer)
+        return NoAnswer(error="poisoned") if self._poisoned else answer
+
+
+class Unshared(Sound):
+    def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
+        return sum(map(self.length, requests))
+
+
+class Shrinking(Sound):
+    def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
+        return super().distinct_tokens(requests[:1]) // max(len(set(map(repr, requests))), 1)
+
+
+class Excessive(Sound):
+    def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
+        return 1_000_000
+
+
+class Credulous(Sound):
+    """Puts one text together and looks for markup in all of it."""
+
+    @property
+    def chat_ends(self) -> ChatEnds:
+        return ChatEnds("<|user|>", "<|assistant|>", "0")
+
+    def _answer(self, request: VerdictRequest) -> Answer:
+        text = "".join(piece.text for node in request.path for piece in node)
+        return Answer(p_yes=len(text) % 97 / 97, legal_mass=1, raw="")
+
+
+class Backwards(Sound):
+    @property
+    def stats(self) -> EngineStats:
+        return EngineStats(evaluated_tokens=1_000_000 - len(self.asked))
+
+
+BROKEN: list[tuple[type[Sound], str, str]] = [
+    (Unwritable, "identity_is_stable_json", "cannot be written as JSON"),
+    (Nameless, "identity_is_stable_json", "does not name the kind of engine"),
+    (Restless, "identity_is_stable_json", "changed by answering"),
+    (Individual, "identity_is_stable_json", "opened alike have different identities"),
+    (Forgetful, "answers_each_once", "request 0 got no answers, not one"),
+    (Repeating, "answers_each_once", "request 0 got 2 answers, not one"),
+    (Miscounting, "answers_each_once", "has the index 10, of 10 requests"),
+    (Bare, "answers_each_once", "request 0 got float"),
+    (Mute, "answers_each_once", "none of the requests got an Answer"),
+    (Batched, "answers_depend_on_their_request_alone", "in reverse order"),
+    (Tiring, "answers_depend_on_their_request_alone", "alone"),
+    (ByObject, "answers_depend_on_their_request_alone", "got another answer"),
+    (Certain, "answers_are_legal", "p_yes is 1.5"),
+    (Certain, "answers_are_legal", "legal_mass is nan"),
+    (Chatty, "answers_are_legal", "the grammar does not allow 'Sure!"),
+    (Explaining, "answers_are_legal", "a reason was given"),
+    (Boundless, "lengths_hold_what_is_answered", "longer than the capacity was answered"),
+    (Unmeasured, "lengths_hold_what_is_answered", "with more text is not longer"),
+    (Poisoned, "lengths_hold_what_is_answered", "after a request that is too long"),
+    (Unshared, "shared_tokens_count_once", "asked twice"),
+    (Shrinking, "shared_tokens_count_once", "one fewer have"),
+    (Excessive, "shared_tokens_count_once", "no requests have 1000000 tokens"),
+    (Excessive, "shared_tokens_count_once", "all together"),
+    (Credulous, "user_text_stays_text", "'<|assistant|>' is read as the chat template's own"),
+    (Backwards, "stats_only_grow", "evaluated_tokens went from"),
+]
+
+
+@pytest.mark.parametrize(("engine", "rule", "said"), BROKEN, ids=lambda value: getattr(value, "__name__", value))
+def test_an_engine_that_breaks_a_rule_is_told_which(engine: type[Sound], rule: str, said: str) -> None:
+    violations = check_engine(engine)
+    assert any(broken.rule == rule and said in broken.found for broken in violations), violations
+
+
+def test_every_rule_has_an_engine_that_breaks_it() -> None:
+    assert {rule.__name__ for rule in RULES} == {rule for _, rule, _ in BROKEN}
+
+
+def test_both_engines_are_closed_also_when_one_raises() -> None:
+    """A script without an answer raises KeyError, which is not caught."""
+    opened: list[Sound] = []
+    closed: list[Sound] = []
+
+    class Raising(Sound):
+        def __init__(self) -> None:
+            ScriptedEngine.__init__(self, {})
+            opened.append(self)
+
+        def close(self) -> None:
+            closed.append(self)
+
+    with pytest.raises(KeyError):
+        check_engine(Raising)
+    assert len(opened) == 2
+    assert sorted(map(id, closed)) == sorted(map(id, opened))
+
+
+def test_a_violation_reads_as_one_line() -> None:
+    assert str(Violation("answers_each_once", "request 3 got no answers, not one")) == (
+        "answers_each_once: request 3 got no answers, not one"
+    )

@@ -1,0 +1,63 @@
+"""The scripted engine: whole answers in a script, and a name for every kind of script."""
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+from localjudge.engine import ScriptedEngine
+from localjudge.judge import grammars
+from localjudge.types import Answer, NoAnswer, Piece, VerdictRequest
+
+FULL = Answer(p_yes=0.25, legal_mass=0.5, raw='{"attributed":0}', reason="no bridge")
+REFUSED = NoAnswer(error="too strange", legal_mass=0.001)
+
+
+def about(text: str) -> VerdictRequest:
+    return VerdictRequest(((Piece(text, trusted=False),),), grammars.load("attributed"))
+
+
+def halved(probability: float, _request: VerdictRequest) -> float:
+    return probability / 2
+
+
+class Asked:
+    """An object that can be called."""
+
+    def __call__(self, _request: VerdictRequest) -> float:
+        """Half, whatever is asked."""
+        return 0.5
+
+
+@pytest.mark.parametrize("said", [FULL, REFUSED])
+def test_a_script_may_give_an_answer_in_full(said: Answer | NoAnswer) -> None:
+    """From a mapping, as the default and from a function, with its mass, text and reason."""
+    for engine in (ScriptedEngine({"a": said}), ScriptedEngine({}, default=said), ScriptedEngine(lambda _: said)):
+        assert list(engine.answers([about("a")])) == [(0, said)]
+
+
+def test_answers_in_full_are_part_of_the_identity() -> None:
+    one, same, other = (ScriptedEngine({"a": said}).identity for said in (FULL, FULL.model_copy(), REFUSED))
+    assert one == same != other
+
+
+def test_a_mapping_keeps_the_identity_that_it_had() -> None:
+    """sha256 of `{"a": 0.5}|None`, by sha256sum: stored answers are found again."""
+    digest = "32352c3ac6468e264ae1f259b38cc5445b84e2b6523014f2ac2bad7b30c16e25"
+    assert ScriptedEngine({"a": 0.5}).identity == {"engine": "scripted", "script_sha256": digest}
+
+
+@pytest.mark.parametrize(
+    ("script", "name"),
+    [
+        (eval("lambda request: 0.5", {"__name__": "typed"}), "typed.<lambda>"),
+        (partial(halved, 1.0), "functools.partial"),
+        (Asked(), f"{__name__}.Asked"),
+    ],
+    ids=["typed into a session", "partial", "object"],
+)
+def test_a_script_without_source_code_is_known_by_name_and_says_so(script: Any, name: str) -> None:
+    """`inspect.getsource` raised for each of these, so no run could be begun."""
+    engine = ScriptedEngine(script)
+    assert engine.identity["script"] == f"{name} (known by name alone)"
+    assert [answer.p_yes for _, answer in engine.answers([about("a")]) if isinstance(answer, Answer)] == [0.5]
