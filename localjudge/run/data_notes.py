@@ -18,7 +18,6 @@ from localjudge.printable import printable
 from localjudge.run.columns_in_words import left_out_lines, listed, understood, unused
 from localjudge.run.plan import Plan
 from localjudge.run.progress import Progress
-from localjudge.types import CONTEXT_FIELDS, Sample
 
 _log = logging.getLogger(__name__)
 
@@ -41,12 +40,8 @@ def _notes(planned: Plan) -> Iterator[str]:
     if dataset.without_text:
         how = planned.settings.compare_by
         yield f"{listed(dataset.without_text)}: ids and no texts; documents are compared by {how}"
-    elif bare := sum(map(_has_ids_alone, dataset.samples)):
+    elif bare := dataset.ids_alone:
         yield f"{bare:,} samples have contexts with ids and no texts: what reads texts is undefined for them"
     if dataset.skipped:
         yield f"{dataset.skipped:,} rows left out, problems: {dataset.problem_count:,}"
         yield from (f"  {problem}" for problem in dataset.problems)
-
-
-def _has_ids_alone(sample: Sample) -> bool:
-    return any(context.text is None for field in CONTEXT_FIELDS for context in getattr(sample, field) or ())
