@@ -109,11 +109,11 @@ class Tally:
             values, counts = self._points.counted()
             return Draws(values, np.ones(len(values)), counts), self.n
         sums, sizes = _sums_of_clusters(np.asarray(self._values), np.asarray(self._clusters))
-        distinct, counts = np.unique(np.column_stack([sums, sizes]), axis=0, return_counts=True)
+        distinct, times = np.unique(np.column_stack([sums, sizes]), axis=0, return_counts=True)
         if len(distinct) > DISTINCT:
             return _binned(sums, sizes), len(sums)
         distinct_sums, distinct_sizes = np.ascontiguousarray(distinct.T)
-        return Draws(distinct_sums, distinct_sizes, counts.astype(np.float64)), len(sums)
+        return Draws(distinct_sums, distinct_sizes, times.astype(np.float64)), len(sums)
 
 
 class _ExactSum:

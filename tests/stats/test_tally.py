@@ -92,7 +92,7 @@ def moments(points: Floats, counts: Floats) -> tuple[float, float]:
 def test_binned_values_have_their_mean_and_are_spread_by_less_than_a_step(
     values: list[float], steps: int, place: float
 ) -> None:
-    """A step is h = 2^-steps. Same count and mean; variance more by 0 to h^2 / 4; no convex function has a smaller mean."""
+    """A step h is 2^-steps. Same count and mean, variance more by 0 to h^2 / 4, distances from a place no smaller."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tally, "DISTINCT", 0)
         patch.setattr(tally, "_STEP_BITS", steps)
