@@ -15,8 +15,8 @@ name several columns of contexts, with commas between them.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol
 
 from localjudge.errors import DataError, UsageError
 from localjudge.types import CONTEXT_FIELDS
@@ -74,7 +74,8 @@ _LETTER = re.compile(r"[^\W\d_]")
 _WORDS = re.compile(r"[^\W_]\s+[^\W_]|[^\W\d_\x00-\x7f]")
 """Two words, or a letter of a script that need not put blanks between them."""
 
-_MISSING = object()
+MISSING = object()
+"""Stands for the value of a column that a row does not have."""
 
 Resolved = dict[str, str]
 """Our field -> their column; for a field of contexts also several, with commas between them."""
@@ -95,13 +96,23 @@ def check_mapping(mapping: Mapping[str, str]) -> None:
             )
 
 
-def resolve(rows: Sequence[Mapping[str, Any]], mapping: Mapping[str, str], source: str) -> Resolved:
+class Columns(Protocol):
+    """What has to be known of a source's columns to resolve them."""
+
+    def has(self, name: str) -> bool:
+        """Whether any row has a column, or a value under a dotted name."""
+
+    def reads_like(self, field: str, name: str) -> bool:
+        """Whether any value of a column reads like what the field holds, as the function of that name says."""
+
+
+def resolve(columns: Columns, mapping: Mapping[str, str], source: str) -> Resolved:
     """Decide which column of a source's rows is which field.
 
     `mapping` is what the user decided (ours -> theirs) and goes first. Raises DataError where two columns would fill
     one field.
     """
-    has = column_finder(rows)
+    has = columns.has
     resolved = {field: column for field, column in mapping.items() if _is_there(field, column, has)}
     present = frozenset(name for names in ALIASES.values() for name in names if has(name))
     free = present - columns_of(resolved)
@@ -111,17 +122,17 @@ def resolve(rows: Sequence[Mapping[str, Any]], mapping: Mapping[str, str], sourc
 
     def perhaps(field: str) -> list[str]:
         names = [name for name in LOOSE_NAMES.get(field, ()) if has(name) and name not in columns_of(resolved)]
-        return [name for name in names if reads_like(field, rows, name)]
+        return [name for name in names if columns.reads_like(field, name)]
 
     for candidates in (meant, perhaps):
         for field in [field for field in ALIASES if field not in resolved]:
-            columns = candidates(field)
-            if len(columns) > 1:
+            found = candidates(field)
+            if len(found) > 1:
                 raise DataError(
-                    f"{source}: the columns {' and '.join(columns)} both give {field}",
-                    hint=f"say which one counts: --map {field}={columns[0]}",
+                    f"{source}: the columns {' and '.join(found)} both give {field}",
+                    hint=f"say which one counts: --map {field}={found[0]}",
                 )
-            resolved.update((field, column) for column in columns)
+            resolved.update((field, column) for column in found)
     return {field: resolved[field] for field in ALIASES if field in resolved}
 
 
@@ -158,16 +169,9 @@ def _texts(value: Any) -> Iterator[str]:
         yield from (text for text in texts if isinstance(text, str))
 
 
-def column_finder(rows: Sequence[Mapping[str, Any]]) -> Callable[[str], bool]:
-    """Tells whether any of the rows has a column, or a value under a dotted name."""
-    columns = {column for row in rows for column in row}
-
-    def has(name: str) -> bool:
-        if name in columns or name.partition(".")[0] not in columns:
-            return name in columns
-        return any(lookup(row, name, _MISSING) is not _MISSING for row in rows)
-
-    return has
+def has_value(row: Mapping[str, Any], name: str) -> bool:
+    """Whether the row has the column, or a value under a dotted name."""
+    return lookup(row, name, MISSING) is not MISSING
 
 
 def lookup(row: Mapping[str, Any], column: str, default: object = None) -> Any:

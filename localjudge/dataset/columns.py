@@ -11,7 +11,7 @@ if objects in the list have columns that are known: any other list may be the co
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES, column_finder, columns_of, lookup
+from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES, columns_of, has_value, lookup
 from localjudge.dataset.problems import Place, Problem, shown
 from localjudge.dataset.rows import RawRow, raw_row
 from localjudge.errors import DataError
@@ -48,17 +48,17 @@ def _are_columns(values: Mapping[str, Any], texts: Iterable[str]) -> bool:
 
 def _rows_inside(values: Mapping[str, Any], known: Iterable[str]) -> list[Any] | None:
     """The one list whose objects have columns that are known; None where the object is a row itself."""
-    if any(map(column_finder([values]), known)):
+    if any(has_value(values, name) for name in known):
         return None
     lists = [value for value in (*values.values(), lookup(values, _ROWS_OF_PROMPTFOO)) if isinstance(value, list)]
     if lists == [[]] and len(values) == 1:
         return []
-    rows = [value for value in lists if any(map(column_finder(_objects(value)), known))]
+    rows = [value for value in lists if any(has_value(row, name) for row in _objects(value) for name in known)]
     return rows[0] if len(rows) == 1 else None
 
 
-def _objects(values: Iterable[Any]) -> list[Mapping[str, Any]]:
-    return [value for value in values if isinstance(value, Mapping)]
+def _objects(values: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
+    return (value for value in values if isinstance(value, Mapping))
 
 
 def rows_of_columns(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:

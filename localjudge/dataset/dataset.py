@@ -1,33 +1,48 @@
 """The samples that were read, and what has to be known about how they were read."""
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice, repeat
 from typing import Any, get_args
 
-from localjudge.dataset.aliases import ALIASES, ID_COLUMNS, Resolved, column_finder, columns_of, lookup
+from localjudge.dataset.aliases import ALIASES, ID_COLUMNS, MISSING, Resolved, columns_of, lookup
 from localjudge.dataset.checks import lone_surrogate
 from localjudge.dataset.guesses import guessed_columns
-from localjudge.dataset.identity import fingerprint
-from localjudge.dataset.problems import Problem, describe, shown
+from localjudge.dataset.problems import Problem, shown
+from localjudge.dataset.sound_rows import kept_words
 from localjudge.errors import UsageError
-from localjudge.types import CONTEXT_FIELDS, Field_, Record, Sample
+from localjudge.types import Field_, Sample
 
 _FIELDS = frozenset(get_args(Field_))
 _COLUMN_FIELDS = {"id", "user_input", "reference", "response"}
+_LOOKED_AT = 1_000
+"""So many rows are looked at to guess what a column may be."""
 
 Scalar = str | int | float | bool | None
 
 
-class Dataset(Record):
-    """Samples in the order of the data; `extras` are the columns that are not ours, one dictionary for each sample."""
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Samples in the order of the data; `extras` are the columns that are not ours, one dictionary for each sample.
 
-    samples: tuple[Sample, ...]
+    Neither is in memory: both are read anew from a temporary file with each pass, and a slice gives a tuple.
+    """
+
+    samples: Sequence[Sample]
     sources: tuple[str, ...]
     mappings: tuple[Resolved, ...]
     """For each source: our field -> their column."""
     unused: tuple[tuple[str, ...], ...]
     """For each source: the columns that hold something and are no field of ours."""
-    extras: tuple[dict[str, Any], ...]
+    extras: Sequence[dict[str, Any]]
+    fingerprint: str
+    """Sha256 of the samples, whatever the order of the rows and the format of the files."""
+    without_text: frozenset[Field_]
+    """Fields of contexts of which the data has ids and not one text."""
+    ids_alone: int
+    """Samples with a context of which only the id is known."""
     skipped: int = 0
     """Rows left out because of problems: 0 unless that was asked for."""
     problem_count: int = 0
@@ -42,15 +57,6 @@ class Dataset(Record):
         """
         named = {field for mapping in self.mappings for field in mapping}
         return frozenset(ID_COLUMNS.get(field, field) for field in named) & _FIELDS
-
-    @cached_property
-    def without_text(self) -> frozenset[Field_]:
-        """Fields of contexts of which the data has ids and not one text."""
-        return frozenset(field for field in CONTEXT_FIELDS if self._has_ids_alone(field))
-
-    def _has_ids_alone(self, field: Field_) -> bool:
-        contexts = [context for sample in self.samples for context in getattr(sample, field) or ()]
-        return bool(contexts) and all(context.text is None for context in contexts)
 
     @property
     def mapping(self) -> Resolved:
@@ -70,36 +76,40 @@ class Dataset(Record):
     def guesses(self) -> dict[str, list[str]]:
         """For our fields of which the data has no column, or no texts: those of its columns that may be them."""
         taken = {column for mapping in self.mappings for column in columns_of(mapping)}
-        found = guessed_columns(self.extras, taken)
+        found = guessed_columns([*islice(self.extras, _LOOKED_AT)], taken)
         return {field: columns for field, columns in found.items() if field not in self.fields - self.without_text}
-
-    @cached_property
-    def fingerprint(self) -> str:
-        """Sha256 of the samples, whatever the order of the rows and the format of the files."""
-        return fingerprint(self.samples)
 
     def column(self, name: str) -> tuple[Scalar, ...]:
         """One value for each sample: a column of theirs (dots reach into objects), or our id or one of our text fields.
 
         None where a row has no value. Raises UsageError for a name that no row has, and for values that are not single.
+        Equal values are one object, so of a million rows there are as many as differ.
         """
         ours = {column: field for mapping in self.mappings for field, column in mapping.items()}
         field = name if name in _COLUMN_FIELDS else ours.get(name)
-        if field not in _COLUMN_FIELDS and not column_finder(self.extras)(name):
+        samples = self.samples if field in _COLUMN_FIELDS else repeat(None, len(self.samples))
+        distinct: dict[tuple[type, Scalar], Scalar] = {}
+        there = field in _COLUMN_FIELDS
+        values = []
+        for position, (extra, sample) in enumerate(zip(self.extras, samples, strict=True)):
+            found = lookup(extra, name, MISSING)
+            there = there or found is not MISSING
+            if found is MISSING:
+                found = None if sample is None else getattr(sample, str(field))
+            value = self._single(found, name, position)
+            values.append(distinct.setdefault((type(value), value), value))
+        if not there:
             known = sorted({shown(column) for extra in self.extras for column in extra} | {"id"} | self.fields)
             raise UsageError(f"the data has no column {shown(name)}", hint=f"the columns are {', '.join(known)}")
-        return tuple(
-            _single(lookup(extra, name, getattr(sample, field) if field in _COLUMN_FIELDS else None), name, sample.id)
-            for extra, sample in zip(self.extras, self.samples, strict=True)
+        return tuple(values)
+
+    def _single(self, value: Any, column: str, position: int) -> Scalar:
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            return None
+        if isinstance(value, int | float) or (isinstance(value, str) and lone_surrogate(value) is None):
+            return value
+        found = f"{kept_words(value)} in the sample {self.samples[position].id}"
+        raise UsageError(
+            f"the column {shown(column)} holds {found}, not a text or a number",
+            hint=f"a value inside an object is named with a dot: {shown(column)}.NAME",
         )
-
-
-def _single(value: Any, column: str, sample_id: str) -> Scalar:
-    if value is None or (isinstance(value, float) and math.isnan(value)):
-        return None
-    if isinstance(value, int | float) or (isinstance(value, str) and lone_surrogate(value) is None):
-        return value
-    raise UsageError(
-        f"the column {shown(column)} holds {describe(value)} in the sample {sample_id}, not a text or a number",
-        hint=f"a value inside an object is named with a dot: {shown(column)}.NAME",
-    )

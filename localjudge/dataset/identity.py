@@ -5,59 +5,93 @@
 
 so neither the order of the rows nor the format of the file moves either. Fields that are null and defaults count as
 absent, so a field that is added to `Sample` later moves neither.
+
+A million samples are held as a million hashes of 32 bytes, side by side.
 """
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import count
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from localjudge.types import Sample
 
-_SHOWN = 12
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+_ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
 def content_hash(sample: Sample) -> str:
     """Sha256 (hexadecimal) of all that the sample says, its id aside."""
-    return _hash(_content(sample, exclude={"id"}))
+    return hash_of(sample.model_dump(exclude={"id"}, exclude_defaults=True)).hex()
 
 
 def fingerprint(samples: Iterable[Sample]) -> str:
     """Sha256 (hexadecimal) of the samples with their ids, whatever their order."""
-    return _hash(sorted(_hash(_content(sample)) for sample in samples))
+    hashes = Hashes(32)
+    for sample in samples:
+        hashes.append(hash_of(sample.model_dump(exclude_defaults=True)))
+    return fingerprint_of(hashes)
 
 
-def complete_ids(samples: Sequence[Sample], missing: Sequence[bool]) -> list[Sample]:
-    """Give the samples that are `missing` an id one that is made of their content: `row-` and 12 digits of the hash.
-
-    Moving a row does not change its id. Rows with the same content are told apart by `-2`, `-3`, ... in their order.
-    """
-    taken = {sample.id for sample, lacks_id in zip(samples, missing, strict=True) if not lacks_id}
-    candidates: dict[str, Iterator[str]] = {}
-    completed = []
-    for sample, lacks_id in zip(samples, missing, strict=True):
-        if not lacks_id:
-            completed.append(sample)
-            continue
-        name = f"row-{content_hash(sample)[:_SHOWN]}"
-        numbered = candidates.setdefault(name, _numbered(name))
-        identifier = next(candidate for candidate in numbered if candidate not in taken)
-        completed.append(sample.model_copy(update={"id": identifier}))
-    return completed
+def fingerprint_of(hashes: "Hashes") -> str:
+    """The fingerprint of samples by what `hash_of` gives for each."""
+    whole = hashlib.sha256(b"[")
+    for position, one in enumerate(hashes.sorted()):
+        whole.update(b'%s"%s"' % (b"," if position else b"", one.hex().encode()))
+    whole.update(b"]")
+    return whole.hexdigest()
 
 
-def _numbered(name: str) -> Iterator[str]:
-    yield name
-    yield from (f"{name}-{number}" for number in count(2))
+def canonical(fields: Mapping[str, Any]) -> bytes:
+    """Fields of a sample (without nulls and defaults) as JSON that is the same for the same content."""
+    return _ENCODER.encode(fields).encode()
 
 
-def _content(sample: Sample, exclude: set[str] | None = None) -> dict[str, Any]:
-    """What the sample says. An empty text says nothing: CSV cannot tell it from a null."""
-    fields = sample.model_dump(exclude=exclude, exclude_defaults=True)
-    return {name: value for name, value in fields.items() if value != ""}
+def hash_of(fields: Mapping[str, Any]) -> bytes:
+    """Sha256 of what the fields say. An empty text says nothing: CSV cannot tell it from a null."""
+    return hashlib.sha256(canonical({name: value for name, value in fields.items() if value != ""})).digest()
 
 
-def _hash(value: Any) -> str:
-    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+class Hashes:
+    """Hashes of one length in bytes, without an object for each."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._bytes = bytearray()
+
+    def append(self, one: bytes) -> None:
+        """Add a hash, of which as many bytes are kept as were agreed."""
+        self._bytes += one[: self._size]
+
+    def replace(self, position: int, one: bytes) -> None:
+        """Put another hash in the place of one."""
+        self._bytes[position * self._size : (position + 1) * self._size] = one[: self._size]
+
+    def sorted(self) -> Iterator[bytes]:
+        """The hashes in ascending order."""
+        ordered = self._ordered().data.cast("B")
+        return (bytes(ordered[start : start + self._size]) for start in range(0, len(ordered), self._size))
+
+    def repeated(self) -> frozenset[bytes]:
+        """Those that are there more than once."""
+        return frozenset(one for one, other in pairwise(self.sorted()) if one == other)
+
+    def finder(self) -> Callable[[bytes], bool]:
+        """Tells whether a hash is there."""
+        ordered = self._ordered()
+
+        def has(one: bytes) -> bool:
+            place = int(ordered.searchsorted(one[: self._size]))
+            return place < len(ordered) and bool(ordered[place] == one[: self._size].rstrip(b"\0"))
+
+        return has
+
+    def _ordered(self) -> "npt.NDArray[np.bytes_]":
+        import numpy as np
+
+        # NumPy leaves the zero bytes at the end of a value out when it gives it, and knows them when it compares.
+        return np.sort(np.frombuffer(self._bytes, dtype=f"S{self._size}"))

@@ -1,7 +1,4 @@
-"""A JSON array as rows, read element by element: the file is never in memory as a whole.
-
-    [{"question": ...}, {"question": ...}, ...
-     ^^^^^^^^^^^^^^^^^  window: grows until one value is complete, then moves on
+"""A JSON array as rows, one for each element. The file is in memory as a whole while it is read: large data is JSONL.
 
 Where an element is not JSON nobody can tell where it ends, so that is an error, not a problem of one row.
 """
@@ -17,42 +14,38 @@ from localjudge.dataset.problems import Place, Problem
 from localjudge.dataset.rows import ROW, RawRow, raw_row
 from localjudge.errors import DataError
 
-_CHUNK = 1 << 16
-_NOT_BLANK = re.compile(f"[^{BLANK}]")
+_BLANKS = re.compile(f"[{BLANK}]*")
 
 
 def read_array(stream: TextIO, source: str) -> Iterator[RawRow | Problem]:
     """One row for each element. Raises DataError where the array is no valid JSON."""
-    window = _Window(stream, source)
-    window.skip("[")
-    if window.next_character() != "]":
-        yield window.take_row()
-        while window.next_character() != "]":
-            window.skip(",")
-            yield window.take_row()
-    window.skip("]")
-    if window.next_character():
-        raise window.error("something follows the end of the array")
+    text = _Text(stream.read(), source)
+    text.skip("[")
+    if text.next_character() != "]":
+        yield text.take_row()
+        while text.next_character() != "]":
+            text.skip(",")
+            yield text.take_row()
+    text.skip("]")
+    if text.next_character():
+        raise text.error("something follows the end of the array")
 
 
-class _Window:
-    """The part of a text that is being read; `line` is the line of what comes next."""
+class _Text:
+    """A text, and how far it has been read; `line` is the line of what comes next."""
 
-    def __init__(self, stream: TextIO, source: str) -> None:
-        self.line = 1
-        self._stream = stream
+    def __init__(self, text: str, source: str) -> None:
+        refuse_undecodable(text, source, line=1)
+        self._text = text
         self._source = source
-        self._text = ""
         self._position = 0
-        self._ended = False
+        self._line = 1
 
     def next_character(self) -> str:
         """The next character that is not blank; empty at the end."""
-        while True:
-            found = _NOT_BLANK.search(self._text, self._position)
-            self._advance(found.start() if found else len(self._text))
-            if found or not self._grow():
-                return found.group() if found else ""
+        found = _BLANKS.match(self._text, self._position)
+        self._advance(found.end() if found else self._position)
+        return self._text[self._position : self._position + 1]
 
     def skip(self, character: str) -> None:
         """Go past a character that has to come now."""
@@ -64,7 +57,7 @@ class _Window:
     def take_row(self) -> RawRow | Problem:
         """Read one element."""
         self.next_character()
-        place = Place(self._source, line=self.line)
+        place = Place(self._source, line=self._line)
         try:
             return raw_row(self._take_value(DECODER), place)
         except RepeatedKeyError as error:
@@ -74,35 +67,20 @@ class _Window:
     def error(self, what: str) -> DataError:
         """An error at the present line."""
         return DataError(
-            f"{self._source}:{self.line} is no valid JSON: {what}",
+            f"{self._source}:{self._line} is no valid JSON: {what}",
             hint="a broken element makes the rest of an array unreadable; in JSONL only its own row is lost",
         )
 
     def _take_value(self, decoder: json.JSONDecoder) -> Any:
-        while True:
-            try:
-                value, end = decoder.raw_decode(self._text, self._position)
-            except RepeatedKeyError:
-                raise
-            except (ValueError, RecursionError) as error:
-                if isinstance(error, RecursionError) or not self._grow():
-                    raise self.error(reason(error)) from error
-                continue
-            # At the edge of what has been read a number may go on.
-            if end < len(self._text) or not self._grow():
-                self._advance(end)
-                return value
-
-    def _grow(self) -> bool:
-        """Read on, as much again as is waiting, so that a long value is tried few times."""
-        if self._ended:
-            return False
-        waiting = self._text[self._position :]
-        more = self._stream.read(max(len(waiting), _CHUNK))
-        refuse_undecodable(more, self._source, self.line + waiting.count("\n"))
-        self._text, self._position, self._ended = waiting + more, 0, not more
-        return bool(more)
+        try:
+            value, end = decoder.raw_decode(self._text, self._position)
+        except RepeatedKeyError:
+            raise
+        except (ValueError, RecursionError) as error:
+            raise self.error(reason(error)) from error
+        self._advance(end)
+        return value
 
     def _advance(self, position: int) -> None:
-        self.line += self._text.count("\n", self._position, position)
+        self._line += self._text.count("\n", self._position, position)
         self._position = position

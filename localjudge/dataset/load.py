@@ -1,40 +1,53 @@
 """From files to samples: every row is read and checked before anything is judged.
 
-    files ──read──> raw rows ──resolve columns, check──> samples or problems ──> Dataset, or one DataError
+    files ──read──> survey of the columns ──resolve──> which column is which field
+          ──read again, check each row──> samples (spooled) or problems ──> Dataset, or one DataError
 
-No row is dropped in silence: a row becomes a sample, or a problem that is named and counted.
+No row is dropped in silence: a row becomes a sample, or a problem that is named and counted. And none is kept in
+memory: what is held of a million rows are some hashes. The exceptions are files that are one value, a JSON array or
+object: such a file is in memory while it is read.
 """
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from localjudge.dataset.aliases import ALIASES, Resolved, check_mapping, column_finder, columns_of, resolve
+from localjudge.dataset.aliases import ALIASES, Resolved, check_mapping, columns_of, resolve
 from localjudge.dataset.columns import rows_of_columns
 from localjudge.dataset.dataset import Dataset
 from localjudge.dataset.guesses import guessed_columns, map_option
-from localjudge.dataset.identity import complete_ids
-from localjudge.dataset.joined_lists import Split, check_separator, splitter
+from localjudge.dataset.joined_lists import check_separator, splitter
 from localjudge.dataset.plain import plain, without_nan
 from localjudge.dataset.problems import SHOWN, Place, Problem, Problems, shown
 from localjudge.dataset.readers import read
 from localjudge.dataset.rows import CheckedRow, RawRow, check_row, raw_row
-from localjudge.dataset.sources import STDIN, shown_name
+from localjudge.dataset.sound_rows import SoundRows, id_hash
+from localjudge.dataset.sources import STDIN, Source, shown_name
+from localjudge.dataset.survey import Survey
 from localjudge.errors import DataError, UsageError
 from localjudge.types import Sample
 
+_LOOKED_AT = 1_000
+"""So many rows are looked at to say what columns hold, where none is known."""
+
 
 class _Table(NamedTuple):
-    """One source as it was read."""
+    """One source: its name, and its rows as often as they are wanted."""
 
     name: str
-    rows: list[RawRow | Problem]
+    rows: Callable[[], Iterator[RawRow | Problem]]
 
-    @property
-    def values(self) -> list[Mapping[str, Any]]:
-        """The rows that could be read."""
-        return [row.values for row in self.rows if isinstance(row, RawRow)]
+
+class _Resolved(NamedTuple):
+    """A source whose columns are known."""
+
+    table: _Table
+    survey: Survey
+    mapping: Resolved
 
 
 def load(
@@ -56,8 +69,10 @@ def load(
     """
     names = [str(name) for name in ([sources] if isinstance(sources, str | Path) else sources)]
     _check_names(names)
-    tables = [_Table(shown_name(name), list(read(name, mapping or {}))) for name in names]
-    return _build(tables, mapping or {}, skip_bad_rows, context_separator)
+    with ExitStack() as stack:
+        opened = [stack.enter_context(closing(Source(name))) for name in names]
+        tables = [_Table(source.name, partial(read, source, mapping or {})) for source in opened]
+        return _build(tables, mapping or {}, skip_bad_rows, context_separator)
 
 
 def from_rows(
@@ -75,8 +90,12 @@ def from_rows(
     """
     if not isinstance(rows, Iterable):
         raise UsageError(f"the data are a {type(rows).__name__}", hint="give the name of a file, several, or rows")
-    given = (row.values for row in rows_of_columns(plain(rows), name)) if isinstance(rows, Mapping) else rows
-    table = _Table(name, [_given_row(Place(name, row=number), row) for number, row in enumerate(given, 1)])
+    given: Sequence[Mapping[str, Any] | Sample]
+    if isinstance(rows, Mapping):
+        given = [row.values for row in rows_of_columns(plain(rows), name)]
+    else:
+        given = rows if isinstance(rows, Sequence) else [*rows]
+    table = _Table(name, lambda: (_given_row(Place(name, row=number), row) for number, row in enumerate(given, 1)))
     return _build([table], mapping or {}, skip_bad_rows, context_separator)
 
 
@@ -102,45 +121,45 @@ def _build(
 ) -> Dataset:
     check_mapping(mapping)
     check_separator(context_separator)
-    problems = Problems()
-    mappings = [_columns(table, mapping) for table in tables]
-    if any(mappings):
-        _check_mapped_columns_exist(mappings, mapping, [table.name for table in tables])
-    seen: dict[str, Place] = {}
-    checked: list[CheckedRow] = []
-    for table, resolved in zip(tables, mappings, strict=True):
-        split = splitter(context_separator, column_finder(table.values))
-        for row in table.rows:
-            outcome = _check(row, resolved, split, seen)
-            if isinstance(outcome, CheckedRow):
-                checked.append(outcome)
-            else:
-                problems.add_row(outcome)
-    _stop_if_bad(problems, len(checked), skip_bad_rows, tables)
+    surveys = [Survey(table.rows(), mapping) for table in tables]
+    sources = [
+        _Resolved(table, survey, _columns(table, survey, mapping))
+        for table, survey in zip(tables, surveys, strict=True)
+    ]
+    if any(source.mapping for source in sources):
+        _check_mapped_columns_exist(sources, mapping)
+    sound, problems = _checked(sources, context_separator, frozenset())
+    if repeated := sound.repeated_ids():
+        sound, problems = _checked(sources, context_separator, repeated)
+    _stop_if_bad(problems, len(sound), skip_bad_rows, sum(survey.rows for survey in surveys))
+    sound.complete_ids()
     return Dataset(
-        samples=tuple(_samples(checked)),
+        samples=sound.samples,
         sources=tuple(table.name for table in tables),
-        mappings=tuple(mappings),
-        unused=tuple(_unused(table, resolved) for table, resolved in zip(tables, mappings, strict=True)),
-        extras=tuple(row.extras for row in checked),
+        mappings=tuple(source.mapping for source in sources),
+        unused=tuple(_unused(source) for source in sources),
+        extras=sound.extras,
+        fingerprint=sound.fingerprint,
+        without_text=sound.without_text,
+        ids_alone=sound.ids_alone,
         skipped=problems.bad_rows,
         problem_count=problems.count,
         problems=tuple(problems.first),
     )
 
 
-def _columns(table: _Table, mapping: Mapping[str, str]) -> Resolved:
-    rows = table.values
-    if not table.rows:
+def _columns(table: _Table, survey: Survey, mapping: Mapping[str, str]) -> Resolved:
+    if not survey.rows:
         raise DataError(f"{table.name} has no rows", hint="leave it out, or look whether it was written to the end")
-    resolved = resolve(rows, mapping, table.name)
-    if rows and not resolved.keys() - {"id"}:
-        columns = {column: _described(column, value) for row in rows for column, value in row.items()}
-        found = ", ".join([*columns.values()][:SHOWN]) or "none"
+    resolved = resolve(survey, mapping, table.name)
+    if survey.readable and not resolved.keys() - {"id"}:
+        rows = [row.values for row in islice(table.rows(), _LOOKED_AT) if isinstance(row, RawRow)]
+        described = {column: _described(column, value) for row in rows for column, value in row.items()}
+        columns = [described.get(column, shown(str(column))) for column in islice(survey.columns, SHOWN)]
         guessed = guessed_columns(rows, set())
         name_them = f"name them, such as --map user_input=COLUMN; our fields are {', '.join(ALIASES)}"
         raise DataError(
-            f"{table.name}: none of its columns is known (found: {found})",
+            f"{table.name}: none of its columns is known (found: {', '.join(columns) or 'none'})",
             hint=f"if that is what they hold: {map_option(guessed)}" if guessed else name_them,
         )
     return resolved
@@ -153,50 +172,65 @@ def _described(column: str, value: Any) -> str:
     return f"{shown(str(column))} (objects with {names})" if names else shown(str(column))
 
 
-def _unused(table: _Table, resolved: Resolved) -> tuple[str, ...]:
+def _unused(source: _Resolved) -> tuple[str, ...]:
     """Columns that are no field of ours, nor an object with one in it, and that hold something in any row."""
-    used = {name.partition(".")[0] for name in columns_of(resolved)} | columns_of(resolved)
-    given = (name for row in table.values for name, value in row.items() if value is not None and value != "")
-    return tuple(name for name in dict.fromkeys(given) if name not in used)
+    taken = columns_of(source.mapping)
+    used = {name.partition(".")[0] for name in taken} | taken
+    return tuple(name for name in source.survey.filled if name not in used)
 
 
-def _check_mapped_columns_exist(mappings: Sequence[Resolved], mapping: Mapping[str, str], names: Sequence[str]) -> None:
+def _check_mapped_columns_exist(sources: Sequence[_Resolved], mapping: Mapping[str, str]) -> None:
     for field, column in mapping.items():
-        if not any(resolved.get(field) == column for resolved in mappings):
+        if not any(source.mapping.get(field) == column for source in sources):
+            names = ", ".join(source.table.name for source in sources)
             raise UsageError(
-                f"the mapping {field}={column} names a column that no row of {', '.join(names)} has",
+                f"the mapping {field}={column} names a column that no row of {names} has",
                 hint="--map FIELD=COLUMN: the name on the right is the one in the data",
             )
 
 
-def _check(
-    row: RawRow | Problem, resolved: Resolved, split: Split, seen: dict[str, Place]
+def _checked(
+    sources: Sequence[_Resolved], context_separator: str | None, repeated: frozenset[bytes]
+) -> tuple[SoundRows, Problems]:
+    """All rows, each sound or with its problems.
+
+    An id that is there before is a problem only among those `repeated` (by `id_hash`), so that no other id has to be
+    remembered: whoever finds that ids are repeated checks the rows once more.
+    """
+    sound, problems = SoundRows(), Problems()
+    first_places: dict[str, Place] = {}
+    for source in sources:
+        split = splitter(context_separator, source.survey.has)
+        for row in source.table.rows():
+            outcome = [row] if isinstance(row, Problem) else check_row(row, source.mapping, split)
+            if isinstance(outcome, CheckedRow) and repeated:
+                outcome = _first_of_its_id(outcome, source.mapping, repeated, first_places)
+            if isinstance(outcome, CheckedRow):
+                sound.add(outcome.values, outcome.extras)
+            else:
+                problems.add_row(outcome)
+    return sound, problems
+
+
+def _first_of_its_id(
+    row: CheckedRow, resolved: Resolved, repeated: frozenset[bytes], first_places: dict[str, Place]
 ) -> CheckedRow | list[Problem]:
-    if isinstance(row, Problem):
-        return [row]
-    outcome = check_row(row, resolved, split)
-    if not isinstance(outcome, CheckedRow) or outcome.values["id"] is None:
-        return outcome
-    identifier = outcome.values["id"]
-    if identifier in seen:
-        found = f"the id {identifier!r} again (first at {seen[identifier]})"
+    identifier = row.values["id"]
+    if identifier is None or id_hash(identifier) not in repeated:
+        return row
+    if identifier in first_places:
+        found = f"the id {identifier!r} again (first at {first_places[identifier]})"
         return [Problem.at(row.place, resolved["id"], found, "an id of its own")]
-    seen[identifier] = row.place
-    return outcome
+    first_places[identifier] = row.place
+    return row
 
 
-def _stop_if_bad(problems: Problems, sound: int, skip_bad_rows: bool, tables: Sequence[_Table]) -> None:
+def _stop_if_bad(problems: Problems, sound: int, skip_bad_rows: bool, total: int) -> None:
     if not problems.count or (skip_bad_rows and sound):
         return
-    total = sum(len(table.rows) for table in tables)
     raise problems.error(
         f"{problems.bad_rows} of {total} rows cannot be used, nothing was judged (problems: {problems.count})",
         hint="mend the rows"
         if skip_bad_rows
         else "mend the rows, or leave them out: --skip-bad-rows (Python: skip_bad_rows=True)",
     )
-
-
-def _samples(checked: Sequence[CheckedRow]) -> list[Sample]:
-    missing = [row.values["id"] is None for row in checked]
-    return complete_ids([Sample(**{**row.values, "id": row.values["id"] or ""}) for row in checked], missing)

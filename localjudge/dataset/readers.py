@@ -20,19 +20,19 @@ from localjudge.dataset.json_values import BLANK
 from localjudge.dataset.parquet_reader import MAGIC, read_parquet
 from localjudge.dataset.problems import Problem
 from localjudge.dataset.rows import RawRow
-from localjudge.dataset.sources import OpenSource, open_source
+from localjudge.dataset.sources import OpenSource, Source
 
 _CSV = {".csv", ".tsv"}
 _LINES = {".jsonl", ".ndjson"}
 
 
-def read(name: str, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:
-    """Rows of a file (by its path) or of standard input (`-`). Raises DataError if it cannot be read.
+def read(source: Source, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:
+    """Rows of a source, from its beginning. Raises DataError if it cannot be read.
 
     `mapping` is what the user said about columns (ours -> theirs): it tells a row from an object that holds rows.
     """
-    with open_source(name) as source:
-        yield from _rows(source, PurePath(name.lower().removesuffix(".gz")).suffix, mapping)
+    with source.open() as opened:
+        yield from _rows(opened, PurePath(opened.name.lower().removesuffix(".gz")).suffix, mapping)
 
 
 def _rows(source: OpenSource, ending: str, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:

@@ -15,7 +15,7 @@ from localjudge.dataset.checks import Report, check_id, check_text
 from localjudge.dataset.contexts import add_ids, check_contexts
 from localjudge.dataset.joined_lists import Split
 from localjudge.dataset.problems import Place, Problem, describe
-from localjudge.types import CONTEXT_FIELDS, Context
+from localjudge.types import CONTEXT_FIELDS
 
 TEXT_FIELDS = ("user_input", "reference", "response")
 _OURS = re.compile(r"^\w+")
@@ -39,7 +39,7 @@ def raw_row(value: Any, place: Place) -> RawRow | Problem:
 
 
 class CheckedRow(NamedTuple):
-    """A row in our words. `values` are the arguments of `Sample`; its id may still be missing."""
+    """A row in our words. `values` are the arguments of `Sample`, contexts as objects; its id may still be missing."""
 
     place: Place
     values: dict[str, Any]
@@ -68,9 +68,6 @@ def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | lis
     extras = {name: value for name, value in row.values.items() if name not in used}
     if problems:
         return problems
-    for field in CONTEXT_FIELDS:
-        if values[field] is not None:
-            values[field] = tuple(Context(**context) for context in values[field])
     return CheckedRow(row.place, values, extras)
 
 

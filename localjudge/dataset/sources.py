@@ -1,16 +1,19 @@
-"""Opens what was named as data: a file, a pipe or standard input, packed with gzip or not.
+"""Opens what was named as data, as often as wanted: a file, a pipe or standard input, packed with gzip or not.
 
     name ──open──> bytes ──gzip?──> bytes ──first 64 KiB──> head, for whoever decides what format it is
 
-What cannot be data (a folder, a device, an Excel workbook) is refused with its name, whatever fails while reading
-becomes a DataError, and a file that somebody writes to meanwhile is noticed.
+What can be read only once is copied to a temporary file when it is opened first. What cannot be data (a folder, a
+device, an Excel workbook) is refused with its name, whatever fails while reading becomes a DataError, and a file that
+somebody writes to meanwhile, or between two readings, is noticed.
 """
 
 import gzip
 import io
 import os
+import shutil
 import stat
 import sys
+import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +23,7 @@ from localjudge.errors import DataError
 
 STDIN = "-"
 _HEAD_BYTES = 65_536
+_COPY_IN_MEMORY_BYTES = 8 * 2**20
 _GZIP = b"\x1f\x8b"
 _REFUSED = {
     b"PK\x03\x04": ("a zip archive or an Excel workbook", "save the sheet as CSV, or unpack the archive"),
@@ -47,52 +51,84 @@ def shown_name(name: str) -> str:
     return "stdin" if name == STDIN else os.fsencode(name).decode(errors="backslashreplace")
 
 
-@contextmanager
-def open_source(name: str) -> Iterator[OpenSource]:
-    """Open a file by its path, or standard input by `-`.
+class Source:
+    """A file by its path, or standard input by `-`. Closing it forgets the copy of what can be read only once."""
 
-    Raises DataError if it cannot be opened, read to its end or unpacked, is not text, or changed while it was read.
-    """
-    shown = shown_name(name)
-    try:
-        with _standard_input() if name == STDIN else _file(name, shown) as stream:
-            yield _unpacked(shown, stream)
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{shown} is not {error.encoding} text, which it says it is: {error.reason}", hint="save it as UTF-8"
-        ) from error
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{shown} cannot be unpacked: {error}", hint="the file is damaged or not complete") from error
-    except OSError as error:
-        raise DataError(f"{shown} cannot be read: {error.strerror or error}") from error
+    def __init__(self, name: str) -> None:
+        self.name = shown_name(name)
+        self._file = name
+        self._copy: tempfile.SpooledTemporaryFile[bytes] | None = None
+        self._seen: tuple[int, ...] | None = None
+
+    @contextmanager
+    def open(self) -> Iterator[OpenSource]:
+        """Read it from its beginning.
+
+        Raises DataError if it cannot be opened, read to its end or unpacked, is not text, or changed meanwhile.
+        """
+        try:
+            with self._stream() as stream:
+                yield _unpacked(self.name, stream)
+        except UnicodeDecodeError as error:
+            raise DataError(
+                f"{self.name} is not {error.encoding} text, which it says it is: {error.reason}",
+                hint="save it as UTF-8",
+            ) from error
+        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+            raise DataError(
+                f"{self.name} cannot be unpacked: {error}", hint="the file is damaged or not complete"
+            ) from error
+        except OSError as error:
+            raise DataError(f"{self.name} cannot be read: {error.strerror or error}") from error
+
+    def close(self) -> None:
+        """Forget the copy, if there is one."""
+        if self._copy is not None:
+            self._copy.close()
+
+    @contextmanager
+    def _stream(self) -> Iterator[BinaryIO]:
+        if self._copy is None and self._file == STDIN:
+            if sys.stdin is None:
+                raise DataError("there is no standard input to read")
+            self._copy = _copied(sys.stdin.buffer)
+        elif self._copy is None:
+            kind = os.stat(self._file).st_mode
+            if stat.S_ISDIR(kind):
+                raise DataError(
+                    f"{self.name} is a folder", hint=f"name the files in it, such as {self.name.rstrip('/')}/*.jsonl"
+                )
+            if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
+                raise DataError(f"{self.name} is a device or a socket, not a file")
+            with open(self._file, "rb") as stream:
+                if stat.S_ISREG(kind):
+                    self._check_unchanged(stream)
+                    yield stream
+                    self._check_unchanged(stream)
+                    return
+                self._copy = _copied(stream)
+        self._copy.seek(0)
+        yield cast(BinaryIO, self._copy)
+
+    def _check_unchanged(self, stream: BinaryIO) -> None:
+        """Raise DataError if this is not what was seen before: another file, other bytes."""
+        found = os.fstat(stream.fileno())
+        now = (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        if self._seen not in {None, now}:
+            raise DataError(f"{self.name} changed while it was read", hint="run again when nothing writes to it")
+        self._seen = now
 
 
-@contextmanager
-def _standard_input() -> Iterator[BinaryIO]:
-    if sys.stdin is None:
-        raise DataError("there is no standard input to read")
-    yield sys.stdin.buffer
-
-
-@contextmanager
-def _file(name: str, shown: str) -> Iterator[BinaryIO]:
-    kind = os.stat(name).st_mode
-    if stat.S_ISDIR(kind):
-        raise DataError(f"{shown} is a folder", hint=f"name the files in it, such as {shown.rstrip('/')}/*.jsonl")
-    if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
-        raise DataError(f"{shown} is a device or a socket, not a file")
-    with open(name, "rb") as stream:
-        before = os.fstat(stream.fileno())
-        yield stream
-        after = os.fstat(stream.fileno())
-        if stat.S_ISREG(kind) and (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
-            raise DataError(f"{shown} changed while it was read", hint="run again when nothing writes to it")
+def _copied(stream: BinaryIO) -> "tempfile.SpooledTemporaryFile[bytes]":
+    copy = tempfile.SpooledTemporaryFile(max_size=_COPY_IN_MEMORY_BYTES)  # noqa: SIM115 - `Source.close` closes it
+    shutil.copyfileobj(stream, copy)
+    return copy
 
 
 def _unpacked(shown: str, stream: BinaryIO) -> OpenSource:
     head, stream = _look_ahead(stream)
     if head.startswith(_GZIP):
-        head, stream = _look_ahead(cast(BinaryIO, gzip.GzipFile(fileobj=stream)))
+        head, stream = _look_ahead(cast(BinaryIO, gzip.GzipFile(fileobj=stream, mode="rb")))
     for beginning, (what, hint) in _REFUSED.items():
         if head.startswith(beginning):
             raise DataError(f"{shown} is {what}", hint=hint)
@@ -101,7 +137,7 @@ def _unpacked(shown: str, stream: BinaryIO) -> OpenSource:
 
 def _look_ahead(stream: BinaryIO) -> tuple[bytes, BinaryIO]:
     head = stream.read(_HEAD_BYTES)
-    if isinstance(stream, io.BufferedReader) and stream.seekable():
+    if not isinstance(stream, gzip.GzipFile) and stream.seekable():
         stream.seek(-len(head), os.SEEK_CUR)
         return head, stream
     return head, cast(BinaryIO, io.BufferedReader(_Rejoined(head, stream)))

@@ -22,7 +22,7 @@ from localjudge.progress import Progress
 from localjudge.run.plan import Plan
 from localjudge.run.settings import RunSettings
 from localjudge.text.language_fit import misfit
-from localjudge.types import CONTEXT_FIELDS, Sample
+from localjudge.types import Sample
 
 _READ_FOR_LANGUAGE = 1_000
 _log = logging.getLogger(__name__)
@@ -65,12 +65,8 @@ def _notes(planned: Plan) -> Iterator[str]:
         compared_by = {metric.compare_by for metric in planned.metrics if isinstance(metric, DocumentMetric)}
         how = f"; documents are compared by {listed(compared_by)}" if compared_by else ""
         yield f"{listed(dataset.without_text)}: ids and no texts{how}"
-    elif bare := sum(map(_has_ids_alone, dataset.samples)):
+    elif bare := dataset.ids_alone:
         yield f"{bare:,} samples have contexts with ids and no texts: what reads texts is undefined for them"
     if dataset.skipped:
         yield f"{dataset.skipped:,} rows left out, problems: {dataset.problem_count:,}"
         yield from (f"  {problem}" for problem in dataset.problems)
-
-
-def _has_ids_alone(sample: Sample) -> bool:
-    return any(context.text is None for field in CONTEXT_FIELDS for context in getattr(sample, field) or ())

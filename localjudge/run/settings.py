@@ -87,7 +87,7 @@ class RunSettings(EngineSettings):
         if isinstance(given, str | Path):
             return read_abbreviations(given)
         if not isinstance(given, Iterable):
-            raise UsageError(f"abbreviations must be a list of words or the name of a file, got {given!r:.80}")
+            raise UsageError(f"--abbreviations must be a list of words or the name of a file, got {given!r:.80}")
         return checked_abbreviations(given)
 
     @model_validator(mode="after")

@@ -2,8 +2,9 @@
 
 from localjudge.stats.bounds import Bounds, failure_bounds
 from localjudge.stats.gates import Comparison, Decision, decide
-from localjudge.stats.intervals import Interval, mean_interval, statistic_interval
+from localjudge.stats.intervals import Interval, mean_interval, statistic_interval, tally_interval
 from localjudge.stats.paired import PairedDifference, mcnemar, paired_difference, smallest_detectable_difference
+from localjudge.stats.tally import Tally
 
 __all__ = [
     "Bounds",
@@ -11,6 +12,7 @@ __all__ = [
     "Decision",
     "Interval",
     "PairedDifference",
+    "Tally",
     "decide",
     "failure_bounds",
     "mcnemar",
@@ -18,4 +20,5 @@ __all__ = [
     "paired_difference",
     "smallest_detectable_difference",
     "statistic_interval",
+    "tally_interval",
 ]

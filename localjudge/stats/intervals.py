@@ -10,7 +10,8 @@ lower limit, the best for the upper one. With exponential weights w (see `resamp
 One rule for every n and every mean, so nothing jumps at a threshold. For 0/1 scores both limits are beta quantiles, and
 the interval *is* the exact one of Clopper and Pearson, computed as such. For other scores in [0, 1] the coverage is a
 conjecture of its authors without a known counterexample; `scripts/coverage-table` shows what it is in practice. For
-large n it is the bootstrap: the unseen sample weighs 1/n.
+large n it is the bootstrap: the unseen sample weighs 1/n. More than 4,096 distinct values are binned, as `tally` says:
+that can only spread the draws, by next to nothing, and bounds time and memory for any n.
 
 With clusters (samples that share a document), a cluster is one draw and the unseen one has their average size. From a
 single cluster of several samples nothing can be told: the next may have another size and another mean. Its interval is
@@ -24,7 +25,6 @@ interval for the mean of a bounded random variable, arXiv:1905.06208; M. Phan, P
 (2021), Towards practical mean bounds for small samples, ICML, arXiv:2106.03163.
 """
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -37,10 +37,11 @@ from localjudge.stats.resampling import (
     SEED,
     Floats,
     canonical_groups,
-    cluster_members,
+    cluster_numbers,
     gamma_weights,
     quantile,
 )
+from localjudge.stats.tally import Draws, Tally
 
 Statistic = Callable[[Floats, Floats, Floats], float]
 
@@ -66,18 +67,6 @@ class Interval(NamedTuple):
         return self.clusters == 1 < self.n
 
 
-class _Clusters(NamedTuple):
-    """Distinct (sum, size) of clusters, and how often each occurs. Samples without clusters have size 1."""
-
-    sums: Floats
-    sizes: Floats
-    counts: Floats
-
-    @property
-    def single(self) -> bool:
-        return bool((self.sizes == 1).all())
-
-
 def mean_interval(
     values: npt.ArrayLike,
     *,
@@ -94,21 +83,32 @@ def mean_interval(
     interval, one cluster of several [lowest, highest]. Raises ValueError for no values, values out of range or not
     finite, or unequal lengths.
     """
-    scores = _checked(values, lowest, highest)
+    scores = np.asarray(values, dtype=np.float64)
+    tally = Tally(lowest, highest)
+    tally.add(scores, None if clusters is None else cluster_numbers(clusters, len(scores)))
+    return tally_interval(tally, confidence=confidence, resamples=resamples, seed=seed)
+
+
+def tally_interval(tally: Tally, *, confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = SEED) -> Interval:
+    """The same of values that were added up in blocks: bit for bit what `mean_interval` gives for all at once.
+
+    Raises ValueError for no values.
+    """
     _check_settings(confidence, resamples)
-    groups = _distinct((scores - lowest) / (highest - lowest), clusters)
-    total = int(groups.counts.sum())
-    if groups.single and np.isin(groups.sums, (0.0, 1.0)).all():
-        low, high = clopper_pearson(int(groups.counts[groups.sums == 1].sum()), total, confidence)
+    mean = tally.mean
+    draws, total = tally.draws()
+    if draws.single and np.isin(draws.sums, (0.0, 1.0)).all():
+        low, high = clopper_pearson(int(draws.counts[draws.sums == 1].sum()), total, confidence)
         method = "exact binomial"
-    elif total == 1 and not groups.single:
+    elif total == 1 and not draws.single:
         low, high, method = 0.0, 1.0, "one cluster"
     else:
-        low, high = _limits(groups, confidence, resamples, seed)
-        method = "bootstrap" if groups.single else "clustered bootstrap"
-    scale = highest - lowest
-    mean = math.fsum(scores) / len(scores)
-    return Interval(mean, lowest + scale * low, lowest + scale * high, method, len(scores), total, confidence)
+        tail = (1 - confidence) / 2
+        low, high = _limits(draws, tally.n / total, tail, resamples, seed)
+        method = "bootstrap" if draws.single else "clustered bootstrap"
+    scale = tally.highest - tally.lowest
+    low, high = tally.lowest + scale * low, tally.lowest + scale * high
+    return Interval(mean, low, high, method, tally.n, total, confidence)
 
 
 def statistic_interval(
@@ -153,16 +153,6 @@ def statistic_interval(
     )
 
 
-def _checked(values: npt.ArrayLike, lowest: float, highest: float) -> Floats:
-    scores = np.asarray(values, dtype=np.float64)
-    if scores.ndim != 1 or len(scores) == 0:
-        raise ValueError(f"a mean needs a flat array of at least one value, got shape {scores.shape}")
-    # Written so that NaN, which is neither inside nor outside, is refused too.
-    if not ((scores >= lowest) & (scores <= highest)).all():
-        raise ValueError(f"values must lie in [{lowest}, {highest}]")
-    return scores
-
-
 def _check_settings(confidence: float, resamples: int) -> None:
     if not 0 < confidence < 1:
         raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
@@ -170,29 +160,15 @@ def _check_settings(confidence: float, resamples: int) -> None:
         raise ValueError(f"resamples must be at least 1, got {resamples}")
 
 
-def _distinct(values: Floats, clusters: npt.ArrayLike | None) -> _Clusters:
-    """The clusters by content alone: sums are exact (`fsum`), and equal clusters are counted, not listed."""
-    if clusters is None:
-        sums, counts = np.unique(values, return_counts=True)
-        return _Clusters(sums, np.ones(len(sums)), counts.astype(np.float64))
-    members = cluster_members(clusters, len(values))
-    pairs = np.array([(math.fsum(values[rows]), len(rows)) for rows in members])
-    distinct, counts = np.unique(pairs, axis=0, return_counts=True)
-    sums, sizes = np.ascontiguousarray(distinct.T)
-    return _Clusters(sums, sizes, counts.astype(np.float64))
-
-
-def _limits(groups: _Clusters, confidence: float, resamples: int, seed: int) -> tuple[float, float]:
-    unseen_size = float(groups.sizes @ groups.counts / groups.counts.sum())
+def _limits(draws: Draws, unseen_size: float, tail: float, resamples: int, seed: int) -> tuple[float, float]:
     # The last weight is that of the unseen cluster.
-    shapes = np.append(groups.counts, 1.0)
+    shapes = np.append(draws.counts, 1.0)
     lows, highs = [], []
     for weights in gamma_weights(shapes, resamples, seed):
         # einsum, because a threaded BLAS may add in another order on another number of threads.
-        scored = np.einsum("ij,j->i", weights[:, :-1], groups.sums)
+        scored = np.einsum("ij,j->i", weights[:, :-1], draws.sums)
         unseen = weights[:, -1] * unseen_size
-        size = np.einsum("ij,j->i", weights[:, :-1], groups.sizes) + unseen
+        size = np.einsum("ij,j->i", weights[:, :-1], draws.sizes) + unseen
         lows.append(scored / size)
         highs.append((scored + unseen) / size)
-    tail = (1 - confidence) / 2
     return quantile(np.concatenate(lows), tail), quantile(np.concatenate(highs), 1 - tail)

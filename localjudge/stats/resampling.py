@@ -54,12 +54,17 @@ def cluster_members(clusters: npt.ArrayLike | None, rows: int) -> list[Indices]:
     """
     if clusters is None:
         return list(np.arange(rows).reshape(-1, 1))
+    labels = cluster_numbers(clusters, rows)
+    order = np.argsort(labels, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
+
+
+def cluster_numbers(clusters: npt.ArrayLike, rows: int) -> Indices:
+    """The number of each row's cluster, from 0 on. Raises ValueError unless `clusters` has one entry per row."""
     names = np.asarray(clusters)
     if names.shape != (rows,):
         raise ValueError(f"clusters has shape {names.shape}, expected ({rows},): one entry per row")
-    labels = np.unique(names, return_inverse=True)[1]
-    order = np.argsort(labels, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
+    return np.unique(names, return_inverse=True)[1]
 
 
 def canonical_groups(columns: Sequence[Floats], clusters: npt.ArrayLike | None) -> list[Indices]:

@@ -16,6 +16,7 @@ import pytest
 
 from localjudge.dataset import load
 from localjudge.dataset.readers import read
+from localjudge.dataset.sources import Source
 from localjudge.errors import DataError, LocaljudgeError, UsageError
 
 ROW = b'{"question": "q"}\n'
@@ -208,7 +209,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, ending:
             "csv": b"question\n" + b"q\n" * 50_000,
         }
         path.write_bytes(rows[ending])
-    reading = read(str(path), {})
+    reading = read(Source(str(path)), {})
     next(reading)
     size = path.stat().st_size
     with path.open("r+b") as file:
@@ -227,7 +228,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, ending:
 def test_a_file_that_is_replaced_while_it_is_read_is_read_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(ROW * 10_000)
-    reading = read(str(path), {})
+    reading = read(Source(str(path)), {})
     next(reading)
     (tmp_path / "new").write_bytes(b"")
     (tmp_path / "new").replace(path)

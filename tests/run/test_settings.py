@@ -24,7 +24,7 @@ from localjudge.run.settings import Options, RunSettings, checked
         ("threshold", None, "--threshold must be a number, got None"),
         ("threads", 1.5, "--threads must be a whole number, got 1.5"),
         ("threads", "many", "--threads must be a whole number, got 'many'"),
-        ("matrix", "perhaps", "--matrix must be True or False, got 'perhaps'"),
+        ("skip_bad_rows", "perhaps", "--skip-bad-rows must be True or False, got 'perhaps'"),
         ("language", None, "--language must be a text, got None"),
         ("reasons", "later", "--reasons must be 'none', 'before' or 'after', got 'later'"),
         ("prompts", "own.toml", "--prompt must be a list, got 'own.toml'"),
@@ -46,7 +46,7 @@ def test_a_name_that_does_not_exist_gets_the_one_that_was_meant() -> None:
 
 
 def test_a_name_that_is_like_no_other_gets_all_that_there_are() -> None:
-    with pytest.raises(UsageError, match=r"no option 'xyz'\n  hint: the options are threshold, .*, gpu_layers$"):
+    with pytest.raises(UsageError, match=r"no option 'xyz'\n  hint: the options are n_ctx, .*, max_failed$"):
         checked({"xyz": 1})
 
 

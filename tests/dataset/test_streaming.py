@@ -1,0 +1,209 @@
+"""Large data: nothing of a row is kept in memory but hashes, and everything is as if all rows were."""
+
+import gzip
+import hashlib
+import json
+import os
+import tracemalloc
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localjudge.dataset import from_rows, load, spool
+from localjudge.dataset.identity import Hashes, fingerprint
+from localjudge.dataset.readers import read
+from localjudge.dataset.sources import Source
+from localjudge.errors import DataError, UsageError
+from localjudge.types import Context, Sample
+
+texts = st.sampled_from(["", "a", "b", "é", "\u2028"])
+ids = st.none() | st.sampled_from(["1", " ", "row-d2d2d2d2d2d2", "x"])
+meta = st.dictionaries(
+    st.sampled_from("kl"), st.none() | st.floats(allow_nan=False) | st.integers() | texts, max_size=2
+)
+contexts = st.none() | st.lists(
+    st.fixed_dictionaries(
+        {"text": texts}, optional={"id": st.sampled_from("pq"), "score": st.floats(0, 1), "meta": meta}
+    ),
+    max_size=2,
+)
+rows_of_any_kind = st.fixed_dictionaries({"id": ids, "user_input": st.none() | texts, "retrieved_contexts": contexts})
+
+
+def own_id(one: dict[str, Any]) -> object:
+    """The id that a row gives; rows without one are all different."""
+    return one["id"] if one["id"] and one["id"].strip() else object()
+
+
+def said(sample: Sample) -> dict[str, Any]:
+    """All that is no null, no default and no empty text."""
+    fields = sample.model_dump(exclude_defaults=True)
+    return {name: value for name, value in fields.items() if value != ""}
+
+
+def sha256(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def ids_by_definition(rows: list[dict[str, Any]], contents: list[dict[str, Any]]) -> list[str]:
+    """`row-` and 12 digits of the content's hash; the k-th of the rows with equal content takes the k-th free name."""
+    given = {row["id"] for row in rows if row["id"] and row["id"].strip()}
+    used: Counter[str] = Counter()
+    made = []
+    for one, content in zip(rows, contents, strict=True):
+        name = f"row-{sha256(content)[:12]}"
+        free = [name, *(f"{name}-{number}" for number in range(2, 20))]
+        free = [candidate for candidate in free if candidate not in given]
+        made.append(one["id"] if one["id"] in given else free[used[name]])
+        used[name] += one["id"] not in given
+    return made
+
+
+@given(rows=st.lists(rows_of_any_kind, min_size=1, max_size=8, unique_by=own_id))
+def test_ids_and_fingerprint_are_those_of_all_rows_in_memory(rows: list[dict[str, Any]]) -> None:
+    """The definitions of both, computed in the plain way; rows whose made id another row gives are told apart."""
+    contents = [
+        {name: value for name, value in said(sample).items() if name != "id"} for sample in from_rows(rows).samples
+    ]
+    rows.append({"id": f"row-{sha256(contents[0])[:12]}", "user_input": "takes that name", "retrieved_contexts": None})
+    contents.append({"user_input": "takes that name"})
+    data = from_rows(rows)
+    assert [sample.id for sample in data.samples] == ids_by_definition(rows, contents)
+    assert data.fingerprint == fingerprint(data.samples) == sha256(sorted(sha256(said(one)) for one in data.samples))
+
+
+@given(st.lists(st.binary(min_size=3, max_size=3) | st.sampled_from([b"a\0\0", b"a\0b", b"\xff\0\0", b"\0\0\0"])))
+def test_hashes_are_ordered_and_found_as_bytes_are(values: list[bytes]) -> None:
+    """Zero bytes count, wherever they stand: NumPy leaves those at the end out when it shows a value."""
+    hashes = Hashes(3)
+    for value in values:
+        hashes.append(value + b"more")
+    assert list(hashes.sorted()) == sorted(values)
+    assert hashes.repeated() == {value for value in values if values.count(value) > 1}
+    has = hashes.finder()
+    assert [value for value in [*values, b"ab\0", b"\0\0\x01"] if has(value)] == [
+        value for value in [*values, b"ab\0", b"\0\0\x01"] if value in values
+    ]
+
+
+def test_every_id_that_is_there_twice_is_named_with_both_places(tmp_path: Path) -> None:
+    """The third of three is named with the first, and one in another file too; bad rows do not count."""
+    (tmp_path / "a.jsonl").write_text(
+        '{"id": 1, "question": 5}\n{"id": 1, "question": "q"}\n{"id": 2, "question": "q"}\n'
+    )
+    (tmp_path / "b.jsonl").write_text(
+        '{"id": 2, "question": "r"}\n{"id": 1, "question": "r"}\n{"id": 2, "question": "s"}\n'
+    )
+    data = load([tmp_path / "a.jsonl", tmp_path / "b.jsonl"], skip_bad_rows=True)
+    assert [sample.id for sample in data.samples] == ["1", "2"]
+    first = {"1": f"{tmp_path}/a.jsonl:2", "2": f"{tmp_path}/a.jsonl:3"}
+    again = [("2", "b.jsonl:1"), ("1", "b.jsonl:2"), ("2", "b.jsonl:3")]
+    assert [str(problem) for problem in data.problems[1:]] == [
+        f"{tmp_path}/{place}: id: found the id '{one}' again (first at {first[one]}), expected an id of its own"
+        for one, place in again
+    ]
+
+
+def test_a_column_that_only_the_last_row_has_is_known(tmp_path: Path) -> None:
+    lines = [{"q": 1, "response": "r"}] * 5_000 + [{"response": {"output": "o"}, "gold": "a text", "query": "q"}]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    data = load(tmp_path / "a.jsonl")
+    assert data.mapping == {"user_input": "query", "reference": "gold", "response": "response.output"}
+    assert data.unused == (("q",),)
+
+
+def test_passes_over_the_samples_do_not_disturb_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spool, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(spool, "IN_MEMORY_BYTES", 64)
+    data = from_rows([{"id": number, "question": "q" * number, "page": number} for number in range(1, 40)])
+    whole = tuple(Sample(id=str(number), user_input="q" * number) for number in range(1, 40))
+    assert [(one, other) for one in data.samples for other in data.samples] == [
+        (one, other) for one in whole for other in whole
+    ]
+    assert all(one == other for one, _, other in zip(data.samples, data.extras, data.samples, strict=True))
+    assert data.samples == whole
+    assert data.samples[7:9] == whole[7:9]
+    assert data.column("page") == tuple(range(1, 40))
+
+
+def peak_bytes(path: Path, rows: int) -> int:
+    with path.open("w") as file:
+        for number in range(rows):
+            file.write(json.dumps({"question": f"Question {number}? " * 20, "page": number}) + "\n")
+    tracemalloc.start()
+    try:
+        data = load(path)
+        assert sum(1 for _ in data.samples) == len(data.samples) == rows
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_the_memory_of_a_row_is_that_of_some_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A row of 400 characters takes less than 200 bytes at the peak: hashes (32), offsets (16), the order of ids (24),
+    each held twice while it grows or is sorted. In memory as a whole it took some 3,000.
+    """
+    monkeypatch.setattr(spool, "IN_MEMORY_BYTES", 2**16)
+    monkeypatch.setattr(spool, "_BLOCK_BYTES", 2**14)
+    peak_bytes(tmp_path / "warm.jsonl", 10)
+    few, many = peak_bytes(tmp_path / "a.jsonl", 1_000), peak_bytes(tmp_path / "b.jsonl", 3_000)
+    assert (many - few) / 2_000 < 200
+
+
+@pytest.mark.parametrize("change", ["append", "replace"])
+def test_a_file_that_changes_between_two_readings_is_refused(tmp_path: Path, change: str) -> None:
+    """It is read once for its columns and once for its rows: both have to be the same."""
+    path = tmp_path / "a.jsonl.gz"
+    path.write_bytes(gzip.compress(b'{"question": "q"}\n'))
+    source = Source(str(path))
+    assert len(list(read(source, {}))) == len(list(read(source, {}))) == 1
+    if change == "append":
+        with path.open("ab") as file:
+            file.write(gzip.compress(b'{"question": "r"}\n'))
+    else:
+        (tmp_path / "new").write_bytes(path.read_bytes())
+        os.utime(tmp_path / "new", ns=(path.stat().st_atime_ns, path.stat().st_mtime_ns))
+        (tmp_path / "new").replace(path)
+    with pytest.raises(DataError, match=r"a\.jsonl\.gz changed while it was read"):
+        list(read(source, {}))
+
+
+class Strange(str):
+    """Text of a kind that no file holds."""
+
+
+def test_extra_columns_of_python_programs_may_hold_anything() -> None:
+    """What cannot be kept is still said; what stands beside it is kept."""
+    endless: list[Any] = []
+    endless.append(endless)
+    meta = {"page": 3, "writer": object(), "tag": Strange("t"), "pages": range(3), "deep": {"found": True, "x": {1}}}
+    data = from_rows([{"question": "q", "meta": meta, "endless": endless, "lambda": lambda: None}])
+    assert [data.column(f"meta.{name}") for name in ("page", "tag", "deep.found")] == [(3,), ("t",), (True,)]
+    with pytest.raises(UsageError, match=r"meta.writer holds a value of the Python type object in the sample row-"):
+        data.column("meta.writer")
+    with pytest.raises(UsageError, match="lambda holds a value of the Python type function"):
+        data.column("lambda")
+    with pytest.raises(UsageError, match="endless holds a list of 1"):
+        data.column("endless")
+
+
+def test_equal_values_of_a_column_are_one_object_and_1_is_not_true() -> None:
+    data = from_rows([{"question": "q", "group": value} for value in ("a" * 50, "a" * 50, 1, True, 1.0)])
+    first, second, *numbers = data.column("group")
+    assert first is second
+    assert [type(number) for number in numbers] == [int, bool, float]
+
+
+def test_contexts_without_texts_are_counted() -> None:
+    """One sample of three has an id alone, in either field."""
+    bare, whole = [{"id": "d"}], ["text"]
+    data = from_rows(
+        [{"contexts": whole}, {"contexts": bare, "reference_contexts": bare}, {"contexts": [Context(text="")]}]
+    )
+    assert data.ids_alone == 1
+    assert data.without_text == frozenset(["reference_contexts"])
