@@ -10,20 +10,24 @@ How decided the judge was stands beside them: verdicts near the threshold would 
 judge that gives legal answers little of its probability hardly answers what it is asked.
 """
 
-from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from pydantic import ConfigDict
 
 from localjudge.record.evaluation import Evaluation
 from localjudge.types import Failed, JudgeCard, NoAnswer, Record, Scored, Undefined, Verdict
 
+if TYPE_CHECKING:
+    from localjudge.stats import Tally
+
 SCHEMA_VERSION = 1
 NEAR = 0.1
 """How far from the threshold a probability may be to count as near it."""
 _MASS_DIGITS = 4
 _ONE_TOO_MANY = 2
+_HELD_BACK = 1_024
 
 
 class MetricSummary(Record):
@@ -77,8 +81,8 @@ class Summary(Record):
 class Totals:
     """Running totals of a run: what a summary is made of. The order in which evaluations are added moves nothing.
 
-    What is held for each metric are its scores, 8 bytes a sample, and their groups, if `cluster_of` names the group of
-    each sample by its id.
+    Scores are held as a tally, which does not grow with them, unless `cluster_of` names the group of each sample by its
+    id: then as 12 bytes a sample.
     """
 
     def __init__(
@@ -116,18 +120,20 @@ class Totals:
 
 class _MetricTotals:
     def __init__(self, cluster_of: Mapping[str, str] | None) -> None:
+        from localjudge.stats import Tally
+
         self._cluster_of = cluster_of
-        self._values = array("d")
-        self._clusters: list[str] = []
+        self._numbers: dict[str, int] = {}
+        self._tally = Tally()
+        self._values: list[float] = []
+        self._clusters: list[int] = []
         self._undefined = self._failed = 0
         self._reasons: set[str] = set()
 
     def add(self, evaluation: Evaluation) -> None:
         match evaluation.outcome:
             case Scored(value=value):
-                self._values.append(value)
-                if self._cluster_of is not None:
-                    self._clusters.append(self._cluster_of[evaluation.sample_id])
+                self._score(value, evaluation.sample_id)
             case Undefined():
                 self._undefined += 1
             case Failed(reason=reason):
@@ -135,27 +141,41 @@ class _MetricTotals:
                 if len(self._reasons) < _ONE_TOO_MANY:
                     self._reasons.add(reason)
 
+    def _score(self, value: float, sample_id: str) -> None:
+        self._values.append(value)
+        if self._cluster_of is not None:
+            self._clusters.append(self._numbers.setdefault(self._cluster_of[sample_id], len(self._numbers)))
+        if len(self._values) >= _HELD_BACK:
+            self._added_up()
+
+    def _added_up(self) -> "Tally":
+        """All scores so far."""
+        if self._values:
+            self._tally.add(self._values, None if self._cluster_of is None else self._clusters)
+            self._values, self._clusters = [], []
+        return self._tally
+
     @property
     def only_failure(self) -> str:
         """The reason if all samples failed for the same one; "" otherwise."""
-        everywhere = self._failed and not self._values and not self._undefined
+        everywhere = self._failed and not self._added_up().n and not self._undefined
         return next(iter(self._reasons)) if everywhere and len(self._reasons) == 1 else ""
 
     def summary(self) -> MetricSummary:
-        from localjudge.stats import failure_bounds, mean_interval
+        from localjudge.stats import tally_bounds, tally_interval
 
+        tally = self._added_up()
         counted = MetricSummary(
             mean=None,
             ci95=None,
-            scored=len(self._values),
+            scored=tally.n,
             undefined=self._undefined,
             failed=self._failed,
-            bounds=failure_bounds(self._values, self._failed) if self._values or self._failed else None,
+            bounds=tally_bounds(tally, self._failed) if tally.n or self._failed else None,
         )
-        if not self._values:
+        if not tally.n:
             return counted
-        clusters = self._clusters if self._cluster_of is not None else None
-        interval = mean_interval(self._values, clusters=clusters)
+        interval = tally_interval(tally)
         found = {
             "mean": interval.mean,
             "ci95": (interval.low, interval.high),

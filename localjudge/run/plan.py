@@ -130,14 +130,15 @@ def _are_files(data: Data) -> TypeGuard[Files]:
 
 
 def _clusters(dataset: Dataset, column: str) -> dict[str, str]:
-    values = dataset.column(column)
-    for sample, value in zip(dataset.samples, values, strict=True):
+    clusters = {}
+    for sample, value in zip(dataset.samples, dataset.column(column), strict=True):
         if value is None:
             raise UsageError(
                 f"the sample {sample.id!r} has no value in the column {column!r}",
                 hint="--cluster-by needs a value for every sample",
             )
-    return {sample.id: str(value) for sample, value in zip(dataset.samples, values, strict=True)}
+        clusters[sample.id] = str(value)
+    return clusters
 
 
 def _lacks(metrics: Iterable[Metric], dataset: Dataset) -> dict[str, frozenset[str]]:

@@ -7,11 +7,12 @@ The bounds hold for the samples at hand, whatever made some of them fail; an int
 Source: C. F. Manski (1989), Anatomy of the selection problem, Journal of Human Resources 24, 343-360.
 """
 
-import math
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+
+from localjudge.stats.tally import Tally
 
 
 class Bounds(NamedTuple):
@@ -26,9 +27,14 @@ def failure_bounds(values: npt.ArrayLike, failed: int) -> Bounds:
 
     Without failures both are the mean. Raises ValueError where there is nothing at all to take a mean of.
     """
-    scores = np.asarray(values, dtype=np.float64)
-    samples = len(scores) + failed
+    tally = Tally()
+    tally.add(np.asarray(values, dtype=np.float64))
+    return tally_bounds(tally, failed)
+
+
+def tally_bounds(tally: Tally, failed: int) -> Bounds:
+    """The same of scores that were added up in blocks."""
+    samples = tally.n + failed
     if samples == 0 or failed < 0:
-        raise ValueError(f"no mean of {len(scores)} scored and {failed} failed samples")
-    total = math.fsum(scores)
-    return Bounds(total / samples, (total + failed) / samples)
+        raise ValueError(f"no mean of {tally.n} scored and {failed} failed samples")
+    return Bounds(tally.total / samples, (tally.total + failed) / samples)

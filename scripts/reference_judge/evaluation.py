@@ -1,86 +1,67 @@
-"""Measures a judge's logits against human labels: how well they rank, decide, and say how sure they are.
+"""Measures a judge's logits against human labels, with the package's own figures and their 95 % intervals.
 
-    AUC                 chance that a positive example has a higher logit than a negative one, ties half
-    balanced accuracy   mean of the two classes' shares of right verdicts, at p = .5
-    calibration error   mean distance between p and the share of positives, in ten bins of p, weighed by their size
-
-Intervals are percentiles of bootstrap resamples of groups: examples that share their context or question are drawn
-together.
+Examples that share their context or question are drawn together. The baseline of every figure is the overlap of words.
 """
 
 import re
-from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
+
+from localjudge.stats import Interval, statistic_interval
+from localjudge.stats.agreement import balanced_accuracy, calibration_line, expected_calibration_error, roc_auc
 
 from .labelled import Example
 from .layout import Floats
 
-_RESAMPLES, _SEED = 500, 20240
-_BINS = 10
 _WORD = re.compile(r"\w+")
 
-Measure = Callable[[NDArray[np.int64], Floats], float]
+Labels = NDArray[np.int64]
 
 
-class Estimate(NamedTuple):
-    """A figure and its 95 % interval."""
+class Figures(NamedTuple):
+    """What the logits are worth: how they rank, how they decide at p = .5, how far p is from the share of positives."""
 
-    value: float
-    low: float
-    high: float
-
-    def __str__(self) -> str:
-        return f"{_short(self.value)} [{_short(self.low)}, {_short(self.high)}]"
+    auc: Interval
+    balanced_accuracy: Interval
+    calibration_error: Interval
 
 
-def auc(labels: NDArray[np.int64], logits: Floats) -> float:
-    """Area under the ROC curve."""
-    _, place, size = np.unique(logits, return_inverse=True, return_counts=True)
-    ranks = (np.cumsum(size) - (size - 1) / 2)[place]
-    positives = labels.sum()
-    above = ranks[labels == 1].sum() - positives * (positives + 1) / 2
-    return float(above / (positives * (len(labels) - positives)))
+class Line(NamedTuple):
+    """The line of calibration: slope 1 and intercept 0 if the logits are calibrated."""
+
+    slope: Interval
+    intercept: Interval
 
 
-def balanced_accuracy(labels: NDArray[np.int64], logits: Floats) -> float:
-    """Mean share of right verdicts of the two classes."""
-    verdicts = logits >= 0
-    return float((verdicts[labels == 1].mean() + 1 - verdicts[labels == 0].mean()) / 2)
+def figures(labels: Labels, logits: Floats, groups: ArrayLike) -> Figures:
+    """Of logits (n,) for examples (n,) that belong to groups (n,)."""
+    return Figures(
+        ranking(labels, logits, groups),
+        statistic_interval(balanced_accuracy, labels, logits >= 0, clusters=groups),
+        statistic_interval(expected_calibration_error, labels, _chances(logits), clusters=groups),
+    )
 
 
-def calibration_error(labels: NDArray[np.int64], logits: Floats) -> float:
-    """Expected calibration error in ten bins of equal width."""
-    chances = 1 / (1 + np.exp(-logits))
-    bins = np.minimum((chances * _BINS).astype(int), _BINS - 1)
-    excess = np.bincount(bins, weights=chances - labels, minlength=_BINS)
-    return float(np.abs(excess).sum() / len(labels))
+def ranking(labels: Labels, scores: Floats, groups: ArrayLike) -> Interval:
+    """Area under the ROC curve of any scores."""
+    return statistic_interval(roc_auc, labels, scores, clusters=groups)
 
 
-def calibration_line(labels: NDArray[np.int64], logits: Floats) -> tuple[float, float]:
-    """Slope and intercept of the logistic regression of the labels on the logits: 1 and 0 if they are calibrated."""
-    design = np.stack([logits, np.ones(len(logits))], axis=1)
-    line = np.array([0.0, np.log(labels.mean() / (1 - labels.mean()))])
-    for _ in range(30):
-        chances = 1 / (1 + np.exp(-(design @ line)))
-        curvature = design.T @ (design * (chances * (1 - chances))[:, None])
-        line -= np.linalg.solve(curvature, design.T @ (chances - labels))
-    return float(line[0]), float(line[1])
+def line(labels: Labels, logits: Floats, groups: ArrayLike) -> Line:
+    """The line of calibration, and how it varies with the groups."""
+    chances = _chances(logits)
+    return Line(
+        statistic_interval(lambda *rows: calibration_line(*rows).slope, labels, chances, clusters=groups),
+        statistic_interval(lambda *rows: calibration_line(*rows).intercept, labels, chances, clusters=groups),
+    )
 
 
-def estimate(measure: Measure, labels: NDArray[np.int64], logits: Floats, groups: Sequence[str]) -> Estimate:
-    """The measure, with the interval over resampled groups. Resamples that lack a class are drawn again."""
-    rows = _rows_by_group(groups)
-    chance = np.random.Generator(np.random.PCG64(_SEED))
-    found: list[float] = []
-    while len(found) < _RESAMPLES:
-        drawn = np.concatenate([rows[place] for place in chance.integers(0, len(rows), len(rows))])
-        if 0 < labels[drawn].sum() < len(drawn):
-            found.append(measure(labels[drawn], logits[drawn]))
-    low, high = np.percentile(found, [2.5, 97.5])
-    return Estimate(measure(labels, logits), float(low), float(high))
+def in_short(interval: Interval) -> str:
+    """`.751 [.718, .784]`."""
+    low, value, high = (_short(number) for number in (interval.low, interval.mean, interval.high))
+    return f"{value} [{low}, {high}]"
 
 
 def word_overlap(example: Example, task: str) -> float:
@@ -90,12 +71,10 @@ def word_overlap(example: Example, task: str) -> float:
     return len(looked_for & text) / max(len(looked_for), 1)
 
 
-def _rows_by_group(groups: Sequence[str]) -> list[NDArray[np.intp]]:
-    _, place = np.unique(np.array(groups), return_inverse=True)
-    order = np.argsort(place, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(place[order])) + 1)
+def _chances(logits: Floats) -> Floats:
+    return 1 / (1 + np.exp(-logits))
 
 
 def _short(value: float) -> str:
-    """Two or three digits, without the zero before the point."""
+    """Three digits, without the zero before the point; two from 1 on."""
     return f"{value:.3f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.2f}"

@@ -261,7 +261,7 @@ def test_the_samples_of_an_inspect_log_are_read(tmp_path: Path) -> None:
     assert load(tmp_path / "log.json").samples[1].response == "So."
 
 
-def test_an_array_is_read_across_the_edges_of_what_is_in_memory(tmp_path: Path) -> None:
+def test_an_array_of_short_and_long_elements_is_read(tmp_path: Path) -> None:
     rng = random.Random(3)
     rows = [{"id": number, "question": "ä" * rng.choice([1, 100, 70_000, 300_000])} for number in range(40)]
     (tmp_path / "a.json").write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")

@@ -58,32 +58,6 @@ def test_evidence_is_the_log_odds_ratio_of_finding_a_word() -> None:
     assert evidence.weights(trials, {"w": 0.5})["w"] == pytest.approx(np.log(9) / 6)
 
 
-def test_auc_counts_ties_half() -> None:
-    # positives 2, 1; negatives 1, 0: pairs 2>1, 2>0, 1=1, 1>0: (1 + 1 + .5 + 1) / 4
-    assert evaluation.auc(np.array([1, 1, 0, 0]), np.array([2.0, 1.0, 1.0, 0.0])) == 3.5 / 4
-
-
-def test_balanced_accuracy_is_the_mean_of_both_classes() -> None:
-    # positives right: 1 of 2; negatives right: 3 of 3
-    labels, logits = np.array([1, 1, 0, 0, 0]), np.array([0.0, -1.0, -1.0, -2.0, -0.1])
-    assert evaluation.balanced_accuracy(labels, logits) == 0.75
-
-
-def test_calibration_error_is_the_mean_distance_by_bins() -> None:
-    # p = .5 twice, one of them positive: distance 0; p = .8 twice, none positive: distance .8; (0 * 2 + .8 * 2) / 4
-    logits = np.array([0.0, 0.0, np.log(4), np.log(4)])
-    assert evaluation.calibration_error(np.array([1, 0, 0, 0]), logits) == pytest.approx(0.4)
-
-
-def test_the_calibration_line_of_doubled_logits_has_half_the_slope() -> None:
-    # at z = +-2 the shares of positives are sigmoid(+-1) = .731 and .269: 731 and 269 of 1,000
-    logits = np.repeat([2.0, -2.0], 1000)
-    labels = np.concatenate([np.arange(1000) < 731, np.arange(1000) < 269]).astype(np.int64)
-    slope, intercept = evaluation.calibration_line(labels, logits)
-    assert slope == pytest.approx(0.5, abs=0.001)
-    assert intercept == pytest.approx(0, abs=0.001)
-
-
 def test_a_rule_s_weights_keep_their_sign() -> None:
     chance = np.random.default_rng(1)
     features = chance.normal(size=(200, 2))

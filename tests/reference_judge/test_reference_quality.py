@@ -9,6 +9,8 @@ from reference_judge import evaluation, inputs, labelled
 from reference_judge.committed import Inputs
 from reference_judge.numpy_model import NumpyJudge
 
+from localjudge.stats.agreement import roc_auc
+
 FOLDER = os.environ.get("LOCALJUDGE_TEST_DATA")
 pytestmark = pytest.mark.skipif(not FOLDER, reason="LOCALJUDGE_TEST_DATA does not name the folder with labelled data")
 
@@ -21,4 +23,4 @@ def test_the_judge_ranks_better_than_word_overlap(
     labels = np.array([example.label for example in examples])
     logits = np.array([numpy_judge.logit(inputs.prompt(known.vocabulary, task, example)) for example in examples])
     overlap = np.array([evaluation.word_overlap(example, task) for example in examples])
-    assert evaluation.auc(labels, logits) >= max(least, evaluation.auc(labels, overlap))
+    assert roc_auc(labels, logits) >= max(least, roc_auc(labels, overlap))

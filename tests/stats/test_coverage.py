@@ -4,8 +4,7 @@ import math
 
 import numpy as np
 import pytest
-
-from localjudge.stats.coverage import (
+from interval_coverage import (
     POPULATIONS,
     Draw,
     Drawn,
@@ -14,6 +13,7 @@ from localjudge.stats.coverage import (
     nearly_always_one,
     share_of_statements,
 )
+
 from localjudge.stats.intervals import Interval, mean_interval
 
 REPEATS = 300

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from interval_coverage import Draw, Drawn, any_number, coverage, shared_documents
 
 from localjudge.stats import Interval, Tally, mean_interval, paired_difference, tally, tally_interval
-from localjudge.stats.coverage import Draw, Drawn, any_number, coverage, shared_documents
 from localjudge.stats.resampling import Floats
 
 VALUES = st.lists(st.sampled_from([0.0, 0.1, 1 / 3, 1.0]) | st.floats(0, 1), min_size=1, max_size=40)
