@@ -37,7 +37,8 @@ def unit_text(request: VerdictRequest) -> str:
 class ScriptedEngine:
     """Answers from a mapping of unit texts, or from a function of the request.
 
-    Raises KeyError for a unit that the mapping does not hold, unless `default` is given.
+    Raises KeyError for a unit that the mapping does not hold, unless `default` is given. Requests are remembered as
+    `asked`, unless `remember` is False: then nothing grows with the data.
     """
 
     def __init__(
@@ -46,7 +47,9 @@ class ScriptedEngine:
         *,
         default: Scripted | None = None,
         capacity: int = 1_000_000,
+        remember: bool = True,
     ) -> None:
+        self._remember = remember
         self._script = script
         self._default = default
         self._capacity = capacity
@@ -106,7 +109,8 @@ class ScriptedEngine:
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
         """Answer in the order given."""
         for index, request in enumerate(requests):
-            self._asked.append(request)
+            if self._remember:
+                self._asked.append(request)
             yield index, self._answer(request)
 
     def _answer(self, request: VerdictRequest) -> Answer | NoAnswer:
