@@ -12,7 +12,10 @@ import random_model
 from localjudge import model_registry
 from localjudge.engine.llamacpp import loading
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.llamacpp.kv_cache import KVCache
+from localjudge.engine.llamacpp.model import OpenModel
 from localjudge.engine.settings import EngineSettings
+from localjudge.errors import OutOfResource
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, NoAnswer, VerdictRequest
 
@@ -132,3 +135,25 @@ def test_the_identity_names_all_that_can_move_an_answer(make_model: ModelMaker, 
     assert {"llama_cpp_python", "llguidance", "system", "n_ubatch", "gpu_layers"} <= set(identity)
     assert (identity["batching"], identity["flash_attention"]) == ("isolated", False)  # as in runs of earlier versions
     assert "threads" not in identity
+
+
+def test_a_model_whose_context_cannot_be_opened_is_closed(
+    make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its weights stayed in memory until the process ended."""
+    closed: list[OpenModel] = []
+    close = OpenModel.close
+
+    def watched(self: OpenModel) -> None:
+        closed.append(self)
+        close(self)
+
+    def refused(*_arguments: object, **_options: object) -> None:
+        raise OutOfResource("no room for a context")
+
+    file = make_model()
+    monkeypatch.setattr(OpenModel, "close", watched)
+    monkeypatch.setattr(KVCache, "__init__", refused)
+    with pytest.raises(OutOfResource):
+        LlamaCppEngine(file, EngineSettings(threads=1, n_ctx=256))
+    assert len(closed) == 1
