@@ -15,7 +15,15 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 DISTRIBUTIONS = packages_distributions()
-OUR_MODULES = {"localjudge", "tests", "benchmark", "reference_judge", "made_up_vocabulary", "random_model"}
+OUR_MODULES = {
+    "localjudge",
+    "tests",
+    "benchmark",
+    "reference_judge",
+    "interval_coverage",
+    "made_up_vocabulary",
+    "random_model",
+}
 TEXTS = {".py", ".md", ".toml", ".json", ".txt", ""}
 BARE_NAME = re.compile(r"(?:pipx?3?|uv|uvx|poetry|pdm|conda)\s(?:[^\n.,;:&|]*\s)?['\"]?localjudge(?![\w./-])")
 

@@ -63,6 +63,9 @@ class Hashes:
         self._size = size
         self._bytes = bytearray()
 
+    def __len__(self) -> int:
+        return len(self._bytes) // self._size
+
     def append(self, one: bytes) -> None:
         """Add a hash, of which as many bytes are kept as were agreed."""
         self._bytes += one[: self._size]

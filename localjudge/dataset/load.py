@@ -62,10 +62,11 @@ def load(
     `mapping` says which column of theirs is a field of ours (ours -> theirs) where the names do not, or decides between
     two; `a.b` reaches into objects, and contexts may stand in several columns, `a,b`. With `skip_bad_rows` rows with
     problems are left out and counted; otherwise they are a DataError. With a `context_separator` each text that stands
-    for a list of contexts is split, as `joined_lists` says.
+    for a list of contexts is split, as `joined_lists` says. The samples are kept in a temporary file, in the
+    directory that TMPDIR names.
 
     Raises DataError for files that cannot be read or rows that are not what they should be, UsageError for a mapping
-    that names nothing.
+    that names nothing, OutOfResource where there is no room for the temporary file.
     """
     names = [str(name) for name in ([sources] if isinstance(sources, str | Path) else sources)]
     _check_names(names)

@@ -10,7 +10,7 @@ that another row gives is left out.
 import hashlib
 import marshal
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -73,18 +73,24 @@ class SoundRows:
         if not self._made:
             return
         lacking = np.flatnonzero(np.asarray(self._numbers))
-        is_given = self._given.finder()
+        is_given = self._finder_of_given()
         digits, numbers = -1, count(1)
         for place in np.argsort(self._made, kind="stable"):
             if self._made[place] != digits:
                 digits = self._made[place]
                 name = f"row-{digits:0{_SHOWN}x}"
                 numbers = count(1)
-            number = next(number for number in numbers if not is_given(id_hash(_numbered(name, number))))
+            number = next(number for number in numbers if not is_given(_numbered(name, number)))
             if number > 1:
                 position = int(lacking[place])
                 self._numbers[position] = number
                 self._hashes.replace(position, hash_of(self.samples[position].model_dump(exclude_defaults=True)))
+
+    def _finder_of_given(self) -> Callable[[str], bool]:
+        if not len(self._given):
+            return lambda _: False
+        has = self._given.finder()
+        return lambda identifier: has(id_hash(identifier))
 
     @property
     def samples(self) -> Sequence[Sample]:
