@@ -192,9 +192,14 @@ def _fence(template: str, enclosed: list[str]) -> str:
     inside = _as_read("\n".join(enclosed))
     for number in count(1):
         fence = "" if number == 1 else f"-{number}"
-        if not any(_as_read(f"{tag}{fence}>") in inside for tag in tags):
+        if not any(_tag_as_read(f"{tag}{fence}>") in inside for tag in tags):
             return fence
     raise AssertionError("a text cannot hold every number")
+
+
+@lru_cache(maxsize=_CONTEXT_LISTS_KEPT)
+def _tag_as_read(tag: str) -> str:
+    return _as_read(tag)
 
 
 def _as_read(text: str) -> str:
