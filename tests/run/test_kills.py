@@ -175,7 +175,7 @@ def test_the_command_stopped_in_three_ways_and_begun_again(
     assert f"{stored} answers are stored already" in errors
     assert results(out) == judged
     manifest = json.loads((out / "manifest.json").read_text())
-    assert manifest["beside"]["sessions"][-1]["asked"] == SAMPLES * SENTENCES - stored
+    assert manifest["environment"]["sessions"][-1]["asked"] == SAMPLES * SENTENCES - stored
 
 
 def test_a_second_process_is_told_and_changes_nothing(data: Path, tmp_path: Path, judged: dict[str, bytes]) -> None:
