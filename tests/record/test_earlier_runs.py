@@ -104,5 +104,7 @@ def test_a_setting_of_then_that_is_no_text_says_nothing(scripted_run: ScriptedRu
     """Somebody wrote a list into the manifest: the metrics compare what their names say."""
     row = {"retrieved_contexts": ["a"], "reference_contexts": ["a"]}
     run = scripted_run("run", [row], {}, metrics=["document_mrr"])
-    rewrite(run.directory / "manifest.json", lambda manifest: manifest["environment"]["settings"].update(compare_by=["id"]))
+    rewrite(
+        run.directory / "manifest.json", lambda manifest: manifest["environment"]["settings"].update(compare_by=["id"])
+    )
     assert localjudge.verify(run.directory, engine=localjudge.ScriptedEngine({}, default=1.0)).result == "bit-identical"
