@@ -6,7 +6,7 @@ from typing import NamedTuple, Unpack
 
 from localjudge import model_registry
 from localjudge.doctor import machine
-from localjudge.doctor.check import Check, Diagnosis, failed_with, gravest
+from localjudge.doctor.health_check import Diagnosis, HealthCheck, failed_with, gravest
 from localjudge.doctor.sockets import network_check, network_watched
 from localjudge.engine.llamacpp import memory, model_check
 from localjudge.errors import OutOfResource, UsageError
@@ -41,7 +41,7 @@ def examine(
     *,
     injections: int | None = None,
     progress: Progress | None = None,
-    on_check: Callable[[Check], object] | None = None,
+    on_check: Callable[[HealthCheck], object] | None = None,
     **options: Unpack[Options],
 ) -> Diagnosis:
     """Look at a judge and at the machine that it would run on.
@@ -51,9 +51,9 @@ def examine(
     is a failed check, not an error. Raises UsageError for options that cannot be.
     """
     wanted = _Wanted(judge, checked(options), injections, progress or Silence())
-    checks: list[Check] = []
+    checks: list[HealthCheck] = []
 
-    def add(check: Check) -> None:
+    def add(check: HealthCheck) -> None:
         wanted.progress.pause()
         checks.append(check)
         if on_check is not None:
@@ -75,7 +75,7 @@ def examine(
     )
 
 
-def _checks(wanted: _Wanted) -> Iterator[Check]:
+def _checks(wanted: _Wanted) -> Iterator[HealthCheck]:
     packages = machine.packages()
     yield packages
     yield from machine.surroundings()
@@ -84,7 +84,7 @@ def _checks(wanted: _Wanted) -> Iterator[Check]:
         yield from _checks_of_the_judge(wanted)
 
 
-def _checks_of_the_judge(wanted: _Wanted) -> Iterator[Check]:
+def _checks_of_the_judge(wanted: _Wanted) -> Iterator[HealthCheck]:
     """From the file inwards, up to what cannot be opened."""
     from localjudge.doctor import model
     from localjudge.doctor.interview import Interview

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from localjudge import resources
 from localjudge.doctor import injection, model
 from localjudge.doctor import judgement as verdicts
-from localjudge.doctor.check import Check, failed_with
+from localjudge.doctor.health_check import HealthCheck, failed_with
 from localjudge.doctor.plain_cases import plain_cases
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import Effort
@@ -33,7 +33,7 @@ class _Phase(NamedTuple):
 
     name: str
     verdicts: int
-    make: Callable[[], Check]
+    make: Callable[[], HealthCheck]
 
 
 class Interview:
@@ -49,7 +49,7 @@ class Interview:
         self._attempts = list(injection.attempts())
         self._most = len(self._attempts[:injections])
 
-    def checks(self, profile: PromptProfile, ends: ChatEnds | None) -> Iterator[Check]:
+    def checks(self, profile: PromptProfile, ends: ChatEnds | None) -> Iterator[HealthCheck]:
         """What is shown to the model, then what it says."""
         demo = plan(str(resources.demo_file()), None, self._settings)
         tasks = first_tasks(demo, self._settings.sentences)
@@ -90,7 +90,7 @@ class Interview:
         seconds_per_token = (after.seconds_total - before.seconds_total) / tokens
         return verdicts.chosen_attempts(self._wanted, judge, self._engine, seconds_per_token)
 
-    def _all_made(self, *phases: _Phase) -> Generator[Check, None, bool]:
+    def _all_made(self, *phases: _Phase) -> Generator[HealthCheck, None, bool]:
         """Make one check after the other until one fails, by its finding or by an error; whether none did."""
         for phase in phases:
             self._progress.phase(phase.name)

@@ -16,8 +16,8 @@ from typing import Any
 
 from pydantic import AliasChoices, ConfigDict, Field
 
+from localjudge.metrics.metric import Metric
 from localjudge.metrics.naming import options_of
-from localjudge.metrics.protocol import Metric
 from localjudge.record.keys import canonical_sha256
 from localjudge.types import Record, VerdictRule
 
