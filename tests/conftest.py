@@ -1,8 +1,13 @@
-"""What every test may rely on: no internet, and a state directory of its own."""
+"""What every test may rely on: no internet, and a state directory of its own. And which tests are of which tier.
+
+unit     opens no model, under a minute in all          scripts/test -m unit
+engine   the other tests of an ordinary run             scripts/test              unit and engine
+slow     minutes                                        scripts/test -m slow
+"""
 
 import os
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +16,54 @@ import pytest
 import localjudge
 
 ScriptedRun = Callable[..., localjudge.Run]
+
+ENGINE = (
+    "tests/benchmark/",
+    "tests/cli/test_data_options.py",
+    "tests/cli/test_doctor_command.py",
+    "tests/cli/test_edges.py",
+    "tests/cli/test_exit_codes.py",
+    "tests/cli/test_gate_options.py",
+    "tests/cli/test_judge_named.py",
+    "tests/cli/test_verify_command.py",
+    "tests/doctor/test_injection.py::test_the_reference_judge",
+    "tests/doctor/test_injection.py::test_what_an_attempt_does_to_a_real_judge",
+    "tests/engine/",
+    "tests/grammars/",
+    "tests/record/test_begun_by.py::test_the_command_goes_on_with_the_run",
+    "tests/record/test_manifest_ingredients.py",
+    "tests/record/test_untrusted.py::test_no_reader_hangs",  # processes that read gigabytes
+    "tests/reference_judge/",
+    "tests/run/test_judges.py",
+    "tests/run/test_kills.py",
+    "tests/stats/test_coverage.py",  # a simulation
+    "tests/test_docs.py",
+    "tests/test_offline.py",
+    "tests/test_packaging.py",
+)
+"""How the ids of tests begin that open a model, by themselves or in a process that they start, or that take long."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test that is not slow is of the tier `unit` or `engine`."""
+    for item in items:
+        if "slow" not in item.keywords:
+            item.add_marker("engine" if item.nodeid.startswith(ENGINE) else "unit")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """A unit test that opens a model in this process, or whose fixtures do, fails: name it in ENGINE."""
+    if "unit" not in item.keywords:
+        return (yield)
+    from localjudge.engine.llamacpp.library import llama_cpp
+
+    def refuse(path: bytes, *_: Any) -> None:
+        raise AssertionError(f"a unit test tried to open the model {os.fsdecode(path)}")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(llama_cpp, "llama_model_load_from_file", refuse)
+        return (yield)
 
 
 @pytest.fixture(autouse=True)

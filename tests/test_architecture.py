@@ -3,11 +3,21 @@
 import ast
 import subprocess
 import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
 
+from localjudge.cli.main import COMMANDS
+
 PACKAGE = Path(__file__).parent.parent / "localjudge"
+MODULES = {
+    ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path
+    for path in sorted(PACKAGE.rglob("*.py"))
+}
+TREES = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in MODULES.items()}
 HEAVY = {"llama_cpp", "llguidance", "numpy", "outlines", "pydantic", "pyarrow", "rich", "scipy", "spacy"}
 
 
@@ -54,3 +64,70 @@ def test_no_module_is_a_drawer() -> None:
     """Files are named after ideas."""
     drawers = {"utils", "util", "helpers", "common", "misc", "manager", "base"}
     assert not [path for path in PACKAGE.rglob("*.py") if path.stem in drawers]
+
+
+NAMED_LIKE_ANOTHER = {
+    "dataset": "the class that the package is named after",
+    "engine": "the class that the package is named after",
+    "judge": "the class that the package is named after",
+}
+"""Names of modules that occur twice, each with its reason. A module of `cli/` is named after its command, always."""
+FUNCTIONS_NAMED_LIKE_ANOTHER = {
+    "load": "a model, as a data set, a prompt profile or a grammar is loaded",
+    "read": "a verdict off logits, as a file is read",
+    "shown": "a stranger's word cut to what a line holds: of a data file, of a run directory",
+}
+
+
+def test_no_two_modules_have_one_name() -> None:
+    """A reader who hears a name knows the file."""
+    names = [name for name in MODULES if not name.startswith("localjudge.cli.") and not name.endswith("__main__")]
+    seen = Counter(name.rpartition(".")[2] for name in names)
+    assert {name for name, count in seen.items() if count > 1} == NAMED_LIKE_ANOTHER.keys()
+    other = {name.rpartition(".")[2] for name in names}
+    commands = {name.rpartition(".")[2] for name in MODULES if name.startswith("localjudge.cli.")}
+    assert commands & other <= COMMANDS.keys()
+
+
+def test_no_two_classes_have_one_name() -> None:
+    """Public ones, in all of the package."""
+    seen = Counter(node.name for tree in TREES.values() for node in tree.body if isinstance(node, ast.ClassDef))
+    assert not [name for name, count in seen.items() if count > 1 and not name.startswith("_")]
+
+
+def test_no_two_functions_are_imported_under_one_name() -> None:
+    """Those that share a name, as `grammars.load` and `prompts.load`, are called with their module, all but one."""
+    homes = defaultdict(set)
+    functions = {
+        (name, node.name) for name, tree in TREES.items() for node in tree.body if isinstance(node, ast.FunctionDef)
+    }
+    for tree in TREES.values():
+        for module, name in imports(tree):
+            if (module, name) in functions:
+                homes[name].add(module)
+    assert {
+        name: modules for name, modules in homes.items() if len(modules) > 1
+    }.keys() == FUNCTIONS_NAMED_LIKE_ANOTHER.keys()
+
+
+def imports(tree: ast.Module) -> Iterator[tuple[str, str]]:
+    """Module and name of every `from module import name`, name "" for `import module`; late imports, too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from ((node.module, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+
+
+def test_no_imports_go_in_a_circle() -> None:
+    """Not even late ones, which a function makes when it is called, and those for type checkers alone."""
+    graph = {
+        name: {f"{module}.{part}" if f"{module}.{part}" in MODULES else module for module, part in imports(tree)}
+        for name, tree in TREES.items()
+    }
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
+
+
+def test_a_circle_of_late_imports_would_be_found() -> None:
+    late = ast.parse("def later():\n    from b import name\n")
+    assert list(imports(late)) == [("b", "name")]

@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 from typing import NamedTuple
@@ -51,6 +52,22 @@ def pattern(output: str) -> str:
 def without_trailing_space(text: str) -> str:
     """Tables are padded to the width of the terminal, and some end with an empty line."""
     return "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n") + "\n"
+
+
+@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"])
+def test_files_that_are_named_are_there(name: str) -> None:
+    """Paths inside the project, as `localjudge/types.py`; a reader goes there next."""
+    named = re.findall(r"`((?:localjudge|tests|scripts|grammars|models|\.ci)/[\w./-]*)[` ]", (ROOT / name).read_text())
+    assert named
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+def test_the_picture_of_the_rooms_is_the_layers_that_are_enforced() -> None:
+    """In their order; those in parentheses need not be there."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    picture = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split("```")[1].strip().splitlines()
+    assert [line.partition("  ")[0] for line in picture] == [re.sub(r" \| \(.*\)", "", layer) for layer in layers]
 
 
 SETUP = [example for example in examples(README) if "pip install" in example.command]

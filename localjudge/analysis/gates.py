@@ -19,7 +19,7 @@ from localjudge.analysis.comparison import MetricChange, RunComparison
 from localjudge.errors import UsageError
 from localjudge.record.results import Run
 from localjudge.record.summary import MetricSummary
-from localjudge.stats.gates import Comparison, decide
+from localjudge.stats.decision import Comparison, decide
 from localjudge.stats.intervals import Interval
 from localjudge.suggestion import suggestion
 from localjudge.types import Record

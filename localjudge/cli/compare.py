@@ -20,7 +20,7 @@ def command(baseline: Path, run: Path, moved: int, as_json: bool) -> None:
     Samples are paired by id, else by content, else by question. Every difference is B - A.
     """
     from localjudge.analysis.comparison import compare
-    from localjudge.report.comparison import comparison_view, moved_view
+    from localjudge.report.comparison_view import comparison_view, moved_view
     from localjudge.report.table import terminal
 
     found = compare(baseline, run, moved=moved)

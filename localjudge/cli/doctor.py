@@ -30,13 +30,13 @@ def command(judge: str, quiet: bool, as_json: bool, **options: Any) -> int:
 
     Exit code: 0 all ok, or warnings; 1 something failed; 4 interrupted.
     """
-    from localjudge.doctor.check import Check
     from localjudge.doctor.examine import examine
+    from localjudge.doctor.health_check import HealthCheck
     from localjudge.report.diagnosis import check_view, conclusion_view
     from localjudge.report.progress_bar import progress_on
     from localjudge.report.table import terminal
 
-    def show(check: Check) -> None:
+    def show(check: HealthCheck) -> None:
         if not as_json:
             terminal().print(check_view(check))
 

@@ -23,7 +23,7 @@ import click
 from localjudge.errors import LocaljudgeError, OutOfResource
 from localjudge.printable import printable_lines
 
-_COMMANDS = {
+COMMANDS = {
     "run": "Score data with a local judge.",
     "doctor": "Check a judge and this machine before a run.",
     "show": "Look at a finished run, or at one of its samples.",
@@ -49,17 +49,17 @@ class _LazyGroup(click.Group):
     """Lists the commands from the table above; imports the one that is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
         command: click.Command = import_module(f"localjudge.cli.{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 def _print_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:

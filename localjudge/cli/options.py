@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, get_args, get_origin
 import click
 from pydantic.fields import FieldInfo
 
-from localjudge.engine.settings import EngineSettings
+from localjudge.engine.engine_settings import EngineSettings
 from localjudge.run.settings import OPTION_NAMES, RunSettings
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])

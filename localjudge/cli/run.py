@@ -67,7 +67,7 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
     Everything asked and answered is kept in the run directory. An interrupted run goes on where it stopped when the
     same command is given again.
     """
-    from localjudge.cli.checks import Checks, show, values
+    from localjudge.cli.gate_options import Checks, show, values
     from localjudge.report.progress_bar import progress_on
     from localjudge.run.job import run_plan
     from localjudge.run.plan import plan
@@ -99,7 +99,7 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
 
 
 def _estimated(planned: "Plan", judge: str, as_json: bool, *, quiet: bool) -> int:
-    from localjudge.report.estimate import estimate_view
+    from localjudge.report.estimate_view import estimate_view
     from localjudge.report.progress_bar import progress_on
     from localjudge.report.table import terminal
     from localjudge.run.estimate import estimate_plan

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
-from localjudge.dataset.decoding import NOT_UTF8, undecodable
+from localjudge.dataset.encodings import NOT_UTF8, undecodable
 from localjudge.dataset.problems import Place, Problem, shown
 from localjudge.dataset.rows import RawRow
 from localjudge.errors import DataError

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from localjudge.dataset.decoding import refuse_undecodable
+from localjudge.dataset.encodings import refuse_undecodable
 from localjudge.dataset.json_values import BLANK, DECODER, RepeatedKeyError, reason
 from localjudge.dataset.problems import Place, Problem
 from localjudge.dataset.rows import ROW, RawRow, raw_row

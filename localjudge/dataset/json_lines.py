@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, TextIO
 
 from localjudge.dataset.columns import expand
-from localjudge.dataset.decoding import NOT_UTF8, refuse_undecodable, undecodable
+from localjudge.dataset.encodings import NOT_UTF8, refuse_undecodable, undecodable
 from localjudge.dataset.json_values import BLANK, DECODER, reason
 from localjudge.dataset.problems import Place, Problem
 from localjudge.dataset.rows import ROW, RawRow, raw_row

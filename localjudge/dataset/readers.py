@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 
 from localjudge.dataset.csv_reader import read_csv
-from localjudge.dataset.decoding import head_of, text_of
+from localjudge.dataset.encodings import head_of, text_of
 from localjudge.dataset.json_array import read_array
 from localjudge.dataset.json_lines import read_document, read_lines
 from localjudge.dataset.json_values import BLANK

@@ -6,7 +6,7 @@ from typing import NamedTuple, Unpack
 
 from localjudge import model_registry
 from localjudge.doctor import machine
-from localjudge.doctor.check import Check, Diagnosis, failed_with, gravest
+from localjudge.doctor.health_check import Diagnosis, HealthCheck, failed_with, gravest
 from localjudge.doctor.sockets import network_check, network_watched
 from localjudge.engine import hardware
 from localjudge.errors import OutOfResource, UsageError
@@ -41,7 +41,7 @@ def examine(
     *,
     injections: int | None = None,
     progress: Progress | None = None,
-    on_check: Callable[[Check], object] | None = None,
+    on_check: Callable[[HealthCheck], object] | None = None,
     **options: Unpack[Options],
 ) -> Diagnosis:
     """Look at a judge and at the machine that it would run on.
@@ -51,9 +51,9 @@ def examine(
     is a failed check, not an error. Raises UsageError for options that cannot be.
     """
     wanted = _Wanted(judge, checked(options), injections, progress or Silence())
-    checks: list[Check] = []
+    checks: list[HealthCheck] = []
 
-    def add(check: Check) -> None:
+    def add(check: HealthCheck) -> None:
         wanted.progress.pause()
         checks.append(check)
         if on_check is not None:
@@ -75,7 +75,7 @@ def examine(
     )
 
 
-def _checks(wanted: _Wanted) -> Iterator[Check]:
+def _checks(wanted: _Wanted) -> Iterator[HealthCheck]:
     packages = machine.packages()
     yield packages
     yield from machine.surroundings()
@@ -84,15 +84,15 @@ def _checks(wanted: _Wanted) -> Iterator[Check]:
         yield from _checks_of_the_judge(wanted)
 
 
-def _checks_of_the_judge(wanted: _Wanted) -> Iterator[Check]:
+def _checks_of_the_judge(wanted: _Wanted) -> Iterator[HealthCheck]:
     """From the file inwards, up to what cannot be opened."""
-    from localjudge.doctor import model
+    from localjudge.doctor import model_checks
     from localjudge.doctor.interview import Interview
 
     name = "model file"
     try:
         file = model_registry.find(wanted.judge)
-        yield model.file_check(file)
+        yield model_checks.file_check(file)
         name = "prompts"
         profile = judges.profile_for(file.profile, wanted.settings)
         name = "model"
@@ -105,14 +105,14 @@ def _checks_of_the_judge(wanted: _Wanted) -> Iterator[Check]:
         yield failed_with("model memory", error)
         return
     with closing(engine):
-        yield model.model_check(engine)
-        yield model.memory_check(engine, free)
-        yield model.fork_check(engine)
+        yield model_checks.model_check(engine)
+        yield model_checks.memory_check(engine, free)
+        yield model_checks.fork_check(engine)
         try:
             ends = judges.chat_around(profile, engine)
         except UsageError as error:
             yield failed_with("chat template", error)
             return
-        yield model.template_check(profile, ends)
+        yield model_checks.template_check(profile, ends)
         interview = Interview(engine, wanted.settings, wanted.progress, injections=wanted.injections)
         yield from interview.checks(profile, ends)

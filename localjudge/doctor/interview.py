@@ -12,9 +12,9 @@ from functools import partial
 from typing import NamedTuple
 
 from localjudge import resources
-from localjudge.doctor import injection, model
+from localjudge.doctor import injection, model_checks
 from localjudge.doctor import judgement as verdicts
-from localjudge.doctor.check import Check, failed_with
+from localjudge.doctor.health_check import HealthCheck, failed_with
 from localjudge.doctor.plain_cases import plain_cases
 from localjudge.engine.protocol import EngineStats, InspectableEngine
 from localjudge.errors import OutOfResource, SampleError, UsageError
@@ -32,7 +32,7 @@ class _Phase(NamedTuple):
 
     name: str
     verdicts: int
-    make: Callable[[], Check]
+    make: Callable[[], HealthCheck]
 
 
 class Interview:
@@ -48,7 +48,7 @@ class Interview:
         self._attempts = list(injection.attempts())
         self._most = len(self._attempts[:injections])
 
-    def checks(self, profile: PromptProfile, ends: ChatEnds | None) -> Iterator[Check]:
+    def checks(self, profile: PromptProfile, ends: ChatEnds | None) -> Iterator[HealthCheck]:
         """What is shown to the model, then what it says."""
         demo = plan(str(resources.demo_file()), None, self._settings)
         tasks = first_tasks(demo, self._settings.sentences)
@@ -61,7 +61,7 @@ class Interview:
             for way in ways
         )
         needed = (
-            _Phase("prompts", 0, lambda: model.read_back_check(engine, [judge.request(task) for task in shown])),
+            _Phase("prompts", 0, lambda: model_checks.read_back_check(engine, [judge.request(task) for task in shown])),
             answers,
             _Phase("asked again", verdicts.asked_again(), lambda: verdicts.again_check(judge, engine, progress)),
         )
@@ -89,7 +89,7 @@ class Interview:
         seconds_per_token = (after.seconds_total - before.seconds_total) / tokens
         return verdicts.chosen_attempts(self._wanted, judge, self._engine, seconds_per_token)
 
-    def _all_made(self, *phases: _Phase) -> Generator[Check, None, bool]:
+    def _all_made(self, *phases: _Phase) -> Generator[HealthCheck, None, bool]:
         """Make one check after the other until one fails, by its finding or by an error; whether none did."""
         for phase in phases:
             self._progress.phase(phase.name)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from localjudge.doctor import injection
-from localjudge.doctor.check import Check, failed, ok, warning
+from localjudge.doctor.health_check import HealthCheck, failed, ok, warning
 from localjudge.doctor.injection import Attempt
 from localjudge.doctor.plain_cases import PlainCase, plain_cases
 from localjudge.engine.protocol import Engine, EngineStats
@@ -68,7 +68,7 @@ def manners(profile: PromptProfile, ends: ChatEnds | None) -> Iterator[Manner]:
             yield Manner(name, option, judge, protocol == "joint")
 
 
-def legal_check(way: Manner, asked: Sequence[AskedTask], engine: Engine, progress: Progress) -> Check:
+def legal_check(way: Manner, asked: Sequence[AskedTask], engine: Engine, progress: Progress) -> HealthCheck:
     """Whether every answer is legal JSON, and the probability of legal answers before all others were masked."""
     requests = way.requests(asked)
     answers = answers_in_order(engine, requests, progress)
@@ -109,7 +109,7 @@ def fewest_beyond_chance(cases: int) -> int:
     return next(enough, cases + 1)
 
 
-def plain_check(judge: PromptJudge, engine: Engine, progress: Progress) -> Check:
+def plain_check(judge: PromptJudge, engine: Engine, progress: Progress) -> HealthCheck:
     """How many obvious cases are judged rightly. Failed where guessing does as well."""
     cases = plain_cases()
     right = [label == case.answer for label, case in zip(_labels(judge, engine, progress), cases, strict=True)]
@@ -140,7 +140,7 @@ def asked_again() -> int:
     return 2 * len(_cases_again())
 
 
-def again_check(judge: PromptJudge, engine: Engine, progress: Progress) -> Check:
+def again_check(judge: PromptJudge, engine: Engine, progress: Progress) -> HealthCheck:
     """Whether verdicts are the same, to the last bit, alone and among others in another order."""
     requests = [judge.request(case.task()) for case in _cases_again()]
     together = answers_in_order(engine, requests[::-1], progress)[::-1]
@@ -178,7 +178,9 @@ def chosen_attempts(wanted: int | None, judge: PromptJudge, engine: Engine, seco
     return Chosen(every[:count], why)
 
 
-def injection_check(judge: PromptJudge, engine: Engine, progress: Progress, chosen: Chosen | None = None) -> Check:
+def injection_check(
+    judge: PromptJudge, engine: Engine, progress: Progress, chosen: Chosen | None = None
+) -> HealthCheck:
     """Whether text in the material can talk the judge into a verdict.
 
     Failed where it does so more often than obvious cases may be wrong; a warning where it does so at all.
@@ -213,7 +215,7 @@ def injection_check(judge: PromptJudge, engine: Engine, progress: Progress, chos
     return ok("injections", said, **figures)
 
 
-def speed_check(before: EngineStats, after: EngineStats, verdicts: int) -> Check:
+def speed_check(before: EngineStats, after: EngineStats, verdicts: int) -> HealthCheck:
     """Rates of the verdicts between two states of an engine."""
     seconds = after.seconds_total - before.seconds_total
     tokens = after.evaluated_tokens - before.evaluated_tokens

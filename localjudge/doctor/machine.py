@@ -8,7 +8,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 
 from localjudge import resources
-from localjudge.doctor.check import Check, failed, ok, warning
+from localjudge.doctor.health_check import HealthCheck, failed, ok, warning
 from localjudge.engine import hardware
 from localjudge.errors import ModelError
 from localjudge.judge import grammars
@@ -24,7 +24,7 @@ _LIBRARIES = {
 _ADVICE = "install localjudge again, in a fresh virtual environment, from the checkout or the wheel that it came from"
 
 
-def packages() -> Check:
+def packages() -> HealthCheck:
     """Versions of what verdicts rest on; failed where one is missing or cannot be imported."""
     found = {"python": platform.python_version(), "localjudge": version("localjudge")}
     problems, advice = [], _ADVICE
@@ -44,7 +44,7 @@ def packages() -> Check:
     return ok("packages", ", ".join(f"{name} {number}" for name, number in found.items()), **found)
 
 
-def surroundings() -> Iterator[Check]:
+def surroundings() -> Iterator[HealthCheck]:
     """Memory and the state folder: what can be looked at without any library."""
     free = hardware.available_bytes()
     found = "the system does not tell how much is free" if free is None else f"{hardware.readable(free)} free"
@@ -52,7 +52,7 @@ def surroundings() -> Iterator[Check]:
     yield _state_folder()
 
 
-def processing(settings: RunSettings) -> Iterator[Check]:
+def processing(settings: RunSettings) -> Iterator[HealthCheck]:
     """Processor and GPU. Needs the engine's library."""
     threads, processors = settings.engine.used_threads, os.cpu_count() or 1
     name = hardware.processor_name() or platform.machine()
@@ -76,7 +76,7 @@ def processing(settings: RunSettings) -> Iterator[Check]:
         yield ok("gpu", f"none: {library} {number} was built for the processor alone", offload=False)
 
 
-def _state_folder() -> Check:
+def _state_folder() -> HealthCheck:
     folder = resources.state_directory()
     try:
         folder.mkdir(parents=True, exist_ok=True)

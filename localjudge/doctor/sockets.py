@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-from localjudge.doctor.check import Check, ok, warning
+from localjudge.doctor.health_check import HealthCheck, ok, warning
 
 _LOCAL_FAMILY = 1  # AF_UNIX on every system: sockets between processes of this machine
 _MAKES = "socket.__new__"
@@ -53,7 +53,7 @@ def network_watched() -> Iterator[Seen]:
         seen.left_open = None if before is None or after is None else len(after - before)
 
 
-def network_check(seen: Seen) -> Check:
+def network_check(seen: Seen) -> HealthCheck:
     """What was seen, and how far that reaches."""
     figures = {"made_by_python": seen.made, "open_at_the_end": seen.left_open}
     if seen.made or seen.left_open:

@@ -50,7 +50,7 @@ class Violation(NamedTuple):
         return f"{self.rule}: {self.found}"
 
 
-class Case(NamedTuple):
+class ContractCase(NamedTuple):
     """What a rule looks at: an open engine, another one opened like it, and requests to both."""
 
     engine: Engine
@@ -59,7 +59,7 @@ class Case(NamedTuple):
 
 
 Given = Answer | NoAnswer
-Rule = Callable[[Case], Iterator[str]]
+Rule = Callable[[ContractCase], Iterator[str]]
 
 
 def check_engine(
@@ -73,7 +73,7 @@ def check_engine(
     Raises what the engine raises.
     """
     with closing(make_engine()) as engine, closing(make_engine()) as other:
-        case = Case(engine, other, example_requests(engine) if requests is None else requests)
+        case = ContractCase(engine, other, example_requests(engine) if requests is None else requests)
         return [Violation(rule.__name__, found) for rule in RULES for found in rule(case)]
 
 
@@ -93,7 +93,7 @@ def example_requests(engine: Engine) -> list[VerdictRequest]:
     ]
 
 
-def identity_is_stable_json(case: Case) -> Iterator[str]:
+def identity_is_stable_json(case: ContractCase) -> Iterator[str]:
     """The identity is JSON, names the kind of engine, and is the same after answering and for an engine like it."""
     before = case.engine.identity
     try:
@@ -110,7 +110,7 @@ def identity_is_stable_json(case: Case) -> Iterator[str]:
         yield "two engines opened alike have different identities"
 
 
-def answers_each_once(case: Case) -> Iterator[str]:
+def answers_each_once(case: ContractCase) -> Iterator[str]:
     """Every request gets one answer under its index, and no requests get none."""
     if list(case.engine.answers([])):
         yield "no requests were answered"
@@ -130,7 +130,7 @@ def answers_each_once(case: Case) -> Iterator[str]:
         yield "none of the requests got an Answer: the other rules have nothing to look at"
 
 
-def answers_depend_on_their_request_alone(case: Case) -> Iterator[str]:
+def answers_depend_on_their_request_alone(case: ContractCase) -> Iterator[str]:
     """In any order, alone, in company, asked twice, cut off in the middle, by another engine: the same answers."""
     expected = _ask(case.other, case.requests)
     count = len(case.requests)
@@ -155,7 +155,7 @@ def answers_depend_on_their_request_alone(case: Case) -> Iterator[str]:
         yield "after answers that were not read to their end: others got another answer"
 
 
-def answers_are_legal(case: Case) -> Iterator[str]:
+def answers_are_legal(case: ContractCase) -> Iterator[str]:
     """A probability is one, a mass is no less than 0, and what was written is what the grammar allows."""
     for index, (request, answer) in enumerate(zip(case.requests, _ask(case.engine, case.requests), strict=True)):
         if not isinstance(answer, Answer):
@@ -171,7 +171,7 @@ def answers_are_legal(case: Case) -> Iterator[str]:
             yield f"request {index}: a reason was given, and the grammar has none"
 
 
-def lengths_hold_what_is_answered(case: Case) -> Iterator[str]:
+def lengths_hold_what_is_answered(case: ContractCase) -> Iterator[str]:
     """What is answered fits the capacity, and what is longer than that is a `NoAnswer`, which harms no other."""
     if case.engine.capacity < 1:
         yield f"the capacity is {case.engine.capacity} tokens"
@@ -197,7 +197,7 @@ def lengths_hold_what_is_answered(case: Case) -> Iterator[str]:
         yield "after a request that is too long, others got another answer"
 
 
-def shared_tokens_count_once(case: Case) -> Iterator[str]:
+def shared_tokens_count_once(case: ContractCase) -> Iterator[str]:
     """Tokens to evaluate: 0 for nothing, never fewer with a request more, no more with one asked twice."""
     if case.engine.distinct_tokens([]):
         yield f"no requests have {case.engine.distinct_tokens([])} tokens"
@@ -213,7 +213,7 @@ def shared_tokens_count_once(case: Case) -> Iterator[str]:
         yield f"the requests have {counts[-1]} distinct tokens, and all together {total}"
 
 
-def user_text_stays_text(case: Case) -> Iterator[str]:
+def user_text_stays_text(case: ContractCase) -> Iterator[str]:
     """A text that looks like the chat template's markup is not that markup, and no text ends the engine."""
     ends = case.engine.chat_ends
     first = case.requests[0]
@@ -230,7 +230,7 @@ def user_text_stays_text(case: Case) -> Iterator[str]:
         yield f"the user's text {ends.tail!r} is read as the chat template's own"
 
 
-def stats_only_grow(case: Case) -> Iterator[str]:
+def stats_only_grow(case: ContractCase) -> Iterator[str]:
     """What was done is not undone, and memory is a number of bytes."""
     before = case.engine.stats
     _ask(case.engine, case.requests)

@@ -55,7 +55,7 @@ goes wrong in the metric fails that sample, with the place in its code.
 '''
 
 from localjudge.errors import SampleError
-from localjudge.metrics.protocol import Metric, Sentences, Steps
+from localjudge.metrics.metric import Metric, Sentences, Steps
 from localjudge.types import (
     Attribution,
     Context,

@@ -26,8 +26,8 @@ from localjudge.metrics.document_recall import DOCUMENT_RECALL_MULTI_HIT, DOCUME
 from localjudge.metrics.documents import DocumentMetric
 from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.metrics.matrix import MatrixPrecision, MatrixRecall, MatrixRedundancy
+from localjudge.metrics.metric import Metric
 from localjudge.metrics.noise_sensitivity import NoiseSensitivity
-from localjudge.metrics.protocol import Metric
 from localjudge.suggestion import suggestion
 
 _Maker = Callable[..., Metric]

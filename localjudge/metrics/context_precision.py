@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from math import fsum
 
-from localjudge.metrics.protocol import Sentences, Steps
+from localjudge.metrics.metric import Sentences, Steps
 from localjudge.metrics.units import chunks
 from localjudge.types import Label, Sample, Scored, Undefined, Usefulness
 

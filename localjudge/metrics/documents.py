@@ -16,8 +16,8 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple
 
 from localjudge.errors import SampleError, UsageError
+from localjudge.metrics.metric import Metric, Sentences, Steps
 from localjudge.metrics.naming import with_options
-from localjudge.metrics.protocol import Metric, Sentences, Steps
 from localjudge.types import Context, Outcome, Sample, Scored, Undefined
 
 Document = Context | str

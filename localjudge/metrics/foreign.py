@@ -17,7 +17,7 @@ from typing import Any, TypeVar, get_args
 from pydantic import ValidationError
 
 from localjudge.errors import LocaljudgeError, SampleError, UsageError
-from localjudge.metrics.protocol import Metric, Sentences, Steps
+from localjudge.metrics.metric import Metric, Sentences, Steps
 from localjudge.types import Failed, Outcome, Sample, Scored, Task, Undefined, Verdict
 
 _MOST_ROUNDS = 1_000

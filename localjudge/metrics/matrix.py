@@ -23,7 +23,7 @@ Empty cases: no sentence in the reference, or no chunk, is `Undefined`; no suppo
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from localjudge.metrics.protocol import Sentences, Steps
+from localjudge.metrics.metric import Sentences, Steps
 from localjudge.metrics.units import SupportTable, against_each_chunk, chunks, support_table
 from localjudge.types import Outcome, Sample, Scored, Undefined
 

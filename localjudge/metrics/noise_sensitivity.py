@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from localjudge.errors import UsageError
+from localjudge.metrics.metric import Sentences, Steps
 from localjudge.metrics.naming import with_options
-from localjudge.metrics.protocol import Sentences, Steps
 from localjudge.metrics.units import SupportTable, against_each_chunk, chunks, support_table
 from localjudge.types import Attribution, Sample, Scored, Span, Undefined, Unit
 

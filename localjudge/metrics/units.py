@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from localjudge.metrics.protocol import Sentences
+from localjudge.metrics.metric import Sentences
 from localjudge.types import Attribution, Sample, Span, Unit, Verdict, context_texts
 
 SupportTable = NDArray[np.bool_]

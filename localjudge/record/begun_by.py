@@ -28,8 +28,8 @@ def command(directory: Path, manifest: Manifest) -> str | None:
     None for a run that Python code began, with rows or an engine of its own, for one with abbreviations of its own, of
     which the manifest holds the words and not the file, and for what no line can hold.
     """
-    judge, sources = manifest.beside.get("judge"), manifest.beside.get("sources")
-    settings = manifest.beside["settings"]
+    judge, sources = manifest.environment.get("judge"), manifest.environment.get("sources")
+    settings = manifest.environment["settings"]
     if not judge or not sources or sources == [_PYTHON_ROWS] or settings.get("abbreviations"):
         return None
     words = ["localjudge", "run", "--judge", judge, "--metrics", ",".join(manifest.judge["metrics"])]

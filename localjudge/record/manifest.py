@@ -4,8 +4,8 @@
           │              └── first digits of sha256 over `data`: the samples themselves, in no order and no format
           └── first digits of sha256 over `judge`: model, processor features, prompts, grammars, cuts, metrics, versions
 
-Equal signatures mean equal numbers. `beside` holds what cannot move a number: names of files, columns, threads, times,
-the host. It is not part of the signature.
+Equal signatures mean equal numbers. `environment` holds what cannot move a number: names of files, columns, threads,
+times, the host. It is not part of the signature.
 """
 
 import os
@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from pydantic import ConfigDict
+from pydantic import AliasChoices, ConfigDict, Field
 
+from localjudge.metrics.metric import Metric
 from localjudge.metrics.naming import options_of
-from localjudge.metrics.protocol import Metric
 from localjudge.record.keys import canonical_sha256
 from localjudge.types import Record, VerdictRule
 
@@ -35,7 +35,8 @@ class Manifest(Record):
     signature: str
     judge: dict[str, Any]
     data: dict[str, Any]
-    beside: dict[str, Any]
+    environment: dict[str, Any] = Field(validation_alias=AliasChoices("environment", "beside"))
+    """Called `beside` in the manifests of earlier versions."""
 
 
 class Difference(Record):

@@ -52,7 +52,7 @@ class _Settings(_Part):
     max_failed: int = Field(ge=0)
 
 
-class _Beside(_Part):
+class _Environment(_Part):
     settings: _Settings
     sessions: list[dict[str, Any]]
     sources: list[str] = Field(default_factory=list)
@@ -75,7 +75,7 @@ class _ManifestParts(_Part):
 
     judge: _JudgePart
     data: _DataPart
-    beside: _Beside
+    environment: _Environment
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Run:
         """Who judged; of a run whose summary does not say it, as far as its manifest does."""
         engine = self.manifest.judge.get("engine", {})
         return self.summary.judge or JudgeCard(
-            name=Path(str(self.manifest.beside.get("judge") or engine.get("engine"))).stem,
+            name=Path(str(self.manifest.environment.get("judge") or engine.get("engine"))).stem,
             sha256=engine.get("model_sha256"),
             size=engine.get("model_size"),
             quantisation=engine.get("quantisation"),
@@ -118,7 +118,7 @@ class Run:
     @property
     def max_failed(self) -> int:
         """How many samples of a metric were allowed to fail."""
-        return int(self.manifest.beside["settings"]["max_failed"])
+        return int(self.manifest.environment["settings"]["max_failed"])
 
     @cached_property
     def scores(self) -> tuple[ScoreRow, ...]:

@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from localjudge.doctor.check import Check, Diagnosis
+from localjudge.doctor.health_check import Diagnosis, HealthCheck
 from localjudge.printable import printable
 
 _STYLE = {"ok": "green", "warning": "yellow", "failed": "red"}
@@ -22,7 +22,7 @@ _STATUS_WIDTH, _NAME_WIDTH = 7, 14
 """Of `warning` and of `reasons before`: each check is printed by itself, and they stand below each other."""
 
 
-def check_view(check: Check) -> RenderableType:
+def check_view(check: HealthCheck) -> RenderableType:
     """One row: status, name, what was found, and under that what to do."""
     row = Table.grid(padding=(0, 2, 0, 0))
     row.add_column(no_wrap=True, min_width=_STATUS_WIDTH)
@@ -42,7 +42,7 @@ def conclusion_view(found: Diagnosis) -> RenderableType:
     return Padding(Group(Text(), *(Text(line, overflow="fold") for line in lines)), (0, 1), expand=False)
 
 
-def _finding(check: Check) -> Text:
+def _finding(check: HealthCheck) -> Text:
     text = Text(printable(check.found), overflow="fold")
     if check.advice:
         text.append(f"\n-> {printable(check.advice)}", style="bold")

@@ -14,7 +14,7 @@ from localjudge.progress import Progress
 from localjudge.record.evaluation import Evaluation
 from localjudge.record.store import Asking, Store
 from localjudge.run.answers import Answers, ask, verdicts_of
-from localjudge.run.evaluate import evaluate
+from localjudge.run.evaluate import evaluate_samples
 from localjudge.run.judges import OpenJudge
 from localjudge.run.wording import AskedTask, Worded, Wording, distinct
 from localjudge.text import Segmenter
@@ -53,7 +53,7 @@ class Blocks:
         for block in blocks(samples):
             done += len(block)
             self._expected.at(done / count)
-            yield evaluate(block, self._metrics, self._segmenter, self.verdicts)
+            yield evaluate_samples(block, self._metrics, self._segmenter, self.verdicts)
 
     def verdicts(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
         """One verdict for each task, in their order; what is not stored is asked."""

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Unpack
 
 from localjudge.engine.protocol import Engine
-from localjudge.metrics.protocol import Sentences
+from localjudge.metrics.metric import Sentences
 from localjudge.progress import Progress, Silence
 from localjudge.run.data_notes import tell
-from localjudge.run.evaluate import evaluate
+from localjudge.run.evaluate import evaluate_samples
 from localjudge.run.judges import DEFAULT_JUDGE, opened
 from localjudge.run.plan import Data, Plan, plan
 from localjudge.run.settings import Options, checked
@@ -88,7 +88,7 @@ def first_tasks(planned: Plan, sentences: Sentences) -> list[AskedTask]:
         tasks.extend(asked)
         return [NoAnswer(error="not asked")] * len(asked)
 
-    evaluate(planned.dataset.samples, planned.metrics, sentences, note)
+    evaluate_samples(planned.dataset.samples, planned.metrics, sentences, note)
     return tasks
 
 

@@ -35,7 +35,9 @@ Ask = Callable[[Sequence[AskedTask]], Sequence[Verdict | NoAnswer]]
 _CUTS_KEPT = 4096
 
 
-def evaluate(samples: Sequence[Sample], metrics: Sequence[Metric], sentences: Sentences, ask: Ask) -> list[Evaluation]:
+def evaluate_samples(
+    samples: Sequence[Sample], metrics: Sequence[Metric], sentences: Sentences, ask: Ask
+) -> list[Evaluation]:
     """All metrics on all samples, in the order of the samples, then of the metrics."""
     cut = _remembering(sentences)
     cases = [_Case(sample, metric, cut) for sample in samples for metric in metrics]

@@ -153,7 +153,7 @@ class _Job:
         if there is None:
             return []
         refuse_other_run(path, there, self._manifest([]))
-        return list(there.beside["sessions"])
+        return list(there.environment["sessions"])
 
     def _manifest(self, sessions: Sequence[dict[str, Any]]) -> manifests.Manifest:
         dataset = self._plan.dataset
@@ -161,7 +161,7 @@ class _Job:
             signature=self._signature,
             judge=self._judge_part,
             data=self._data_part,
-            beside={
+            environment={
                 "judge": self._open_judge.source,
                 "sources": list(dataset.sources),
                 "mapping": dataset.mapping,

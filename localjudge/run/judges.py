@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from localjudge import model_registry
+from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.protocol import Engine, EngineBuild, InspectableEngine
-from localjudge.engine.settings import EngineSettings
 from localjudge.judge import prompts
 from localjudge.judge.judge import Judge, PromptJudge, require
 from localjudge.judge.own_prompt import with_prompt

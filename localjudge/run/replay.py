@@ -20,7 +20,7 @@ from localjudge.record.summary import Summary, Totals
 from localjudge.record.untrusted import open_regular
 from localjudge.run.answers import verdicts_of
 from localjudge.run.blocks import blocks
-from localjudge.run.evaluate import evaluate
+from localjudge.run.evaluate import evaluate_samples
 from localjudge.run.judges import OpenJudge
 from localjudge.run.wording import AskedTask, Wording, distinct
 from localjudge.types import NoAnswer, Verdict, VerdictRule
@@ -64,7 +64,7 @@ def replay(
     with ExitStack() as stack:
         files = {name: stack.enter_context(closing(_File(run.directory / name))) for name in ROW_FILES}
         for block in blocks(run.samples):
-            evaluations = evaluate(block, metrics, sentences, remembered)
+            evaluations = evaluate_samples(block, metrics, sentences, remembered)
             totals.add(evaluations)
             for name, lines in row_lines(evaluations, earlier=run.summary.judge is None).items():
                 files[name].compare(lines)

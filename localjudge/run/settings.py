@@ -6,7 +6,7 @@ from typing import Any, Self, TypedDict
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from localjudge.engine.settings import EngineSettings
+from localjudge.engine.engine_settings import EngineSettings
 from localjudge.errors import UsageError
 from localjudge.judge.judge import JudgingProtocol, Reasons
 from localjudge.suggestion import suggestion

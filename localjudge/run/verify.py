@@ -128,7 +128,7 @@ def verify(
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
     settings = _settings(run.manifest, threads)
-    named = judge or run.manifest.beside.get("judge")
+    named = judge or run.manifest.environment.get("judge")
     if named is None and engine is None:
         raise UsageError(f"{run.directory} does not say which judge it was made with", hint="name it with --judge")
     if judge is None and engine is None:
@@ -181,7 +181,7 @@ def _refuse_moved(judge: str, run: Run) -> None:
 
 def _settings(manifest: Manifest, threads: int | None) -> RunSettings:
     """The run's settings as it resolved them. A file with a prompt that is gone is missed in the judge's identity."""
-    kept = {name: value for name, value in manifest.beside["settings"].items() if name in RunSettings.model_fields}
+    kept = {name: value for name, value in manifest.environment["settings"].items() if name in RunSettings.model_fields}
     n_ctx = manifest.judge["engine"].get("n_ctx")
     checked({"threads": threads})
     settings = validated(RunSettings, {**_BEFORE, **kept, "n_ctx": n_ctx, "threads": threads}, f"{MANIFEST}: settings")
@@ -201,7 +201,7 @@ class _NamedWithoutOption(DocumentMetric):
 def _metrics(run: Run) -> list[Metric]:
     """The run's metrics in their order, under the names that it gave them."""
     metrics = [catalog.get(name) for name in run.summary.metrics]
-    compare_by = run.manifest.beside["settings"].get("compare_by")
+    compare_by = run.manifest.environment["settings"].get("compare_by")
     if not isinstance(compare_by, str):
         return metrics
     return [

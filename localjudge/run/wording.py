@@ -16,7 +16,7 @@ from localjudge.engine.protocol import Engine
 from localjudge.errors import SampleError
 from localjudge.judge.judge import Judge
 from localjudge.judge.windows import Windows
-from localjudge.metrics.protocol import Sentences
+from localjudge.metrics.metric import Sentences
 from localjudge.record.keys import KeyedRequest, RequestKeys
 from localjudge.types import Attribution, NoAnswer, Node, Task, Verdict, VerdictRequest
 

@@ -1,7 +1,7 @@
 """Arrays in, numbers out: what a mean, a difference, a gate or a judge's agreement with people is worth."""
 
 from localjudge.stats.bounds import Bounds, failure_bounds, tally_bounds
-from localjudge.stats.gates import Comparison, Decision, decide
+from localjudge.stats.decision import Comparison, Decision, decide
 from localjudge.stats.intervals import Interval, mean_interval, statistic_interval, tally_interval
 from localjudge.stats.paired import PairedDifference, mcnemar, paired_difference, smallest_detectable_difference
 from localjudge.stats.tally import Tally

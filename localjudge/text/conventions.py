@@ -33,10 +33,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from localjudge.text.own_abbreviations import OwnAbbreviations
+from localjudge.text.capitals import written
+from localjudge.text.own_abbreviations import OwnAbbreviations
 
 _FOLDER = Path(__file__).parent / "abbreviations"
 ANY_LANGUAGE = "xx"
@@ -82,19 +81,8 @@ class Conventions:
     """A word of at most so many letters, and a small letter after its stop, is taken for an abbreviation."""
     stops: str = ""
     """Full stops of this language alone."""
-    own: "OwnAbbreviations | None" = None
+    own: OwnAbbreviations | None = None
     """Those that the user gives; they go before every rule."""
-
-
-def written(words: Iterable[str], *, capitals: bool = False) -> frozenset[str]:
-    """Words as they stand and with a capital first letter: "etc" and "Etc", but "Dr" not as "dr". Letters stay.
-
-    `capitals`: also in capitals alone, "ETC", which for a title or a company may be something else: "He has MS.".
-    """
-    given = list(words)
-    first = (word[0].upper() + word[1:] for word in given if len(word) > 1)
-    whole = (word.upper() for word in given if capitals and len(word) > 1 and "." not in word)
-    return frozenset([*given, *first, *whole])
 
 
 def languages() -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from localjudge.text.lists import MARKER
-from localjudge.text.piece import Piece
+from localjudge.text.piece import TextPiece
 
 _END = r"\n\r\v\f\x1c-\x1e\x85\u2028\u2029"
 _LINE = re.compile(rf"[^\s{_END}](?:[^{_END}]*[^\s{_END}])?")
@@ -52,7 +52,7 @@ class Line(NamedTuple):
         return self.end - self.start
 
 
-def pieces(text: str) -> Iterator[Piece]:
+def pieces(text: str) -> Iterator[TextPiece]:
     """Pieces of a text in its order; what lies between them is white space."""
     previous: Line | None = None
     start = 0
@@ -60,11 +60,11 @@ def pieces(text: str) -> Iterator[Piece]:
         if previous is None:
             start = line.start
         elif _cuts(text, previous, line):
-            yield Piece(start, previous.end)
+            yield TextPiece(start, previous.end)
             start = line.start
         previous = line
     if previous is not None:
-        yield Piece(start, previous.end)
+        yield TextPiece(start, previous.end)
 
 
 def _lines(text: str) -> Iterator[Line]:

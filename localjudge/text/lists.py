@@ -12,7 +12,7 @@ A list inside a line begins with its piece, or, a number after a colon, a bullet
 import re
 from collections.abc import Iterator
 
-from localjudge.text.piece import Piece
+from localjudge.text.piece import TextPiece
 
 _BULLET = "•◦▪▸►‣⁃●○■□➢➤✓✔"
 _NUMBER = r"\(?(?P<number>\d{1,3}|[a-zA-Z]|[ivxIVX]{2,5})(?P<after>[.)]\)?|\.\))"
@@ -28,14 +28,14 @@ _BEFORE = 8
 """Characters before a number in which a comma or "and" is looked for."""
 
 
-def items(text: str, piece: Piece) -> Iterator[int]:
+def items(text: str, piece: TextPiece) -> Iterator[int]:
     """Where list items begin inside a piece."""
     yield from _bullets(text, piece)
     yield from _dashes(text, piece)
     yield from _numbers(text, piece)
 
 
-def _bullets(text: str, piece: Piece) -> Iterator[int]:
+def _bullets(text: str, piece: TextPiece) -> Iterator[int]:
     bullet = text[piece.start]
     start = piece.start
     if bullet not in _BULLET:
@@ -47,7 +47,7 @@ def _bullets(text: str, piece: Piece) -> Iterator[int]:
         yield match.start()
 
 
-def _dashes(text: str, piece: Piece) -> Iterator[int]:
+def _dashes(text: str, piece: TextPiece) -> Iterator[int]:
     first = _FIRST_DASH.search(text, piece.start, piece.end)
     if first:
         dash = re.compile(rf"(?<=\s){re.escape(first['dash'])}\s(?=[A-Z*])")
@@ -55,7 +55,7 @@ def _dashes(text: str, piece: Piece) -> Iterator[int]:
             yield match.start()
 
 
-def _numbers(text: str, piece: Piece) -> Iterator[int]:
+def _numbers(text: str, piece: TextPiece) -> Iterator[int]:
     marker = MARKER.match(text, piece.start, piece.end)
     if marker and marker["number"]:
         yield from _following(text, piece, marker)
@@ -64,7 +64,7 @@ def _numbers(text: str, piece: Piece) -> Iterator[int]:
         yield from [first.start(), *following] if following else []
 
 
-def _following(text: str, piece: Piece, marker: re.Match[str]) -> Iterator[int]:
+def _following(text: str, piece: TextPiece, marker: re.Match[str]) -> Iterator[int]:
     """Where the items after a marker begin. "A. B. Yehoshua" is a name: no list counts with capitals and full stops."""
     after = marker["after"]
     while number := _next_number(marker["number"]):

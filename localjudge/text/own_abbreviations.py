@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 
 from localjudge.errors import UsageError
-from localjudge.text.conventions import written
+from localjudge.text.capitals import written
 
 MOST_CHARACTERS = 40
 """Longer ones are not abbreviations."""

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 
-class Piece(NamedTuple):
+class TextPiece(NamedTuple):
     """A part of a text that begins and ends with sentences; a line end inside it is only a space."""
 
     start: int

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from localjudge.text.conventions import Conventions
 from localjudge.text.own_abbreviations import MOST_CHARACTERS
-from localjudge.text.piece import Piece
+from localjudge.text.piece import TextPiece
 from localjudge.text.stop import LATIN_STOPS, Stop, without_article
 from localjudge.text.surroundings import SURROUNDINGS
 from localjudge.text.words import WORDS
@@ -50,7 +50,7 @@ def stop_pattern(stops: str) -> re.Pattern[str]:
     )
 
 
-def stops(text: str, piece: Piece, pattern: re.Pattern[str], conventions: Conventions) -> Iterator[int]:
+def stops(text: str, piece: TextPiece, pattern: re.Pattern[str], conventions: Conventions) -> Iterator[int]:
     """Where the sentences of a piece begin, after each stop that ends one."""
     begin, own = piece.start, conventions.own
     for match in pattern.finditer(text, piece.start, piece.end):
@@ -64,13 +64,13 @@ def stops(text: str, piece: Piece, pattern: re.Pattern[str], conventions: Conven
             yield begin
 
 
-def _around(text: str, piece: Piece, match: re.Match[str]) -> tuple[str, str]:
+def _around(text: str, piece: TextPiece, match: re.Match[str]) -> tuple[str, str]:
     """What stands before a stop and after its gap, as far as an abbreviation may go."""
     before = text[max(piece.start, match.start() - 2 * MOST_CHARACTERS) : match.start()]
     return before, text[match.end() : min(piece.end, match.end() + MOST_CHARACTERS)]
 
 
-def _stop(text: str, piece: Piece, begin: int, match: re.Match[str], conventions: Conventions) -> Stop:
+def _stop(text: str, piece: TextPiece, begin: int, match: re.Match[str], conventions: Conventions) -> Stop:
     start, end = match.start(), match.end()
     left = text[max(begin, start - _WINDOW) : start]
     word = _WORD_EDGE.split(left[left.rfind(" ") + 1 :])[-1]
@@ -97,7 +97,7 @@ def _ends_sentence(stop: Stop, conventions: Conventions, text: str) -> bool:
     return True
 
 
-def _begin(text: str, piece: Piece, match: re.Match[str]) -> int:
+def _begin(text: str, piece: TextPiece, match: re.Match[str]) -> int:
     """Where the next sentence begins, once it is known to which of the two a straight quote belongs.
 
     'said."We' opens a quotation, '. " He' closes one, and the other way round after an odd number of quotes.

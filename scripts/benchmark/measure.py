@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge import model_registry
+from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.settings import EngineSettings
 from localjudge.judge import prompts
 from localjudge.judge.judge import PromptJudge
 from localjudge.types import Piece

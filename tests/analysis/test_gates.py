@@ -9,7 +9,7 @@ import pytest
 from localjudge import Run, UsageError
 from localjudge.analysis.comparison import compare
 from localjudge.analysis.gates import Gate, GateDecision, decide_gates, parse_gate, refuse_without_baseline
-from localjudge.stats.gates import decide
+from localjudge.stats.decision import decide
 from localjudge.stats.intervals import mean_interval
 
 ScriptedRun = Callable[..., Run]

@@ -32,7 +32,7 @@ def test_a_separator_splits_the_contexts_and_stands_in_the_manifest(capfd: pytes
         0,
         1,
     ]
-    assert json.loads(Path("split/manifest.json").read_text())["beside"]["settings"]["context_separator"] == "|"
+    assert json.loads(Path("split/manifest.json").read_text())["environment"]["settings"]["context_separator"] == "|"
     code, _, errors = called(capfd, *run, "--out", "split")
     assert (code, "belongs to another run" in errors) == (1, True)
     assert called(capfd, "verify", "split", "--quiet")[0] == 0

@@ -9,7 +9,7 @@ from scipy.stats import binom, binomtest
 
 from localjudge.doctor import injection
 from localjudge.doctor import judgement as verdicts
-from localjudge.doctor.check import Check
+from localjudge.doctor.health_check import HealthCheck
 from localjudge.doctor.plain_cases import plain_cases
 from localjudge.engine.protocol import EngineStats
 from localjudge.engine.scripted import ScriptedEngine, unit_text
@@ -40,7 +40,7 @@ def users_text(request: VerdictRequest) -> str:
     return "\n".join(piece.text for node in request.path for piece in node if not piece.trusted)
 
 
-def legal(name: str, engine: ScriptedEngine) -> Check:
+def legal(name: str, engine: ScriptedEngine) -> HealthCheck:
     way = next(way for way in verdicts.manners(PROFILE, None) if way.name == name)
     return verdicts.legal_check(way, TASKS, engine, Silence())
 

@@ -9,8 +9,8 @@ import pytest
 import random_model
 
 from localjudge import model_registry
+from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.settings import EngineSettings
 from localjudge.judge import grammars
 from localjudge.model_registry import ModelFile
 from localjudge.types import Piece, VerdictRequest

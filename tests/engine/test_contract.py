@@ -10,9 +10,9 @@ import random_model
 
 from localjudge.engine import EngineStats, ScriptedEngine
 from localjudge.engine.contract import RULES, Violation, check_engine
+from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.scripted import unit_text
-from localjudge.engine.settings import EngineSettings
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
 

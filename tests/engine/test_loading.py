@@ -10,11 +10,11 @@ import pytest
 import random_model
 
 from localjudge import model_registry
+from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp import loading
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.kv_cache import KVCache
 from localjudge.engine.llamacpp.model import OpenModel
-from localjudge.engine.settings import EngineSettings
 from localjudge.errors import OutOfResource
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, NoAnswer, VerdictRequest

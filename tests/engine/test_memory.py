@@ -13,11 +13,11 @@ import pytest
 import random_model
 
 from localjudge.engine import hardware
+from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp import memory, model_check
 from localjudge.engine.llamacpp.kv_cache import UBATCH
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.llamacpp.memory import MemoryNeed
-from localjudge.engine.settings import EngineSettings
 from localjudge.errors import OutOfResource
 from localjudge.model_registry import ModelFile
 

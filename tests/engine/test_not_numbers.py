@@ -13,11 +13,11 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
 from localjudge import model_registry
+from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp import loading
 from localjudge.engine.llamacpp.constraint import Choice, greedy, read
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.self_check import SelfCheckResult
-from localjudge.engine.settings import EngineSettings
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge import grammars, prompts
 from localjudge.judge.judge import JudgingProtocol, PromptJudge, Reasons

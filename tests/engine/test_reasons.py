@@ -11,11 +11,11 @@ import pytest
 from numpy.typing import NDArray
 
 from localjudge import model_registry
+from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.constrained_answer import ConstrainedAnswer
 from localjudge.engine.llamacpp.constraint import Choice, Constraints, greedy, read
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
-from localjudge.engine.settings import EngineSettings
 from localjudge.errors import SampleError
 from localjudge.judge import grammars, prompts
 from localjudge.judge.judge import PromptJudge, Reasons

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp import self_check
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.llamacpp.model import open_model
 from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResult
-from localjudge.engine.settings import EngineSettings
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.judge import prompts
 from localjudge.judge.judge import PromptJudge

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import random_model
 
+from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp import chat_template as chat
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.settings import EngineSettings
 from localjudge.judge import prompts
 from localjudge.judge.judge import JudgingProtocol, PromptJudge, Reasons
 from localjudge.model_registry import ModelFile

@@ -10,7 +10,7 @@ import pytest
 
 from localjudge.errors import OutOfResource, SampleError
 from localjudge.metrics import Sentences, Steps
-from localjudge.run.evaluate import evaluate
+from localjudge.run.evaluate import evaluate_samples
 from localjudge.run.wording import AskedTask
 from localjudge.text import sentences
 from localjudge.types import Failed, NoAnswer, Outcome, Relevance, Sample, Scored, Span, Undefined, Unit, Verdict
@@ -64,7 +64,7 @@ class Asked:
 
 
 def outcome(metric: Computed | Judged, ask: Asked | None = None) -> Outcome:
-    (found,) = evaluate([Sample(id="a")], [metric], sentences, ask or Asked())
+    (found,) = evaluate_samples([Sample(id="a")], [metric], sentences, ask or Asked())
     return found.outcome
 
 
@@ -82,7 +82,7 @@ def test_what_it_raises_fails_the_sample_with_the_place() -> None:
             json.loads("{")
         return Scored(value=1)
 
-    bad, good = evaluate([Sample(id="bad"), Sample(id="good")], [Computed(divide)], sentences, Asked())
+    bad, good = evaluate_samples([Sample(id="bad"), Sample(id="good")], [Computed(divide)], sentences, Asked())
     line = divide.__code__.co_firstlineno + 2
     assert bad.outcome == Failed(
         reason="json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 "
@@ -98,7 +98,7 @@ def test_what_it_raises_between_two_rounds_fails_the_sample() -> None:
         yield [TASK]
         raise LookupError
 
-    (found,) = evaluate([Sample(id="a")], [Judged(steps)], sentences, Asked())
+    (found,) = evaluate_samples([Sample(id="a")], [Judged(steps)], sentences, Asked())
     assert found.outcome == Failed(reason=f"LookupError (test_foreign.py:{steps.__code__.co_firstlineno + 2})")
     assert [judged.verdict for judged in found.units] == [Verdict(label=1)]
 

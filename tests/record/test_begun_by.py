@@ -24,10 +24,10 @@ MakeManifest = Callable[..., Manifest]
 def manifest() -> MakeManifest:
     """A manifest as far as the command depends on it."""
 
-    def make(**beside: Any) -> Manifest:
+    def make(**environment: Any) -> Manifest:
         judge = {"metrics": {"context_recall": {"version": 1}, "document_map": {"version": 1}}}
-        beside = {"judge": "reference", "sources": ["data.jsonl"], "settings": {}, **beside}
-        return Manifest(signature="s", judge=judge, data={}, beside=beside)
+        environment = {"judge": "reference", "sources": ["data.jsonl"], "settings": {}, **environment}
+        return Manifest(signature="s", judge=judge, data={}, environment=environment)
 
     return make
 
@@ -63,10 +63,12 @@ def test_every_setting_is_an_option_of_the_command(manifest: MakeManifest) -> No
     assert names | {"prompts", "mapping"} >= RunSettings.model_fields.keys()
 
 
-@pytest.mark.parametrize("beside", [{"judge": None}, {"sources": ["rows"]}, {"sources": []}, {"sources": ["a\x1b[2J"]}])
-def test_what_no_command_began_has_none(manifest: MakeManifest, beside: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "environment", [{"judge": None}, {"sources": ["rows"]}, {"sources": []}, {"sources": ["a\x1b[2J"]}]
+)
+def test_what_no_command_began_has_none(manifest: MakeManifest, environment: dict[str, Any]) -> None:
     """An engine or rows of Python code; and nothing that would act on the terminal is printed to be copied."""
-    assert command(Path("x"), manifest(**beside)) is None
+    assert command(Path("x"), manifest(**environment)) is None
 
 
 def test_the_command_goes_on_with_the_run(

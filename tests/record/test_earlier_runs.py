@@ -25,7 +25,9 @@ def rewrite(file: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 @pytest.fixture
 def earlier(scripted_run: ScriptedRun) -> localjudge.Run:
-    """A run whose summary names no judge, and whose rows have neither legal mass nor position."""
+    """A run whose summary names no judge, whose rows have neither legal mass nor position, and whose manifest calls the
+    part that moves no number `beside`.
+    """
     directory = scripted_run("run", ROWS, {"Two.": 0.2}, min_legal_mass=0).directory
     file = directory / "verdicts.jsonl"
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
@@ -37,6 +39,7 @@ def earlier(scripted_run: ScriptedRun) -> localjudge.Run:
         del summary["judge"], summary["verdicts"]
 
     def without_bound(manifest: dict[str, Any]) -> None:
+        manifest["beside"] = manifest.pop("environment")
         del manifest["beside"]["settings"]["min_legal_mass"]
 
     rewrite(directory / "summary.json", without_judge)
@@ -57,6 +60,16 @@ def test_it_is_verified_against_the_files_of_its_time(earlier: localjudge.Run) -
     assert (found.result, found.files, found.judge_changes) == ("bit-identical", (), ())
 
 
+def test_it_is_gone_on_with_and_its_manifest_written_as_manifests_are_now(earlier: localjudge.Run) -> None:
+    """Nothing is asked again: its session and the new one stand in the `environment`, and nothing in `beside`."""
+    engine = localjudge.ScriptedEngine({"Two.": 0.2}, default=1.0)
+    localjudge.evaluate(ROWS, out=earlier.directory, engine=engine, min_legal_mass=0)
+    assert not engine.asked
+    manifest = json.loads((earlier.directory / "manifest.json").read_text(encoding="utf-8"))
+    assert manifest.keys() == {"schema_version", "signature", "judge", "data", "environment"}
+    assert len(manifest["environment"]["sessions"]) == 2
+
+
 @pytest.mark.parametrize("compare_by", ["id", "content"])
 def test_documents_are_compared_by_what_its_settings_said(tmp_path: Path, compare_by: str) -> None:
     """Names of metrics said nothing of it. By id 1 of 2 documents is found, by content another one: 1 / 2 and 0 / 2."""
@@ -72,7 +85,7 @@ def test_documents_are_compared_by_what_its_settings_said(tmp_path: Path, compar
     def without_option(manifest: dict[str, Any]) -> None:
         (definition,) = manifest["judge"]["metrics"].values()
         manifest["judge"]["metrics"] = {name: definition}
-        manifest["beside"]["settings"]["compare_by"] = compare_by
+        manifest["environment"]["settings"]["compare_by"] = compare_by
         manifest["signature"] = signature(manifest["judge"], manifest["data"])
 
     rewrite(run.directory / "manifest.json", without_option)
@@ -91,5 +104,7 @@ def test_a_setting_of_then_that_is_no_text_says_nothing(scripted_run: ScriptedRu
     """Somebody wrote a list into the manifest: the metrics compare what their names say."""
     row = {"retrieved_contexts": ["a"], "reference_contexts": ["a"]}
     run = scripted_run("run", [row], {}, metrics=["document_mrr"])
-    rewrite(run.directory / "manifest.json", lambda manifest: manifest["beside"]["settings"].update(compare_by=["id"]))
+    rewrite(
+        run.directory / "manifest.json", lambda manifest: manifest["environment"]["settings"].update(compare_by=["id"])
+    )
     assert localjudge.verify(run.directory, engine=localjudge.ScriptedEngine({}, default=1.0)).result == "bit-identical"

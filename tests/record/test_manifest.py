@@ -115,8 +115,8 @@ def test_another_version_of_a_package_moves_the_judge_s_part(package: str, monke
     assert signature(identity(), {}) != before
 
 
-def test_host_threads_and_times_stand_beside_and_not_inside(tmp_path: Path) -> None:
+def test_host_threads_and_times_are_environment_and_not_signed(tmp_path: Path) -> None:
     parts(tmp_path, threads=1)
     manifest = json.loads((tmp_path / "manifest.json").read_text())
-    assert {"host", "sessions", "settings", "sources", "mapping"} <= manifest["beside"].keys()
+    assert {"host", "sessions", "settings", "sources", "mapping"} <= manifest["environment"].keys()
     assert "threads" not in json.dumps([manifest["judge"], manifest["data"]])

@@ -281,7 +281,7 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "a rollback journal": (put("run.sqlite-journal", b""), STORED, "run.sqlite-journal is not a file of localjudge"),
     "deep manifest": (put("manifest.json", b'{"a":' * 99_999), MANIFEST, "values nested too deep"),
     "deep settings": (
-        edited("manifest.json", '"beside": {', '"beside": {"x": ' + "[" * 200 + "]" * 200 + ","),
+        edited("manifest.json", '"environment": {', '"environment": {"x": ' + "[" * 200 + "]" * 200 + ","),
         MANIFEST,
         "values are nested more than 100 deep",
     ),
@@ -290,11 +290,11 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "deep sample": (stored_as(f"'{DEEP_META}'"), READ_BACK, "recursion limit"),
     "manifest, a list": (put("manifest.json", b"[]"), MANIFEST, "is not a JSON object"),
     "manifest, empty": (put("manifest.json", b""), MANIFEST, "manifest.json cannot be read"),
-    "manifest without sessions": (edited("manifest.json", '"sessions"', '"x"'), MANIFEST, "beside.sessions"),
+    "manifest without sessions": (edited("manifest.json", '"sessions"', '"x"'), MANIFEST, "environment.sessions"),
     "manifest, a text for failures": (
         edited("manifest.json", '"max_failed": 0', '"max_failed": "many"'),
         MANIFEST,
-        "beside.settings.max_failed: Input should be a valid integer",
+        "environment.settings.max_failed: Input should be a valid integer",
     ),
     "summary of another shape": (edited("summary.json", '"metrics": {', '"metrics": {"x": 1, '), SUMMARY, "metrics.x"),
     "summary, no UTF-8": (put("summary.json", b"\xff"), SUMMARY, "summary.json cannot be read"),

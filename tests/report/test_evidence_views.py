@@ -12,8 +12,8 @@ from rich.console import Console, RenderableType
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.comparison import compare
 from localjudge.analysis.gates import GateDecision, decide_gates, parse_gate
-from localjudge.report.comparison import comparison_view, moved_view, signed
-from localjudge.report.gates import gates_view
+from localjudge.report.comparison_view import comparison_view, moved_view, signed
+from localjudge.report.gates_view import gates_view
 from localjudge.report.verification import verification_view
 from localjudge.run.verify import verify
 

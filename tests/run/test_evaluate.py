@@ -9,7 +9,7 @@ from localjudge.errors import SampleError
 from localjudge.metrics import Sentences, Steps
 from localjudge.metrics.context_recall import ContextRecall
 from localjudge.metrics.context_relevancy import ContextRelevancy
-from localjudge.run.evaluate import evaluate
+from localjudge.run.evaluate import evaluate_samples
 from localjudge.run.wording import AskedTask
 from localjudge.text import sentences
 from localjudge.types import (
@@ -86,12 +86,12 @@ class Computed:
 def test_all_samples_and_metrics_are_asked_in_one_round() -> None:
     """2 samples x (2 sentences of the reference + 2 of the context) = 8 questions, asked together."""
     ask = Recorder()
-    evaluate([sample("a"), sample("b")], [ContextRecall(), ContextRelevancy()], sentences, ask)
+    evaluate_samples([sample("a"), sample("b")], [ContextRecall(), ContextRelevancy()], sentences, ask)
     assert [len(tasks) for tasks in ask.rounds] == [8]
 
 
 def test_evaluations_come_by_sample_then_metric_then_unit() -> None:
-    found = evaluate([sample("a"), sample("b")], [ContextRelevancy(), ContextRecall()], sentences, Recorder())
+    found = evaluate_samples([sample("a"), sample("b")], [ContextRelevancy(), ContextRecall()], sentences, Recorder())
     assert [(one.sample_id, one.metric) for one in found] == [
         ("a", "context_relevancy"),
         ("a", "context_recall"),
@@ -104,7 +104,7 @@ def test_evaluations_come_by_sample_then_metric_then_unit() -> None:
 def test_a_metric_that_asks_again_gets_a_second_round() -> None:
     """The first round is shared with the other sample, whose metric ends there."""
     ask = Recorder()
-    (found,) = evaluate([sample()], [TwoRounds()], sentences, ask)
+    (found,) = evaluate_samples([sample()], [TwoRounds()], sentences, ask)
     assert [[asked.task.unit.span.text for asked in tasks] for tasks in ask.rounds] == [["First"], ["Second"]]
     assert [asked.position for tasks in ask.rounds for asked in tasks] == [0, 1]
     assert len(found.units) == 2
@@ -113,14 +113,14 @@ def test_a_metric_that_asks_again_gets_a_second_round() -> None:
 def test_one_unit_without_an_answer_fails_its_sample_for_that_metric_only() -> None:
     """The units stay listed, the answered one with its verdict."""
     ask = Recorder(Two=NoAnswer(error="it does not fit"))
-    recall, relevancy = evaluate([sample()], [ContextRecall(), ContextRelevancy()], sentences, ask)
+    recall, relevancy = evaluate_samples([sample()], [ContextRecall(), ContextRelevancy()], sentences, ask)
     assert recall.outcome == Failed(reason="no verdict for 1 of 2 units: it does not fit")
     assert [judged.verdict for judged in recall.units] == [Verdict(label=1), NoAnswer(error="it does not fit")]
     assert relevancy.outcome == Scored(value=1, numerator=2, denominator=2)
 
 
 def test_a_sample_error_fails_its_sample_alone() -> None:
-    bad, good = evaluate([sample("bad"), sample("good")], [Computed()], sentences, Recorder())
+    bad, good = evaluate_samples([sample("bad"), sample("good")], [Computed()], sentences, Recorder())
     assert bad.outcome == Failed(reason="cannot be done (do something else)")
     assert good.outcome == Scored(value=1)
 
@@ -136,7 +136,7 @@ def test_a_sample_error_fails_its_sample_alone() -> None:
 def test_a_null_in_a_needed_field_is_undefined(fields: dict[str, object], reason: str) -> None:
     """Nothing is asked about it."""
     ask = Recorder()
-    (found,) = evaluate([sample("a", **fields)], [ContextRecall()], sentences, ask)
+    (found,) = evaluate_samples([sample("a", **fields)], [ContextRecall()], sentences, ask)
     assert (found.outcome, ask.rounds) == (Undefined(reason=reason), [])
 
 
@@ -147,10 +147,10 @@ def test_any_other_error_stops_the_run() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        evaluate([sample()], [ContextRecall()], sentences, ask)
+        evaluate_samples([sample()], [ContextRecall()], sentences, ask)
 
 
 def test_a_line_without_letter_or_digit_is_no_sentence() -> None:
     """Dashes between two parts of a reference are in no denominator: 2 / 2."""
-    found = evaluate([sample(reference="One.\n-----\nTwo.")], [ContextRecall()], sentences, Recorder())
+    found = evaluate_samples([sample(reference="One.\n-----\nTwo.")], [ContextRecall()], sentences, Recorder())
     assert [evaluation.outcome for evaluation in found] == [Scored(value=1.0, numerator=2, denominator=2)]

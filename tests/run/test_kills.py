@@ -16,10 +16,13 @@ from localjudge import ScriptedEngine, evaluate
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
 
-# Judges with an engine that takes a moment for each answer, and notes each question before it answers.
+# Judges with an engine that takes a moment for each answer, and notes each question before it answers. When it has
+# noted so many it waits to be killed, so that it cannot come to the end before that.
 SLOW_RUN = """
 import sys, time, localjudge
 from localjudge.engine.scripted import unit_text
+
+most = int(sys.argv[4])
 
 def said(request):
     return (sum(map(ord, unit_text(request))) % 97) / 96
@@ -28,12 +31,33 @@ class Slow(localjudge.ScriptedEngine):
     def _answer(self, request):
         with open(sys.argv[3], "a", encoding="utf-8") as notes:
             notes.write(unit_text(request).replace("\\n", " ") + "\\n")
-        time.sleep(0.004)
+        time.sleep(0.004 if len(self.asked) < most else 600)
         return super()._answer(request)
 
 localjudge.evaluate(sys.argv[1], out=sys.argv[2], engine=Slow(said), metrics=["context_recall"])
 """
+# The command, which waits for a file once it has stored so many answers.
+PAUSED_COMMAND = """
+import sys, time
+from pathlib import Path
+from localjudge.cli.main import main
+from localjudge.record.store import Store
+
+go_on, left = Path(sys.argv[1]), int(sys.argv[2])
+add_answer = Store.add_answer
+
+def add_and_wait(*arguments):
+    global left
+    add_answer(*arguments)
+    left -= 1
+    while left == 0 and not go_on.exists():
+        time.sleep(0.01)
+
+Store.add_answer = add_and_wait
+main(sys.argv[3:])
+"""
 SAMPLES, SENTENCES = 25, 6
+NEVER = 1_000_000
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +76,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def start(data: Path, out: Path, notes: Path) -> subprocess.Popen[bytes]:
+def start(data: Path, out: Path, notes: Path, *, most: int = NEVER) -> subprocess.Popen[bytes]:
     script = data.parent / "slow_run.py"  # `inspect` reads the source of `said` from a file
     script.write_text(SLOW_RUN)
-    return subprocess.Popen([sys.executable, str(script), str(data), str(out), str(notes)])
+    return subprocess.Popen([sys.executable, str(script), str(data), str(out), str(notes), str(most)])
 
 
 def answers(out: Path) -> int:
@@ -81,15 +105,21 @@ def uninterrupted(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 
 def test_killed_at_random_and_begun_again(data: Path, uninterrupted: dict[str, bytes], tmp_path: Path) -> None:
-    """SIGKILL once while it starts, then after 1 to 60 more questions, until a process comes to the end."""
+    """SIGKILL once while it starts, then after 1 to 60 more questions, until a process comes to the end.
+
+    A process that is not killed in time waits 20 questions later. So there are at least two kills: of 150 questions,
+    20 at most are asked by the first process, and 80 by the second.
+    """
     out, notes = tmp_path / "run", tmp_path / "notes"
     notes.touch()
     moments = random.Random()
-    starting = start(data, out, notes)
+    starting = start(data, out, notes, most=20)
     time.sleep(moments.uniform(0.0, 1.0))
     kills = killed(starting)
-    while (process := start(data, out, notes)).poll() is None:
-        enough = questions(notes) + moments.randint(1, 60)
+    while True:
+        more = moments.randint(1, 60)
+        enough = questions(notes) + more
+        process = start(data, out, notes, most=more + 20)
         while process.poll() is None and questions(notes) < enough:
             time.sleep(moments.uniform(0.0, 0.01))
         if process.poll() is not None:
@@ -129,15 +159,20 @@ def test_killed_while_results_are_written(data: Path, tmp_path: Path, name: str)
 
 
 def localjudge(*arguments: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "localjudge", *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
+    return started("-m", "localjudge", *arguments)
 
 
-def wait_for_answers(process: subprocess.Popen[str], out: Path, count: int) -> None:
-    """Until so many answers are stored, or the process ends."""
-    while answers(out) < count and process.poll() is None:
+def paused(*arguments: str, out: Path, after: int, go_on: Path) -> subprocess.Popen[str]:
+    """The command, as it waits for `go_on` after so many more answers."""
+    before = answers(out)
+    process = started("-c", PAUSED_COMMAND, str(go_on), str(after), *arguments)
+    while answers(out) < before + after and process.poll() is None:
         time.sleep(0.02)
+    return process
+
+
+def started(*arguments: str) -> subprocess.Popen[str]:
+    return subprocess.Popen([sys.executable, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
 @pytest.fixture(scope="module")
@@ -153,40 +188,38 @@ def judged(data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, by
 def test_the_command_stopped_in_three_ways_and_begun_again(
     data: Path, judged: dict[str, bytes], tmp_path: Path
 ) -> None:
-    """Killed, interrupted, terminated with at least 1, 40 and 90 of 150 answers; then to the end.
+    """Killed, interrupted, terminated with 1, 40 and 90 of 150 answers; then to the end.
 
     Ctrl-C and SIGTERM give exit code 4 and say how to go on.
     """
     out = tmp_path / "run"
     command = ("run", str(data), "--metrics", "context_recall", "--out", str(out))
-    for count, sent, code in ((1, signal.SIGKILL, -9), (40, signal.SIGINT, 4), (90, signal.SIGTERM, 4)):
-        process = localjudge(*command)
-        wait_for_answers(process, out, count)
+    for more, sent, code in ((1, signal.SIGKILL, -9), (39, signal.SIGINT, 4), (50, signal.SIGTERM, 4)):
+        process = paused(*command, out=out, after=more, go_on=tmp_path / "never")
         process.send_signal(sent)
         _, errors = process.communicate()
         assert process.returncode == code, errors
         if code == 4:
             assert errors.endswith("localjudge: interrupted\n  hint: run the same command again to go on\n")
             assert "Traceback" not in errors
-    stored = answers(out)
+    assert answers(out) == 90
     process = localjudge(*command)
     _, errors = process.communicate()
     assert process.returncode == 0, errors
-    assert f"{stored} answers are stored already" in errors
+    assert "90 answers are stored already" in errors
     assert results(out) == judged
     manifest = json.loads((out / "manifest.json").read_text())
-    assert manifest["beside"]["sessions"][-1]["asked"] == SAMPLES * SENTENCES - stored
+    assert manifest["environment"]["sessions"][-1]["asked"] == SAMPLES * SENTENCES - 90
 
 
 def test_a_second_process_is_told_and_changes_nothing(data: Path, tmp_path: Path, judged: dict[str, bytes]) -> None:
     """Exit code 1; the first goes on to the end."""
     command = ("run", str(data), "--metrics", "context_recall", "--out", str(tmp_path / "run"), "--quiet")
-    first = localjudge(*command)
-    wait_for_answers(first, tmp_path / "run", 1)
-    first.send_signal(signal.SIGSTOP)
+    go_on = tmp_path / "go_on"
+    first = paused(*command, out=tmp_path / "run", after=1, go_on=go_on)
     second = localjudge(*command)
     _, errors = second.communicate()
-    first.send_signal(signal.SIGCONT)
+    go_on.touch()
     assert second.returncode == 1
     assert f"is being written by another process (process {first.pid})" in errors
     assert first.wait() == 0

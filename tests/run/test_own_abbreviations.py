@@ -46,7 +46,7 @@ def test_a_file_and_a_list_cut_alike(tmp_path: Path, file: Path) -> None:
 def test_the_manifest_keeps_the_words(tmp_path: Path, file: Path) -> None:
     run(tmp_path / "run", abbreviations=file)
     manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    assert manifest["beside"]["settings"]["abbreviations"] == ["Exkmt", "Pat"]
+    assert manifest["environment"]["settings"]["abbreviations"] == ["Exkmt", "Pat"]
     assert manifest["judge"]["segmenter"]["abbreviations_sha256"]
 
 

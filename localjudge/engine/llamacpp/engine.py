@@ -29,6 +29,7 @@ from contextlib import ExitStack, suppress
 from importlib.metadata import version
 from typing import Any
 
+from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp import chat_template as chat
 from localjudge.engine.llamacpp.decoding import IsolatedDecoder
 from localjudge.engine.llamacpp.kv_cache import UBATCH, KVCache
@@ -37,7 +38,6 @@ from localjudge.engine.llamacpp.tokenized import RequestTokenizer, TokenizedRequ
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.engine.planner import depth_first, distinct_tokens
 from localjudge.engine.protocol import EngineStats, ModelShape
-from localjudge.engine.settings import EngineSettings
 from localjudge.errors import SampleError
 from localjudge.judge import prompts
 from localjudge.model_registry import ModelFile

@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localjudge import model_registry
+from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp import memory, model_check
 from localjudge.engine.llamacpp.kv_cache import UBATCH
 from localjudge.engine.llamacpp.library import llama_cpp
 from localjudge.engine.llamacpp.model import OpenModel, open_model
 from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResult, self_check_of
 from localjudge.engine.protocol import ModelShape
-from localjudge.engine.settings import EngineSettings
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.model_registry import ModelFile
 

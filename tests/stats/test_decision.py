@@ -1,6 +1,6 @@
 import pytest
 
-from localjudge.stats.gates import Comparison, decide
+from localjudge.stats.decision import Comparison, decide
 from localjudge.stats.intervals import Interval, mean_interval
 
 

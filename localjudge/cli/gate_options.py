@@ -77,8 +77,8 @@ def values(found: "Check") -> dict[str, Any]:
 
 def show(found: "Check") -> None:
     """For people: the same."""
-    from localjudge.report.comparison import comparison_view, moved_view
-    from localjudge.report.gates import gates_view
+    from localjudge.report.comparison_view import comparison_view, moved_view
+    from localjudge.report.gates_view import gates_view
     from localjudge.report.table import terminal
 
     console = terminal()

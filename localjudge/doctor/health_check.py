@@ -12,7 +12,7 @@ Status = Literal["ok", "warning", "failed"]
 _GRAVITY: dict[Status, int] = {"ok": 0, "warning": 1, "failed": 2}
 
 
-class Check(Record):
+class HealthCheck(Record):
     """A finding. `figures` holds the numbers behind it, for programs."""
 
     name: str
@@ -29,31 +29,31 @@ class Diagnosis(Record):
     judge: str
     result: Status
     """The gravest status of a check."""
-    checks: tuple[Check, ...]
+    checks: tuple[HealthCheck, ...]
     not_made: tuple[str, ...] = ()
     """Checks that were left out, or that need what failed."""
 
 
-def gravest(checks: Iterable[Check]) -> Status:
+def gravest(checks: Iterable[HealthCheck]) -> Status:
     """The gravest status; ok for no checks."""
     return max((check.status for check in checks), key=_GRAVITY.__getitem__, default="ok")
 
 
-def ok(name: str, found: str, /, **figures: Any) -> Check:
+def ok(name: str, found: str, /, **figures: Any) -> HealthCheck:
     """A finding as it should be."""
-    return Check(name=name, status="ok", found=found, figures=figures)
+    return HealthCheck(name=name, status="ok", found=found, figures=figures)
 
 
-def warning(name: str, found: str, advice: str, /, **figures: Any) -> Check:
+def warning(name: str, found: str, advice: str, /, **figures: Any) -> HealthCheck:
     """A finding that a user should know of; the judge can be used."""
-    return Check(name=name, status="warning", found=found, advice=advice, figures=figures)
+    return HealthCheck(name=name, status="warning", found=found, advice=advice, figures=figures)
 
 
-def failed(name: str, found: str, advice: str | None, /, **figures: Any) -> Check:
+def failed(name: str, found: str, advice: str | None, /, **figures: Any) -> HealthCheck:
     """A finding with which the judge cannot be used."""
-    return Check(name=name, status="failed", found=found, advice=advice, figures=figures)
+    return HealthCheck(name=name, status="failed", found=found, advice=advice, figures=figures)
 
 
-def failed_with(name: str, error: LocaljudgeError) -> Check:
+def failed_with(name: str, error: LocaljudgeError) -> HealthCheck:
     """A failure in the words of the error."""
     return failed(name, str(error.args[0]), error.hint)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from localjudge import model_registry
-from localjudge.doctor.check import Check, failed, ok, warning
+from localjudge.doctor.health_check import HealthCheck, failed, ok, warning
 from localjudge.engine.hardware import readable
 from localjudge.engine.protocol import Engine, InspectableEngine
 from localjudge.errors import SampleError
@@ -19,7 +19,7 @@ _TIGHT = 0.9
 _SHORT_WINDOW = 1024
 
 
-def file_check(file: ModelFile) -> Check:
+def file_check(file: ModelFile) -> HealthCheck:
     """The file and its checksum. That a pinned file is what was pinned has been verified when it was found."""
     size = f"{file.path.name}, {file.size / _MEBIBYTE:,.1f} MiB"
     figures = {"path": str(file.path), "size": file.size, "sha256": file.sha256}
@@ -30,7 +30,7 @@ def file_check(file: ModelFile) -> Check:
     return ok("model file", found, pinned=False, **figures)
 
 
-def model_check(engine: InspectableEngine) -> Check:
+def model_check(engine: InspectableEngine) -> HealthCheck:
     """Architecture, size and window of a model that was loaded."""
     is_ = engine.identity
     layers, width, trained = engine.shape
@@ -44,7 +44,7 @@ def model_check(engine: InspectableEngine) -> Check:
     return ok("model", found, **figures)
 
 
-def memory_check(engine: Engine, free: int | None) -> Check:
+def memory_check(engine: Engine, free: int | None) -> HealthCheck:
     """The estimate against what was free before the model was loaded. More than that has been refused by then."""
     need = engine.memory_bytes
     figures = {"needed_bytes": need, "free_bytes": free}
@@ -59,7 +59,7 @@ def memory_check(engine: Engine, free: int | None) -> Check:
     return ok("model memory", found, **figures)
 
 
-def fork_check(engine: Engine) -> Check:
+def fork_check(engine: Engine) -> HealthCheck:
     """What the engine's self-check found about returning to a shared prompt."""
     finding = engine.identity["self_check"]
     if not engine.forks:
@@ -72,7 +72,7 @@ def fork_check(engine: Engine) -> Check:
     return ok("shared prompts", f"logits after a return to a shared prompt: {finding}", self_check=finding)
 
 
-def template_check(profile: PromptProfile, ends: ChatEnds | None) -> Check:
+def template_check(profile: PromptProfile, ends: ChatEnds | None) -> HealthCheck:
     """How the prompt is put to the model. That a template can be rendered has been found out by then."""
     if not profile.chat:
         return ok("chat template", f"none is used: profile {profile.name!r}, {profile.description}", template=None)
@@ -83,7 +83,7 @@ def template_check(profile: PromptProfile, ends: ChatEnds | None) -> Check:
     return ok("chat template", found, template=ends.sha256)
 
 
-def read_back_check(engine: InspectableEngine, requests: Sequence[VerdictRequest]) -> Check:
+def read_back_check(engine: InspectableEngine, requests: Sequence[VerdictRequest]) -> HealthCheck:
     """Whether the tokens of every prompt decode to its exact text."""
     changed, refused, folded = 0, 0, 0
     for request in requests:
