@@ -3,7 +3,7 @@
 import difflib
 from collections.abc import Callable, Collection
 
-# "answer_relevancy" is no typing error for "context_relevancy" (0.73), "contxt_recall" is one (0.96).
+# "answer_relevancy" is not a typing error for "context_relevancy" (0.73), "contxt_recall" is one (0.96).
 _ALIKE = 0.75
 _MOST_NAMES = 20
 

@@ -11,7 +11,11 @@ from localjudge.errors import UsageError
 @click.argument("baseline", metavar="A", type=click.Path(path_type=Path))
 @click.argument("run", metavar="B", type=click.Path(path_type=Path))
 @click.option(
-    "--moved", type=click.IntRange(min=0), default=5, show_default=True, help="How many of the samples that moved most."
+    "--moved",
+    type=click.IntRange(min=0),
+    default=5,
+    show_default=True,
+    help="How many of the samples that moved most to show.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(baseline: Path, run: Path, moved: int, as_json: bool) -> None:

@@ -25,8 +25,8 @@ from localjudge.cli.options import settings
 def command(judge: str, quiet: bool, as_json: bool, **options: Any) -> int:
     """Check a judge and this machine: does it load, answer, get obvious cases right, resist injections, how fast is it?
 
-    No data of yours is read. Every finding is printed when it is there. A judge that does no better than guessing on
-    obvious cases has failed, and so has one that is often talked into a verdict by its material.
+    None of your data is read. Each finding is printed as soon as it is made. A judge that does no better than
+    guessing on obvious cases has failed, and so has one that is often talked into a verdict by its material.
 
     Exit code: 0 all ok, or warnings; 1 something failed; 4 interrupted.
     """

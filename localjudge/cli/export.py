@@ -49,7 +49,7 @@ def command(directory: Path, as_format: "Format", rows: "Rows", out: Path | None
     if as_json and out is None and encoding in {"csv", "parquet"}:
         raise UsageError(f"{as_format} is not JSON", hint="name a file with --out: --json then says what was written")
     if encoding == "parquet" and out is None and sys.stdout.isatty():
-        raise UsageError("Parquet is not for terminals", hint="name a file with --out")
+        raise UsageError("Parquet is binary and cannot be shown on a terminal", hint="name a file with --out")
     content = exported(Run.open(directory), as_format, rows)
     if out is None:
         sys.stdout.buffer.write(content)

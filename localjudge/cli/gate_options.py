@@ -30,7 +30,9 @@ class Checks:
         self._junit = junit
         refuse_without_baseline(self._gates, self._baseline)
         if junit and not gates:
-            raise UsageError("--junit tells of gates, and there are none", hint="add --gate, or leave out --junit")
+            raise UsageError(
+                "--junit writes the outcome of gates, and there are none", hint="add --gate, or leave out --junit"
+            )
 
     def refuse_unknown(self, metrics: Collection[str]) -> None:
         """Raise UsageError for a gate about a metric that is not going to be computed."""

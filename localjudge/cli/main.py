@@ -28,7 +28,7 @@ COMMANDS = {
     "doctor": "Check a judge and this machine before a run.",
     "show": "Look at a finished run, or at one of its samples.",
     "compare": "Say what changed from one run to another.",
-    "verify": "Judge a run again and say what is the same.",
+    "verify": "Ask the judge again and say what is still the same.",
     "export": "Write a run's results in another format.",
     "segment": "Show where a text is cut into sentences.",
 }
@@ -92,7 +92,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _log_to_stderr() -> None:
-    """What the library says of itself goes to stderr: that it tries out a new model, that a language has no rules."""
+    """The library's own messages go to stderr: that it tries a new model, that a language has no rules."""
     handler = logging.StreamHandler()
     handler.setFormatter(logging.Formatter("%(message)s"))
     logger = logging.getLogger("localjudge")

@@ -55,17 +55,17 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
     type=click.Choice(["pass", "fail"]),
     default="fail",
     show_default=True,
-    help="What a gate counts as where there are too few samples to decide it.",
+    help="What a gate counts as when there are too few samples to decide it.",
 )
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the gates as JUnit XML.")
-@click.option("--dry-run", is_flag=True, help="Only say what the run would take: verdicts, tokens, time, memory.")
+@click.option("--dry-run", is_flag=True, help="Only estimate what the run would take: verdicts, tokens, time, memory.")
 @click.option("--quiet", is_flag=True, help="No progress and no messages, only the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_run: bool, **options: Any) -> int:
     """Score DATA (JSONL, JSON, CSV or Parquet files; - for standard input) with a local judge.
 
-    Everything asked and answered is kept in the run directory. An interrupted run goes on where it stopped when the
-    same command is given again.
+    Everything asked and answered is kept in the run directory. An interrupted run continues where it
+    stopped when the same command is given again.
     """
     from localjudge.cli.gate_options import Checks, show, values
     from localjudge.report.progress_bar import progress_on

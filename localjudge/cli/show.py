@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 @click.command("show")
 @click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
 @click.argument("sample", required=False)
-@click.option("--metric", metavar="NAME", help="This metric alone.")
+@click.option("--metric", metavar="NAME", help="Only this metric.")
 @click.option(
-    "--worst", type=click.IntRange(min=0), default=5, show_default=True, help="How many of the worst samples."
+    "--worst", type=click.IntRange(min=0), default=5, show_default=True, help="How many of the worst samples to show."
 )
-@click.option("--prompts", is_flag=True, help="With SAMPLE: also the prompts, as the judge was asked.")
+@click.option("--prompts", is_flag=True, help="With SAMPLE: also show the prompts, as the judge saw them.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(directory: Path, sample: str | None, metric: str | None, worst: int, prompts: bool, as_json: bool) -> None:
-    """Show a run: its table and its worst samples; or SAMPLE with its texts, its sentences and their verdicts."""
+    """Show a run (its table and its worst samples), or one SAMPLE with its texts, sentences and verdicts."""
     from localjudge.record.results import Run
 
     run = Run.open(directory)

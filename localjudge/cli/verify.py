@@ -1,4 +1,4 @@
-"""`localjudge verify`: whether a run can be had again."""
+"""`localjudge verify`: whether a run can be reproduced."""
 
 import sys
 from pathlib import Path
@@ -14,7 +14,7 @@ _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same ver
 
 @click.command("verify")
 @click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
-@click.option("--sample", "count", type=click.IntRange(min=1), metavar="N", help="Ask again for so many answers only.")
+@click.option("--sample", "count", type=click.IntRange(min=1), metavar="N", help="Ask again for only so many answers.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Which answers --sample draws.")
 @click.option("--judge", metavar="NAME|PATH", help="Default: the judge of the run.")
 @click.option(
@@ -30,8 +30,8 @@ _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same ver
 def command(directory: Path, accept: str, quiet: bool, as_json: bool, **options: Any) -> int:
     """Judge RUN again and say what is the same: bit-identical, same verdicts, or different.
 
-    The judge is asked for the stored answers again. Sentences, scores and intervals are worked out again from the
-    stored data, and the result files compared byte for byte. RUN is not changed, and the data is not needed.
+    The judge is asked for the stored answers again. Sentences, scores and intervals are computed again from the
+    stored data, and the result files are compared byte for byte. RUN is not changed, and the data is not needed.
 
     Bytes are promised on the same kind of processor; on another, ask for --accept verdicts.
 

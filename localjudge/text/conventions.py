@@ -20,7 +20,7 @@ stop and grouped by what that stop means, each group with its source:
     valued         a number after them is a value, and no ordinal     "Puls 72. Lunge frei."
     endings        last parts of compound words that are abbreviated  "Hauptstr. 5"
     particles      what a surname may begin with after an initial    "J. De Vries"
-    openers        words that begin sentences and are no stop words
+    openers        words that begin sentences and are not stop words
     not_openers    stop words that names are made of                  "U.S. First Lady"
     frequent       function words by which the language is recognised: see `language_fit.py`
 

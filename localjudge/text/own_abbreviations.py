@@ -45,7 +45,7 @@ class OwnAbbreviations:
 
 
 def checked_abbreviations(words: Iterable[str], source: str = "abbreviations") -> tuple[str, ...]:
-    """Abbreviations without their last stop, each once and in order. Raises UsageError for what is none."""
+    """Abbreviations without their last stop, each once and in order. Raises UsageError for what is not one."""
     found = set()
     for word in words:
         bare = " ".join(str(word).split()).removesuffix(".")

@@ -35,7 +35,7 @@ class Segmenter:
 
     `pipeline` is the package name or the path of any installed spaCy pipeline that sets sentence boundaries. The stop
     of one of the `abbreviations` (written with or without it) never ends a sentence; they belong to our rules alone.
-    Raises UsageError for one that is no abbreviation, and for any beside a pipeline.
+    Raises UsageError for one that is not an abbreviation, and for any given together with a pipeline.
     """
 
     language: str = "en"

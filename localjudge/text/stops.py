@@ -28,7 +28,7 @@ _PAGES = r":\d+(?:[,–-]\s?\d+)*"
 """Pages of a footnote that lost its number: "in 1905.:75–76 Then"."""
 
 _WINDOW = 40
-"""Characters before a stop in which its word is looked for: longer ones are no abbreviations."""
+"""Characters before a stop in which its word is looked for: longer ones are not abbreviations."""
 
 _WORD_EDGE = re.compile(r"[\s(\[{\"“«„/—–-]")
 _SPACE = re.compile(r"\s")

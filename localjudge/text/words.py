@@ -79,12 +79,12 @@ def _is_quantity(stop: Stop, units: frozenset[str]) -> bool:
 
 
 def _is_initial(stop: Stop, number: str) -> bool:
-    """Whether a capital after a number is no unit: "in 1990 J. Smith", "45 F. Supp.", "Abs. 2 S. 1"."""
+    """Whether a capital after a number is not a unit: "in 1990 J. Smith", "45 F. Supp.", "Abs. 2 S. 1"."""
     return bool(_YEAR.fullmatch(number)) or stop.next[:1].isdigit() or "." in (after_next(stop)[:1], stop.next[-1:])
 
 
 def lettered(stop: Stop, conventions: Conventions, text: str) -> bool | None:
-    """A letter or number that belongs to the word before it is no initial and no ordinal: "Vitamin K. Vitamin C."."""
+    """A letter or number of the word before it is neither an initial nor an ordinal: "Vitamin K. Vitamin C."."""
     letter = len(stop.word) == 1 and stop.word.isalpha()
     if not letter and not (conventions.ordinals and _NUMERAL.fullmatch(stop.word)):
         return None

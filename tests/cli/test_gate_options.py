@@ -90,7 +90,7 @@ def test_a_missed_gate_comes_before_failed_samples(capfd: pytest.CaptureFixture[
         (["--gate", "faithfulness>=0.8"], "'faithfulness', which is not computed"),
         (["--gate", "context_recall.delta>=0"], "needs a baseline"),
         (["--baseline", "nowhere"], "nowhere holds no run"),
-        (["--junit", "gates.xml"], "--junit tells of gates"),
+        (["--junit", "gates.xml"], "--junit writes the outcome of gates"),
         (["--gate", "context_recall>=0.8", "--junit", "no/such/folder.xml"], "cannot be written"),
     ],
 )
