@@ -57,16 +57,15 @@ def ragas_rows(run: Run) -> Iterator[dict[str, Any]]:
 
     Raises RunDirectoryError for a score of a sample that the run does not hold.
     """
-    scores = {(row.sample_id, row.metric): row.score for row in run.scores}
-    with_truth = any(sample.reference_contexts is not None for sample in run.scored_samples)
-    for sample in run.scored_samples:
+    with_truth = any(sample.reference_contexts is not None for sample in run.iter_samples())
+    for sample, scores in run.iter_scored_samples():
         yield {
             "user_input": sample.user_input,
             "retrieved_contexts": _texts(sample.retrieved_contexts),
             **({"reference_contexts": _texts(sample.reference_contexts)} if with_truth else {}),
             "response": sample.response,
             "reference": sample.reference,
-            **{metric: scores.get((sample.id, metric)) for metric in run.summary.metrics},
+            **{metric: scores[metric].score if metric in scores else None for metric in run.summary.metrics},
         }
 
 
