@@ -11,11 +11,11 @@ What is read back may be a stranger's: `untrusted.py` says what is refused, `con
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby, zip_longest
+from itertools import dropwhile, groupby, takewhile, zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -41,6 +41,7 @@ _ADDED_WITH_JUDGE = {"judge", "verdicts", "legal_mass", "position"}
 _SCORE_ROW = TypeAdapter(ScoreRow)
 _VERDICT_ROW = TypeAdapter(VerdictRow)
 _Object = TypeVar("_Object", Manifest, Summary)
+_Row = TypeVar("_Row", ScoreRow, VerdictRow)
 
 
 class _Part(Record):
@@ -142,6 +143,14 @@ class Run:
         """
         return stored_samples(self.directory / STORE)
 
+    def scores_of(self, sample_id: str) -> list[ScoreRow]:
+        """The rows of one sample; those of a sample stand together, so reading ends with them."""
+        return list(_standing_together(self.iter_scores(), sample_id))
+
+    def verdicts_of(self, sample_id: str) -> list[VerdictRow]:
+        """The rows of one sample; those of a sample stand together, so reading ends with them."""
+        return list(_standing_together(self.iter_verdicts(), sample_id))
+
     def iter_scored_samples(self) -> Iterator[tuple[Sample, dict[str, ScoreRow]]]:
         """Each sample with its scores by metric, in the order of the data.
 
@@ -199,6 +208,12 @@ class Run:
     def cluster_of(self) -> dict[str, str] | None:
         """The group of each sample by its id; None if each stands alone."""
         return stored_clusters(self.directory / STORE)
+
+
+def _standing_together(rows: Iterable[_Row], sample_id: str) -> Iterator[_Row]:
+    """The first rows on end that are of the sample."""
+    found = dropwhile(lambda row: row.sample_id != sample_id, rows)
+    return takewhile(lambda row: row.sample_id == sample_id, found)
 
 
 def as_run(run: Run | str | Path, *, check: bool = True) -> Run:

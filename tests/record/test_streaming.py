@@ -11,6 +11,9 @@ import pytest
 import localjudge
 from localjudge import Run, RunDirectoryError, ScriptedEngine
 from localjudge.record.consistency import Results, contradictions
+from localjudge.record.result_rows import ScoreRow
+from localjudge.report.export import Format, exported_parts
+from localjudge.report.worst import worst_scores
 
 SAMPLES = 2_000
 PADDING = "x" * 2_000
@@ -58,6 +61,30 @@ def test_rows_are_held_against_each_other_without_being_held(run: Run) -> None:
 def test_rows_and_samples_come_without_those_before(run: Run, read: Callable[[Run], Iterator[object]]) -> None:
     """256 samples of 4 KB are read at once, and each text stands in memory twice while it is read."""
     assert peak(lambda: consume(read(run))) < 4_000_000
+
+
+@pytest.mark.parametrize("as_format", ["jsonl", "csv", "ragas", "ragas-csv", "ragas-classifications"])
+def test_an_export_holds_no_row_that_it_has_written(run: Run, as_format: Format) -> None:
+    """Texts of 4 to 12 MB, of which 256 samples are read at once."""
+    assert peak(lambda: consume(exported_parts(run, as_format, "verdicts"))) < 4_000_000
+
+
+def test_the_worst_samples_are_found_without_holding_the_others() -> None:
+    """The last of 50,000 are the worst; 30,000 of them are equal, and the first of these come first."""
+
+    def scores() -> Iterator[ScoreRow]:
+        for number in range(50_000):
+            score = 0.5 if number < 20_000 else 0.25
+            yield ScoreRow(f"s{number}", "m", "scored", score, None, None, None)
+
+    assert peak(lambda: worst_scores(scores(), "m", 3)) < 1_000_000
+    assert [row.sample_id for row in worst_scores(scores(), "m", 3)] == ["s20000", "s20001", "s20002"]
+
+
+def test_the_rows_of_one_sample_are_read_up_to_its_last(run: Run) -> None:
+    assert run.scores_of("s7") == [run.scores[7]]
+    assert run.verdicts_of("s7") == [run.verdicts[7]]
+    assert run.verdicts_of("nobody") == []
 
 
 def test_the_iterators_give_what_the_tuples_hold(run: Run) -> None:
