@@ -131,7 +131,8 @@ def compare(baseline: Run | str | Path, run: Run | str | Path, *, moved: int = M
     warning. Raises RunDirectoryError for a directory without a finished run.
     """
     baseline, run = as_run(baseline), as_run(run)
-    pairing = pair_samples(baseline.scored_samples, run.scored_samples)
+    before, after = ([sample for sample, _ in one.iter_scored_samples()] for one in (baseline, run))
+    pairing = pair_samples(before, after)
     names = [name for name in run.summary.metrics if name in baseline.summary.metrics]
     comparer = _Comparer(baseline, run, pairing, moved)
     judges = judge_changes(baseline, run)

@@ -2,6 +2,8 @@
 
 import json
 import sys
+from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,20 +45,26 @@ def command(directory: Path, as_format: "Format", rows: "Rows", out: Path | None
                                      spreadsheets
     """
     from localjudge.record.results import Run
-    from localjudge.report.export import exported
+    from localjudge.report.export import exported_parts
 
     encoding = as_format.rpartition("-")[2]
     if as_json and out is None and encoding in {"csv", "parquet"}:
         raise UsageError(f"{as_format} is not JSON", hint="name a file with --out: --json then says what was written")
     if encoding == "parquet" and out is None and sys.stdout.isatty():
         raise UsageError("Parquet is binary and cannot be shown on a terminal", hint="name a file with --out")
-    content = exported(Run.open(directory), as_format, rows)
+    parts = exported_parts(Run.open(directory), as_format, rows)
+    first = next(parts, b"")
+    written = _write(chain([first], parts), out)
+    if as_json and out is not None:
+        click.echo(json.dumps({"file": str(out), "format": as_format, "bytes": written}))
+
+
+def _write(parts: Iterable[bytes], out: Path | None) -> int:
+    """Write all parts to the file, or to standard output; how many bytes these were."""
     if out is None:
-        sys.stdout.buffer.write(content)
-        return
+        return sum(map(sys.stdout.buffer.write, parts))
     try:
-        out.write_bytes(content)
+        with out.open("wb") as file:
+            return sum(map(file.write, parts))
     except OSError as error:
         raise UsageError(f"{out} cannot be written: {error.strerror}", hint="name another file with --out") from error
-    if as_json:
-        click.echo(json.dumps({"file": str(out), "format": as_format, "bytes": len(content)}))

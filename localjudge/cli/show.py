@@ -59,17 +59,17 @@ def _show_sample(run: "Run", sample: str, metric: str | None, *, prompts: bool) 
 
 def _values(run: "Run", sample: str | None, metric: str | None, worst: int) -> dict[str, Any]:
     from localjudge.report.sample import find_sample
-    from localjudge.report.worst import worst_scores
+    from localjudge.report.worst import worst_of_each
 
     names = [metric] if metric else list(run.summary.metrics)
     if sample is None:
-        found = [vars(score) for name in names for score in worst_scores(run.scores, name, worst)]
+        found = [vars(row) for rows in worst_of_each(run.iter_scores(), names, worst).values() for row in rows]
         return {**run.summary.model_dump(mode="json"), "run": str(run.directory), "worst": found}
     given = find_sample(run, sample).model_dump(mode="json")
     return {
         "schema_version": run.summary.schema_version,
         "judge": run.judge.model_dump(mode="json"),
         "sample": given,
-        "scores": [vars(row) for row in run.scores if row.sample_id == sample and row.metric in names],
-        "verdicts": [vars(row) for row in run.verdicts if row.sample_id == sample and row.metric in names],
+        "scores": [vars(row) for row in run.scores_of(sample) if row.metric in names],
+        "verdicts": [vars(row) for row in run.verdicts_of(sample) if row.metric in names],
     }

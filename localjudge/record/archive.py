@@ -4,24 +4,28 @@ The file may be a stranger's: `database.py` says what is refused. No row is read
 is never more than what is in it.
 """
 
-from collections.abc import Iterable, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from itertools import chain
+from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Annotated, NamedTuple, TypeVar
+from typing import Annotated, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, TypeAdapter
 
 from localjudge.errors import RunDirectoryError
-from localjudge.record.database import Reader, read_only
-from localjudge.record.store import SCHEMA_VERSION, Asking, read_answers, schema, storable
+from localjudge.record.database import Reader, more_than_fits, read_only
+from localjudge.record.store import SCHEMA_VERSION, Asking, read_answers, rows_named, schema, storable
 from localjudge.record.untrusted import BY_HAND, MOST_BYTES_OF_VALUE, too_much
 from localjudge.types import Answer, Grammar, NoAnswer, Node, Piece, Record, Sample, VerdictRequest
 
 _MOST_PIECES = 1_000_000
+_ROWS_AT_ONCE = 256
 _TABLES = ("sample", "node", "shape", "request", "answer", "unit")
 
 _ID = TypeAdapter(tuple[int])
+_TEXT = TypeAdapter(tuple[str])
+_NUMBER_AND_TEXT = TypeAdapter(tuple[int, str])
 _SAMPLE = TypeAdapter(Sample)
 _Count = Annotated[int, Field(ge=0)]
 _PIECES = TypeAdapter(list[tuple[_Count, int]])
@@ -49,11 +53,54 @@ class _Shape(Record):
 _SHAPE = TypeAdapter(_Shape)
 
 
-def stored_samples(path: Path) -> tuple[Sample, ...]:
+def stored_samples(path: Path) -> Iterator[Sample]:
     """The samples in the order of the data. Raises RunDirectoryError if the file cannot be read."""
+    for reader, contents in _in_order(path, "content"):
+        samples = [reader.json(_SAMPLE, content) for content in contents]
+        yield from samples
+
+
+def stored_ids(path: Path) -> Iterator[str]:
+    """The ids of the samples in the order of the data. Raises RunDirectoryError if the file cannot be read."""
+    for _, ids in _in_order(path, "id"):
+        yield from ids
+
+
+def stored_sample(path: Path, sample_id: str) -> Sample | None:
+    """The sample of that id; None if there is none. Raises RunDirectoryError if the file cannot be read."""
+    _rows_in_order(path)  # a table that is none is refused, wherever the sample stands in it
     with _reading(path) as reader:
-        rows = sorted(reader.rows(TypeAdapter(tuple[int, str]), "SELECT position, content FROM sample"))
-        return tuple(reader.json(_SAMPLE, content) for _, content in rows)
+        found = reader.rows(_TEXT, "SELECT content FROM sample WHERE id = ?", (storable(sample_id),))
+        samples = (reader.json(_SAMPLE, content) for (content,) in found)
+        return next((sample for sample in samples if sample.id == sample_id), None)
+
+
+def _in_order(path: Path, column: Literal["content", "id"]) -> Iterator[tuple[Reader, list[str]]]:
+    """A column of the samples in the order of the data, some at a time, with the reader that they came from.
+
+    What is held are the numbers of the rows, 8 bytes a sample. Each part is read with limits of its own: whoever takes
+    the samples may take their time.
+    """
+    numbers = iter(_rows_in_order(path))
+    while some := list(islice(numbers, _ROWS_AT_ONCE)):
+        with _reading(path) as reader:
+            found = _Known(path, rows_named(reader, _NUMBER_AND_TEXT, _named("sample", column), some))
+            yield reader, [found[number] for number in some]
+
+
+def _rows_in_order(path: Path) -> "array[int]":
+    """Numbers of the rows of the samples in the order of the data, which is the order in which they are written."""
+    numbers, positions = array("q"), array("q")
+    with _reading(path) as reader:
+        query = "SELECT rowid, id, position FROM sample"
+        for number, _, position in reader.rows(TypeAdapter(tuple[int, str, int]), query):
+            if numbers and number <= numbers[-1]:  # a table is scanned by the numbers of its rows
+                raise more_than_fits(path)
+            numbers.append(number)
+            positions.append(position)
+    if all(one < other for one, other in pairwise(positions)):
+        return numbers
+    return array("q", (numbers[place] for place in sorted(range(len(numbers)), key=positions.__getitem__)))
 
 
 def stored_clusters(path: Path) -> dict[str, str] | None:
@@ -61,10 +108,15 @@ def stored_clusters(path: Path) -> dict[str, str] | None:
 
     Raises RunDirectoryError if the file cannot be read, or gives a group to some samples only.
     """
+    names: dict[str, str] = {}
+    groups: dict[str, str] = {}
+    samples = 0
     with _reading(path) as reader:
-        found = dict(reader.rows(TypeAdapter(tuple[str, str | None]), "SELECT id, cluster FROM sample"))
-    groups = {identifier: cluster for identifier, cluster in found.items() if cluster is not None}
-    if 0 < len(groups) < len(found):
+        for sample_id, cluster in reader.rows(TypeAdapter(tuple[str, str | None]), "SELECT id, cluster FROM sample"):
+            samples += 1
+            if cluster is not None:
+                groups[sample_id] = names.setdefault(cluster, cluster)
+    if 0 < len(groups) < samples:
         raise RunDirectoryError(f"{path} gives a group to some samples only", hint=BY_HAND)
     return groups or None
 
@@ -147,9 +199,14 @@ def _request(path: Sequence[Node], shape: _Shape, entry: int, reader: Reader) ->
     return VerdictRequest(path=tuple(path), grammar=shape.grammar, explanation=shape.explanation, entry=entry)
 
 
+def _named(table: str, *columns: str) -> str:
+    """A query that ends in `IN`, for rows by their numbers."""
+    return f"SELECT {', '.join(('rowid', *columns))} FROM {table} WHERE rowid IN "
+
+
 def _text(reader: Reader, table: str, column: str, number: int) -> str:
     """One text of a row that another row names."""
-    found = reader.rows(TypeAdapter(tuple[str]), f"SELECT {column} FROM {table} WHERE id = ?", (number,))
+    found = reader.rows(_TEXT, f"SELECT {column} FROM {table} WHERE id = ?", (number,))
     for (text,) in found:
         return text
     raise RunDirectoryError(f"{reader.path} lacks row {number} of {table}, which another row names", hint=BY_HAND)

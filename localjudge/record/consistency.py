@@ -15,10 +15,12 @@ An interval is worked out again to the last digit. Where that cannot be expected
 or NumPy drew the resamples, or would take minutes, a limit may be off by a tenth of the interval's width.
 """
 
+import hashlib
 import math
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +40,7 @@ from localjudge.types import Label, Outcome, Scored
 
 _CLOSE = 1e-9
 _WIDTH_OFF = 0.1
+_ID_BYTES = 16
 _EXACT_UP_TO = 20_000
 _FEWER_RESAMPLES = 2_000
 _DRAWN_BY = ("localjudge", "numpy")
@@ -48,21 +51,46 @@ _COUNTED = {
 
 
 class Results(NamedTuple):
-    """What is compared; `cluster_of` names the group of each sample by its id, None if each stands alone."""
+    """What is compared; `cluster_of` names the group of each sample by its id, None if each stands alone.
+
+    Scores and verdicts are read once, side by side: both are in the order of the data, then of the metrics.
+    """
 
     summary: Summary
     manifest: Manifest
-    scores: Sequence[ScoreRow]
+    scores: Iterable[ScoreRow]
+    verdicts: Iterable[VerdictRow]
     cluster_of: Mapping[str, str] | None
 
 
-def contradictions(results: Results, verdicts: Iterable[VerdictRow]) -> Iterator[str]:
-    """One line for each contradiction. Only the first is sure: those after it may follow from it."""
+def contradictions(results: Results) -> Iterator[str]:
+    """One line for the first contradiction of each kind. Only the first line is sure: those after it may follow."""
     yield from _in_the_manifest(results.summary, results.manifest)
-    yield from _in_the_order(results.summary, results.scores)
-    yield from (f"{_place(row)}: {problem}" for row in results.scores for problem in _in_a_score(row))
-    yield from _in_the_summary(results)
-    yield from _in_the_verdicts(results, verdicts)
+    order, verdicts = _Order(results.summary), _Verdicts(results)
+    columns = [_Column() for _ in results.summary.metrics]
+    in_a_score = _First()
+    for number, row in enumerate(results.scores):
+        order.add(row)
+        in_a_score.of(f"{_place(row)}: {problem}" for problem in _in_a_score(row))
+        verdicts.add(row)
+        if columns:
+            columns[number % len(columns)].add(row, results.cluster_of)
+    yield from order.problems()
+    yield from in_a_score.found
+    yield from _in_the_summary(results, columns)
+    yield from verdicts.problems()
+
+
+class _First:
+    """The first of all problems that it is shown, in a list; none if there is none."""
+
+    def __init__(self) -> None:
+        self.found: list[str] = []
+
+    def of(self, problems: Iterable[str]) -> None:
+        """Look at them unless there is one already."""
+        if not self.found:
+            self.found.extend(islice(problems, 1))
 
 
 def _in_the_manifest(summary: Summary, manifest: Manifest) -> Iterator[str]:
@@ -79,18 +107,40 @@ def _in_the_manifest(summary: Summary, manifest: Manifest) -> Iterator[str]:
         yield "the signature in manifest.json is not that of its parts"
 
 
-def _in_the_order(summary: Summary, scores: Sequence[ScoreRow]) -> Iterator[str]:
-    names = list(summary.metrics)
-    if len(scores) != summary.samples * len(names):
-        yield f"scores.jsonl has {len(scores):,} rows for {summary.samples:,} samples and {len(names):,} metrics"
-        return
-    ids = [row.sample_id for row in scores[:: len(names)]] if names else []
-    if len(set(ids)) < len(ids):
-        yield "scores.jsonl has a sample twice"
-    expected = ((sample_id, name) for sample_id in ids for name in names)
-    for row, place in zip(scores, expected, strict=True):
-        if (row.sample_id, row.metric) != place:
-            yield f"{_place(row)} stands where the score of {shown(place[0])}, {shown(place[1])} is expected"
+class _Order:
+    """Whether each sample has one score of each metric, in the order of the metrics. Of an id, 16 bytes are held."""
+
+    def __init__(self, summary: Summary) -> None:
+        self._samples = summary.samples
+        self._names = list(summary.metrics)
+        self._rows = 0
+        self._sample = ""
+        self._ids = bytearray()
+        self._misplaced = _First()
+
+    def add(self, row: ScoreRow) -> None:
+        """The next row."""
+        place = self._rows % len(self._names) if self._names else 0
+        self._rows += 1
+        if not self._names:
+            return
+        if place == 0:
+            self._sample = row.sample_id
+            self._ids += hashlib.blake2b(row.sample_id.encode(), digest_size=_ID_BYTES).digest()
+        if (row.sample_id, row.metric) != (self._sample, self._names[place]):
+            expected = f"{shown(self._sample)}, {shown(self._names[place])}"
+            self._misplaced.of([f"{_place(row)} stands where the score of {expected} is expected"])
+
+    def problems(self) -> Iterator[str]:
+        """What is wrong with the rows so far."""
+        if self._rows != self._samples * len(self._names):
+            counted = f"{self._samples:,} samples and {len(self._names):,} metrics"
+            yield f"scores.jsonl has {self._rows:,} rows for {counted}"
+            return
+        ids = np.frombuffer(self._ids, dtype=f"S{_ID_BYTES}")
+        if len(np.unique(ids)) < len(ids):
+            yield "scores.jsonl has a sample twice"
+        yield from self._misplaced.found
 
 
 def _in_a_score(row: ScoreRow) -> Iterator[str]:
@@ -106,46 +156,59 @@ def _in_a_score(row: ScoreRow) -> Iterator[str]:
         yield f"{numerator:g}/{denominator:g} is not {score:g}"
 
 
-def _in_the_summary(results: Results) -> Iterator[str]:
-    names = list(results.summary.metrics)
-    for place, name in enumerate(names):
-        rows = results.scores[place :: len(names)]
-        found = results.summary.metrics[name]
-        for part, (said, counted) in _parts(found, rows).items():
+class _Column:
+    """Running numbers of one metric: its scores, 8 bytes each, and the groups of their samples."""
+
+    def __init__(self) -> None:
+        self.values = array("d")
+        self.groups: list[str] = []
+        self.failed = self.undefined = 0
+
+    def add(self, row: ScoreRow, cluster_of: Mapping[str, str] | None) -> None:
+        """The next row. A score counts whatever its status, as a status counts only without one."""
+        if row.score is not None:
+            self.values.append(row.score)
+            if cluster_of is not None:
+                self.groups.append(cluster_of.get(row.sample_id, ""))
+        self.failed += row.status == "failed"
+        self.undefined += row.score is None and row.status != "failed"
+
+
+def _in_the_summary(results: Results, columns: Sequence[_Column]) -> Iterator[str]:
+    for (name, found), column in zip(results.summary.metrics.items(), columns, strict=True):
+        for part, (said, counted) in _parts(found, column).items():
             if not _same_or_none(said, counted):
                 yield f"{shown(name)}: {part} {shown(said)} in summary.json, {shown(counted)} by scores.jsonl"
-        yield from (f"{shown(name)}: {problem}" for problem in _in_the_interval(found, rows, results))
+        yield from (f"{shown(name)}: {problem}" for problem in _in_the_interval(found, column, results))
 
 
-def _parts(found: MetricSummary, rows: Sequence[ScoreRow]) -> dict[str, tuple[Any, Any]]:
+def _parts(found: MetricSummary, column: _Column) -> dict[str, tuple[Any, Any]]:
     """What the summary says, and what the rows say."""
-    values = [row.score for row in rows if row.score is not None]
-    failed = sum(row.status == "failed" for row in rows)
-    known, total = math.fsum(values), len(values) + failed
+    scored, failed = len(column.values), column.failed
+    known, total = math.fsum(column.values), scored + failed
     bounds = (known / total, (known + failed) / total) if total else None
     return {
-        "scored": (found.scored, len(values)),
+        "scored": (found.scored, scored),
         "failed": (found.failed, failed),
-        "undefined": (found.undefined, len(rows) - total),
-        "mean": (found.mean, known / len(values) if values else None),
+        "undefined": (found.undefined, column.undefined),
+        "mean": (found.mean, known / scored if scored else None),
         "lower bound": (found.bounds and found.bounds[0], bounds and bounds[0]),
         "upper bound": (found.bounds and found.bounds[1], bounds and bounds[1]),
     }
 
 
-def _in_the_interval(found: MetricSummary, rows: Sequence[ScoreRow], results: Results) -> Iterator[str]:
+def _in_the_interval(found: MetricSummary, column: _Column, results: Results) -> Iterator[str]:
     from localjudge.stats import mean_interval
     from localjudge.stats.resampling import RESAMPLES
 
-    scores = {row.sample_id: row.score for row in rows if row.score is not None}
-    if not scores or found.ci95 is None:
-        if scores or found.ci95 is not None:
+    if not column.values or found.ci95 is None:
+        if column.values or found.ci95 is not None:
             yield "an interval without a mean" if found.ci95 else "a mean without an interval"
         return
-    groups = None if results.cluster_of is None else [results.cluster_of.get(sample, "") for sample in scores]
-    exact = len(scores) <= _EXACT_UP_TO and _drawn_here(results.manifest)
+    groups = None if results.cluster_of is None else column.groups
+    exact = len(column.values) <= _EXACT_UP_TO and _drawn_here(results.manifest)
     resamples = RESAMPLES if exact else _FEWER_RESAMPLES
-    interval = mean_interval(list(scores.values()), clusters=groups, resamples=resamples)
+    interval = mean_interval(column.values, clusters=groups, resamples=resamples)
     slack = _CLOSE if exact else _WIDTH_OFF * (interval.high - interval.low)
     if any(abs(said - limit) > slack for said, limit in zip(found.ci95, interval[1:3], strict=True)):
         said, counted = (f"{low:g} to {high:g}" for low, high in (found.ci95, interval[1:3]))
@@ -159,18 +222,36 @@ def _drawn_here(manifest: Manifest) -> bool:
     return isinstance(versions, dict) and all(versions.get(package) == version(package) for package in _DRAWN_BY)
 
 
-def _in_the_verdicts(results: Results, verdicts: Iterable[VerdictRow]) -> Iterator[str]:
-    groups = groupby(verdicts, key=lambda row: (row.sample_id, row.metric))
-    of, rows = next(groups, (None, iter(())))
-    for score in results.scores:
+class _Verdicts:
+    """Whether the verdicts are those of the scores; they are read up to the first that are not."""
+
+    def __init__(self, results: Results) -> None:
+        self._results = results
+        self._groups = groupby(results.verdicts, key=lambda row: (row.sample_id, row.metric))
+        self._of, self._rows = self._next()
+        self._first = _First()
+
+    def add(self, score: ScoreRow) -> None:
+        """The next score: its verdicts, if it has any, are the next ones."""
+        if self._first.found:
+            return
         units: tuple[VerdictRow, ...] = ()
-        if of == (score.sample_id, score.metric):
-            units = tuple(rows)
-            of, rows = next(groups, (None, iter(())))
-        yield from (f"{_place(unit)}: {problem}" for unit in units for problem in _in_a_verdict(unit, results.summary))
-        yield from (f"{_place(score)}: {problem}" for problem in _in_a_count(score, units, results.manifest))
-    if of is not None:
-        yield f"verdicts.jsonl has {shown(of[0])}, {shown(of[1])} where scores.jsonl has no score of it"
+        if self._of == (score.sample_id, score.metric):
+            units = tuple(self._rows)
+            self._of, self._rows = self._next()
+        summary, manifest = self._results.summary, self._results.manifest
+        self._first.of(f"{_place(unit)}: {problem}" for unit in units for problem in _in_a_verdict(unit, summary))
+        self._first.of(f"{_place(score)}: {problem}" for problem in _in_a_count(score, units, manifest))
+
+    def problems(self) -> Iterator[str]:
+        """What is wrong with the verdicts of the scores so far, and whether there are others."""
+        yield from self._first.found
+        if self._of is not None:
+            place = f"{shown(self._of[0])}, {shown(self._of[1])}"
+            yield f"verdicts.jsonl has {place} where scores.jsonl has no score of it"
+
+    def _next(self) -> tuple[tuple[str, str] | None, Iterable[VerdictRow]]:
+        return next(self._groups, (None, ()))
 
 
 def _in_a_verdict(unit: VerdictRow, summary: Summary) -> Iterator[str]:

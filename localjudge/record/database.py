@@ -150,7 +150,7 @@ class Reader:
         for row in self._connection.execute(query, parameters):
             self._left -= 1 + sum(len(value) for value in row if isinstance(value, str | bytes))
             if self._left < 0:
-                raise RunDirectoryError(f"{self.path} holds more than fits into a file of its size", hint=BY_HAND)
+                raise more_than_fits(self.path)
             if time.monotonic() > self._latest:
                 raise _too_long(self.path)
             yield row
@@ -158,6 +158,11 @@ class Reader:
     def _not_ours(self, error: ValidationError) -> RunDirectoryError:
         message = f"{self.path} holds what localjudge does not write: {first_problem(error)}"
         return RunDirectoryError(message, hint=BY_HAND)
+
+
+def more_than_fits(path: Path) -> RunDirectoryError:
+    """The error for a file that gives the same rows again and again."""
+    return RunDirectoryError(f"{path} holds more than fits into a file of its size", hint=BY_HAND)
 
 
 def _latest(path: Path) -> float:

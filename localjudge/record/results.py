@@ -11,10 +11,11 @@ What is read back may be a stranger's: `untrusted.py` says what is refused, `con
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import dropwhile, groupby, takewhile, zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,7 +23,7 @@ from pydantic import ConfigDict, Field, TypeAdapter
 
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.record import begun_by
-from localjudge.record.archive import stored_clusters, stored_samples
+from localjudge.record.archive import stored_clusters, stored_ids, stored_samples
 from localjudge.record.consistency import Results, contradictions
 from localjudge.record.directory import MANIFEST, STORE, PartFile, RunDirectory
 from localjudge.record.evaluation import Evaluation
@@ -40,6 +41,7 @@ _ADDED_WITH_JUDGE = {"judge", "verdicts", "legal_mass", "position"}
 _SCORE_ROW = TypeAdapter(ScoreRow)
 _VERDICT_ROW = TypeAdapter(VerdictRow)
 _Object = TypeVar("_Object", Manifest, Summary)
+_Row = TypeVar("_Row", ScoreRow, VerdictRow)
 
 
 class _Part(Record):
@@ -120,47 +122,98 @@ class Run:
         """How many samples of a metric were allowed to fail."""
         return int(self.manifest.environment["settings"]["max_failed"])
 
+    def iter_scores(self) -> Iterator[ScoreRow]:
+        """One row for each sample and metric, in the order of the data, then of the metrics; one row is held.
+
+        Raises RunDirectoryError for a row that localjudge does not write.
+        """
+        return read_rows(self.directory / _SCORES, _SCORE_ROW)
+
+    def iter_verdicts(self) -> Iterator[VerdictRow]:
+        """One row for each judged unit, in the order of the data, then of the metrics, then of the units; one is held.
+
+        Raises RunDirectoryError for a row that localjudge does not write.
+        """
+        return read_rows(self.directory / _VERDICTS, _VERDICT_ROW)
+
+    def iter_samples(self) -> Iterator[Sample]:
+        """The data that was scored, in its order, some samples at a time.
+
+        Raises RunDirectoryError if `run.sqlite` cannot be read.
+        """
+        return stored_samples(self.directory / STORE)
+
+    def scores_of(self, sample_id: str) -> list[ScoreRow]:
+        """The rows of one sample; those of a sample stand together, so reading ends with them."""
+        return list(_standing_together(self.iter_scores(), sample_id))
+
+    def verdicts_of(self, sample_id: str) -> list[VerdictRow]:
+        """The rows of one sample; those of a sample stand together, so reading ends with them."""
+        return list(_standing_together(self.iter_verdicts(), sample_id))
+
+    def iter_scored_samples(self) -> Iterator[tuple[Sample, dict[str, ScoreRow]]]:
+        """Each sample with its scores by metric, in the order of the data.
+
+        Raises RunDirectoryError, before the first of them, if a score is of none of the samples.
+        """
+        if not self._in_one_order():
+            return self._scored_in_any_order()
+        groups = groupby(self.iter_scores(), key=lambda row: row.sample_id)
+        scores = ({row.metric: row for row in rows} for _, rows in groups)
+        return zip(self.iter_samples(), scores, strict=True)
+
+    def _in_one_order(self) -> bool:
+        """Whether scores and stored samples name the same samples in the same order, as a finished run leaves them."""
+        scored = (sample_id for sample_id, _ in groupby(row.sample_id for row in self.iter_scores()))
+        return all(one == other for one, other in zip_longest(scored, stored_ids(self.directory / STORE)))
+
+    def _scored_in_any_order(self) -> Iterator[tuple[Sample, dict[str, ScoreRow]]]:
+        """The same with all scores in memory: the run was begun again with its rows in another order, or changed."""
+        scores: dict[str, dict[str, ScoreRow]] = {}
+        for row in self.iter_scores():
+            scores.setdefault(row.sample_id, {})[row.metric] = row
+        if lost := scores.keys() - set(stored_ids(self.directory / STORE)):
+            raise RunDirectoryError(
+                f"{self.directory / STORE} lacks the sample {shown(min(lost))}, which {_SCORES} has a score of",
+                hint="are both files of the same run?",
+            )
+        return ((sample, scores.get(sample.id, {})) for sample in self.iter_samples())
+
     @cached_property
     def scores(self) -> tuple[ScoreRow, ...]:
-        """One row for each sample and metric, in the order of the data, then of the metrics."""
-        return tuple(read_rows(self.directory / _SCORES, _SCORE_ROW))
+        """All rows of `iter_scores` at once: they stay in memory, about 0.5 KB each."""
+        return tuple(self.iter_scores())
 
     @cached_property
     def verdicts(self) -> tuple[VerdictRow, ...]:
-        """One row for each judged unit, in the order of the data, then of the metrics, then of the units."""
-        return tuple(self._verdict_rows())
+        """All rows of `iter_verdicts` at once: they stay in memory, about 1 KB each."""
+        return tuple(self.iter_verdicts())
 
-    def _verdict_rows(self) -> Iterator[VerdictRow]:
-        return read_rows(self.directory / _VERDICTS, _VERDICT_ROW)
+    @cached_property
+    def samples(self) -> tuple[Sample, ...]:
+        """All samples of `iter_samples` at once: they stay in memory with their texts."""
+        return tuple(self.iter_samples())
 
     def _refuse_contradictions(self) -> None:
         grouped = self.manifest.data["clusters_sha256"] is not None
-        results = Results(self.summary, self.manifest, self.scores, self.cluster_of if grouped else None)
-        for contradiction in contradictions(results, self._verdict_rows()):
+        clusters = self.cluster_of if grouped else None
+        results = Results(self.summary, self.manifest, self.iter_scores(), self.iter_verdicts(), clusters)
+        for contradiction in contradictions(results):
             raise RunDirectoryError(
                 f"the files in {self.directory} contradict each other: {contradiction}",
                 hint="`localjudge verify` says which of them the stored answers do not give",
             )
 
     @cached_property
-    def samples(self) -> tuple[Sample, ...]:
-        """The data that was scored, in its order."""
-        return stored_samples(self.directory / STORE)
-
-    @property
-    def scored_samples(self) -> tuple[Sample, ...]:
-        """The same. Raises RunDirectoryError if a score is of none of them."""
-        if lost := {row.sample_id for row in self.scores} - {sample.id for sample in self.samples}:
-            raise RunDirectoryError(
-                f"{self.directory / STORE} lacks the sample {shown(min(lost))}, which {_SCORES} has a score of",
-                hint="are both files of the same run?",
-            )
-        return self.samples
-
-    @cached_property
     def cluster_of(self) -> dict[str, str] | None:
         """The group of each sample by its id; None if each stands alone."""
         return stored_clusters(self.directory / STORE)
+
+
+def _standing_together(rows: Iterable[_Row], sample_id: str) -> Iterator[_Row]:
+    """The first rows on end that are of the sample."""
+    found = dropwhile(lambda row: row.sample_id != sample_id, rows)
+    return takewhile(lambda row: row.sample_id == sample_id, found)
 
 
 def as_run(run: Run | str | Path, *, check: bool = True) -> Run:

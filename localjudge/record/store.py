@@ -133,7 +133,7 @@ class Store:
             reader = self._reader()
             return {
                 key: _answer(reader, dict(zip(_ANSWER_COLUMNS, columns, strict=True)))
-                for key, *columns in _rows_of(reader, _KEYED_ANSWER, query, keys)
+                for key, *columns in rows_named(reader, _KEYED_ANSWER, query, keys)
             }
 
     def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[Asking]) -> None:
@@ -186,7 +186,7 @@ class Store:
 
     def _numbers(self, query: str, names: Iterable[str]) -> dict[str, int]:
         """Numbers of the rows that have one of these names."""
-        return dict(_rows_of(self._reader(), _IDS, query, names))
+        return dict(rows_named(self._reader(), _IDS, query, names))
 
     def _numbered_nodes(self, nodes: Mapping[str, Node]) -> dict[str, int]:
         """The number of each node, known by its key; those that are not there yet are added."""
@@ -254,7 +254,7 @@ def schema() -> dict[str, str]:
         return dict(connection.execute("SELECT name, coalesce(sql, '') FROM sqlite_master"))
 
 
-def _rows_of(reader: Reader, kind: TypeAdapter[_Row], query: str, names: Iterable[str]) -> Iterator[_Row]:
+def rows_named(reader: Reader, kind: TypeAdapter[_Row], query: str, names: Iterable[str | int]) -> Iterator[_Row]:
     """Rows of a query that ends in `IN` for these names, some at a time."""
     rest = iter(names)
     while some := list(islice(rest, _NAMED_AT_ONCE)):

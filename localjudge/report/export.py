@@ -17,56 +17,64 @@ import csv
 import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, groupby
 from typing import Any, Literal
 
 from localjudge.errors import UsageError
-from localjudge.record.result_rows import json_line
+from localjudge.record.result_rows import VerdictRow, json_line
 from localjudge.record.results import Run
+from localjudge.report.parquet import Row, parquet_parts
 from localjudge.types import Context, context_texts
 
 Format = Literal["ragas", "ragas-csv", "ragas-parquet", "ragas-classifications", "jsonl", "csv", "parquet"]
 Rows = Literal["scores", "verdicts", "samples"]
 CLASSIFIED_METRIC = "context_recall"
 
+_NO_GROUP: tuple[str | None, Iterable[VerdictRow]] = (None, ())
+
 _FORMULA = re.compile(r"[\s\x00-\x1f\u200b-\u200f\ufeff]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 
 
 def exported(run: Run, as_format: Format, rows: Rows = "scores") -> bytes:
     """The whole file. Raises UsageError for what the run does not hold, or a package that is not installed."""
+    return b"".join(exported_parts(run, as_format, rows))
+
+
+def exported_parts(run: Run, as_format: Format, rows: Rows = "scores") -> Iterator[bytes]:
+    """The file in parts, as the rows are read; raises what `exported` raises, most of it before the first part."""
     match as_format:
         case "ragas" | "ragas-csv" | "ragas-parquet":
-            return _encoded(ragas_rows(run), as_format.removeprefix("ragas-"), _as_it_is)
+            return _encoded(lambda: ragas_rows(run), as_format.removeprefix("ragas-"), _as_it_is)
         case "ragas-classifications":
-            return _encoded(classification_rows(run), "jsonl", _as_it_is)
+            return _encoded(lambda: classification_rows(run), "jsonl", _as_it_is)
         case _:
-            return _encoded(plain_rows(run, rows), as_format, inert)
+            return _encoded(lambda: plain_rows(run, rows), as_format, inert)
 
 
-def _encoded(rows: Iterator[dict[str, Any]], as_format: str, cell: Callable[[Any], Any]) -> bytes:
+def _encoded(rows: Callable[[], Iterator[Row]], as_format: str, cell: Callable[[Any], Any]) -> Iterator[bytes]:
     match as_format:
         case "csv":
-            return _csv(list(rows), cell).encode()
+            return _csv(rows(), cell)
         case "parquet":
-            return _parquet(list(rows))
+            return parquet_parts(rows)
         case _:
-            return "".join(map(json_line, rows)).encode()
+            return (json_line(row).encode() for row in rows())
 
 
-def ragas_rows(run: Run) -> Iterator[dict[str, Any]]:
+def ragas_rows(run: Run) -> Iterator[Row]:
     """One object for each sample: its texts under ragas's names, and its score of each metric, None without one.
 
     Raises RunDirectoryError for a score of a sample that the run does not hold.
     """
-    scores = {(row.sample_id, row.metric): row.score for row in run.scores}
-    with_truth = any(sample.reference_contexts is not None for sample in run.scored_samples)
-    for sample in run.scored_samples:
+    with_truth = any(sample.reference_contexts is not None for sample in run.iter_samples())
+    for sample, scores in run.iter_scored_samples():
         yield {
             "user_input": sample.user_input,
             "retrieved_contexts": _texts(sample.retrieved_contexts),
             **({"reference_contexts": _texts(sample.reference_contexts)} if with_truth else {}),
             "response": sample.response,
             "reference": sample.reference,
-            **{metric: scores.get((sample.id, metric)) for metric in run.summary.metrics},
+            **{metric: scores[metric].score if metric in scores else None for metric in run.summary.metrics},
         }
 
 
@@ -74,31 +82,35 @@ def _texts(contexts: Sequence[Context] | None) -> list[str] | None:
     return None if contexts is None else list(context_texts(contexts))
 
 
-def classification_rows(run: Run) -> Iterator[dict[str, Any]]:
+def classification_rows(run: Run) -> Iterator[Row]:
     """One object for each sample with its statements as given. `attributed` is null where there is no verdict."""
     if CLASSIFIED_METRIC not in run.summary.metrics:
         raise UsageError(
             f"the run in {run.directory} has no {CLASSIFIED_METRIC}, which this format is for",
             hint=f"run it with --metrics {CLASSIFIED_METRIC}, or export it as jsonl",
         )
-    classifications: dict[str, list[dict[str, Any]]] = {
-        score.sample_id: [] for score in run.scores if score.metric == CLASSIFIED_METRIC
-    }
-    for verdict in run.verdicts:
-        if verdict.metric == CLASSIFIED_METRIC:
-            row = {"statement": verdict.text, "reason": verdict.reason or "", "attributed": verdict.label}
-            classifications[verdict.sample_id].append(row)
-    for sample_id, rows in classifications.items():
-        yield {"id": sample_id, "classifications": rows}
+    verdicts = (verdict for verdict in run.iter_verdicts() if verdict.metric == CLASSIFIED_METRIC)
+    groups = groupby(verdicts, key=lambda verdict: verdict.sample_id)
+    of, found = next(groups, _NO_GROUP)
+    for score in run.iter_scores():
+        if score.metric == CLASSIFIED_METRIC:
+            rows: list[Row] = []
+            if of == score.sample_id:
+                rows = [
+                    {"statement": verdict.text, "reason": verdict.reason or "", "attributed": verdict.label}
+                    for verdict in found
+                ]
+                of, found = next(groups, _NO_GROUP)
+            yield {"id": score.sample_id, "classifications": rows}
 
 
-def plain_rows(run: Run, rows: Rows) -> Iterator[dict[str, Any]]:
+def plain_rows(run: Run, rows: Rows) -> Iterator[Row]:
     """The rows as flat objects, all with the same keys."""
     match rows:
         case "scores":
-            yield from map(vars, run.scores)
+            yield from map(vars, run.iter_scores())
         case "verdicts":
-            yield from map(vars, run.verdicts)
+            yield from map(vars, run.iter_verdicts())
         case "samples":
             yield from _sample_rows(run)
 
@@ -108,40 +120,28 @@ def inert(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
-def _sample_rows(run: Run) -> Iterator[dict[str, Any]]:
+def _sample_rows(run: Run) -> Iterator[Row]:
     columns = [column for name in run.summary.metrics for column in (name, f"{name}_status")]
-    by_sample: dict[str, dict[str, Any]] = {}
-    for score in run.scores:
-        empty = {"sample_id": score.sample_id, **dict.fromkeys(columns)}
-        row = by_sample.setdefault(score.sample_id, empty)
-        row |= {score.metric: score.score, f"{score.metric}_status": score.status}
-    yield from by_sample.values()
+    for sample_id, scores in groupby(run.iter_scores(), key=lambda score: score.sample_id):
+        row = {"sample_id": sample_id, **dict.fromkeys(columns)}
+        for score in scores:
+            row |= {score.metric: score.score, f"{score.metric}_status": score.status}
+        yield row
 
 
 def _as_it_is(cell: Any) -> Any:
     return cell
 
 
-def _csv(rows: Sequence[dict[str, Any]], cell: Callable[[Any], Any]) -> str:
+def _csv(rows: Iterator[Row], cell: Callable[[Any], Any]) -> Iterator[bytes]:
+    first = next(rows, {})
+    yield _csv_line(first)
+    if first:
+        for row in chain([first], rows):
+            yield _csv_line(map(cell, row.values()))
+
+
+def _csv_line(cells: Iterable[Any]) -> bytes:
     text = io.StringIO(newline="")
-    writer = csv.writer(text)
-    writer.writerow(_columns(rows))
-    writer.writerows(map(cell, row.values()) for row in rows)
-    return text.getvalue()
-
-
-def _parquet(rows: Sequence[dict[str, Any]]) -> bytes:
-    try:
-        import pyarrow  # type: ignore[import-untyped]
-        from pyarrow import parquet
-    except ImportError as error:
-        raise UsageError("Parquet needs the package pyarrow", hint="install it with: pip install pyarrow") from error
-    table = pyarrow.table({column: [row[column] for row in rows] for column in _columns(rows)})
-    sink = pyarrow.BufferOutputStream()
-    parquet.write_table(table, sink)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
-
-
-def _columns(rows: Iterable[dict[str, Any]]) -> list[str]:
-    return list(next(iter(rows), {}))
+    csv.writer(text).writerow(cells)
+    return text.getvalue().encode()

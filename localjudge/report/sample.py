@@ -7,7 +7,7 @@ from rich.text import Text
 
 from localjudge.errors import UsageError
 from localjudge.printable import printable
-from localjudge.record.archive import stored_prompts
+from localjudge.record.archive import stored_ids, stored_prompts, stored_sample
 from localjudge.record.directory import STORE
 from localjudge.record.results import Run
 from localjudge.record.untrusted import shown
@@ -43,11 +43,12 @@ def prompts_view(run: Run, sample_id: str, metric: str) -> RenderableType:
 
 def find_sample(run: Run, sample_id: str) -> Sample:
     """The sample of that id. Raises UsageError, with ids that are like it if there are any."""
-    samples = {sample.id: sample for sample in run.samples}
-    if sample_id not in samples:
-        hint = suggestion(sample_id, samples, "its samples", show=lambda name: shown(repr(name)))
+    found = stored_sample(run.directory / STORE, sample_id)
+    if found is None:
+        ids = list(stored_ids(run.directory / STORE))
+        hint = suggestion(sample_id, ids, "its samples", show=lambda name: shown(repr(name)))
         raise UsageError(f"the run has no sample {sample_id!r}", hint=hint)
-    return samples[sample_id]
+    return found
 
 
 def _texts(sample: Sample) -> RenderableType:

@@ -22,10 +22,16 @@ _LABEL_STYLE = {0: "red", 1: "green", None: "yellow"}
 
 def verdicts_view(run: Run, *, metric: str | None = None, sample_id: str | None = None) -> RenderableType:
     """Score and units of each sample, or of one, for all metrics, or for one."""
+    scores, verdicts = (
+        (run.iter_scores(), run.iter_verdicts())
+        if sample_id is None
+        else (run.scores_of(sample_id), run.verdicts_of(sample_id))
+    )
     units: dict[tuple[str, str], list[VerdictRow]] = {}
-    for verdict in run.verdicts:
-        units.setdefault((verdict.sample_id, verdict.metric), []).append(verdict)
-    wanted = [score for score in run.scores if metric in (None, score.metric) and sample_id in (None, score.sample_id)]
+    for verdict in verdicts:
+        if metric in (None, verdict.metric):
+            units.setdefault((verdict.sample_id, verdict.metric), []).append(verdict)
+    wanted = [score for score in scores if metric in (None, score.metric)]
     return Group(*(scored_units(score, units.get((score.sample_id, score.metric), [])) for score in wanted))
 
 

@@ -1,6 +1,6 @@
 """The samples to look at first: those that failed, then those with the lowest scores."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from rich import box
 from rich.console import RenderableType
@@ -12,13 +12,28 @@ from localjudge.record.result_rows import ScoreRow
 from localjudge.record.results import Run
 from localjudge.report.table import number
 
+_SPARE = 1000
 
-def worst_scores(scores: Sequence[ScoreRow], metric: str, count: int) -> list[ScoreRow]:
+
+def worst_scores(scores: Iterable[ScoreRow], metric: str, count: int) -> list[ScoreRow]:
     """So many samples: failed ones first, then the lowest scores below 1; among equals in the order of the data."""
-    candidates = [
-        score for score in scores if score.metric == metric and score.status != "undefined" and score.score != 1
-    ]
-    return sorted(candidates, key=lambda score: -1.0 if score.score is None else score.score)[:count]
+    return worst_of_each(scores, [metric], count)[metric]
+
+
+def worst_of_each(scores: Iterable[ScoreRow], metrics: Sequence[str], count: int) -> dict[str, list[ScoreRow]]:
+    """The same for each of the metrics, from one pass over the rows; few more than are wanted are held."""
+    worst: dict[str, list[ScoreRow]] = {metric: [] for metric in metrics}
+    for score in scores:
+        if score.metric in worst and score.status != "undefined" and score.score != 1:
+            found = worst[score.metric]
+            found.append(score)
+            if len(found) > 2 * count + _SPARE:
+                found[:] = sorted(found, key=_badness)[:count]
+    return {metric: sorted(found, key=_badness)[:count] for metric, found in worst.items()}
+
+
+def _badness(score: ScoreRow) -> float:
+    return -1.0 if score.score is None else score.score
 
 
 def worst_view(run: Run, *, metric: str | None = None, count: int) -> RenderableType:
@@ -26,8 +41,9 @@ def worst_view(run: Run, *, metric: str | None = None, count: int) -> Renderable
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in ("metric", "lowest", "sample", "why"):
         table.add_column(heading, overflow="fold", justify="right" if heading == "lowest" else "left")
-    for name in [metric] if metric else list(run.summary.metrics):
-        for score in worst_scores(run.scores, name, count):
+    names = [metric] if metric else list(run.summary.metrics)
+    for name, scores in worst_of_each(run.iter_scores(), names, count).items():
+        for score in scores:
             value = score.status if score.score is None else number(score.score)
             table.add_row(*(Text(printable(cell)) for cell in (name, value, score.sample_id, _why(score))))
     return table

@@ -14,6 +14,7 @@ from localjudge.dataset import load
 from localjudge.dataset.identity import content_hash
 from localjudge.errors import UsageError
 from localjudge.report.export import Format, Rows, exported, inert, plain_rows
+from localjudge.report.parquet import parquet_parts
 
 
 def lines(content: bytes) -> list[dict[str, Any]]:
@@ -189,3 +190,35 @@ def test_a_run_without_rows_has_an_export(run: Run, as_format: str) -> None:
 
     empty = Empty(run.directory, run.summary, run.manifest)
     assert isinstance(exported(empty, cast(Format, as_format)), bytes)
+
+
+def as_before(rows: list[dict[str, Any]]) -> bytes:
+    """A Parquet file of all rows at once."""
+    import pyarrow
+    from pyarrow import parquet
+
+    sink = pyarrow.BufferOutputStream()
+    parquet.write_table(pyarrow.table({column: [row[column] for row in rows] for column in rows[0]}), sink)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+@pytest.mark.parametrize("rows", ["scores", "verdicts", "samples"])
+def test_parquet_in_one_row_group_is_the_file_of_all_rows_at_once(ragas_run: Run, rows: Rows) -> None:
+    """Byte for byte: fewer rows than a group holds are written as one table."""
+    assert exported(ragas_run, "parquet", rows) == as_before(list(plain_rows(ragas_run, rows)))
+
+
+def test_the_types_of_parquet_are_those_of_all_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing, then whole numbers, then one half: a column of floats, as all rows at once would be."""
+    from pyarrow import BufferReader, parquet
+
+    monkeypatch.setattr("localjudge.report.parquet.ROWS_OF_GROUP", 1)
+    values: list[dict[str, Any]] = [
+        {"n": None, "texts": None, "empty": None},
+        {"n": 1, "texts": [], "empty": None},
+        {"n": 0.5, "texts": ["a"], "empty": None},
+    ]
+    file = parquet.ParquetFile(BufferReader(b"".join(parquet_parts(lambda: iter(values)))))
+    assert (file.num_row_groups, file.read().to_pylist()) == (3, values)
+    assert file.schema_arrow == parquet.read_schema(BufferReader(as_before(values)))

@@ -1,0 +1,120 @@
+"""Runs are read a row at a time: what is held does not grow with the texts of a run."""
+
+import sqlite3
+import tracemalloc
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+import localjudge
+from localjudge import Run, RunDirectoryError, ScriptedEngine
+from localjudge.record.consistency import Results, contradictions
+from localjudge.record.result_rows import ScoreRow
+from localjudge.report.export import Format, exported_parts
+from localjudge.report.worst import worst_scores
+
+SAMPLES = 2_000
+PADDING = "x" * 2_000
+"""Each text is that long, so that all samples or all verdict rows take more than 4 MB."""
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """2,000 samples of one context and one statement: their texts are 8 MB, and the statements 4 MB once more."""
+    rows = [
+        {"id": f"s{number}", "retrieved_contexts": [f"{number} {PADDING}"], "reference": f"{number} {PADDING}."}
+        for number in range(SAMPLES)
+    ]
+    out = tmp_path_factory.mktemp("streaming") / "run"
+    engine = ScriptedEngine(lambda request: float(len(repr(request.path)) % 2))
+    return localjudge.evaluate(rows, out=out, engine=engine, metrics=["context_recall"])
+
+
+def peak(read: Callable[[], object]) -> int:
+    """Bytes that Python held at once while it read."""
+    read()  # what is made once, and kept, is no part of it
+    tracemalloc.start()
+    read()
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    return most
+
+
+def consume(rows: Iterator[object]) -> None:
+    for _ in rows:
+        pass
+
+
+def test_rows_are_held_against_each_other_without_being_held(run: Run) -> None:
+    """2,000 scores and as many verdicts of 2 KB: of each sample a few numbers are held."""
+
+    def compared() -> None:
+        rows = Results(run.summary, run.manifest, run.iter_scores(), run.iter_verdicts(), None)
+        assert not list(contradictions(rows))
+
+    assert peak(compared) < 1_000_000
+
+
+@pytest.mark.parametrize("read", [Run.iter_scores, Run.iter_verdicts, Run.iter_samples, Run.iter_scored_samples])
+def test_rows_and_samples_come_without_those_before(run: Run, read: Callable[[Run], Iterator[object]]) -> None:
+    """256 samples of 4 KB are read at once, and each text stands in memory twice while it is read."""
+    assert peak(lambda: consume(read(run))) < 4_000_000
+
+
+@pytest.mark.parametrize("as_format", ["jsonl", "csv", "ragas", "ragas-csv", "ragas-classifications"])
+def test_an_export_holds_no_row_that_it_has_written(run: Run, as_format: Format) -> None:
+    """Texts of 4 to 12 MB, of which 256 samples are read at once."""
+    assert peak(lambda: consume(exported_parts(run, as_format, "verdicts"))) < 4_000_000
+
+
+def test_the_worst_samples_are_found_without_holding_the_others() -> None:
+    """The last of 50,000 are the worst; 30,000 of them are equal, and the first of these come first."""
+
+    def scores() -> Iterator[ScoreRow]:
+        for number in range(50_000):
+            score = 0.5 if number < 20_000 else 0.25
+            yield ScoreRow(f"s{number}", "m", "scored", score, None, None, None)
+
+    assert peak(lambda: worst_scores(scores(), "m", 3)) < 1_000_000
+    assert [row.sample_id for row in worst_scores(scores(), "m", 3)] == ["s20000", "s20001", "s20002"]
+
+
+def test_the_rows_of_one_sample_are_read_up_to_its_last(run: Run) -> None:
+    assert run.scores_of("s7") == [run.scores[7]]
+    assert run.verdicts_of("s7") == [run.verdicts[7]]
+    assert run.verdicts_of("nobody") == []
+
+
+def test_the_iterators_give_what_the_tuples_hold(run: Run) -> None:
+    assert tuple(run.iter_scores()) == run.scores
+    assert tuple(run.iter_verdicts()) == run.verdicts
+    assert tuple(run.iter_samples()) == run.samples
+    assert [sample.id for sample in run.samples] == [f"s{number}" for number in range(SAMPLES)]
+    assert [(sample, tuple(scores.values())) for sample, scores in run.iter_scored_samples()] == [
+        (sample, (score,)) for sample, score in zip(run.samples, run.scores, strict=True)
+    ]
+
+
+def test_samples_come_by_their_position_wherever_their_rows_stand(tmp_path: Path) -> None:
+    """A run that was begun again with its rows in another order, and stopped: the scores are still in the old one."""
+    rows = [{"id": name, "retrieved_contexts": ["c"], "reference": "r."} for name in "abc"]
+    run = localjudge.evaluate(rows, out=tmp_path, engine=ScriptedEngine({}, default=1.0), metrics=["context_recall"])
+    with closing(sqlite3.connect(tmp_path / "run.sqlite")) as store, store:
+        store.execute("UPDATE sample SET position = 3 - position")
+    assert [sample.id for sample in run.iter_samples()] == ["c", "b", "a"]
+    assert [(sample.id, scores["context_recall"].sample_id) for sample, scores in run.iter_scored_samples()] == [
+        (name, name) for name in "cba"
+    ]
+
+
+def test_whoever_takes_the_samples_may_take_their_time(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The limit of time is one for reading: a reader that waits for a pager for an hour has not read for an hour."""
+    samples = run.iter_samples()
+    next(samples)
+    monkeypatch.setattr("localjudge.record.database.time.monotonic", lambda: 1e9)
+    assert sum(1 for _ in samples) == SAMPLES - 1
+    monkeypatch.setattr("localjudge.record.database.SECONDS", -1e6)
+    with pytest.raises(RunDirectoryError, match="takes too long to read"):
+        next(run.iter_samples())
