@@ -53,7 +53,7 @@ def decidedness_line(verdicts: VerdictSummary) -> str:
         return "no verdict has a probability"
     count = "1 verdict" if verdicts.count == 1 else f"{verdicts.count:,} verdicts"
     mass = "unknown" if verdicts.median_legal_mass is None else number(verdicts.median_legal_mass)
-    return f"{count}: {verdicts.near_threshold:.0%} within {NEAR:g} of the threshold; median legal mass {mass}"
+    return f"{count}: {100 * verdicts.near_threshold:.0f} % within {NEAR:g} of the threshold; median legal mass {mass}"
 
 
 def terminal(*, stderr: bool = False) -> Console:

@@ -64,4 +64,4 @@ def test_a_table_says_how_decided_the_judge_was(capfd: pytest.CaptureFixture[str
     said = called(capfd, *RUN)
     verdicts = [json.loads(line) for line in Path("run/verdicts.jsonl").read_text(encoding="utf-8").splitlines()]
     near = sum(abs(verdict["p_yes"] - 0.5) <= 0.1 for verdict in verdicts)
-    assert f"3 verdicts: {near / 3:.0%} within 0.1 of the threshold; median legal mass 1.000" in said
+    assert f"3 verdicts: {100 * near / 3:.0f} % within 0.1 of the threshold; median legal mass 1.000" in said
