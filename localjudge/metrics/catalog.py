@@ -92,6 +92,13 @@ def reads_texts_of(metric: Metric) -> frozenset[str]:
     return frozenset() if isinstance(metric, DocumentMetric) else metric.required_fields
 
 
+def lower_is_better(name: str) -> bool:
+    """Whether a smaller value of the metric of this name is the better one, as it says by `lower_is_better = True`."""
+    parsed = naming.parse(name)
+    make = _maker(parsed.base, parsed.k) if parsed else None
+    return make is not None and bool(getattr(make(), "lower_is_better", False))
+
+
 @cache
 def is_ours(name: str) -> bool:
     """Whether the metric of this name is one of ours, and not another package's."""

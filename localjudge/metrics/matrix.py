@@ -93,6 +93,7 @@ class MatrixRedundancy(MatrixMetric):
     """Share of supports that are beyond their sentence's first."""
 
     name = "matrix_redundancy"
+    lower_is_better = True
 
     def read(self, table: SupportTable) -> Outcome:
         """Supports beyond a first / supports."""

@@ -40,6 +40,7 @@ class NoiseSensitivity:
 
     mode: Mode = "relevant"
     version = 1
+    lower_is_better = True
     required_fields = frozenset({"response", "reference", "retrieved_contexts"})
 
     def __post_init__(self) -> None:

@@ -21,6 +21,7 @@ from rich.text import Text
 
 from localjudge.analysis.comparison import MetricChange, RunComparison, SampleChange, SharedSamples
 from localjudge.analysis.unit_changes import UnitChange
+from localjudge.metrics import catalog
 from localjudge.printable import printable
 from localjudge.report.table import number
 from localjudge.types import Label
@@ -35,7 +36,7 @@ def comparison_view(comparison: RunComparison) -> RenderableType:
     counts = _table("better", "worse", "same", "missing", "0 -> 1", "1 -> 0")
     for name, change in comparison.metrics.items():
         scores.add_row(*map(_text, (name, *_score_cells(change))))
-        counts.add_row(*map(_text, (name, *_count_cells(change))))
+        counts.add_row(*map(_text, (name, *_count_cells(name, change))))
     return Group(scores, counts, *(Padding(_text(line), (0, 1), expand=False) for line in _lines(comparison)))
 
 
@@ -66,16 +67,19 @@ def _score_cells(change: MetricChange) -> tuple[str, ...]:
     return number(scores.before), number(scores.after), signed(scores.difference), interval
 
 
-def _count_cells(change: MetricChange) -> tuple[str, ...]:
+def _count_cells(name: str, change: MetricChange) -> tuple[str, ...]:
     scores, verdicts = change.scores, change.verdicts
-    moved = (scores.improved, scores.worsened, scores.tied) if scores else (0, 0, 0)
+    better, worse = (scores.improved, scores.worsened) if scores else (0, 0)
+    if catalog.lower_is_better(name):
+        better, worse = worse, better
+    moved = (better, worse, scores.tied if scores else 0)
     flipped = (f"{verdicts.up:,}", f"{verdicts.down:,}") if verdicts else (_NOTHING, _NOTHING)
     return (*(f"{count:,}" for count in (*moved, change.missing)), *flipped)
 
 
 def _lines(comparison: RunComparison) -> Iterator[str]:
     for name, change in comparison.metrics.items():
-        yield from (f"{name}: {remark}" for remark in _remarks(change))
+        yield from (f"{name}: {remark}" for remark in _remarks(name, change))
     yield _samples(comparison.samples)
     yield from (f"warning: {warning}" for warning in comparison.warnings)
     yield f"A: judge {comparison.baseline_judge}"
@@ -95,13 +99,14 @@ def _samples(samples: SharedSamples) -> str:
     )
 
 
-def _remarks(change: MetricChange) -> Iterator[str]:
+def _remarks(name: str, change: MetricChange) -> Iterator[str]:
     if change.scores is None:
         yield "no sample has a score in both runs"
         return
     low, high = change.scores.ci95
     if low > 0 or high < 0:
-        yield f"B is {'better' if low > 0 else 'worse'} than A on samples like these"
+        better = (low > 0) != catalog.lower_is_better(name)
+        yield f"B is {'better' if better else 'worse'} than A on samples like these"
     elif change.scores.clusters == 1 < change.compared:
         yield "no difference can be told: all samples are in one group"
     elif change.scores.smallest_detectable > 1:
@@ -126,7 +131,7 @@ def _moved(metric: str, sample: SampleChange) -> RenderableType:
         grid.add_row("", "", Text(f"and {len(sample.units) - _UNITS_SHOWN:,} more", style="dim"))
     known_as = "" if sample.sample_id == sample.baseline_id else f" (in A: {sample.baseline_id})"
     heading = f"{sample.sample_id}{known_as}: {metric} {number(sample.before)} -> {number(sample.after)}"
-    style = "green" if sample.after > sample.before else "red"
+    style = "green" if (sample.after > sample.before) != catalog.lower_is_better(metric) else "red"
     return Group(
         Padding(Text(printable(heading), style=f"bold {style}"), (0, 1), expand=False),
         Padding(grid, (0, 1, 1, 3), expand=False),

@@ -12,9 +12,11 @@ from rich.console import Console, RenderableType
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.comparison import compare
 from localjudge.analysis.gates import GateDecision, decide_gates, parse_gate
+from localjudge.record.result_rows import ScoreRow
 from localjudge.report.comparison_view import comparison_view, moved_view, signed
 from localjudge.report.gates_view import gates_view
 from localjudge.report.verification import verification_view
+from localjudge.report.worst import worst_scores
 from localjudge.run.verify import verify
 
 ScriptedRun = Callable[..., Run]
@@ -190,3 +192,24 @@ def test_what_was_changed_by_hand_is_said(scripted_run: ScriptedRun, tmp_path: P
     text = " ".join(lines_of(verification_view(verify(run, engine=ScriptedEngine({}, default=1.0)))))
     assert text.startswith("different: 2 of 2 stored answers asked for again, every bit the same")
     assert "not what the stored answers give: summary.json" in text
+
+
+def test_where_lower_is_better_a_fall_is_an_improvement(scripted_run: ScriptedRun) -> None:
+    """Of two supports one is redundant before, none after: 1/2 -> 0 in each of twenty samples."""
+    rows = [
+        {"id": str(number), "retrieved_contexts": [f"A {number}.", f"B {number}."], "reference": f"So {number}."}
+        for number in range(20)
+    ]
+    before = scripted_run("old", rows, {}, metrics=["matrix_redundancy"])
+    after = [{**row, "retrieved_contexts": row["retrieved_contexts"][:1]} for row in rows]
+    new = scripted_run("new", after, {}, metrics=["matrix_redundancy"])
+    lines = lines_of(comparison_view(compare(before, new)))
+    first, second, *_ = [line.split() for line in lines if line.startswith("matrix_redundancy ")]
+    assert first[:4] == ["matrix_redundancy", "0.500", "0.000", "-0.500"]
+    assert second[:4] == ["matrix_redundancy", "20", "0", "0"]
+    assert "matrix_redundancy: B is better than A on samples like these" in lines
+
+
+def test_where_lower_is_better_the_highest_scores_are_looked_at_first() -> None:
+    rows = [ScoreRow(str(value), "matrix_redundancy", "scored", value, None, None, None) for value in (0.0, 0.9, 0.4)]
+    assert [row.score for row in worst_scores(rows, "matrix_redundancy", 5)] == [0.9, 0.4]
