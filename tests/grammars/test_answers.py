@@ -15,6 +15,7 @@ import random_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from localjudge import resources
 from localjudge.engine.llamacpp.constrained_answer import Answering
 from localjudge.engine.llamacpp.constraint import Constraints
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
@@ -97,6 +98,11 @@ def grammar_of(name: str) -> Grammar:
 
 def schema_of(name: str) -> Any:
     return json.loads(grammars.schema_text(name))
+
+
+def test_every_grammar_file_is_tested_here() -> None:
+    files = {path.stem for path in resources.grammar_file("attributed").parent.glob("*.json")}
+    assert files == {*VERDICTS, "classifications"}
 
 
 @pytest.mark.parametrize("name", NAMES)
