@@ -1,8 +1,10 @@
 r"""Grammars: which answers are legal.
 
-Each is a JSON schema in `grammars/`. Outlines turns it into a regular expression with no free white space, so that
-every legal answer is short and ends; the engine compiles that expression for a model's vocabulary. Outlines 1.3 does
-not install on Python 3.14 and above: there its core is called, which makes the expression on any Python.
+Each is a JSON schema in `grammars/`, or one of these with a reason: `reason_attributed` asks for a reason before the
+verdict of `attributed`, `attributed_reason` for one after it. Outlines turns it into a regular expression with no free
+white space, so that every legal answer is short and ends; the engine compiles that expression for a model's vocabulary.
+Outlines 1.3 does not install on Python 3.14 and above: there its core is called, which makes the expression on any
+Python.
 
     {"properties": {"attributed": {"enum": [0, 1]}}}   ->   \{"attributed":(0|1)\}
 
@@ -24,13 +26,22 @@ COMPILER = "outlines" if sys.version_info < (3, 14) else "outlines_core"
 """The package that makes the expressions; `pyproject.toml` installs it by the same rule."""
 
 _LABELS: dict[str, Label] = {"0": 0, "1": 1}
+_VERDICTS = ("attributed", "relevant", "useful")
 _JOINT = "classifications"
 
 
 @cache
 def load(name: str) -> Grammar:
     """The bundled grammar `name`. Raises UsageError if there is none."""
-    return from_schema(name, resources.grammar_file(name).read_text(encoding="utf-8"))
+    return from_schema(name, schema_text(name))
+
+
+def schema_text(name: str) -> str:
+    """The JSON schema of the bundled grammar `name`. Raises UsageError if there is none."""
+    for key in _VERDICTS:
+        if name in {f"reason_{key}", f"{key}_reason"}:
+            return _with_reason(_schema(key), before=name.startswith("reason_"))
+    return resources.grammar_file(name).read_text(encoding="utf-8")
 
 
 def from_schema(name: str, schema: str) -> Grammar:
@@ -46,7 +57,7 @@ def for_statements(statements: Sequence[str]) -> Grammar:
 
     Raises SampleError for a statement that JSON cannot hold.
     """
-    schema = json.loads(resources.grammar_file(_JOINT).read_text(encoding="utf-8"))
+    schema = _schema(_JOINT)
     entries = schema["properties"][_JOINT]
     entry = entries["items"]
     entries["prefixItems"] = [_entry_about(statement, entry) for statement in statements]
@@ -60,6 +71,21 @@ def for_statements(statements: Sequence[str]) -> Grammar:
         reason_tokens=_reason_tokens(entry),
         json_schema=json.dumps(schema),
     )
+
+
+def _schema(name: str) -> dict[str, Any]:
+    schema: dict[str, Any] = json.loads(resources.grammar_file(name).read_text(encoding="utf-8"))
+    return schema
+
+
+def _with_reason(schema: dict[str, Any], *, before: bool) -> str:
+    """The schema of a verdict with the reason that joint answers have, before or after it."""
+    reason = {"reason": _schema(_JOINT)["properties"][_JOINT]["items"]["properties"]["reason"]}
+    verdict = schema["properties"]
+    properties = {**reason, **verdict} if before else {**verdict, **reason}
+    order = "A reason, then the verdict." if before else "The verdict, then a reason."
+    description = f"{schema['description']} {order}"
+    return json.dumps({**schema, "description": description, "properties": properties, "required": list(properties)})
 
 
 def _entry_about(statement: str, entry: dict[str, Any]) -> dict[str, Any]:

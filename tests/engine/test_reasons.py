@@ -89,7 +89,7 @@ def test_every_answer_is_whole_and_legal(opened: Opened, reasons: Reasons) -> No
 
 
 def test_a_reason_is_bounded_in_tokens(opened: Opened) -> None:
-    """At most 64 tokens as grammars/reason_attributed.json says, and 4 to close."""
+    """At most 64 tokens as grammars/classifications.json says, and 4 to close."""
     engine = opened(EngineSettings(threads=1))
     answered(engine, asked("before", STATEMENTS[:1]))
     assert 0 < engine.stats.generated_tokens <= 64 + 4

@@ -26,7 +26,7 @@ VERDICTS = {"attributed": "attributed", "relevant": "relevant", "useful": "usefu
 BEFORE = {f"reason_{key}": key for key in VERDICTS}
 AFTER = {f"{key}_reason": key for key in VERDICTS}
 STATEMENTS = ("It opened in 1936.", 'He said "no".\n', "桥 😀 \\ / </s>")
-FILES = sorted(path.stem for path in resources.grammar_file("attributed").parent.glob("*.json"))
+NAMES = (*VERDICTS, *BEFORE, *AFTER, "classifications")
 REASONS = ("x", "It says so.", 'Qu\'il dit \\"oui\\".', "1\\n2\\t3", "日本 😀", "a" * 200, "\\\\", "é", "/")
 NOT_REASONS = ("", "a" * 201, 'a"b', "a\nb", "a\tb", "\\x", "\\u0041", "a\\", "\x7f")
 
@@ -97,23 +97,28 @@ def grammar_of(name: str) -> Grammar:
 
 
 def schema_of(name: str) -> Any:
-    return json.loads(resources.grammar_file(name).read_text(encoding="utf-8"))
+    return json.loads(grammars.schema_text(name))
 
 
-@pytest.mark.parametrize("name", FILES)
+def test_every_grammar_file_is_tested_here() -> None:
+    files = {path.stem for path in resources.grammar_file("attributed").parent.glob("*.json")}
+    assert files == {*VERDICTS, "classifications"}
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_what_is_legal_is_accepted_and_is_json_of_the_schema(name: str) -> None:
     for answer in accepted(name):
         assert re.fullmatch(grammar_of(name).pattern, answer), answer
         jsonschema.validate(json.loads(answer), schema_of(name))
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", NAMES)
 def test_what_is_not_legal_is_refused(name: str) -> None:
     for answer in refused(name):
         assert not re.fullmatch(grammar_of(name).pattern, answer), answer
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", NAMES)
 @settings(deadline=None, max_examples=40)
 @given(data=st.data())
 def test_whatever_the_expression_lets_through_is_json_of_the_schema(name: str, data: st.DataObject) -> None:
@@ -145,7 +150,7 @@ def _quiet(_level: int, _text: bytes, _user_data: ctypes.c_void_p) -> None:
     """llama.cpp describes every vocabulary that it loads."""
 
 
-@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("seed", range(3))
 def test_a_model_without_sense_cannot_leave_the_grammar(vocabulary: Vocabulary, name: str, seed: int) -> None:
     """Logits by chance at every decision: the answer ends, is legal, and its reason is within its bound of tokens."""
