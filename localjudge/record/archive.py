@@ -15,7 +15,7 @@ from pydantic import Field, TypeAdapter
 
 from localjudge.errors import RunDirectoryError
 from localjudge.record.database import Reader, more_than_fits, read_only
-from localjudge.record.store import SCHEMA_VERSION, Asking, read_answers, rows_named, schema, storable
+from localjudge.record.store import SCHEMA_VERSION, answers_by_key, answers_by_number, rows_named, schema, storable
 from localjudge.record.untrusted import BY_HAND, MOST_BYTES_OF_VALUE, too_much
 from localjudge.types import Answer, Grammar, NoAnswer, Node, Piece, Record, Sample, VerdictRequest
 
@@ -30,17 +30,28 @@ _SAMPLE = TypeAdapter(Sample)
 _Count = Annotated[int, Field(ge=0)]
 _PIECES = TypeAdapter(list[tuple[_Count, int]])
 _PATH = TypeAdapter(list[int])
+_UNIT = TypeAdapter(tuple[str, str, int, int, int, int | None, int | None])
 _REQUEST = TypeAdapter(tuple[int, str, int, _Count, str])
 
 _Value = TypeVar("_Value")
 
 
 class StoredRequest(NamedTuple):
-    """What was asked, under which key, and what was answered."""
+    """What was asked, under which key, and what was answered; `number` is that of its row."""
 
+    number: int
     key: str
     request: VerdictRequest
     answer: Answer | NoAnswer
+
+
+class StoredAsking(NamedTuple):
+    """That a unit of a sample asked the request with this number, which has an answer."""
+
+    sample_id: str
+    metric: str
+    position: int
+    number: int
 
 
 class _Shape(Record):
@@ -133,32 +144,72 @@ def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
     return ["".join(texts[node] for node in paths[request]) for request in asked]
 
 
-def stored_requests(path: Path) -> list[StoredRequest]:
-    """Every request that has an answer, put together again from its pieces, in the order in which they were asked."""
-    query = "SELECT id, key, shape, entry, path FROM request ORDER BY id"
+def stored_requests(path: Path) -> Iterator[StoredRequest]:
+    """Every request that has an answer, put together again from its pieces, in the order in which they were asked.
+
+    They are read some at a time, each part with limits of its own: whoever takes them may take their time. Raises
+    RunDirectoryError if the file cannot be read.
+    """
     with _reading(path) as reader:
-        answers, nodes, shapes = read_answers(reader), _nodes(reader), _shapes(reader)
-        return [
-            StoredRequest(
-                key,
-                _request([nodes[step] for step in reader.json(_PATH, steps)], shapes[shape], entry, reader),
-                answers[request],
-            )
-            for request, key, shape, entry, steps in reader.rows(_REQUEST, query)
-            if request in answers
-        ]
+        query = "SELECT id FROM request JOIN answer ON answer.request = request.id ORDER BY id"
+        numbers = iter(array("q", (number for (number,) in reader.rows(_ID, query))))
+    while some := list(islice(numbers, _ROWS_AT_ONCE)):
+        with _reading(path) as reader:
+            found = _some_requests(reader, some)
+        yield from found
 
 
-def stored_askings(path: Path) -> list[Asking]:
-    """Which unit of which sample asked which request."""
-    query = "SELECT sample_id, metric, position, window, request FROM unit ORDER BY sample_id, metric, position, window"
+def _some_requests(reader: Reader, numbers: Sequence[int]) -> list[StoredRequest]:
+    rows = {
+        row[0]: row for row in rows_named(reader, _REQUEST, _named("request", "key", "shape", "entry", "path"), numbers)
+    }
+    paths = {number: reader.json(_PATH, row[4]) for number, row in rows.items()}
+    nodes = _nodes(reader, set(chain.from_iterable(paths.values())))
+    shapes = _shapes(reader, {row[2] for row in rows.values()})
+    answers = answers_by_number(reader, numbers)
+    return [
+        StoredRequest(
+            number,
+            rows[number][1],
+            _request([nodes[step] for step in paths[number]], shapes[rows[number][2]], rows[number][3], reader),
+            answers[number],
+        )
+        for number in numbers
+    ]
+
+
+def stored_keys(path: Path) -> list[str]:
+    """The keys of all requests that have an answer. Raises RunDirectoryError if the file cannot be read."""
     with _reading(path) as reader:
-        keys = _Known(path, reader.rows(TypeAdapter(tuple[int, str]), "SELECT id, key FROM request"))
-        units = reader.rows(TypeAdapter(tuple[str, str, int, int, int]), query)
-        return [
-            Asking(sample_id, metric, position, window, keys[request])
-            for sample_id, metric, position, window, request in units
-        ]
+        query = "SELECT key FROM request JOIN answer ON answer.request = request.id"
+        return [key for (key,) in reader.rows(_TEXT, query)]
+
+
+def stored_answers(path: Path, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
+    """The answers to the requests with these keys, as far as there are any. Raises as `stored_requests` does."""
+    with _reading(path) as reader:
+        return answers_by_key(reader, keys)
+
+
+def numbered_answers(path: Path, numbers: Iterable[int]) -> dict[int, Answer | NoAnswer]:
+    """The answers to the requests with these numbers. Raises RunDirectoryError if the file cannot be read."""
+    with _reading(path) as reader:
+        return answers_by_number(reader, numbers)
+
+
+def stored_askings(path: Path) -> Iterator[StoredAsking]:
+    """Which unit of which sample asked which request, by sample, metric, position and window."""
+    query = (
+        "SELECT sample_id, metric, position, window, unit.request, request.id, answer.request FROM unit "
+        "LEFT JOIN request ON request.id = unit.request LEFT JOIN answer ON answer.request = unit.request "
+        "ORDER BY sample_id, metric, position, window"
+    )
+    with _reading(path) as reader:
+        for sample_id, metric, position, _, number, known, answered in reader.rows(_UNIT, query):
+            if known is None:
+                raise _lacking(path, number)
+            if answered is not None:
+                yield StoredAsking(sample_id, metric, position, number)
 
 
 class _Known(dict[int, _Value]):
@@ -169,16 +220,20 @@ class _Known(dict[int, _Value]):
         self._path = path
 
     def __missing__(self, key: int) -> _Value:
-        raise RunDirectoryError(f"{self._path} lacks row {key}, which another row names", hint=BY_HAND)
+        raise _lacking(self._path, key)
 
 
-def _nodes(reader: Reader) -> _Known[Node]:
-    rows = reader.rows(TypeAdapter(tuple[int, str, str]), "SELECT id, text, pieces FROM node")
+def _lacking(path: Path, number: int) -> RunDirectoryError:
+    return RunDirectoryError(f"{path} lacks row {number}, which another row names", hint=BY_HAND)
+
+
+def _nodes(reader: Reader, numbers: Iterable[int]) -> _Known[Node]:
+    rows = rows_named(reader, TypeAdapter(tuple[int, str, str]), _named("node", "text", "pieces"), numbers)
     return _Known(reader.path, ((number, _node(text, reader.json(_PIECES, pieces))) for number, text, pieces in rows))
 
 
-def _shapes(reader: Reader) -> _Known[_Shape]:
-    rows = reader.rows(TypeAdapter(tuple[int, str]), "SELECT id, content FROM shape")
+def _shapes(reader: Reader, numbers: Iterable[int]) -> _Known[_Shape]:
+    rows = rows_named(reader, _NUMBER_AND_TEXT, _named("shape", "content"), numbers)
     return _Known(reader.path, ((number, reader.json(_SHAPE, content)) for number, content in rows))
 
 

@@ -128,13 +128,8 @@ class Store:
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
         """The answers to these questions that are there, by their keys."""
-        query = f"SELECT key, {', '.join(_ANSWER_COLUMNS)} FROM request JOIN answer ON request = id WHERE key IN "
         with self._translated(), bounded(self._connection, self._path):
-            reader = self._reader()
-            return {
-                key: _answer(reader, dict(zip(_ANSWER_COLUMNS, columns, strict=True)))
-                for key, *columns in rows_named(reader, _KEYED_ANSWER, query, keys)
-            }
+            return answers_by_key(self._reader(), keys)
 
     def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[Asking]) -> None:
         """Store what is asked, by its keys, and by which units; what is stored already is left as it is."""
@@ -261,10 +256,22 @@ def rows_named(reader: Reader, kind: TypeAdapter[_Row], query: str, names: Itera
         yield from reader.rows(kind, f"{query}({', '.join('?' * len(some))})", some)
 
 
-def read_answers(reader: Reader) -> dict[int, Answer | NoAnswer]:
-    """All answers by the number of their request."""
-    rows = reader.rows(_ANSWER_ROW, f"SELECT request, {', '.join(_ANSWER_COLUMNS)} FROM answer")
-    return {number: _answer(reader, dict(zip(_ANSWER_COLUMNS, columns, strict=True))) for number, *columns in rows}
+def answers_by_key(reader: Reader, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
+    """The answers to the requests with these keys that are there."""
+    query = f"SELECT key, {', '.join(_ANSWER_COLUMNS)} FROM request JOIN answer ON request = id WHERE key IN "
+    return {
+        key: _answer(reader, dict(zip(_ANSWER_COLUMNS, columns, strict=True)))
+        for key, *columns in rows_named(reader, _KEYED_ANSWER, query, keys)
+    }
+
+
+def answers_by_number(reader: Reader, numbers: Iterable[int]) -> dict[int, Answer | NoAnswer]:
+    """The answers to the requests with these numbers that are there."""
+    query = f"SELECT request, {', '.join(_ANSWER_COLUMNS)} FROM answer WHERE request IN "
+    return {
+        number: _answer(reader, dict(zip(_ANSWER_COLUMNS, columns, strict=True)))
+        for number, *columns in rows_named(reader, _ANSWER_ROW, query, numbers)
+    }
 
 
 def _answer(reader: Reader, columns: dict[str, Any]) -> Answer | NoAnswer:

@@ -5,16 +5,15 @@
 Files that come out otherwise were changed by hand or damaged, or something that the manifest names has changed since.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from localjudge.errors import RunDirectoryError
 from localjudge.metrics import Metric, Sentences
 from localjudge.record import manifest as manifests
-from localjudge.record.archive import StoredRequest
-from localjudge.record.keys import RequestKeys
+from localjudge.record.evaluation import Evaluation
 from localjudge.record.results import ROW_FILES, SUMMARY, Run, row_lines, summary_text
 from localjudge.record.summary import Summary, Totals
 from localjudge.record.untrusted import open_regular
@@ -23,60 +22,79 @@ from localjudge.run.blocks import blocks
 from localjudge.run.evaluate import evaluate
 from localjudge.run.judges import OpenJudge
 from localjudge.run.wording import AskedTask, Wording, distinct
-from localjudge.types import NoAnswer, Verdict, VerdictRule
+from localjudge.types import Answer, NoAnswer, Sample, Verdict, VerdictRule
 
 _NOT_ASKED = NoAnswer(error="the run did not ask this")
 
 
-class Replay(NamedTuple):
-    """Names of the result files that are not what the stored samples and answers give, and the text of every row.
-
-    A row is known by its sample, its metric and its position among the rows of both. `shapes` are those of the answers
-    that the judge would let a model give, as JSON.
-    """
-
-    differing_files: tuple[str, ...]
-    shapes: frozenset[str]
-    texts: dict[tuple[str, str, int], str]
+AnswersTo = Callable[[Iterable[str]], Mapping[str, Answer | NoAnswer]]
+"""The stored answers to the questions with these keys, as far as there are any, by their keys."""
+RowPlace = tuple[str, str, int]
+"""A verdict row: its sample, its metric, and its position among the rows of both."""
 
 
-def replay(
-    run: Run,
-    stored: Sequence[StoredRequest],
-    ours: OpenJudge,
-    *,
-    metrics: Sequence[Metric],
-    sentences: Sentences,
-    rule: VerdictRule,
-) -> Replay:
-    """Work the files out from the stored samples and answers, and compare them with those of the run, byte for byte."""
-    identity = run.manifest.judge["engine"]
-    keys = RequestKeys(identity)
-    answers = {keys.keyed(one.request).key: one.answer for one in stored}
-    wording = Wording(ours.judge, ours.engine, sentences, identity=identity)
+class Replay:
+    """A run worked out again, block by block, from its stored samples and the answers to the questions about them."""
 
-    def remembered(tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
-        worded = wording.worded(tasks)
-        return verdicts_of(worded, {key: answers.get(key, _NOT_ASKED) for key in distinct(worded)}, rule)
+    def __init__(
+        self,
+        run: Run,
+        ours: OpenJudge,
+        answers_to: AnswersTo,
+        *,
+        metrics: Sequence[Metric],
+        sentences: Sentences,
+        rule: VerdictRule,
+    ) -> None:
+        self._run = run
+        self._answers_to = answers_to
+        self._wording = Wording(ours.judge, ours.engine, sentences, identity=run.manifest.judge["engine"])
+        self._metrics = metrics
+        self._sentences = sentences
+        self._rule = rule
 
-    totals = Totals([metric.name for metric in metrics], rule.threshold, run.cluster_of)
-    texts: dict[tuple[str, str, int], str] = {}
-    with ExitStack() as stack:
-        files = {name: stack.enter_context(closing(_File(run.directory / name))) for name in ROW_FILES}
-        for block in blocks(run.samples):
-            evaluations = evaluate(block, metrics, sentences, remembered)
-            totals.add(evaluations)
-            for name, lines in row_lines(evaluations, earlier=run.summary.judge is None).items():
-                files[name].compare(lines)
-            texts |= {
-                (evaluation.sample_id, evaluation.metric, position): judged.unit.span.text
-                for evaluation in evaluations
-                for position, judged in enumerate(evaluation.units)
-            }
-        differing = [name for name, file in files.items() if not file.same]
-    if not _holds(run.directory / SUMMARY, summary_text(_summary(run, totals))):
-        differing.append(SUMMARY)
-    return Replay(differing_files=tuple(differing), texts=texts, shapes=frozenset(wording.shapes))
+    @property
+    def shapes(self) -> Set[str]:
+        """Shapes of the answers that the judge would let a model give to all questions so far, as JSON."""
+        return self._wording.shapes
+
+    def differing_files(self) -> tuple[str, ...]:
+        """Names of the result files that are not, byte for byte, what the stored samples and answers give."""
+        run = self._run
+        totals = Totals([metric.name for metric in self._metrics], self._rule.threshold, run.cluster_of)
+        with ExitStack() as stack:
+            files = {name: stack.enter_context(closing(_File(run.directory / name))) for name in ROW_FILES}
+            for block in blocks(run.iter_samples()):
+                evaluations = self._evaluated(block)
+                totals.add(evaluations)
+                for name, lines in row_lines(evaluations, earlier=run.summary.judge is None).items():
+                    files[name].compare(lines)
+            differing = [name for name, file in files.items() if not file.same]
+        if not _holds(run.directory / SUMMARY, summary_text(_summary(run, totals))):
+            differing.append(SUMMARY)
+        return tuple(differing)
+
+    def texts(self, places: Iterable[RowPlace]) -> dict[RowPlace, str]:
+        """The texts of these rows, as far as there are such rows."""
+        wanted = set(places)
+        ids = {sample_id for sample_id, _, _ in wanted}
+        samples = (sample for sample in self._run.iter_samples() if sample.id in ids) if ids else iter(())
+        return {
+            place: judged.unit.span.text
+            for block in blocks(samples)
+            for evaluation in self._evaluated(block)
+            for position, judged in enumerate(evaluation.units)
+            if (place := (evaluation.sample_id, evaluation.metric, position)) in wanted
+        }
+
+    def _evaluated(self, samples: Sequence[Sample]) -> list[Evaluation]:
+        return evaluate(samples, self._metrics, self._sentences, self._remembered)
+
+    def _remembered(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
+        worded = self._wording.worded(tasks)
+        questions = distinct(worded)
+        answers = self._answers_to(questions)
+        return verdicts_of(worded, {key: answers.get(key, _NOT_ASKED) for key in questions}, self._rule)
 
 
 def _summary(run: Run, totals: Totals) -> Summary:

@@ -9,10 +9,14 @@ requests may be asked in place of all; files and data are always checked as a wh
 """
 
 import random
-from collections.abc import Mapping, Sequence, Set
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import groupby, islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from localjudge import model_registry
 from localjudge.dataset.identity import fingerprint
@@ -21,7 +25,15 @@ from localjudge.errors import ModelError, UsageError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.documents import DocumentMetric
 from localjudge.progress import Progress, Silence
-from localjudge.record.archive import StoredRequest, stored_askings, stored_requests
+from localjudge.record.archive import (
+    StoredRequest,
+    numbered_answers,
+    stored_answers,
+    stored_askings,
+    stored_ids,
+    stored_keys,
+    stored_requests,
+)
 from localjudge.record.directory import MANIFEST, STORE
 from localjudge.record.keys import RequestKeys
 from localjudge.record.manifest import Difference, Manifest, data_part, differences, judge_part
@@ -29,7 +41,7 @@ from localjudge.record.results import Run, as_run
 from localjudge.record.untrusted import shown, validated
 from localjudge.run.answers import WindowAnswer, verdict_of
 from localjudge.run.judges import opened
-from localjudge.run.replay import replay
+from localjudge.run.replay import Replay, RowPlace
 from localjudge.run.settings import RunSettings, checked
 from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
 
@@ -38,6 +50,7 @@ Result = Literal["bit-identical", "same verdicts", "different"]
 Answers = Mapping[str, Answer | NoAnswer]
 
 _SHA256_SHOWN = 12
+_ASKED_AT_ONCE = 1024
 _ISOLATED = "isolated"
 _BEFORE = {"min_legal_mass": 0.0}
 """What a run did whose settings do not say."""
@@ -127,34 +140,36 @@ def verify(
         raise UsageError(f"{run.directory} does not say which judge it was made with", hint="name it with --judge")
     if judge is None and engine is None:
         _refuse_moved(str(named), run)
-    stored = stored_requests(run.directory / STORE)
-    chosen = _chosen(stored, count, seed)
+    stored = _Stored(run)
+    chosen = stored.drawn(count, seed)
     metrics = _metrics(run)
     segmenter = settings.sentences
     rule = VerdictRule(run.summary.threshold, settings.min_legal_mass)
     with opened(str(named), engine, settings) as ours:
         card = ours.card
-        replayed = replay(run, stored, ours, metrics=metrics, sentences=segmenter, rule=rule)
-        altered = _altered(run.manifest, stored, replayed.shapes)
-        asked = [one for one in chosen if one.key not in altered.foreign]
-        again = _asked_again(ours.engine, asked, progress or Silence(), note=ours.announcement)
+        replay = Replay(run, ours, stored.answers_to, metrics=metrics, sentences=segmenter, rule=rule)
+        files = replay.differing_files()
+        again = _Again(ours.engine, replay.shapes, progress or Silence())
+        again.ask(stored_requests(run.directory / STORE), chosen, stored.count, note=ours.announcement)
+        verdicts, changed = _rows(run, again, rule)
+        texts = replay.texts(map(_place, changed))
+        rows = [row.model_copy(update={"text": texts.get(_place(row), "")}) for row in changed]
         now = judge_part(ours.engine.identity, ours.judge.identity, segmenter.identity, metrics, rule)
-    rows = _rows(run, stored, again, replayed.texts, rule)
     found = Verification(
         run=str(run.directory),
         signature=run.manifest.signature,
         judge=card,
         result="bit-identical",
-        stored_requests=len(stored),
-        asked_again=len(asked),
-        identical=sum(again[one.key] == one.answer for one in asked),
-        verdicts=len(rows),
+        stored_requests=stored.count,
+        asked_again=len(again.asked),
+        identical=len(again.asked) - len(again.changed),
+        verdicts=verdicts,
         verdicts_moved=sum(row.moved for row in rows),
         largest_move=max((row.distance for row in rows), default=0.0),
-        rows=tuple(sorted((row for row in rows if row.changed), key=lambda row: (not row.moved, -row.distance))),
+        rows=tuple(sorted(rows, key=lambda row: (not row.moved, -row.distance))),
         batched=run.manifest.judge["engine"].get("batching", _ISOLATED) != _ISOLATED,
-        altered_requests=altered.requests,
-        files=replayed.differing_files,
+        altered_requests=stored.altered(replay.shapes),
+        files=files,
         judge_changes=tuple(differences(run.manifest.judge, now)),
         data_changes=_data_changes(run),
     )
@@ -205,60 +220,127 @@ def _metrics(run: Run) -> list[Metric]:
     ]
 
 
-def _chosen(stored: Sequence[StoredRequest], count: int | None, seed: int) -> list[StoredRequest]:
-    """So many requests, drawn from all in the order of their keys, which no order of rows moves."""
-    if count is None or count >= len(stored):
-        return list(stored)
-    return random.Random(seed).sample(sorted(stored, key=lambda one: one.key), count)
+class _Stored:
+    """The stored requests of a run, each held against its key; their texts are not kept.
+
+    A request whose key is not that of its content answers the question that it holds, not the one that it was.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._path = run.directory / STORE
+        self._altered: set[str] = set()
+        self._answering: dict[str, str] = {}
+        self._sound: Counter[str] = Counter()
+        keys = RequestKeys(run.manifest.judge["engine"])
+        for one in stored_requests(self._path):
+            keyed = keys.keyed(one.request)
+            if keyed.key == one.key:
+                self._sound[keyed.shape] += 1
+            else:
+                self._altered.add(one.key)
+                self._answering[keyed.key] = one.key
+
+    @property
+    def count(self) -> int:
+        """How many there are."""
+        return len(self._altered) + self._sound.total()
+
+    def altered(self, shapes: Set[str]) -> int:
+        """How many are not what was asked: by their key, or by their grammar, which is none of these shapes."""
+        return len(self._altered) + sum(count for shape, count in self._sound.items() if shape not in shapes)
+
+    def answers_to(self, keys: Iterable[str]) -> Answers:
+        """The stored answers to these questions, by their keys."""
+        asked = {
+            self._answering.get(key, key): key for key in keys if key in self._answering or key not in self._altered
+        }
+        return {asked[key]: answer for key, answer in stored_answers(self._path, asked).items()}
+
+    def drawn(self, count: int | None, seed: int) -> frozenset[str] | None:
+        """Keys of so many of them, drawn from all in the order of their keys, which no order of rows moves; None: all.
+
+        All keys are held while they are drawn from.
+        """
+        if count is None or count >= self.count:
+            return None
+        return frozenset(random.Random(seed).sample(sorted(stored_keys(self._path)), count))
 
 
-def _asked_again(engine: Engine, chosen: Sequence[StoredRequest], progress: Progress, *, note: str) -> Answers:
-    progress.note(note)
-    progress.expect(len(chosen))
-    answers: dict[str, Answer | NoAnswer] = {}
-    try:
-        for index, answer in engine.answers([one.request for one in chosen]):
-            answers[chosen[index].key] = answer
-            progress.advance()
-    finally:
-        progress.close()
-    return answers
+class _Again:
+    """What came of asking again: the numbers of the requests, and the answers, before and after, that are not the same.
+
+    A grammar that is none of the judge's `shapes` is asked no model: it can be made so that no end of it is ever found.
+    """
+
+    def __init__(self, engine: Engine, shapes: Set[str], progress: Progress) -> None:
+        self._engine = engine
+        self._shapes = shapes
+        self._progress = progress
+        self.asked = array("q")
+        """Ascending."""
+        self.changed: dict[int, tuple[Answer | NoAnswer, Answer | NoAnswer]] = {}
+
+    def ask(self, stored: Iterator[StoredRequest], chosen: frozenset[str] | None, count: int, *, note: str) -> None:
+        """Ask for those that are chosen, or for all `count` of them, some at a time."""
+        self._progress.note(note)
+        self._progress.expect(count if chosen is None else len(chosen))
+        wanted = (one for one in stored if chosen is None or one.key in chosen)
+        try:
+            while block := list(islice(wanted, _ASKED_AT_ONCE)):
+                ours = [one for one in block if one.request.shape in self._shapes]
+                self._progress.expect(len(ours) - len(block))
+                self._ask(ours)
+        finally:
+            self._progress.close()
+
+    def _ask(self, block: Sequence[StoredRequest]) -> None:
+        self.asked.extend(one.number for one in block)
+        for index, answer in self._engine.answers([one.request for one in block]):
+            one = block[index]
+            if answer != one.answer:
+                self.changed[one.number] = (one.answer, answer)
+            self._progress.advance()
+
+    def was_asked(self, number: int) -> bool:
+        """Whether the request with this number was asked for again."""
+        place = bisect_left(self.asked, number)
+        return place < len(self.asked) and self.asked[place] == number
 
 
-def _rows(
-    run: Run,
-    stored: Sequence[StoredRequest],
-    again: Answers,
-    texts: Mapping[tuple[str, str, int], str],
-    rule: VerdictRule,
-) -> list[RowChange]:
-    """Every verdict row that was asked about again, whole or in part, before and after."""
-    by_key = {one.key: one for one in stored}
-    keys_of_row: dict[tuple[str, str, int], list[str]] = {}
-    for asking in stored_askings(run.directory / STORE):
-        if asking.request_key in by_key:
-            keys_of_row.setdefault(asking[:3], []).append(asking.request_key)
-    found = []
-    for row, keys in keys_of_row.items():
-        if again.keys().isdisjoint(keys):
-            continue
-        old = [by_key[key].answer for key in keys]
-        new = [again.get(key, by_key[key].answer) for key in keys]
-        before, after = _row_verdict(old, rule), _row_verdict(new, rule)
-        found.append(
-            RowChange(
-                sample_id=row[0],
-                metric=row[1],
-                position=row[2],
-                text=texts.get(row, ""),
-                changed=old != new,
-                before=before.label if before else None,
-                after=after.label if after else None,
-                p_before=before.p_yes if before else None,
-                p_after=after.p_yes if after else None,
-            )
-        )
-    return found
+def _rows(run: Run, again: _Again, rule: VerdictRule) -> tuple[int, list[RowChange]]:
+    """How many verdict rows were asked about again, whole or in part, and those whose answers changed, without text."""
+    count = 0
+    touched: list[tuple[RowPlace, list[int]]] = []
+    for place, askings in groupby(stored_askings(run.directory / STORE), key=lambda asking: asking[:3]):
+        numbers = [asking.number for asking in askings]
+        count += any(map(again.was_asked, numbers))
+        if not again.changed.keys().isdisjoint(numbers):
+            touched.append((place, numbers))
+    others = {number for _, numbers in touched for number in numbers if number not in again.changed}
+    same = numbered_answers(run.directory / STORE, others)
+    answers = {**{number: (answer, answer) for number, answer in same.items()}, **again.changed}
+    return count, [_row_change(place, [answers[number] for number in numbers], rule) for place, numbers in touched]
+
+
+def _row_change(
+    place: RowPlace, answers: Sequence[tuple[Answer | NoAnswer, Answer | NoAnswer]], rule: VerdictRule
+) -> RowChange:
+    before, after = (_row_verdict([pair[side] for pair in answers], rule) for side in (0, 1))
+    return RowChange(
+        sample_id=place[0],
+        metric=place[1],
+        position=place[2],
+        text="",
+        changed=True,
+        before=before.label if before else None,
+        after=after.label if after else None,
+        p_before=before.p_yes if before else None,
+        p_after=after.p_yes if after else None,
+    )
+
+
+def _place(row: RowChange) -> RowPlace:
+    return row.sample_id, row.metric, row.position
 
 
 def _row_verdict(answers: Sequence[Answer | NoAnswer], rule: VerdictRule) -> Verdict | None:
@@ -267,25 +349,9 @@ def _row_verdict(answers: Sequence[Answer | NoAnswer], rule: VerdictRule) -> Ver
     return verdict if isinstance(verdict, Verdict) else None
 
 
-class _Altered(NamedTuple):
-    """How many stored requests are not what was asked, and the keys of those that no model is asked again.
-
-    A grammar that is none of the judge's is foreign: it can be made so that no end of it is ever found.
-    """
-
-    requests: int
-    foreign: frozenset[str]
-
-
-def _altered(manifest: Manifest, stored: Sequence[StoredRequest], shapes: Set[str]) -> _Altered:
-    keys = RequestKeys(manifest.judge["engine"])
-    found = {one.key: keys.keyed(one.request) for one in stored}
-    foreign = frozenset(key for key, keyed in found.items() if keyed.shape not in shapes)
-    return _Altered(sum(keyed.key != key or key in foreign for key, keyed in found.items()), foreign)
-
-
 def _data_changes(run: Run) -> tuple[Difference, ...]:
-    now = data_part(fingerprint(run.samples), len(run.samples), run.cluster_of)
+    rows = sum(1 for _ in stored_ids(run.directory / STORE))
+    now = data_part(fingerprint(run.iter_samples()), rows, run.cluster_of)
     return tuple(differences(run.manifest.data, now))
 
 

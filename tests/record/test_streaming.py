@@ -10,6 +10,7 @@ import pytest
 
 import localjudge
 from localjudge import Run, RunDirectoryError, ScriptedEngine
+from localjudge.record.archive import stored_requests
 from localjudge.record.consistency import Results, contradictions
 from localjudge.record.result_rows import ScoreRow
 from localjudge.report.export import Format, exported_parts
@@ -61,6 +62,11 @@ def test_rows_are_held_against_each_other_without_being_held(run: Run) -> None:
 def test_rows_and_samples_come_without_those_before(run: Run, read: Callable[[Run], Iterator[object]]) -> None:
     """256 samples of 4 KB are read at once, and each text stands in memory twice while it is read."""
     assert peak(lambda: consume(read(run))) < 4_000_000
+
+
+def test_stored_requests_come_without_those_before(run: Run) -> None:
+    """2,000 of 4 KB, of which 256 are put together at once."""
+    assert peak(lambda: consume(stored_requests(run.directory / "run.sqlite"))) < 4_000_000
 
 
 @pytest.mark.parametrize("as_format", ["jsonl", "csv", "ragas", "ragas-csv", "ragas-classifications"])

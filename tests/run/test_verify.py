@@ -1,6 +1,7 @@
 """A run judged again: what is the same, what moved, and what was changed in between."""
 
 import json
+import random
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -12,6 +13,7 @@ import pytest
 import localjudge
 from localjudge import Run, ScriptedEngine, UsageError
 from localjudge.engine.scripted import unit_text
+from localjudge.record.keys import RequestKeys
 from localjudge.run.verify import Verification, verify
 from localjudge.types import VerdictRequest
 
@@ -147,6 +149,25 @@ def test_a_sample_of_the_requests_is_drawn_by_its_seed(run: Run) -> None:
 
     assert asked(1) == asked(1)
     assert len({tuple(asked(seed)) for seed in range(5)}) > 1
+
+
+def test_the_drawn_requests_are_those_drawn_from_the_sorted_keys(run: Run) -> None:
+    """Which ones a seed draws rests on the stored keys alone, and so stays the same from version to version."""
+    with closing(sqlite3.connect(run.directory / "run.sqlite")) as store:
+        keys = [key for (key,) in store.execute("SELECT key FROM request ORDER BY key")]
+    engine = same()
+    verify(run, engine=engine, count=3, seed=4)
+    of = RequestKeys(run.manifest.judge["engine"])
+    assert {of.keyed(request).key for request in engine.asked} == set(random.Random(4).sample(keys, 3))
+
+
+def test_blocks_of_requests_move_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read and asked for one by one, the same comes out as at once."""
+    changed: dict[str, float | str] = {"One.": 0.6, "Three.": 0.4}
+    at_once = verify(run, engine=moved(changed))
+    monkeypatch.setattr("localjudge.run.verify._ASKED_AT_ONCE", 1)
+    monkeypatch.setattr("localjudge.record.archive._ROWS_AT_ONCE", 1)
+    assert verify(run, engine=moved(changed)) == at_once
 
 
 def test_more_than_there_are_is_all(run: Run) -> None:
