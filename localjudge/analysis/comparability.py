@@ -5,7 +5,7 @@ nothing in common      other judges      other questions under the same ids     
 
 from collections.abc import Iterator, Sequence
 
-from localjudge.analysis.pairing import Pair, question
+from localjudge.analysis.pairing import Pair
 from localjudge.record.manifest import Difference, differences
 from localjudge.record.results import Run
 
@@ -20,7 +20,7 @@ def judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
 
 def other_questions(pairs: Sequence[Pair]) -> int:
     """How many pairs do not ask the same: ids that stand for something else."""
-    return sum(question(pair.before) != question(pair.after) for pair in pairs)
+    return sum(pair.before.question != pair.after.question for pair in pairs)
 
 
 def warnings(baseline: Run, run: Run, pairs: Sequence[Pair], judges: Sequence[Difference]) -> Iterator[str]:

@@ -9,7 +9,8 @@ each other: the interval of their changes is then taken over samples, or over th
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,13 +18,14 @@ from localjudge.analysis.comparability import judge_changes, other_questions, wa
 from localjudge.analysis.pairing import Pair, Pairing, pair_samples
 from localjudge.analysis.unit_changes import UnitChange, labelled_in_both, unit_changes
 from localjudge.record.manifest import Difference
-from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.results import Run, as_run
 from localjudge.stats import mcnemar, paired_difference
 from localjudge.types import JudgeCard, Record
 
 SCHEMA_VERSION = 1
 MOVED_SAMPLES = 5
+
+_SPARE = 1000
 
 
 class SampleChange(Record):
@@ -131,7 +133,7 @@ def compare(baseline: Run | str | Path, run: Run | str | Path, *, moved: int = M
     warning. Raises RunDirectoryError for a directory without a finished run.
     """
     baseline, run = as_run(baseline), as_run(run)
-    before, after = ([sample for sample, _ in one.iter_scored_samples()] for one in (baseline, run))
+    before, after = ((sample for sample, _ in one.iter_scored_samples()) for one in (baseline, run))
     pairing = pair_samples(before, after)
     names = [name for name in run.summary.metrics if name in baseline.summary.metrics]
     comparer = _Comparer(baseline, run, pairing, moved)
@@ -151,7 +153,7 @@ def compare(baseline: Run | str | Path, run: Run | str | Path, *, moved: int = M
 
 
 class _Scored(NamedTuple):
-    """A pair with a score in both runs."""
+    """A pair with a score in both runs, and its units."""
 
     pair: Pair
     before: float
@@ -159,53 +161,46 @@ class _Scored(NamedTuple):
     units: list[UnitChange]
 
 
-class _Comparer:
-    """The rows of both runs, by metric and sample."""
+class _Column:
+    """Running numbers of one metric: scores and labels of all pairs, texts only of the `most` that moved most."""
 
-    def __init__(self, baseline: Run, run: Run, pairing: Pairing, moved: int) -> None:
-        self._rows_before, self._rows_after = _scores(baseline), _scores(run)
-        self._units_before, self._units_after = _units(baseline), _units(run)
-        self._baseline = baseline
-        self._pairing = pairing
-        self._moved = moved
-        self._cluster_of = run.cluster_of if baseline.cluster_of is not None else None
+    def __init__(self, most: int, cluster_of: Mapping[str, str] | None) -> None:
+        self._most = most
+        self._cluster_of = cluster_of
+        self._before, self._after = array("d"), array("d")
+        self._old_labels, self._new_labels, self._pair_of_label = array("b"), array("b"), array("q")
+        self._clusters: list[str] = []
+        self._units = 0
+        self._one_each = True
+        self._moved: list[_Scored] = []
 
-    def change(self, metric: str) -> MetricChange:
-        """One metric over all pairs."""
-        both = [scored for pair in self._pairing.pairs if (scored := self._scored(metric, pair))]
-        return MetricChange(
-            compared=len(both),
-            unpaired=len(self._pairing.only_before) + len(self._pairing.only_after),
-            unscored=len(self._pairing.pairs) - len(both),
-            failed_in_baseline=self._baseline.summary.metrics[metric].failed,
-            scores=self._scores(both) if both else None,
-            verdicts=self._verdicts(both),
-            moved=tuple(_moved_most(both, self._moved)),
-        )
+    def __len__(self) -> int:
+        return len(self._before)
 
-    def _scored(self, metric: str, pair: Pair) -> _Scored | None:
-        old = self._rows_before.get((metric, pair.before.id))
-        new = self._rows_after.get((metric, pair.after.id))
-        if old is None or new is None or old.score is None or new.score is None:
-            return None
-        changes = unit_changes(
-            self._units_before.get((metric, pair.before.id), ()),
-            self._units_after.get((metric, pair.after.id), ()),
-            same_content=pair.same_content,
-        )
-        return _Scored(pair, old.score, new.score, changes)
+    def add(self, scored: _Scored) -> None:
+        """The next pair."""
+        for labels in labelled_in_both(scored.units):
+            self._old_labels.append(labels.before)
+            self._new_labels.append(labels.after)
+            self._pair_of_label.append(len(self))
+        self._before.append(scored.before)
+        self._after.append(scored.after)
+        if self._cluster_of is not None:
+            self._clusters.append(self._cluster_of[scored.pair.after.id])
+        self._units += len(scored.units)
+        self._one_each = self._one_each and len(scored.units) <= 1
+        if scored.before != scored.after:
+            self._moved.append(scored)
+            if len(self._moved) > 2 * self._most + _SPARE:
+                self._moved = self._moved_most()
 
-    def _clusters(self, both: Sequence[_Scored]) -> list[str] | None:
-        if self._cluster_of is None:
-            return None
-        return [self._cluster_of[scored.pair.after.id] for scored in both]
-
-    def _scores(self, both: Sequence[_Scored]) -> ScoreChanges:
-        before, after = [scored.before for scored in both], [scored.after for scored in both]
-        change = paired_difference(before, after, clusters=self._clusters(both))
+    def scores(self) -> ScoreChanges:
+        """The scores of the pairs, one at least."""
+        clusters = None if self._cluster_of is None else self._clusters
+        change = paired_difference(self._before, self._after, clusters=clusters)
         return ScoreChanges(
-            before=math.fsum(before) / len(both),
-            after=math.fsum(after) / len(both),
+            before=math.fsum(self._before) / len(self),
+            after=math.fsum(self._after) / len(self),
             difference=change.difference.mean,
             ci95=(change.difference.low, change.difference.high),
             method=change.difference.method,
@@ -216,22 +211,17 @@ class _Comparer:
             smallest_detectable=change.smallest_detectable,
         )
 
-    def _verdicts(self, both: Sequence[_Scored]) -> VerdictChanges | None:
+    def verdicts(self) -> VerdictChanges | None:
         """Verdicts of the pairs; None for a metric that has none on the same text."""
-        groups = self._clusters(both) or [scored.pair.after.id for scored in both]
-        found = [
-            (*labels, group)
-            for group, scored in zip(groups, both, strict=True)
-            for labels in labelled_in_both(scored.units)
-        ]
-        if not found:
+        if not self._old_labels:
             return None
-        before, after, clusters = zip(*found, strict=True)
-        change = paired_difference(before, after, clusters=clusters)
-        alone = self._cluster_of is None and all(len(scored.units) <= 1 for scored in both)
+        grouped = self._cluster_of is not None
+        clusters = [self._clusters[pair] for pair in self._pair_of_label] if grouped else self._pair_of_label
+        change = paired_difference(self._old_labels, self._new_labels, clusters=clusters)
+        alone = not grouped and self._one_each
         return VerdictChanges(
-            paired=len(found),
-            unpaired=sum(len(scored.units) for scored in both) - len(found),
+            paired=len(self._old_labels),
+            unpaired=self._units - len(self._old_labels),
             up=change.improved,
             down=change.worsened,
             difference=change.difference.mean,
@@ -239,21 +229,61 @@ class _Comparer:
             mcnemar_p=mcnemar(change.improved, change.worsened) if alone else None,
         )
 
-
-def _moved_most(both: Sequence[_Scored], count: int) -> list[SampleChange]:
-    """The furthest first; among equals what became worse, then in the order of the new run."""
-    moved = [scored for scored in both if scored.before != scored.after]
-    moved.sort(key=lambda scored: (-abs(scored.after - scored.before), scored.after > scored.before))
-    return [
-        SampleChange(
-            sample_id=scored.pair.after.id,
-            baseline_id=scored.pair.before.id,
-            before=scored.before,
-            after=scored.after,
-            units=tuple(unit for unit in scored.units if unit.before != unit.after),
+    def moved(self) -> tuple[SampleChange, ...]:
+        """The furthest first; among equals what became worse, then in the order of the new run."""
+        return tuple(
+            SampleChange(
+                sample_id=scored.pair.after.id,
+                baseline_id=scored.pair.before.id,
+                before=scored.before,
+                after=scored.after,
+                units=tuple(unit for unit in scored.units if unit.before != unit.after),
+            )
+            for scored in self._moved_most()
         )
-        for scored in moved[:count]
-    ]
+
+    def _moved_most(self) -> list[_Scored]:
+        order = sorted(self._moved, key=lambda one: (-abs(one.after - one.before), one.after > one.before))
+        return order[: self._most]
+
+
+class _Comparer:
+    """The scores of both runs, by metric and sample, and where the verdicts of each stand in their file."""
+
+    def __init__(self, baseline: Run, run: Run, pairing: Pairing, moved: int) -> None:
+        self._baseline, self._run = baseline, run
+        self._scores_before, self._scores_after = _scores(baseline), _scores(run)
+        self._places_before, self._places_after = _places(baseline), _places(run)
+        self._pairing = pairing
+        self._moved = moved
+        self._cluster_of = run.cluster_of if baseline.cluster_of is not None else None
+
+    def change(self, metric: str) -> MetricChange:
+        """One metric over all pairs."""
+        both = _Column(self._moved, self._cluster_of)
+        for pair in self._pairing.pairs:
+            old = self._scores_before[metric].get(pair.before.id)
+            new = self._scores_after[metric].get(pair.after.id)
+            if old is not None and new is not None:
+                both.add(_Scored(pair, old, new, self._units(metric, pair)))
+        return MetricChange(
+            compared=len(both),
+            unpaired=len(self._pairing.only_before) + len(self._pairing.only_after),
+            unscored=len(self._pairing.pairs) - len(both),
+            failed_in_baseline=self._baseline.summary.metrics[metric].failed,
+            scores=both.scores() if len(both) else None,
+            verdicts=both.verdicts(),
+            moved=both.moved(),
+        )
+
+    def _units(self, metric: str, pair: Pair) -> list[UnitChange]:
+        before = self._places_before[metric].get(pair.before.id)
+        after = self._places_after[metric].get(pair.after.id)
+        return unit_changes(
+            () if before is None else tuple(self._baseline.verdicts_at(before)),
+            () if after is None else tuple(self._run.verdicts_at(after)),
+            same_content=pair.same_content,
+        )
 
 
 def _shared(pairing: Pairing) -> SharedSamples:
@@ -269,12 +299,18 @@ def _shared(pairing: Pairing) -> SharedSamples:
     )
 
 
-def _scores(run: Run) -> dict[tuple[str, str], ScoreRow]:
-    return {(row.metric, row.sample_id): row for row in run.scores}
+def _scores(run: Run) -> dict[str, dict[str, float]]:
+    """By metric, then by sample."""
+    found: dict[str, dict[str, float]] = {metric: {} for metric in run.summary.metrics}
+    for row in run.iter_scores():
+        if row.score is not None:
+            found.setdefault(row.metric, {})[row.sample_id] = row.score
+    return found
 
 
-def _units(run: Run) -> Mapping[tuple[str, str], Sequence[VerdictRow]]:
-    found: dict[tuple[str, str], list[VerdictRow]] = {}
-    for row in run.verdicts:
-        found.setdefault((row.metric, row.sample_id), []).append(row)
+def _places(run: Run) -> dict[str, dict[str, int]]:
+    """By metric, then by sample: where its verdicts begin."""
+    found: dict[str, dict[str, int]] = {metric: {} for metric in run.summary.metrics}
+    for row, place in run.verdict_places():
+        found.setdefault(row.metric, {}).setdefault(row.sample_id, place)
     return found

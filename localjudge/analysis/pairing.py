@@ -9,7 +9,9 @@ the samples of data without an id column again whose contexts or responses have 
 most, and no pair rests on its place in a file.
 """
 
-from collections.abc import Callable, Hashable, Sequence
+import hashlib
+import json
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from localjudge.dataset.identity import content_hash
@@ -17,12 +19,22 @@ from localjudge.types import Sample
 
 Ground = Literal["id", "content", "question"]
 
+_BYTES = 16
+
+
+class Named(NamedTuple):
+    """A sample without its texts: its id, and 16 bytes of the hashes of what it says and of what it asks."""
+
+    id: str
+    content: bytes
+    question: bytes | None
+
 
 class Pair(NamedTuple):
     """One sample in both runs, what makes it the same, and whether it also says the same."""
 
-    before: Sample
-    after: Sample
+    before: Named
+    after: Named
     by: Ground
     same_content: bool
 
@@ -35,48 +47,48 @@ class Pairing(NamedTuple):
     only_after: tuple[str, ...]
 
 
-class _Candidate(NamedTuple):
-    sample: Sample
-    content: str
+_Key = Callable[[Named], Hashable | None]
 
 
-_Key = Callable[[_Candidate], Hashable | None]
+def pair_samples(before: Iterable[Sample], after: Iterable[Sample]) -> Pairing:
+    """Pair by id; what is left by content; what is still left by question, where only one on each side asks it.
 
-
-def pair_samples(before: Sequence[Sample], after: Sequence[Sample]) -> Pairing:
-    """Pair by id; what is left by content; what is still left by question, where only one on each side asks it."""
+    The samples are read once, and their texts are not kept.
+    """
     steps: list[tuple[Ground, _Key]] = [
-        ("id", lambda candidate: candidate.sample.id),
-        ("content", lambda candidate: candidate.content),
-        ("question", lambda candidate: question(candidate.sample)),
+        ("id", lambda sample: sample.id),
+        ("content", lambda sample: sample.content),
+        ("question", lambda sample: sample.question),
     ]
-    there = [_Candidate(sample, content_hash(sample)) for sample in before]
-    here = [_Candidate(sample, content_hash(sample)) for sample in after]
+    there, here = [_named(sample) for sample in before], [_named(sample) for sample in after]
+    order = here
     found: dict[str, Pair] = {}
     for ground, key in steps:
         matches = _matches(there, here, key, single=ground == "question")
-        found |= {
-            new.sample.id: Pair(old.sample, new.sample, ground, old.content == new.content) for old, new in matches
-        }
-        taken = {old.sample.id for old, _ in matches}
-        there = [candidate for candidate in there if candidate.sample.id not in taken]
-        here = [candidate for candidate in here if candidate.sample.id not in found]
+        found |= {new.id: Pair(old, new, ground, old.content == new.content) for old, new in matches}
+        taken = {old.id for old, _ in matches}
+        there = [sample for sample in there if sample.id not in taken]
+        here = [sample for sample in here if sample.id not in found]
     return Pairing(
-        pairs=tuple(found[sample.id] for sample in after if sample.id in found),
-        only_before=tuple(candidate.sample.id for candidate in there),
-        only_after=tuple(candidate.sample.id for candidate in here),
+        pairs=tuple(found[sample.id] for sample in order if sample.id in found),
+        only_before=tuple(sample.id for sample in there),
+        only_after=tuple(sample.id for sample in here),
     )
 
 
-def question(sample: Sample) -> Hashable | None:
+def _named(sample: Sample) -> Named:
+    return Named(sample.id, bytes.fromhex(content_hash(sample))[:_BYTES], _question(sample))
+
+
+def _question(sample: Sample) -> bytes | None:
     """What the sample asks; None if it holds neither question nor reference."""
-    asked = (sample.user_input, sample.reference)
-    return asked if asked != (None, None) else None
+    if sample.user_input is None and sample.reference is None:
+        return None
+    asked = json.dumps([sample.user_input, sample.reference])
+    return hashlib.sha256(asked.encode()).digest()[:_BYTES]
 
 
-def _matches(
-    there: Sequence[_Candidate], here: Sequence[_Candidate], key: _Key, *, single: bool
-) -> list[tuple[_Candidate, _Candidate]]:
+def _matches(there: Sequence[Named], here: Sequence[Named], key: _Key, *, single: bool) -> list[tuple[Named, Named]]:
     """Those with equal keys, the first with the first, the second with the second; or only where each is single."""
     before, after = _by_key(there, key), _by_key(here, key)
     return [
@@ -87,8 +99,8 @@ def _matches(
     ]
 
 
-def _by_key(candidates: Sequence[_Candidate], key: _Key) -> dict[Hashable, list[_Candidate]]:
-    found: dict[Hashable, list[_Candidate]] = {}
+def _by_key(candidates: Sequence[Named], key: _Key) -> dict[Hashable, list[Named]]:
+    found: dict[Hashable, list[Named]] = {}
     for candidate in candidates:
         if (name := key(candidate)) is not None:
             found.setdefault(name, []).append(candidate)

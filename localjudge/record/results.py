@@ -30,7 +30,7 @@ from localjudge.record.evaluation import Evaluation
 from localjudge.record.manifest import Manifest
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line, score_rows, verdict_rows
 from localjudge.record.summary import SCHEMA_VERSION, Summary
-from localjudge.record.untrusted import read_object, read_rows, shown, validated
+from localjudge.record.untrusted import placed_rows, read_object, read_rows, shown, validated
 from localjudge.types import JudgeCard, Record, Sample
 
 SUMMARY = "summary.json"
@@ -142,6 +142,15 @@ class Run:
         Raises RunDirectoryError if `run.sqlite` cannot be read.
         """
         return stored_samples(self.directory / STORE)
+
+    def verdict_places(self) -> Iterator[tuple[VerdictRow, int]]:
+        """The rows of `iter_verdicts` with the places in their file where they begin, for `verdicts_at`."""
+        return ((row, place) for place, row in placed_rows(self.directory / _VERDICTS, _VERDICT_ROW))
+
+    def verdicts_at(self, place: int) -> Iterator[VerdictRow]:
+        """The rows from that place on that are of the same sample and metric as the first of them."""
+        rows = (row for _, row in placed_rows(self.directory / _VERDICTS, _VERDICT_ROW, place))
+        return next(iter(groupby(rows, key=lambda row: (row.sample_id, row.metric))))[1]
 
     def scores_of(self, sample_id: str) -> list[ScoreRow]:
         """The rows of one sample; those of a sample stand together, so reading ends with them."""

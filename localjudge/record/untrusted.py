@@ -79,8 +79,14 @@ def read_object(path: Path) -> dict[str, Any]:
 
 def read_rows(path: Path, kind: TypeAdapter[_Row]) -> Iterator[_Row]:
     """The rows of a JSONL file, one by one. Raises RunDirectoryError for the first that is not of the kind."""
+    return (row for _, row in placed_rows(path, kind))
+
+
+def placed_rows(path: Path, kind: TypeAdapter[_Row], start: int = 0) -> Iterator[tuple[int, _Row]]:
+    """The rows with the places in the file where they begin, from such a place on. Raises as `read_rows` does."""
     with open_regular(path) as file:
-        number = 0
+        file.seek(start)
+        place, number = start, 0
         while line := file.readline(MOST_BYTES_OF_VALUE + 1):
             number += 1
             if len(line) > MOST_BYTES_OF_VALUE:
@@ -88,10 +94,11 @@ def read_rows(path: Path, kind: TypeAdapter[_Row]) -> Iterator[_Row]:
             if number > MOST_ROWS:
                 raise too_much(path, f"{MOST_ROWS:,} rows")
             try:
-                yield kind.validate_json(line, strict=True)
+                yield place, kind.validate_json(line, strict=True)
             except ValidationError as error:
                 message = f"{path}:{number} is not a row that localjudge writes: {first_problem(error)}"
                 raise RunDirectoryError(message, hint=WRITE_ANEW) from error
+            place += len(line)
 
 
 def validated(kind: type[_Model], value: Any, where: str) -> _Model:

@@ -69,6 +69,13 @@ def test_stored_requests_come_without_those_before(run: Run) -> None:
     assert peak(lambda: consume(stored_requests(run.directory / "run.sqlite"))) < 4_000_000
 
 
+def test_a_comparison_holds_no_text(run: Run) -> None:
+    """Of two runs with texts of 12 MB each, ids, hashes and numbers are held; 256 samples of 4 KB are read at once."""
+    found: list[localjudge.RunComparison] = []
+    assert peak(lambda: found.append(localjudge.compare(run, run))) < 8_000_000
+    assert found[0].samples.by_id == SAMPLES
+
+
 @pytest.mark.parametrize("as_format", ["jsonl", "csv", "ragas", "ragas-csv", "ragas-classifications"])
 def test_an_export_holds_no_row_that_it_has_written(run: Run, as_format: Format) -> None:
     """Texts of 4 to 12 MB, of which 256 samples are read at once."""

@@ -166,7 +166,7 @@ def test_the_drawn_requests_are_those_drawn_from_the_sorted_keys(run: Run) -> No
 
 def test_blocks_of_requests_move_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Read and asked for one by one, the same comes out as at once."""
-    changed = {"One.": 0.6, "Three.": 0.4}
+    changed: dict[str, float | str] = {"One.": 0.6, "Three.": 0.4}
     at_once = verify(run, engine=moved(changed))
     monkeypatch.setattr("localjudge.run.verify._ASKED_AT_ONCE", 1)
     monkeypatch.setattr("localjudge.record.archive._ROWS_AT_ONCE", 1)
