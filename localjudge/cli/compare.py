@@ -25,7 +25,7 @@ def command(baseline: Path, run: Path, moved: int, as_json: bool) -> None:
     """
     from localjudge.analysis.comparison import compare
     from localjudge.report.comparison_view import comparison_view, moved_view
-    from localjudge.report.table import terminal
+    from localjudge.report.terminal import terminal
 
     found = compare(baseline, run, moved=moved)
     if not found.metrics or not found.samples.paired:

@@ -34,7 +34,7 @@ def command(judge: str, quiet: bool, as_json: bool, **options: Any) -> int:
     from localjudge.doctor.health_check import HealthCheck
     from localjudge.report.diagnosis import check_view, conclusion_view
     from localjudge.report.progress_bar import progress_on
-    from localjudge.report.table import terminal
+    from localjudge.report.terminal import terminal
 
     def show(check: HealthCheck) -> None:
         if not as_json:

@@ -81,7 +81,7 @@ def show(found: "Check") -> None:
     """For people: the same."""
     from localjudge.report.comparison_view import comparison_view, moved_view
     from localjudge.report.gates_view import gates_view
-    from localjudge.report.table import terminal
+    from localjudge.report.terminal import terminal
 
     console = terminal()
     if found.comparison:

@@ -101,7 +101,7 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
 def _estimated(planned: "Plan", judge: str, as_json: bool, *, quiet: bool) -> int:
     from localjudge.report.estimate_view import estimate_view
     from localjudge.report.progress_bar import progress_on
-    from localjudge.report.table import terminal
+    from localjudge.report.terminal import terminal
     from localjudge.run.estimate import estimate_plan
 
     found = estimate_plan(planned, judge=judge, progress=progress_on(sys.stderr, quiet=quiet))
@@ -123,7 +123,8 @@ def _sources(data: tuple[str, ...], demo: bool) -> list[str]:
 
 
 def _show(run: "Run", *, max_failed: int, with_sentences: bool) -> None:
-    from localjudge.report.table import summary_view, terminal
+    from localjudge.report.table import summary_view
+    from localjudge.report.terminal import terminal
     from localjudge.report.verdicts import verdicts_view
 
     console = terminal()

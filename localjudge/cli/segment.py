@@ -51,12 +51,11 @@ def _show(spans: "list[Span]") -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from localjudge.printable import printable
-    from localjudge.report.table import terminal
+    from localjudge.report.terminal import safe_text, terminal
 
     grid = Table.grid(padding=(0, 2))
     grid.add_column(justify="right", no_wrap=True)
     grid.add_column(overflow="fold")
     for span in spans:
-        grid.add_row(Text(f"{span.start}-{span.end}", style="dim"), Text(printable(span.text)))
+        grid.add_row(Text(f"{span.start}-{span.end}", style="dim"), safe_text(span.text))
     terminal().print(grid)

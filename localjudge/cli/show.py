@@ -37,7 +37,8 @@ def command(directory: Path, sample: str | None, metric: str | None, worst: int,
 
 
 def _show_run(run: "Run", metric: str | None, worst: int) -> None:
-    from localjudge.report.table import summary_view, terminal
+    from localjudge.report.table import summary_view
+    from localjudge.report.terminal import terminal
     from localjudge.report.worst import worst_view
 
     console = terminal()
@@ -48,7 +49,7 @@ def _show_run(run: "Run", metric: str | None, worst: int) -> None:
 
 def _show_sample(run: "Run", sample: str, metric: str | None, *, prompts: bool) -> None:
     from localjudge.report.sample import prompts_view, sample_view
-    from localjudge.report.table import terminal
+    from localjudge.report.terminal import terminal
 
     console = terminal()
     console.print(sample_view(run, sample, metric=metric))

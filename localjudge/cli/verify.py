@@ -38,7 +38,7 @@ def command(directory: Path, accept: str, quiet: bool, as_json: bool, **options:
     Exit code: 0 verified; 3 not; 1 the run or its judge cannot be opened; 4 interrupted.
     """
     from localjudge.report.progress_bar import progress_on
-    from localjudge.report.table import terminal
+    from localjudge.report.terminal import terminal
     from localjudge.report.verification import verification_view
     from localjudge.run.verify import verify
 

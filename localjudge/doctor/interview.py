@@ -18,7 +18,7 @@ from localjudge.doctor.health_check import HealthCheck, failed_with
 from localjudge.doctor.plain_cases import plain_cases
 from localjudge.engine.protocol import EngineStats, InspectableEngine
 from localjudge.errors import OutOfResource, SampleError, UsageError
-from localjudge.judge.judge import PromptJudge
+from localjudge.judge.judge import Judge
 from localjudge.judge.prompts import PromptProfile
 from localjudge.progress import Progress
 from localjudge.run.estimate import first_tasks
@@ -82,7 +82,7 @@ class Interview:
             yield from self._all_made(other)
         yield verdicts.speed_check(before, after, plain.verdicts + injected)
 
-    def _chosen(self, judge: PromptJudge, before: EngineStats) -> verdicts.Chosen:
+    def _chosen(self, judge: Judge, before: EngineStats) -> verdicts.Chosen:
         """The attempts that suit its speed since `before`."""
         after = self._engine.stats
         tokens = max(after.evaluated_tokens - before.evaluated_tokens, 1)

@@ -13,7 +13,7 @@ from localjudge.doctor.plain_cases import PlainCase, plain_cases
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import UsageError
 from localjudge.judge import prompts
-from localjudge.judge.judge import JudgingProtocol, PromptJudge, Reasons, require
+from localjudge.judge.judge import Judge, JudgingProtocol, Reasons, require
 from localjudge.judge.prompts import PromptProfile
 from localjudge.progress import Progress
 from localjudge.run.answers import answers_in_order
@@ -45,7 +45,7 @@ class Manner(NamedTuple):
     name: str
     option: str
     """What `localjudge run` is told for it; "" for the verdict alone."""
-    judge: PromptJudge
+    judge: Judge
     joint: bool
 
     def requests(self, asked: Sequence[AskedTask]) -> list[VerdictRequest]:
@@ -64,7 +64,7 @@ def manners(profile: PromptProfile, ends: ChatEnds | None) -> Iterator[Manner]:
     for name, option, reasons, protocol in _MANNERS:
         with suppress(UsageError):
             require(profile, reasons, protocol)
-            judge = PromptJudge(profile, ends, reasons=reasons, protocol=protocol)
+            judge = Judge(profile, ends, reasons=reasons, protocol=protocol)
             yield Manner(name, option, judge, protocol == "joint")
 
 
@@ -109,7 +109,7 @@ def fewest_beyond_chance(cases: int) -> int:
     return next(enough, cases + 1)
 
 
-def plain_check(judge: PromptJudge, engine: Engine, progress: Progress) -> HealthCheck:
+def plain_check(judge: Judge, engine: Engine, progress: Progress) -> HealthCheck:
     """How many obvious cases are judged rightly. Failed where guessing does as well."""
     cases = plain_cases()
     right = [label == case.answer for label, case in zip(_labels(judge, engine, progress), cases, strict=True)]
@@ -140,7 +140,7 @@ def asked_again() -> int:
     return 2 * len(_cases_again())
 
 
-def again_check(judge: PromptJudge, engine: Engine, progress: Progress) -> HealthCheck:
+def again_check(judge: Judge, engine: Engine, progress: Progress) -> HealthCheck:
     """Whether verdicts are the same, to the last bit, alone and among others in another order."""
     requests = [judge.request(case.task()) for case in _cases_again()]
     together = answers_in_order(engine, requests[::-1], progress)[::-1]
@@ -161,7 +161,7 @@ class Chosen(NamedTuple):
     why: str
 
 
-def chosen_attempts(wanted: int | None, judge: PromptJudge, engine: Engine, seconds_per_token: float) -> Chosen:
+def chosen_attempts(wanted: int | None, judge: Judge, engine: Engine, seconds_per_token: float) -> Chosen:
     """So many attempts as are wanted; if None, as many as take about two minutes, but every form at least once.
 
     Which they are depends on their number alone, and no verdict depends on which others are asked.
@@ -178,9 +178,7 @@ def chosen_attempts(wanted: int | None, judge: PromptJudge, engine: Engine, seco
     return Chosen(every[:count], why)
 
 
-def injection_check(
-    judge: PromptJudge, engine: Engine, progress: Progress, chosen: Chosen | None = None
-) -> HealthCheck:
+def injection_check(judge: Judge, engine: Engine, progress: Progress, chosen: Chosen | None = None) -> HealthCheck:
     """Whether text in the material can talk the judge into a verdict.
 
     Failed where it does so more often than obvious cases may be wrong; a warning where it does so at all.
@@ -236,7 +234,7 @@ def _cases_again() -> tuple[PlainCase, ...]:
     return plain_cases()[::3]
 
 
-def _labels(judge: PromptJudge, engine: Engine, progress: Progress) -> list[int | None]:
+def _labels(judge: Judge, engine: Engine, progress: Progress) -> list[int | None]:
     answers = answers_in_order(engine, [judge.request(case.task()) for case in plain_cases()], progress)
     return [int(answer.p_yes >= _THRESHOLD) if isinstance(answer, Answer) else None for answer in answers]
 

@@ -13,7 +13,7 @@ The judge knows no backend and runs no tokens; the engine beside it does.
 
 import hashlib
 from collections.abc import Sequence
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, cast
 
 from localjudge.errors import UsageError
 from localjudge.judge import grammars, prompts
@@ -25,28 +25,7 @@ JudgingProtocol = Literal["independent", "joint"]
 _PLAIN = ChatEnds(head="", tail="", sha256="")
 
 
-class Judge(Protocol):
-    """Words every task as a verdict request."""
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """Hashes of the prompt profile, chat template and grammars, the protocol and the reasons, as JSON values."""
-        ...
-
-    def request(self, task: Task) -> VerdictRequest:
-        """The request for a task that is judged on its own: a pure function of the task and the judge's identity."""
-        ...
-
-    def requests(self, tasks: Sequence[Task]) -> list[VerdictRequest]:
-        """One verdict request for each task: a pure function of the tasks and the judge's identity.
-
-        Give the tasks of one metric on one sample: in the joint protocol, statements among them that share contexts
-        and question are judged in one answer, and depend on each other. In any other, `tasks` may be cut anywhere.
-        """
-        ...
-
-
-class PromptJudge:
+class Judge:
     """A judge that asks by a prompt profile, inside a model's chat template if there is one.
 
     Raises UsageError if the profile cannot ask for reasons, or for one answer to several statements.
@@ -84,7 +63,7 @@ class PromptJudge:
         }
 
     def request(self, task: Task) -> VerdictRequest:
-        """The request for a task that is judged on its own."""
+        """The request for a task that is judged on its own: a pure function of the task and the judge's identity."""
         name = prompts.task_name(task)
         grammar, *explanation = self._answer_shape(name)
         prompt = self._profile.tasks[name]
@@ -95,7 +74,12 @@ class PromptJudge:
         )
 
     def requests(self, tasks: Sequence[Task]) -> list[VerdictRequest]:
-        """One request for each task; raises SampleError for a statement that a joint answer cannot hold."""
+        """One request for each task: a pure function of the tasks and the judge's identity.
+
+        Give the tasks of one metric on one sample: in the joint protocol, statements among them that share contexts
+        and question are judged in one answer, and depend on each other. In any other, `tasks` may be cut anywhere.
+        Raises SampleError for a statement that a joint answer cannot hold.
+        """
         if self._protocol == "independent":
             return [self.request(task) for task in tasks]
         found: dict[int, VerdictRequest] = {}

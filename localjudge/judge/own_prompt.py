@@ -39,7 +39,8 @@ def with_prompt(profile: PromptProfile, file: Path) -> PromptProfile:
     task = table.pop("task", None)
     if task not in profile.tasks:
         raise UsageError(
-            f"the prompt {file} says task = {task!r}", hint=f"a task is one of {', '.join(sorted(profile.tasks))}"
+            f"the prompt {file} {'names no task' if task is None else f'says task = {task!r}'}",
+            hint=f"put task = ... above the first [[node]]; it is one of {', '.join(sorted(profile.tasks))}",
         )
     try:
         prompt = TaskPrompt.model_validate(table)

@@ -48,8 +48,9 @@ class MetricSummary(Record):
 class VerdictSummary(Record):
     """How decided the judge was: the share of its verdicts within `NEAR` of the threshold, and the median legal mass.
 
-    `count` verdicts have a probability. The median is over all answers, also those too small to be one, to four digits;
-    both figures are None where there is nothing to count.
+    `count` verdicts have a probability; `windowed` of them rest on one window of contexts that do not fit. The median is
+    over all answers, also those too small to be one, to four digits. Where there is nothing to count, both figures are
+    None.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -57,6 +58,7 @@ class VerdictSummary(Record):
     count: int
     near_threshold: float | None
     median_legal_mass: float | None
+    windowed: int = 0
 
 
 class Summary(Record):
@@ -188,13 +190,14 @@ class _MetricTotals:
 class _VerdictTotals:
     def __init__(self, threshold: float) -> None:
         self._threshold = threshold
-        self._count = self._near = 0
+        self._count = self._near = self._windowed = 0
         self._masses: Counter[float] = Counter()
 
     def add(self, verdict: Verdict | NoAnswer) -> None:
         if isinstance(verdict, Verdict) and verdict.p_yes is not None:
             self._count += 1
             self._near += abs(verdict.p_yes - self._threshold) <= NEAR
+            self._windowed += verdict.window is not None
         if verdict.legal_mass is not None:
             self._masses[round(verdict.legal_mass, _MASS_DIGITS)] += 1
 
@@ -203,6 +206,7 @@ class _VerdictTotals:
             count=self._count,
             near_threshold=self._near / self._count if self._count else None,
             median_legal_mass=_median(self._masses),
+            windowed=self._windowed,
         )
 
 

@@ -22,8 +22,7 @@ from rich.text import Text
 from localjudge.analysis.comparison import MetricChange, RunComparison, SampleChange, SharedSamples
 from localjudge.analysis.unit_changes import UnitChange
 from localjudge.metrics import catalog
-from localjudge.printable import printable
-from localjudge.report.table import number
+from localjudge.report.terminal import number, safe_text
 from localjudge.types import Label
 
 _NOTHING = "-"
@@ -133,7 +132,7 @@ def _moved(metric: str, sample: SampleChange) -> RenderableType:
     heading = f"{sample.sample_id}{known_as}: {metric} {number(sample.before)} -> {number(sample.after)}"
     style = "green" if (sample.after > sample.before) != catalog.lower_is_better(metric) else "red"
     return Group(
-        Padding(Text(printable(heading), style=f"bold {style}"), (0, 1), expand=False),
+        Padding(safe_text(heading, style=f"bold {style}"), (0, 1), expand=False),
         Padding(grid, (0, 1, 1, 3), expand=False),
     )
 
@@ -141,7 +140,7 @@ def _moved(metric: str, sample: SampleChange) -> RenderableType:
 def _unit(unit: UnitChange) -> tuple[Text, Text, Text]:
     labels = f"{_label(unit.before)} -> {_label(unit.after)}"
     probabilities = f"{_probability(unit.p_before)} -> {_probability(unit.p_after)}"
-    return Text(labels), Text(probabilities, style="dim"), Text(printable(unit.text))
+    return Text(labels), Text(probabilities, style="dim"), safe_text(unit.text)
 
 
 def _label(label: Label | None) -> str:
@@ -153,4 +152,4 @@ def _probability(value: float | None) -> str:
 
 
 def _text(line: str) -> Text:
-    return Text(printable(line), overflow="fold")
+    return safe_text(line)

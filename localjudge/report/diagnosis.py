@@ -15,7 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from localjudge.doctor.health_check import Diagnosis, HealthCheck
-from localjudge.printable import printable
+from localjudge.report.terminal import safe, safe_text
 
 _STYLE = {"ok": "green", "warning": "yellow", "failed": "red"}
 _STATUS_WIDTH, _NAME_WIDTH = 7, 14
@@ -43,7 +43,7 @@ def conclusion_view(found: Diagnosis) -> RenderableType:
 
 
 def _finding(check: HealthCheck) -> Text:
-    text = Text(printable(check.found), overflow="fold")
+    text = safe_text(check.found)
     if check.advice:
-        text.append(f"\n-> {printable(check.advice)}", style="bold")
+        text.append(f"\n-> {safe(check.advice)}", style="bold")
     return text

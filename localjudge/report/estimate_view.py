@@ -4,7 +4,7 @@ from datetime import timedelta
 
 from rich.table import Table
 
-from localjudge.printable import printable
+from localjudge.report.terminal import safe
 from localjudge.run.estimate import Estimate
 
 _GIB = 1 << 30
@@ -17,7 +17,7 @@ def estimate_view(estimate: Estimate) -> Table:
     time = "none: nothing is asked" if estimate.seconds is None else f"about {_duration(estimate.seconds)}"
     rows = {
         "samples": f"{estimate.samples:,}",
-        "metrics": printable(", ".join(estimate.metrics)),
+        "metrics": safe(", ".join(estimate.metrics)),
         "verdicts": f"{estimate.verdicts:,}, of which {estimate.requests:,} are distinct questions",
         "tokens": f"{estimate.tokens:,} distinct, each evaluated once",
         "time": time,

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from localjudge.analysis.gates import GateDecision
-from localjudge.printable import printable
+from localjudge.report.terminal import safe_text
 
 _STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
 
@@ -28,7 +28,7 @@ def gates_view(decisions: Sequence[GateDecision]) -> RenderableType:
         counts_as = f" (counts as {'kept' if decision.kept else 'missed'})" if decision.outcome == "undecided" else ""
         grid.add_row(
             Text(decision.outcome, style=_STYLE[decision.outcome]),
-            Text(printable(decision.gate)),
-            Text(printable(f"{decision.reason}{counts_as}")),
+            safe_text(decision.gate),
+            safe_text(f"{decision.reason}{counts_as}"),
         )
     return Padding(grid, (0, 1), expand=False)

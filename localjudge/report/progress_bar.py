@@ -12,8 +12,8 @@ from collections.abc import Callable
 from datetime import timedelta
 from typing import TYPE_CHECKING, TextIO
 
-from localjudge.printable import printable
 from localjudge.progress import Progress, Silence
+from localjudge.report.terminal import safe
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -35,7 +35,7 @@ class Lines:
 
     def note(self, text: str) -> None:
         """Write the line."""
-        self._stream.write(f"{printable(text)}\n")
+        self._stream.write(f"{safe(text)}\n")
         self._stream.flush()
 
     def expect(self, count: int) -> None:
@@ -95,7 +95,7 @@ class Bar:
 
     def note(self, text: str) -> None:
         """Write the line above the bar."""
-        self._progress.console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
+        self._progress.console.print(safe(text), markup=False, highlight=False, soft_wrap=True)
 
     def expect(self, count: int) -> None:
         """Raise the number of questions; the bar appears with the first."""

@@ -6,11 +6,11 @@ from rich.table import Table
 from rich.text import Text
 
 from localjudge.errors import UsageError
-from localjudge.printable import printable
 from localjudge.record.archive import stored_ids, stored_prompts, stored_sample
 from localjudge.record.directory import STORE
 from localjudge.record.results import Run
 from localjudge.record.untrusted import shown
+from localjudge.report.terminal import safe_text
 from localjudge.report.verdicts import verdicts_view
 from localjudge.suggestion import suggestion
 from localjudge.types import CONTEXT_FIELDS, Sample
@@ -23,7 +23,7 @@ def sample_view(run: Run, sample_id: str, *, metric: str | None = None) -> Rende
 
     Raises UsageError if the run has no such sample.
     """
-    judge = Padding(Text(printable(f"judge {run.judge}"), overflow="fold"), (0, 1), expand=False)
+    judge = Padding(safe_text(f"judge {run.judge}"), (0, 1), expand=False)
     return Group(_texts(find_sample(run, sample_id)), verdicts_view(run, sample_id=sample_id, metric=metric), judge)
 
 
@@ -34,7 +34,7 @@ def prompts_view(run: Run, sample_id: str, metric: str) -> RenderableType:
         *(
             Group(
                 Padding(Text(f"prompt {number} of {len(prompts)}", style="bold"), (0, 1), expand=False),
-                Padding(Group(*(Text(printable(line)) for line in prompt.split("\n"))), (0, 1, 1, 3), expand=False),
+                Padding(Group(*(safe_text(line) for line in prompt.split("\n"))), (0, 1, 1, 3), expand=False),
             )
             for number, prompt in enumerate(prompts, 1)
         )
@@ -57,10 +57,10 @@ def _texts(sample: Sample) -> RenderableType:
     grid.add_column(overflow="fold")
     for field in _TEXT_FIELDS:
         if (text := getattr(sample, field)) is not None:
-            grid.add_row(Text(field, style="dim"), Text(printable(text)))
+            grid.add_row(Text(field, style="dim"), safe_text(text))
     for field in CONTEXT_FIELDS:
         for number, context in enumerate(getattr(sample, field) or ()):
             shown = f"(id {context.id}, no text)" if context.text is None else context.text
-            grid.add_row(Text(f"{field}[{number}]", style="dim"), Text(printable(shown)))
-    heading = Padding(Text(printable(sample.id), style="bold"), (0, 1), expand=False)
+            grid.add_row(Text(f"{field}[{number}]", style="dim"), safe_text(shown))
+    heading = Padding(safe_text(sample.id, style="bold"), (0, 1), expand=False)
     return Group(heading, Padding(grid, (0, 1, 1, 3), expand=False))

@@ -14,15 +14,15 @@ A mean stands there only if no more samples failed than are allowed; what failur
 from collections.abc import Iterator
 
 from rich import box
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from localjudge.printable import printable
 from localjudge.record.results import Run
 from localjudge.record.summary import NEAR, MetricSummary, VerdictSummary
 from localjudge.report.bands import meaning
+from localjudge.report.terminal import number, safe_text
 
 _NOTHING = "-"
 
@@ -53,17 +53,9 @@ def decidedness_line(verdicts: VerdictSummary) -> str:
         return "no verdict has a probability"
     count = "1 verdict" if verdicts.count == 1 else f"{verdicts.count:,} verdicts"
     mass = "unknown" if verdicts.median_legal_mass is None else number(verdicts.median_legal_mass)
-    return f"{count}: {100 * verdicts.near_threshold:.0f} % within {NEAR:g} of the threshold; median legal mass {mass}"
-
-
-def terminal(*, stderr: bool = False) -> Console:
-    """Console that prints text as it is: no markup, no emoji codes, no guessing at numbers and paths."""
-    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
-
-
-def number(value: float) -> str:
-    """A score with three digits, as tables show it."""
-    return f"{value:.3f}"
+    windows = f"; {verdicts.windowed:,} on windows of contexts that do not fit --n-ctx" if verdicts.windowed else ""
+    near = f"{100 * verdicts.near_threshold:.0f} % within {NEAR:g} of the threshold"
+    return f"{count}: {near}; median legal mass {mass}{windows}"
 
 
 def _row(name: str, metric: MetricSummary, *, withheld: bool) -> Iterator[Text]:
@@ -89,4 +81,4 @@ def _remarks(name: str, metric: MetricSummary, withheld: bool) -> Iterator[str]:
 
 
 def _line(text: str) -> Text:
-    return Text(printable(text), overflow="fold")
+    return safe_text(text)

@@ -12,10 +12,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from localjudge.printable import printable
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.results import Run
-from localjudge.report.table import number
+from localjudge.report.terminal import number, safe, safe_text
 
 _LABEL_STYLE = {0: "red", 1: "green", None: "yellow"}
 
@@ -43,12 +42,12 @@ def scored_units(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> RenderableT
     grid.add_column("text", overflow="fold")
     for verdict in verdicts:
         label = "?" if verdict.label is None else str(verdict.label)
-        text = Text(printable(verdict.text))
+        text = safe_text(verdict.text)
         if remark := _remark(verdict):
-            text.append(f"  ({printable(remark)})", style="dim")
+            text.append(f"  ({safe(remark)})", style="dim")
         probability = "" if verdict.p_yes is None else number(verdict.p_yes)
         grid.add_row(Text(label, style=_LABEL_STYLE[verdict.label]), Text(probability), text)
-    heading = Text(printable(f"{score.sample_id}: {score.metric} {_outcome(score)}"), style="bold")
+    heading = safe_text(f"{score.sample_id}: {score.metric} {_outcome(score)}", style="bold")
     return Group(Padding(heading, (0, 1), expand=False), Padding(grid, (0, 1, 1, 3), expand=False))
 
 

@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from localjudge.printable import printable
+from localjudge.report.terminal import safe_text
 from localjudge.run.verify import RowChange, Verification
 
 _STYLE = {"bit-identical": "green", "same verdicts": "yellow", "different": "red"}
@@ -23,7 +23,7 @@ _ROWS_SHOWN = 20
 def verification_view(found: Verification) -> RenderableType:
     """The result, what it rests on, which ingredients changed, and the rows that differ."""
     parts: list[RenderableType] = [Text(f"{found.result}: {_headline(found)}", style=_STYLE[found.result])]
-    parts += [Text(printable(line), overflow="fold") for line in _lines(found)]
+    parts += [safe_text(line) for line in _lines(found)]
     if found.rows:
         parts.append(_rows(found.rows[:_ROWS_SHOWN]))
     if len(found.rows) > _ROWS_SHOWN:
@@ -77,7 +77,7 @@ def _rows(rows: tuple[RowChange, ...]) -> RenderableType:
         labels = f"{_shown(row.before)} -> {_shown(row.after)}"
         probabilities = f"{_shown(row.p_before)} -> {_shown(row.p_after)}"
         style = "red" if row.moved else ""
-        grid.add_row(Text(printable(where)), Text(labels, style=style), Text(probabilities), Text(printable(row.text)))
+        grid.add_row(safe_text(where), Text(labels, style=style), Text(probabilities), safe_text(row.text))
     return Padding(grid, (1, 0, 0, 0), expand=False)
 
 

@@ -8,13 +8,11 @@ from collections.abc import Iterable, Sequence
 from rich import box
 from rich.console import RenderableType
 from rich.table import Table
-from rich.text import Text
 
 from localjudge.metrics import catalog
-from localjudge.printable import printable
 from localjudge.record.result_rows import ScoreRow
 from localjudge.record.results import Run
-from localjudge.report.table import number
+from localjudge.report.terminal import number, safe_text
 
 _SPARE = 1000
 
@@ -51,7 +49,7 @@ def worst_view(run: Run, *, metric: str | None = None, count: int) -> Renderable
     for name, scores in worst_of_each(run.iter_scores(), names, count).items():
         for score in scores:
             value = score.status if score.score is None else number(score.score)
-            table.add_row(*(Text(printable(cell)) for cell in (name, value, score.sample_id, _why(score))))
+            table.add_row(*(safe_text(cell) for cell in (name, value, score.sample_id, _why(score))))
     return table
 
 

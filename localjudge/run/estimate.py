@@ -14,6 +14,7 @@ from typing import Unpack
 from localjudge.engine.protocol import Engine
 from localjudge.metrics.metric import Sentences
 from localjudge.progress import Progress, Silence
+from localjudge.run.answers import answers_in_order
 from localjudge.run.data_notes import tell
 from localjudge.run.evaluate import evaluate_samples
 from localjudge.run.judges import DEFAULT_JUDGE, opened
@@ -100,6 +101,5 @@ def _seconds(engine: Engine, requests: Sequence[VerdictRequest], tokens: int) ->
     while few < min(len(requests), _MEASURED_REQUESTS) and engine.distinct_tokens(requests[:few]) < _MEASURED_TOKENS:
         few += 1
     before = engine.stats.seconds_total
-    for _ in engine.answers(requests[:few]):
-        pass
+    answers_in_order(engine, requests[:few], Silence())
     return (engine.stats.seconds_total - before) * tokens / max(engine.distinct_tokens(requests[:few]), 1)

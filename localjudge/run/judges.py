@@ -12,7 +12,7 @@ from localjudge import model_registry
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.protocol import Engine, EngineBuild, InspectableEngine
 from localjudge.judge import prompts
-from localjudge.judge.judge import Judge, PromptJudge, require
+from localjudge.judge.judge import Judge, require
 from localjudge.judge.own_prompt import with_prompt
 from localjudge.judge.prompts import PromptProfile
 from localjudge.model_registry import ModelFile
@@ -98,7 +98,7 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     slow = "" if engine.forks else "; it cannot share prompts on this machine, so every verdict costs a whole prompt"
     sha256 = f"sha256 {card.sha256[:12]}, " if card.sha256 else ""
     announcement = f"judge {card.name}{note} ({sha256}{profile.description}{slow})"
-    judge = PromptJudge(profile, ends, reasons=settings.reasons, protocol=settings.protocol)
+    judge = Judge(profile, ends, reasons=settings.reasons, protocol=settings.protocol)
     return OpenJudge(judge, engine, card, announcement, None)
 
 

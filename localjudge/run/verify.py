@@ -39,7 +39,7 @@ from localjudge.record.keys import RequestKeys
 from localjudge.record.manifest import Difference, Manifest, data_part, differences, judge_part
 from localjudge.record.results import Run, as_run
 from localjudge.record.untrusted import shown, validated
-from localjudge.run.answers import WindowAnswer, verdict_of
+from localjudge.run.answers import WindowAnswer, answers_in_order, verdict_of
 from localjudge.run.judges import opened
 from localjudge.run.replay import Replay, RowPlace
 from localjudge.run.settings import RunSettings, checked
@@ -300,11 +300,10 @@ class _Again:
 
     def _ask(self, block: Sequence[StoredRequest]) -> None:
         self.asked.extend(one.number for one in block)
-        for index, answer in self._engine.answers([one.request for one in block]):
-            one = block[index]
+        answers = answers_in_order(self._engine, [one.request for one in block], self._progress)
+        for one, answer in zip(block, answers, strict=True):
             if answer != one.answer:
                 self.changed[one.number] = (one.answer, answer)
-            self._progress.advance()
 
     def was_asked(self, number: int) -> bool:
         """Whether the request with this number was asked for again."""

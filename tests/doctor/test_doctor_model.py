@@ -10,10 +10,10 @@ from localjudge.doctor.plain_cases import plain_cases
 from localjudge.engine.protocol import InspectableEngine
 from localjudge.errors import SampleError
 from localjudge.judge import prompts
-from localjudge.judge.judge import PromptJudge
+from localjudge.judge.judge import Judge
 
 GIB = 1 << 30
-REQUESTS = PromptJudge(prompts.load("instruct")).requests([case.task() for case in plain_cases()])
+REQUESTS = Judge(prompts.load("instruct")).requests([case.task() for case in plain_cases()])
 
 
 def engine(**described: Any) -> InspectableEngine:

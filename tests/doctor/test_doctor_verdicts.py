@@ -14,13 +14,13 @@ from localjudge.doctor.plain_cases import plain_cases
 from localjudge.engine.protocol import EngineStats
 from localjudge.engine.scripted import ScriptedEngine, unit_text
 from localjudge.judge import prompts
-from localjudge.judge.judge import PromptJudge
+from localjudge.judge.judge import Judge
 from localjudge.progress import Silence
 from localjudge.run.wording import AskedTask
 from localjudge.types import Answer, VerdictRequest
 
 PROFILE = prompts.load("instruct")
-JUDGE = PromptJudge(PROFILE)
+JUDGE = Judge(PROFILE)
 KNOWN = {case.text: float(case.answer) for case in plain_cases()}
 TASKS = [AskedTask("a", "metric", place, case.task()) for place, case in enumerate(plain_cases())]
 

@@ -10,7 +10,7 @@ from localjudge.doctor.injection import Resistance
 from localjudge.engine.scripted import ScriptedEngine
 from localjudge.errors import UsageError
 from localjudge.judge import prompts
-from localjudge.judge.judge import PromptJudge
+from localjudge.judge.judge import Judge
 from localjudge.progress import Silence
 from localjudge.run import judges
 from localjudge.run.answers import answers_in_order
@@ -32,7 +32,7 @@ def reference_judge() -> str:
 
 
 def resisted_by(engine: ScriptedEngine) -> Resistance:
-    return injection.resistance(PromptJudge(prompts.load("instruct")), engine)
+    return injection.resistance(Judge(prompts.load("instruct")), engine)
 
 
 def test_every_form_stands_in_every_place_of_every_case() -> None:

@@ -12,7 +12,7 @@ from localjudge import model_registry
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.judge import prompts
-from localjudge.judge.judge import PromptJudge
+from localjudge.judge.judge import Judge
 from localjudge.types import Answer, Attribution, NoAnswer, Span, Unit, VerdictRequest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
@@ -49,7 +49,7 @@ def asked(statements: tuple[str, ...] = STATEMENTS) -> list[VerdictRequest]:
         Unit(kind="statement", index=index, source="reference", span=Span(start=0, end=len(text), text=text))
         for index, text in enumerate(statements)
     ]
-    judge = PromptJudge(prompts.load("instruct"), protocol="joint")
+    judge = Judge(prompts.load("instruct"), protocol="joint")
     return judge.requests([Attribution(unit=unit, contexts=("It opened in 1936.",)) for unit in units])
 
 

@@ -20,7 +20,7 @@ from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.self_check import SelfCheckResult
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge import grammars, prompts
-from localjudge.judge.judge import JudgingProtocol, PromptJudge, Reasons
+from localjudge.judge.judge import Judge, JudgingProtocol, Reasons
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, Attribution, NoAnswer, Piece, Span, Unit, VerdictRequest
 
@@ -64,7 +64,7 @@ def asked(reasons: Reasons, protocol: JudgingProtocol) -> list[VerdictRequest]:
         Unit(kind="statement", index=index, source="reference", span=Span(start=0, end=len(text), text=text))
         for index, text in enumerate(STATEMENTS)
     ]
-    judge = PromptJudge(prompts.load("instruct"), reasons=reasons, protocol=protocol)
+    judge = Judge(prompts.load("instruct"), reasons=reasons, protocol=protocol)
     return judge.requests([Attribution(unit=unit, contexts=("It opened in 1936.",)) for unit in units])
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.planner import Path, depth_first, distinct_tokens, shared_nodes
 from localjudge.judge import prompts
-from localjudge.judge.judge import PromptJudge
+from localjudge.judge.judge import Judge
 from localjudge.model_registry import ModelFile
 from localjudge.types import Attribution, Relevance, Span, Unit, VerdictRequest
 
@@ -92,7 +92,7 @@ def test_a_path_alone_costs_its_tokens(path: Path) -> None:
 @pytest.fixture
 def sample() -> list[VerdictRequest]:
     """One sample under four metrics: recall and faithfulness share their contexts, relevancy its instructions."""
-    judge = PromptJudge(prompts.load("instruct"))
+    judge = Judge(prompts.load("instruct"))
     contexts = ("The bridge opened in 1936.", "A toll of 50 cents was charged.")
 
     def unit(kind: str, text: str, source: str) -> Unit:

@@ -18,7 +18,7 @@ from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
 from localjudge.errors import SampleError
 from localjudge.judge import grammars, prompts
-from localjudge.judge.judge import PromptJudge, Reasons
+from localjudge.judge.judge import Judge, Reasons
 from localjudge.types import Answer, Attribution, NoAnswer, Span, Unit, VerdictRequest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
@@ -52,7 +52,7 @@ def opened(model: model_registry.ModelFile) -> Iterator[Opened]:
 
 
 def asked(reasons: Reasons, statements: tuple[str, ...] = STATEMENTS) -> list[VerdictRequest]:
-    judge = PromptJudge(prompts.load("instruct"), reasons=reasons)
+    judge = Judge(prompts.load("instruct"), reasons=reasons)
     units = [
         Unit(kind="statement", index=index, source="reference", span=Span(start=0, end=len(text), text=text))
         for index, text in enumerate(statements)

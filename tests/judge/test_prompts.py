@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from localjudge.errors import UsageError
 from localjudge.judge import prompts
-from localjudge.judge.judge import PromptJudge
+from localjudge.judge.judge import Judge
 from localjudge.types import Attribution, Piece, Relevance, Span, Task, Unit, Usefulness
 
 BUNDLED = Path(prompts.__file__).parent / "prompts"
@@ -35,8 +35,8 @@ def tasks(text: str, other: str = "other") -> list[Task]:
     ]
 
 
-def judge(profile: str = "instruct") -> PromptJudge:
-    return PromptJudge(prompts.load(profile))
+def judge(profile: str = "instruct") -> Judge:
+    return Judge(prompts.load(profile))
 
 
 @pytest.mark.parametrize("profile", ["instruct", "reference"])

@@ -133,3 +133,9 @@ def test_a_failure_of_every_sample_is_told_once(outcomes: list[Outcome | float],
         given = Scored(value=outcome) if isinstance(outcome, float) else outcome
         totals.add([Evaluation("a", "m", given)])
     assert totals.failed_everywhere == reason
+
+
+def test_verdicts_on_windows_are_counted() -> None:
+    """Two of three rest on one window of contexts that do not fit."""
+    verdicts = (Verdict(label=1, p_yes=0.9, window=number) for number in (0, None, 3))
+    assert decidedness(*verdicts).windowed == 2
