@@ -156,7 +156,7 @@ def _verified(model: RegisteredModel) -> ModelFile:
     if not path.is_file():
         raise ModelError(
             f"the file of the registered judge {model.name!r} is missing: {path}",
-            hint="put it back, or register the model again",
+            hint="put it back, or correct its path in the registry",
         )
     found = sha256_of(path)
     if found != model.sha256:

@@ -22,7 +22,7 @@ from localjudge.record.results import Run, as_run
 from localjudge.stats import mcnemar, paired_difference
 from localjudge.types import JudgeCard, Record
 
-SCHEMA_VERSION = 1
+COMPARISON_VERSION = 1
 MOVED_SAMPLES = 5
 
 _SPARE = 1000
@@ -113,7 +113,7 @@ class SharedSamples(Record):
 class RunComparison(Record):
     """Baseline and new run, what they share, what differs between their judges, and each metric of both."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = COMPARISON_VERSION
     baseline: str
     run: str
     baseline_signature: str

@@ -67,7 +67,7 @@ def parse_gate(text: str) -> Gate:
     """A gate as it is written on the command line. Raises UsageError for anything else."""
     found = _FORM.fullmatch(text)
     if not found:
-        raise UsageError(f"{text!r} is no gate", hint=_EXAMPLES)
+        raise UsageError(f"{text!r} is not a gate", hint=_EXAMPLES)
     delta = found["delta"] is not None
     threshold = _number(found["threshold"], text)
     lowest = -1 if delta else 0
@@ -172,7 +172,7 @@ def _number(text: str, gate: str) -> float:
     try:
         return float(text)
     except ValueError as error:
-        raise UsageError(f"{text!r} in the gate {gate!r} is no number", hint=_EXAMPLES) from error
+        raise UsageError(f"{text!r} in the gate {gate!r} is not a number", hint=_EXAMPLES) from error
 
 
 def _refuse_unknown(gate: Gate, metrics: Collection[str], what: str) -> None:

@@ -31,7 +31,7 @@ def encoding_of(source: OpenSource) -> str:
             return encoding
     if b"\0" in source.head[:_ZERO_BYTES_SEEN]:
         raise DataError(
-            f"{source.name} is no UTF-8 text: it begins with a NUL byte",
+            f"{source.name} is not UTF-8 text: it begins with a NUL byte",
             hint="if it is UTF-16: iconv -f UTF-16LE -t UTF-8",
         )
     return "utf-8"

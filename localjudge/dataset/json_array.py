@@ -18,7 +18,7 @@ _BLANKS = re.compile(f"[{BLANK}]*")
 
 
 def read_array(stream: TextIO, source: str) -> Iterator[RawRow | Problem]:
-    """One row for each element. Raises DataError where the array is no valid JSON."""
+    """One row for each element. Raises DataError where the array is not valid JSON."""
     text = _Text(stream.read(), source)
     text.skip("[")
     if text.next_character() != "]":
@@ -67,7 +67,7 @@ class _Text:
     def error(self, what: str) -> DataError:
         """An error at the present line."""
         return DataError(
-            f"{self._source}:{self._line} is no valid JSON: {what}",
+            f"{self._source}:{self._line} is not valid JSON: {what}",
             hint="a broken element makes the rest of an array unreadable; in JSONL only its own row is lost",
         )
 

@@ -28,7 +28,7 @@ def read_lines(lines: Iterable[str], source: str, mapping: Mapping[str, str]) ->
 
 
 def read_document(stream: TextIO, source: str, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:
-    """Rows of one object that is spread over several lines. Raises DataError if it is no valid JSON."""
+    """Rows of one object that is spread over several lines. Raises DataError if it is not valid JSON."""
     text = stream.read().strip(BLANK)
     refuse_undecodable(text, source, line=1)
     try:
@@ -36,7 +36,7 @@ def read_document(stream: TextIO, source: str, mapping: Mapping[str, str]) -> It
     except (ValueError, RecursionError) as error:
         place = Place(source, line=error.lineno if isinstance(error, json.JSONDecodeError) else None)
         raise DataError(
-            f"{place} is no valid JSON: {reason(error)}",
+            f"{place} is not valid JSON: {reason(error)}",
             hint="write one object, an array of objects, or one on each line",
         ) from error
     yield from expand(RawRow(Place(source, row=1), value), mapping)

@@ -12,7 +12,7 @@ class RepeatedKeyError(ValueError):
 
 
 def reason(error: Exception) -> str:
-    """Why a text is no valid JSON."""
+    """Why a text is not valid JSON."""
     if isinstance(error, json.JSONDecodeError):
         return f"{error.msg} (column {error.colno})"
     return "values nested too deep" if isinstance(error, RecursionError) else str(error)

@@ -15,7 +15,7 @@ from pydantic import Field, TypeAdapter
 
 from localjudge.errors import RunDirectoryError
 from localjudge.record.database import Reader, more_than_fits, read_only
-from localjudge.record.store import SCHEMA_VERSION, answers_by_key, answers_by_number, rows_named, schema, storable
+from localjudge.record.store import STORE_VERSION, answers_by_key, answers_by_number, rows_named, schema, storable
 from localjudge.record.untrusted import BY_HAND, MOST_BYTES_OF_VALUE, too_much
 from localjudge.types import Answer, Grammar, NoAnswer, Node, Piece, Record, Sample, VerdictRequest
 
@@ -268,4 +268,4 @@ def _text(reader: Reader, table: str, column: str, number: int) -> str:
 
 
 def _reading(path: Path) -> AbstractContextManager[Reader]:
-    return read_only(path, {name: schema()[name] for name in _TABLES}, version=SCHEMA_VERSION)
+    return read_only(path, {name: schema()[name] for name in _TABLES}, version=STORE_VERSION)

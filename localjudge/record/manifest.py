@@ -21,7 +21,7 @@ from localjudge.metrics.naming import options_of
 from localjudge.record.keys import canonical_sha256
 from localjudge.types import Record, VerdictRule
 
-SCHEMA_VERSION = 1
+MANIFEST_VERSION = 1
 _DIGITS = 8
 _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
 
@@ -31,7 +31,7 @@ class Manifest(Record):
 
     model_config = ConfigDict(extra="ignore")
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = MANIFEST_VERSION
     signature: str
     judge: dict[str, Any]
     data: dict[str, Any]

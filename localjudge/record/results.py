@@ -27,9 +27,9 @@ from localjudge.record.archive import stored_clusters, stored_ids, stored_sample
 from localjudge.record.consistency import Results, contradictions
 from localjudge.record.directory import MANIFEST, STORE, PartFile, RunDirectory
 from localjudge.record.evaluation import Evaluation
-from localjudge.record.manifest import Manifest
+from localjudge.record.manifest import MANIFEST_VERSION, Manifest
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line, score_rows, verdict_rows
-from localjudge.record.summary import SCHEMA_VERSION, Summary
+from localjudge.record.summary import SUMMARY_VERSION, Summary
 from localjudge.record.untrusted import placed_rows, read_object, read_rows, shown, validated
 from localjudge.types import JudgeCard, Record, Sample
 
@@ -101,7 +101,7 @@ class Run:
         manifest = _manifest(path / MANIFEST)
         if not os.path.lexists(path / SUMMARY):
             raise _unfinished(path, manifest)
-        run = cls(path, _read_object(path / SUMMARY, Summary, SCHEMA_VERSION), manifest)
+        run = cls(path, _read_object(path / SUMMARY, Summary, SUMMARY_VERSION), manifest)
         if check:
             run._refuse_contradictions()
         return run
@@ -298,7 +298,7 @@ def _pretty(value: Any) -> str:
 
 
 def _manifest(file: Path) -> Manifest:
-    manifest = _read_object(file, Manifest, SCHEMA_VERSION)
+    manifest = _read_object(file, Manifest, MANIFEST_VERSION)
     validated(_ManifestParts, manifest.model_dump(), str(file))
     return manifest
 

@@ -27,7 +27,7 @@ from localjudge.record.keys import KeyedRequest
 from localjudge.record.untrusted import MOST_BYTES_OF_VALUE, shown
 from localjudge.types import Answer, NoAnswer, Node, Sample
 
-SCHEMA_VERSION = 1
+STORE_VERSION = 1
 _CACHE_KIB = 65_536
 _NAMED_AT_ONCE = 500
 _BUSY_SECONDS = 30
@@ -58,7 +58,7 @@ CREATE VIEW verdict AS
     SELECT unit.sample_id, unit.metric, unit.position, unit.window, prompt.text AS prompt, answer.p_yes,
            answer.legal_mass, answer.raw, answer.reason, answer.error
     FROM unit JOIN prompt ON prompt.request = unit.request LEFT JOIN answer ON answer.request = unit.request;
-PRAGMA user_version = {SCHEMA_VERSION};
+PRAGMA user_version = {STORE_VERSION};
 COMMIT;
 """
 
@@ -168,9 +168,9 @@ class Store:
         tables = self._reader().schema()
         if version == 0 and not tables:
             self._connection.executescript(_SCHEMA)
-        elif version != SCHEMA_VERSION:
+        elif version != STORE_VERSION:
             raise RunDirectoryError(
-                f"{self._path} has schema version {version}, this localjudge writes {SCHEMA_VERSION}",
+                f"{self._path} has schema version {version}, this localjudge writes {STORE_VERSION}",
                 hint="name another directory with --out",
             )
         else:

@@ -22,7 +22,7 @@ from localjudge.types import Failed, JudgeCard, NoAnswer, Record, Scored, Undefi
 if TYPE_CHECKING:
     from localjudge.stats import Tally
 
-SCHEMA_VERSION = 1
+SUMMARY_VERSION = 1
 NEAR = 0.1
 """How far from the threshold a probability may be to count as near it."""
 _MASS_DIGITS = 4
@@ -48,9 +48,9 @@ class MetricSummary(Record):
 class VerdictSummary(Record):
     """How decided the judge was: the share of its verdicts within `NEAR` of the threshold, and the median legal mass.
 
-    `count` verdicts have a probability; `windowed` of them rest on one window of contexts that do not fit. The median is
-    over all answers, also those too small to be one, to four digits. Where there is nothing to count, both figures are
-    None.
+    `count` verdicts have a probability; `windowed` of them rest on one window of contexts that do not fit. The median
+    is over all answers, also those too small to be one, to four digits. Both figures are None where there is nothing to
+    count.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -66,7 +66,7 @@ class Summary(Record):
 
     model_config = ConfigDict(extra="ignore")
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = SUMMARY_VERSION
     signature: str
     threshold: float
     samples: int

@@ -45,7 +45,7 @@ from localjudge.run.replay import Replay, RowPlace
 from localjudge.run.settings import RunSettings, checked
 from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
 
-SCHEMA_VERSION = 1
+VERIFICATION_VERSION = 1
 Result = Literal["bit-identical", "same verdicts", "different"]
 Answers = Mapping[str, Answer | NoAnswer]
 
@@ -93,7 +93,7 @@ class Verification(Record):
     answers do not give.
     """
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: int = VERIFICATION_VERSION
     run: str
     signature: str
     judge: JudgeCard

@@ -86,7 +86,7 @@ def test_a_missed_gate_comes_before_failed_samples(capfd: pytest.CaptureFixture[
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--gate", "context_recall=0.8"], "is no gate"),
+        (["--gate", "context_recall=0.8"], "is not a gate"),
         (["--gate", "faithfulness>=0.8"], "'faithfulness', which is not computed"),
         (["--gate", "context_recall.delta>=0"], "needs a baseline"),
         (["--baseline", "nowhere"], "nowhere holds no run"),

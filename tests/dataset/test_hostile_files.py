@@ -54,13 +54,13 @@ def parquet_with_bytes_for_text() -> bytes:
         ("a.csv", b"", "a.csv has no rows"),
         ("a.csv", b"question,contexts\n", "a.csv has no rows"),
         ("a.jsonl.gz", gzip.compress(b""), "a.jsonl.gz has no rows"),
-        ("a.json", b'[{"question": "q"}', "a.json:1 is no valid JSON: ',' is missing before the end of the file"),
-        ("a.json", b'[{"question": "q"},', "a.json:1 is no valid JSON: Expecting value"),
-        ("a.json", b'[{"question": "q"}\n{"question": "r"}]', "a.json:2 is no valid JSON: ',' is missing before '{'"),
-        ("a.json", b'[{"question": "q"}]\n[]', "a.json:2 is no valid JSON: something follows the end of the array"),
-        ("a.json", b'[\n{"question": "q}]', "a.json:2 is no valid JSON: Unterminated string"),
-        ("a.json", b"[" * 100_000, "a.json:1 is no valid JSON: values nested too deep"),
-        ("a.json", b'{\n"question": "q"', "a.json:2 is no valid JSON: Expecting ',' delimiter"),
+        ("a.json", b'[{"question": "q"}', "a.json:1 is not valid JSON: ',' is missing before the end of the file"),
+        ("a.json", b'[{"question": "q"},', "a.json:1 is not valid JSON: Expecting value"),
+        ("a.json", b'[{"question": "q"}\n{"question": "r"}]', "a.json:2 is not valid JSON: ',' is missing before '{'"),
+        ("a.json", b'[{"question": "q"}]\n[]', "a.json:2 is not valid JSON: something follows the end of the array"),
+        ("a.json", b'[\n{"question": "q}]', "a.json:2 is not valid JSON: Unterminated string"),
+        ("a.json", b"[" * 100_000, "a.json:1 is not valid JSON: values nested too deep"),
+        ("a.json", b'{\n"question": "q"', "a.json:2 is not valid JSON: Expecting ',' delimiter"),
         ("a.json", b'[\n\n{"question": "caf\xe9"}]', "a.json:3 has the byte 0xE9, which is not UTF-8"),
         ("a.json", b'{\n\n"question": "caf\xe9"}', "a.json:3 has the byte 0xE9, which is not UTF-8"),
         (
@@ -75,7 +75,7 @@ def parquet_with_bytes_for_text() -> bytes:
         ("a.jsonl", ROW + b"\x00", "a.jsonl:2: found no valid JSON: Expecting value"),
         ("a.jsonl", b'{"question": "a\x00b"}', "a.jsonl:1: found no valid JSON: Invalid control character"),
         ("a.jsonl", b'{"question": "\\ud83d"}', "a.jsonl:1: question: found half a character (U+D83D, at position 0)"),
-        ("a.jsonl", ROW.decode().encode("utf-16-le"), "a.jsonl is no UTF-8 text: it begins with a NUL byte"),
+        ("a.jsonl", ROW.decode().encode("utf-16-le"), "a.jsonl is not UTF-8 text: it begins with a NUL byte"),
         ("a.jsonl", b"\xff\xfe" + b'{"question"', "a.jsonl is not utf-16-le text, which it says it is: truncated data"),
         ("a.csv", b"question,caf\xe9\na,b\n", "a.csv: the header has the byte 0xE9, which is not UTF-8"),
         ("a.csv", b"question,question\na,b\n", "a.csv: the header names question twice"),
@@ -221,7 +221,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, ending:
         else:
             file.write(path.read_bytes())
     os.utime(path, ns=(1, 1))
-    with pytest.raises(DataError, match=r"changed while it was read|is no valid JSON|damaged"):
+    with pytest.raises(DataError, match=r"changed while it was read|is not valid JSON|damaged"):
         list(reading)
 
 

@@ -197,7 +197,7 @@ def test_one_table_gives_many_metrics(metric: str, expected: Scored) -> None:
 
 
 def test_no_support_leaves_redundancy_undefined() -> None:
-    """0 of 0 supports is no number."""
+    """0 of 0 supports is not a number."""
     nothing: dict[str, Label] = dict.fromkeys(SUPPORTS, 0)
     assert score("matrix_redundancy", MATRIX, nothing) == Undefined(
         reason="no chunk supports any sentence of the reference"
