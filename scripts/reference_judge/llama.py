@@ -29,7 +29,9 @@ class LoadedJudge:
     def __init__(self, path: Path, threads: int = 2) -> None:
         llama_cpp.llama_log_set(_silent, ctypes.c_void_p(0))
         llama_cpp.llama_backend_init()
-        self._model = llama_cpp.llama_model_load_from_file(str(path).encode(), llama_cpp.llama_model_default_params())
+        weights = llama_cpp.llama_model_default_params()
+        weights.use_extra_bufts = False  # not laid out anew for this processor, whose kernels then round otherwise
+        self._model = llama_cpp.llama_model_load_from_file(str(path).encode(), weights)
         if not self._model:
             raise ValueError(f"llama.cpp cannot load {path}")
         self._vocabulary = llama_cpp.llama_model_get_vocab(self._model)
