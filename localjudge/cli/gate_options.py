@@ -39,6 +39,12 @@ class Checks:
         from localjudge.analysis.gates import refuse_unknown
 
         refuse_unknown(self._gates, metrics)
+        if self._baseline and not self._baseline.summary.metrics.keys() & set(metrics):
+            it_has = ", ".join(self._baseline.summary.metrics)
+            raise UsageError(
+                f"the baseline {self._baseline.directory} has no metric in common with this run",
+                hint=f"it has {it_has}; name one of them with --metrics, or another baseline",
+            )
 
     def begin(self) -> None:
         """Write a JUnit file that cannot be taken for that of an earlier run."""

@@ -267,5 +267,11 @@ def _text(reader: Reader, table: str, column: str, number: int) -> str:
     raise RunDirectoryError(f"{reader.path} lacks row {number} of {table}, which another row names", hint=BY_HAND)
 
 
+def schema_is_ours(path: Path) -> bool:
+    """Whether the file has the tables and views that localjudge creates, word for word, and nothing else."""
+    with _reading(path) as reader:
+        return reader.schema() == schema()
+
+
 def _reading(path: Path) -> AbstractContextManager[Reader]:
     return read_only(path, {name: schema()[name] for name in _TABLES}, version=STORE_VERSION)

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from localjudge import model_registry
 from localjudge.errors import UsageError
 from localjudge.metrics import catalog
 from localjudge.metrics.context_precision import ContextPrecision, average_precision
@@ -36,7 +37,7 @@ from localjudge.record.manifest import Manifest, signature
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.summary import MetricSummary, Summary
 from localjudge.record.untrusted import shown
-from localjudge.types import Label, Outcome, Scored
+from localjudge.types import JudgeCard, Label, Outcome, Scored
 
 _CLOSE = 1e-9
 _WIDTH_OFF = 0.1
@@ -105,6 +106,23 @@ def _in_the_manifest(summary: Summary, manifest: Manifest) -> Iterator[str]:
             yield f"{name}: {shown(said)} in summary.json, {shown(rests_on)} in manifest.json"
     if manifest.signature != signature(manifest.judge, manifest.data):
         yield "the signature in manifest.json is not that of its parts"
+    if summary.judge is not None:
+        yield from in_the_judge(summary.judge, manifest)
+
+
+def in_the_judge(card: JudgeCard, manifest: Manifest) -> Iterator[str]:
+    """Whether the judge that a summary names is the one whose checksum the manifest has, under the name of that.
+
+    Of a caution only that there is one: its wording may become another in a later version.
+    """
+    sha256 = manifest.judge["engine"].get("model_sha256")
+    if card.sha256 != sha256:
+        yield f"judge: sha256 {shown(card.sha256)} in summary.json, {shown(sha256)} in manifest.json"
+    known = model_registry.registered_as(str(card.sha256))
+    if known and card.name != known.name:
+        yield f"judge: {shown(card.name)} in summary.json, and its checksum is that of {known.name}"
+    if known and known.caution and not card.caution:
+        yield f"judge: no caution in summary.json, and there is one about {known.name}"
 
 
 class _Order:

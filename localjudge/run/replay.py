@@ -13,6 +13,9 @@ from typing import Any, BinaryIO
 from localjudge.errors import RunDirectoryError
 from localjudge.metrics import Metric, Sentences
 from localjudge.record import manifest as manifests
+from localjudge.record.archive import schema_is_ours
+from localjudge.record.consistency import in_the_judge
+from localjudge.record.directory import STORE
 from localjudge.record.evaluation import Evaluation
 from localjudge.record.results import ROW_FILES, SUMMARY, Run, row_lines, summary_text
 from localjudge.record.summary import Summary, Totals
@@ -70,8 +73,11 @@ class Replay:
                 for name, lines in row_lines(evaluations, earlier=run.summary.judge is None).items():
                     files[name].compare(lines)
             differing = [name for name, file in files.items() if not file.same]
-        if not _holds(run.directory / SUMMARY, summary_text(_summary(run, totals))):
+        named_otherwise = run.summary.judge is not None and any(in_the_judge(run.summary.judge, run.manifest))
+        if named_otherwise or not _holds(run.directory / SUMMARY, summary_text(_summary(run, totals))):
             differing.append(SUMMARY)
+        if not schema_is_ours(run.directory / STORE):
+            differing.append(STORE)
         return tuple(differing)
 
     def texts(self, places: Iterable[RowPlace]) -> dict[RowPlace, str]:

@@ -120,3 +120,16 @@ def test_a_dry_run_writes_no_junit_file(capfd: pytest.CaptureFixture[str]) -> No
 def test_a_dry_run_refuses_what_the_run_would_refuse(capfd: pytest.CaptureFixture[str]) -> None:
     """A baseline that is not there is found before hours of work, not after."""
     assert called(capfd, "run", "data.jsonl", *ARGUMENTS, "--baseline", "missing", "--dry-run")[0] == 1
+
+
+def test_a_baseline_of_other_metrics_is_refused_before_anything_is_judged(capfd: pytest.CaptureFixture[str]) -> None:
+    assert called(capfd, "run", "data.jsonl", *ARGUMENTS, "--out", "old")[0] == 0
+    rows = [{**row, "user_input": "Where does it rain?"} for row in ROWS]
+    Path("data.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    others = ("--metrics", "context_relevancy", "--baseline", "old", "--out", "new")
+    code, output, errors = called(capfd, "run", "data.jsonl", "--quiet", *others)
+    said = " ".join(errors.split())
+    assert (code, output) == (1, "")
+    assert "the baseline old has no metric in common with this run" in said
+    assert "it has context_recall" in said
+    assert not Path("new").exists()

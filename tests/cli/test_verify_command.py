@@ -162,3 +162,25 @@ def test_a_number_that_cannot_be_is_a_usage_error(
 
 def test_a_directory_without_a_run_is_a_usage_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert called(capfd, "verify", tmp_path)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"name": "a-famous-judge"}, "a-famous-judge in summary.json, and its checksum is that of reference"),
+        ({"caution": None}, "no caution in summary.json, and there is one about reference"),
+    ],
+)
+def test_a_judge_under_another_name_is_not_shown_and_verify_names_the_file(
+    directory: Path, capfd: pytest.CaptureFixture[str], said: dict[str, Any], message: str
+) -> None:
+    """No number is another: whose they are is."""
+    path = directory / "summary.json"
+    summary = json.loads(path.read_text(encoding="utf-8"))
+    summary["judge"].update(said)
+    path.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    code, _, errors = called(capfd, "show", directory)
+    assert code == 1
+    assert message in " ".join(errors.split())
+    code, output, _ = called(capfd, "verify", directory, "--json")
+    assert (code, json.loads(output)["files"]) == (3, ["summary.json"])

@@ -142,6 +142,10 @@ CONTRADICTIONS: dict[str, tuple[Callable[[Path], None], str]] = {
         ),
         "signature: judge:1|data:2 in summary.json",
     ),
+    "a judge": (
+        lambda directory: changed(directory, "summary.json", lambda summary: summary["judge"].update(sha256="0" * 64)),
+        f"judge: sha256 {'0' * 64} in summary.json, None in manifest.json",
+    ),
     "a number of samples": (in_manifest("data", rows=2), "number of samples: 3 in summary.json, 2 in manifest.json"),
     "an ingredient": (in_manifest("judge", language="de"), "the signature in manifest.json is not that of its parts"),
     "a row that is gone": (without_last_row("scores.jsonl"), "scores.jsonl has 29 rows for 3 samples and 10 metrics"),

@@ -263,6 +263,21 @@ def test_a_manifest_that_was_changed_by_hand_is_found(run: Run) -> None:
     assert (found.result, found.files) == ("different", ("summary.json",))
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE VIEW mine AS SELECT 1",
+        "DROP VIEW verdict",
+        "CREATE TRIGGER later AFTER INSERT ON answer BEGIN DELETE FROM answer; END",
+    ],
+)
+def test_a_store_of_another_shape_is_found(run: Run, statement: str) -> None:
+    """No answer is another: what somebody would read with SQL is."""
+    _sql(run, statement)
+    found = verify(run, engine=same())
+    assert (found.result, found.files, found.verdicts_moved) == ("different", ("run.sqlite",), 0)
+
+
 @pytest.mark.parametrize("name", ["scores.jsonl", "verdicts.jsonl"])
 def test_a_result_file_that_is_gone_is_named(run: Run, name: str) -> None:
     (run.directory / name).unlink()
