@@ -3,12 +3,15 @@
 DeepEval writes its lists so into CSV and JSONL (`EvaluationDataset.save_as`, read in version 4.3.1). Taken for one
 context, such a text gives other sentences and other chunks, and a score that nobody would doubt. So a text with the
 mark in a file that has DeepEval's own columns is refused, and `context_separator` says that the texts are to be split.
+Where only the columns of its test cases were kept, which others use as well, a text is refused whose mark has no white
+space on either side, outside of a table.
 
 Split means: at every place where the separator stands, outer white space of the pieces trimmed, empty pieces left out.
 Lists and objects stay what they are, and so do contexts in several columns. Elsewhere a text may hold any mark: tables
 in Markdown are full of it.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +21,11 @@ from localjudge.errors import DataError, UsageError
 _MARK = "|"
 _OF_DEEPEVAL = ("additional_metadata", "custom_column_key_values", "expected_tools", "source_file", "tools_called")
 """Columns that DeepEval writes into every file, and that nobody who writes rows by hand has."""
+_TEST_CASE = ("input", "actual_output", "retrieval_context")
+"""Columns of DeepEval's test cases, which are in files by hand too."""
+_GLUED = re.compile(r"(?<![\s|])\|(?![\s|])")
+_TABLE = re.compile(r"^[ \t]*\||-\||\|:?-", re.MULTILINE)
+"""A line that begins with the mark, or the line below the head of a table in Markdown."""
 
 Split = Callable[[Any, Place, str], Any]
 """Takes a value, the place of its row and its column; gives the value, or the pieces of a text."""
@@ -36,13 +44,21 @@ def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
     """
     if separator is not None:
         return lambda value, _place, _column: _pieces(value, separator)
-    return _refuse_joined if any(map(has, _OF_DEEPEVAL)) else lambda value, _place, _column: value
+    if any(map(has, _OF_DEEPEVAL)):
+        return _refuse_joined
+    return _refuse_glued if all(map(has, _TEST_CASE)) else lambda value, _place, _column: value
 
 
 def _pieces(value: Any, separator: str) -> Any:
     if not isinstance(value, str):
         return value
     return [piece for piece in map(str.strip, value.split(separator)) if piece]
+
+
+def _refuse_glued(value: Any, place: Place, column: str) -> Any:
+    if isinstance(value, str) and _GLUED.search(value) and not _TABLE.search(value):
+        return _refuse_joined(value, place, column)
+    return value
 
 
 def _refuse_joined(value: Any, place: Place, column: str) -> Any:

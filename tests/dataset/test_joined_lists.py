@@ -85,6 +85,32 @@ def test_a_table_in_a_file_that_is_not_of_deepeval_is_one_text() -> None:
     assert sample.retrieved_contexts == (Context(text=table),)
 
 
+@pytest.mark.parametrize("write", [as_jsonl, as_csv])
+def test_a_file_of_test_cases_without_the_other_columns_is_refused_too(tmp_path: Path, write: Any) -> None:
+    """As it is left when somebody keeps the columns that matter."""
+    path = write(tmp_path, {name: joined(LISTS)[name] for name in ("input", "actual_output", "retrieval_context")})
+    with pytest.raises(DataError, match=r"retrieval_context: found one text with '\|' in it"):
+        load(path)
+    assert len(load(path, context_separator="|").samples[0].retrieved_contexts or ()) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+        "a|b\n---|---\n1|2",
+        "a|b\n:-:|:-:\n1|2",
+        "|a|b|",
+        "P(A | B) is not P(B | A).",
+        "Terms | Privacy | Contact",
+        "x || y",
+    ],
+)
+def test_a_mark_that_joins_nothing_is_text_in_a_file_of_test_cases(text: str) -> None:
+    (sample,) = from_rows([{"input": "q", "actual_output": "a", "retrieval_context": text}]).samples
+    assert sample.retrieved_contexts == (Context(text=text),)
+
+
 def test_a_separator_that_does_not_occur_keeps_a_text_whole(tmp_path: Path) -> None:
     """How to say that the text of a file of DeepEval is one text all the same."""
     row = {**joined(LISTS), "retrieval_context": "| a | b |", "context": None}
