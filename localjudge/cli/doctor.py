@@ -20,7 +20,7 @@ from localjudge.cli.options import settings
     metavar="N",
     help="Attempts to talk the judge into a verdict; 0 for none. Default: as many as take about two minutes.",
 )
-@click.option("--quiet", is_flag=True, help="No progress and no messages, only the result.")
+@click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(judge: str, quiet: bool, as_json: bool, **options: Any) -> int:
     """Check a judge and this machine: does it load, answer, get obvious cases right, resist injections, how fast is it?

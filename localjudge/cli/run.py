@@ -59,7 +59,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
 )
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the gates as JUnit XML.")
 @click.option("--dry-run", is_flag=True, help="Only estimate what the run would take: verdicts, tokens, time, memory.")
-@click.option("--quiet", is_flag=True, help="No progress and no messages, only the result.")
+@click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_run: bool, **options: Any) -> int:
     """Score DATA (JSONL, JSON, CSV or Parquet files; - for standard input) with a local judge.

@@ -25,7 +25,7 @@ _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same ver
     help="What counts as verified: every bit, or every verdict.",
 )
 @settings("threads")
-@click.option("--quiet", is_flag=True, help="No progress and no messages, only the result.")
+@click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(directory: Path, accept: str, quiet: bool, as_json: bool, **options: Any) -> int:
     """Judge RUN again and say what is the same: bit-identical, same verdicts, or different.

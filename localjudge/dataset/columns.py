@@ -43,7 +43,10 @@ def _are_columns(values: Mapping[str, Any], texts: Iterable[str]) -> bool:
     given = [values[name] for name in texts if name in values]
     if any(isinstance(value, list | tuple) for value in given):
         return True
-    return any(isinstance(value, Mapping) for value in given) and None not in map(_cells, values.values())
+    by_row = [value for value in values.values() if isinstance(value, Mapping)]
+    if not any(isinstance(value, Mapping) for value in given) or None in map(_cells, values.values()):
+        return False
+    return len(set(map(tuple, by_row))) == 1 or all(str(key).isdecimal() for value in by_row for key in value)
 
 
 def _rows_inside(values: Mapping[str, Any], known: Iterable[str]) -> list[Any] | None:

@@ -252,6 +252,15 @@ def test_results_of_promptfoo_are_read(tmp_path: Path, rows: list[dict[str, Any]
     )
 
 
+def test_one_row_of_objects_is_a_row_and_not_columns(tmp_path: Path) -> None:
+    """Columns by row number have the same numbers; the parts of a row have names of their own."""
+    path = tmp_path / "one.jsonl"
+    row = {"testCase": {"vars": {"question": "Why?"}}, "response": {"output": "So."}}
+    path.write_text(json.dumps(row) + "\n")
+    (sample,) = load(path, mapping={"user_input": "testCase.vars.question"}).samples
+    assert (sample.user_input, sample.response) == ("Why?", "So.")
+
+
 def test_the_samples_of_an_inspect_log_are_read(tmp_path: Path) -> None:
     """An inspect_ai log in JSON holds several lists; that of the samples has columns that are known."""
     output = {"model": "m", "choices": [{"message": {"role": "assistant", "content": "So."}}], "completion": "So."}
