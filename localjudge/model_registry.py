@@ -97,6 +97,11 @@ def registered_as(sha256: str) -> RegisteredModel | None:
     return next((model for model in reversed(registered().values()) if model.sha256 == sha256), None)
 
 
+def packaged_as(sha256: str) -> RegisteredModel | None:
+    """The packaged model with this checksum, whatever the user's own registry calls it; None if there is none."""
+    return next((model for model in _read(resources.model_registry_file()).values() if model.sha256 == sha256), None)
+
+
 def parts(path: Path) -> tuple[Path, ...]:
     """The files that a model consists of: itself, or all parts if its name says that it is the first of several.
 

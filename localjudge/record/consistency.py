@@ -111,18 +111,17 @@ def _in_the_manifest(summary: Summary, manifest: Manifest) -> Iterator[str]:
 
 
 def in_the_judge(card: JudgeCard, manifest: Manifest) -> Iterator[str]:
-    """Whether the judge that a summary names is the one whose checksum the manifest has, under the name of that.
+    """Whether a summary has the checksum of the judge that the manifest has, and a packaged judge its caution.
 
-    Of a caution only that there is one: its wording may become another in a later version.
+    Any name will do, since a user may give a model another; of a caution only that there is one, since its wording may
+    become another.
     """
     sha256 = manifest.judge["engine"].get("model_sha256")
     if card.sha256 != sha256:
         yield f"judge: sha256 {shown(card.sha256)} in summary.json, {shown(sha256)} in manifest.json"
-    known = model_registry.registered_as(str(card.sha256))
-    if known and card.name != known.name:
-        yield f"judge: {shown(card.name)} in summary.json, and its checksum is that of {known.name}"
-    if known and known.caution and not card.caution:
-        yield f"judge: no caution in summary.json, and there is one about {known.name}"
+    packaged = model_registry.packaged_as(str(sha256))
+    if packaged and packaged.caution and not card.caution:
+        yield f"judge: no caution in summary.json, and its checksum is that of {packaged.name} ({packaged.caution})"
 
 
 class _Order:

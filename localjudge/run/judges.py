@@ -90,10 +90,12 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     Raises UsageError for a prompt that is no wording of a task and for reasons or a protocol that the judge cannot be
     asked for, ModelError if the chat template cannot be rendered.
     """
-    registered = model_registry.registered_as(str(engine.identity.get("model_sha256")))
+    checksum = str(engine.identity.get("model_sha256"))
+    registered = model_registry.registered_as(checksum)
+    cautioned = model_registry.packaged_as(checksum) or registered
     profile = profile_for(registered.profile if registered else None, settings)
     ends = chat_around(profile, engine)
-    card = card_of(engine, registered.caution if registered else "")
+    card = card_of(engine, cautioned.caution if cautioned else "")
     note = f": {registered.note}" if registered and registered.note else ""
     slow = "" if engine.forks else "; it cannot share prompts on this machine, so every verdict costs a whole prompt"
     sha256 = f"sha256 {card.sha256[:12]}, " if card.sha256 else ""

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from localjudge.cli.main import main
+from localjudge.model_registry import registered
 
 ROWS = [
     {"id": "eiffel", "retrieved_contexts": ["It opened in 1889."], "reference": "It opened in 1889. It is in Paris."},
@@ -65,3 +66,20 @@ def test_a_table_says_how_decided_the_judge_was(capfd: pytest.CaptureFixture[str
     verdicts = [json.loads(line) for line in Path("run/verdicts.jsonl").read_text(encoding="utf-8").splitlines()]
     near = sum(abs(verdict["p_yes"] - 0.5) <= 0.1 for verdict in verdicts)
     assert f"3 verdicts: {100 * near / 3:.0f} % within 0.1 of the threshold; median legal mass 1.000" in said
+
+
+def test_the_packaged_judge_under_a_name_of_one_s_own_keeps_its_caution(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A run that was made before it had that name is read as before."""
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path))
+    called(capfd, *RUN)
+    packaged = registered()["reference"]
+    row = {"name": "ours", "path": str(packaged.path), "sha256": packaged.sha256, "profile": packaged.profile}
+    lines = [f"{key} = {json.dumps(value)}" for key, value in row.items()]
+    (tmp_path / "registry.toml").write_text(
+        "\n".join(["[[model]]", *lines, f"size = {packaged.size}"]), encoding="utf-8"
+    )
+    assert NAMED in called(capfd, "show", "run")
+    called(capfd, *RUN[:-2], "again", "--quiet", "--judge", "ours")
+    assert NAMED.replace("reference", "ours") in called(capfd, "show", "again")

@@ -164,23 +164,34 @@ def test_a_directory_without_a_run_is_a_usage_error(tmp_path: Path, capfd: pytes
     assert called(capfd, "verify", tmp_path)[0] == 1
 
 
-@pytest.mark.parametrize(
-    ("said", "message"),
-    [
-        ({"name": "a-famous-judge"}, "a-famous-judge in summary.json, and its checksum is that of reference"),
-        ({"caution": None}, "no caution in summary.json, and there is one about reference"),
-    ],
-)
-def test_a_judge_under_another_name_is_not_shown_and_verify_names_the_file(
-    directory: Path, capfd: pytest.CaptureFixture[str], said: dict[str, Any], message: str
-) -> None:
-    """No number is another: whose they are is."""
+def with_judge(directory: Path, **said: Any) -> None:
     path = directory / "summary.json"
     summary = json.loads(path.read_text(encoding="utf-8"))
     summary["judge"].update(said)
     path.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ({"sha256": "0" * 64}, "in summary.json, 4844085b4a92"),
+        ({"caution": None}, "no caution in summary.json, and its checksum is that of reference (lexical"),
+    ],
+)
+def test_a_judge_that_is_not_the_manifest_s_is_not_shown_and_verify_names_the_file(
+    directory: Path, capfd: pytest.CaptureFixture[str], said: dict[str, Any], message: str
+) -> None:
+    """No number is another: whose they are is."""
+    with_judge(directory, **said)
     code, _, errors = called(capfd, "show", directory)
     assert code == 1
     assert message in " ".join(errors.split())
     code, output, _ = called(capfd, "verify", directory, "--json")
     assert (code, json.loads(output)["files"]) == (3, ["summary.json"])
+
+
+def test_a_judge_may_have_another_name_elsewhere(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its user's own registry may have called it so."""
+    with_judge(directory, name="ours")
+    assert called(capfd, "show", directory)[0] == 0
+    assert called(capfd, "verify", directory)[0] == 0
