@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
@@ -12,7 +13,8 @@ import pytest
 
 from localjudge.cli.main import COMMANDS
 
-PACKAGE = Path(__file__).parent.parent / "localjudge"
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "localjudge"
 MODULES = {
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): path
     for path in sorted(PACKAGE.rglob("*.py"))
@@ -50,6 +52,19 @@ def test_importing_localjudge_opens_no_socket_and_starts_no_thread() -> None:
         "assert threading.active_count() == 1\n"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_tests_and_scripts_are_no_longer_than_modules() -> None:
+    sources = [path for folder in ("tests", "scripts") for path in (ROOT / folder).rglob("*.py")]
+    assert not [str(path) for path in sources if len(path.read_text(encoding="utf-8").splitlines()) > 400]
+
+
+def test_every_script_in_python_is_checked() -> None:
+    """Those without an ending have to be named to the linter."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["ruff"]["extend-include"]
+    files = [path for path in (ROOT / "scripts").iterdir() if path.is_file() and not path.suffix]
+    in_python = [path for path in files if "python" in path.read_text(encoding="utf-8").partition("\n")[0]]
+    assert sorted(settings) == sorted(f"scripts/{path.name}" for path in in_python)
 
 
 @pytest.mark.parametrize("module", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))

@@ -53,7 +53,7 @@ def command(directory: Path, as_format: "Format", rows: "Rows", out: Path | None
     if encoding == "parquet" and out is None and sys.stdout.isatty():
         raise UsageError("Parquet is binary and cannot be shown on a terminal", hint="name a file with --out")
     parts = exported_parts(Run.open(directory), as_format, rows)
-    first = next(parts, b"")
+    first = next(parts, b"")  # before the file is opened: a run that cannot be read must not empty it
     written = _write(chain([first], parts), out)
     if as_json and out is not None:
         click.echo(json.dumps({"file": str(out), "format": as_format, "bytes": written}))

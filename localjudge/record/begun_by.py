@@ -19,6 +19,8 @@ _PYTHON_ROWS = "rows"
 _LONGEST = 2_000
 _OPTIONS = {"prompts": "--prompt", "mapping": "--map"}
 """Options that are not called like their setting: those that may be given several times."""
+_TAKEN_OUT = ("batching", "compare_by", "matrix")
+"""Options of an earlier version, which no command of today takes."""
 _SETTING = re.compile("[a-z_]+")
 
 
@@ -26,11 +28,14 @@ def command(directory: Path, manifest: Manifest) -> str | None:
     """The command as a shell reads it, on one line.
 
     None for a run that Python code began, with rows or an engine of its own, for one with abbreviations of its own, of
-    which the manifest holds the words and not the file, and for what no line can hold.
+    which the manifest holds the words and not the file, for one with an option that was taken out since, and for what
+    no line can hold.
     """
     judge, sources = manifest.environment.get("judge"), manifest.environment.get("sources")
     settings = manifest.environment["settings"]
     if not judge or not sources or sources == [_PYTHON_ROWS] or settings.get("abbreviations"):
+        return None
+    if any(_values(settings.get(name)) for name in _TAKEN_OUT):
         return None
     words = ["localjudge", "run", "--judge", judge, "--metrics", ",".join(manifest.judge["metrics"])]
     words += ["--out", str(directory), *_options(settings)]

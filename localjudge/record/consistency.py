@@ -19,6 +19,7 @@ import hashlib
 import math
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from importlib.metadata import version
 from itertools import groupby, islice
 from typing import Any, NamedTuple
@@ -321,7 +322,9 @@ def _known(name: str, manifest: Manifest) -> Any:
     return metric if unchanged else None
 
 
+@lru_cache(maxsize=64)
 def _of_the_matrix(name: str) -> Any:
+    """Remembered, since each row asks: to make a metric from its name takes longer than to count its verdicts."""
     try:
         metric = catalog.get(name) if catalog.is_ours(name) else None
     except UsageError:

@@ -66,6 +66,7 @@ COMMIT;
 _Row = TypeVar("_Row")
 _IDS = TypeAdapter(tuple[str, int])
 _ANSWER = TypeAdapter(Answer)
+_NO_ANSWER = TypeAdapter(NoAnswer)
 _KEYED_ANSWER = TypeAdapter(tuple[str, float | None, float | None, str | None, str | None, str | None])
 _ANSWER_ROW = TypeAdapter(tuple[int, float | None, float | None, str | None, str | None, str | None])
 _ANSWER_COLUMNS = ("p_yes", "legal_mass", "raw", "reason", "error")
@@ -276,7 +277,9 @@ def answers_by_number(reader: Reader, numbers: Iterable[int]) -> dict[int, Answe
 
 def _answer(reader: Reader, columns: dict[str, Any]) -> Answer | NoAnswer:
     error = columns.pop("error")
-    return reader.checked(_ANSWER, columns) if error is None else NoAnswer(error=error)
+    if error is None:
+        return reader.checked(_ANSWER, columns)
+    return reader.checked(_NO_ANSWER, {"error": error, "legal_mass": columns["legal_mass"]})
 
 
 def storable(text: str) -> str:

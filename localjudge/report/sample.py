@@ -60,7 +60,7 @@ def _texts(sample: Sample) -> RenderableType:
             grid.add_row(Text(field, style="dim"), safe_text(text))
     for field in CONTEXT_FIELDS:
         for number, context in enumerate(getattr(sample, field) or ()):
-            shown = f"(id {context.id}, no text)" if context.text is None else context.text
-            grid.add_row(Text(f"{field}[{number}]", style="dim"), safe_text(shown))
+            text = f"(id {context.id}, no text)" if context.text is None else context.text
+            grid.add_row(Text(f"{field}[{number}]", style="dim"), safe_text(text))
     heading = Padding(safe_text(sample.id, style="bold"), (0, 1), expand=False)
     return Group(heading, Padding(grid, (0, 1, 1, 3), expand=False))

@@ -17,13 +17,11 @@ from localjudge.report.terminal import number, safe_text
 _SPARE = 1000
 
 
-def worst_scores(scores: Iterable[ScoreRow], metric: str, count: int) -> list[ScoreRow]:
-    """So many samples: failed ones first, then those farthest from the best; among equals in the order of the data."""
-    return worst_of_each(scores, [metric], count)[metric]
-
-
 def worst_of_each(scores: Iterable[ScoreRow], metrics: Sequence[str], count: int) -> dict[str, list[ScoreRow]]:
-    """The same for each of the metrics, from one pass over the rows; few more than are wanted are held."""
+    """So many samples of each metric: failed ones, then those farthest from the best; equals in the order of the data.
+
+    One pass over the rows, of which few more than are wanted are held.
+    """
     best = {metric: 0.0 if catalog.lower_is_better(metric) else 1.0 for metric in metrics}
     worst: dict[str, list[ScoreRow]] = {metric: [] for metric in metrics}
     for score in scores:

@@ -23,7 +23,7 @@ from localjudge.run.blocks import Blocks
 from localjudge.run.data_notes import tell
 from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, opened
 from localjudge.run.plan import Data, Plan, default_directory, plan, refuse_other_run
-from localjudge.run.settings import Options, RunSettings, checked
+from localjudge.run.settings import Options, checked
 from localjudge.types import VerdictRule
 
 
@@ -64,7 +64,7 @@ def run_plan(
     tell(planned, told)
     with opened(str(judge), engine, settings) as ours:
         told.note(ours.announcement)
-        return _Job(planned, ours, settings, told).run(Path(out) if out is not None else None)
+        return _Job(planned, ours, told).run(Path(out) if out is not None else None)
 
 
 class _Session(NamedTuple):
@@ -79,10 +79,10 @@ class _Session(NamedTuple):
 class _Job:
     """A plan with an open judge."""
 
-    def __init__(self, planned: Plan, ours: OpenJudge, settings: RunSettings, progress: Progress) -> None:
+    def __init__(self, planned: Plan, ours: OpenJudge, progress: Progress) -> None:
         self._plan = planned
         self._open_judge, self._engine = ours, ours.engine
-        self._settings = settings
+        self._settings = settings = planned.settings
         self._rule = VerdictRule(settings.threshold, settings.min_legal_mass)
         self._progress = progress
         self._segmenter = settings.sentences

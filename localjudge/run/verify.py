@@ -12,7 +12,7 @@ import random
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
@@ -39,7 +39,7 @@ from localjudge.record.keys import RequestKeys
 from localjudge.record.manifest import Difference, Manifest, data_part, differences, judge_part
 from localjudge.record.results import Run, as_run
 from localjudge.record.untrusted import shown, validated
-from localjudge.run.answers import WindowAnswer, answers_in_order, verdict_of
+from localjudge.run.answers import Answers, WindowAnswer, answers_in_order, verdict_of
 from localjudge.run.judges import opened
 from localjudge.run.replay import Replay, RowPlace
 from localjudge.run.settings import RunSettings, checked
@@ -47,7 +47,6 @@ from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict
 
 VERIFICATION_VERSION = 1
 Result = Literal["bit-identical", "same verdicts", "different"]
-Answers = Mapping[str, Answer | NoAnswer]
 
 _SHA256_SHOWN = 12
 _ASKED_AT_ONCE = 1024
@@ -57,7 +56,7 @@ _MACHINE = {"engine.system", "engine.gpu_layers", "engine.repack"}
 
 
 class RowChange(Record):
-    """A verdict row before and after; `changed` says whether any bit of its answers did.
+    """A verdict row before and after, of whose answers at least one bit is another.
 
     `position` counts the rows of its sample and metric. A row without an answer has neither label nor probability.
     """
@@ -66,7 +65,6 @@ class RowChange(Record):
     metric: str
     position: int
     text: str
-    changed: bool
     before: Label | None
     after: Label | None
     p_before: float | None
@@ -335,7 +333,6 @@ def _row_change(
         metric=place[1],
         position=place[2],
         text="",
-        changed=True,
         before=before.label if before else None,
         after=after.label if after else None,
         p_before=before.p_yes if before else None,

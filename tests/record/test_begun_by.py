@@ -50,6 +50,11 @@ def test_settings_that_have_a_value_are_named(manifest: MakeManifest) -> None:
     )
 
 
+@pytest.mark.parametrize("gone", [{"batching": True}, {"compare_by": "content"}, {"matrix": True}])
+def test_an_option_that_was_taken_out_is_not_recommended(manifest: MakeManifest, gone: dict[str, Any]) -> None:
+    assert command(Path("x"), manifest(settings={"threshold": 0.5, **gone})) is None
+
+
 def test_standard_input_and_names_like_options_are_data(manifest: MakeManifest) -> None:
     assert (command(Path("x"), manifest(sources=["stdin", "--out"])) or "").endswith("-- - --out")
 

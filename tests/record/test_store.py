@@ -51,6 +51,15 @@ def test_an_answer_is_there_after_reopening(path: Path) -> None:
     again.close()
 
 
+@pytest.mark.parametrize("legal_mass", [None, 0.25])
+def test_a_reason_for_no_answer_is_there_after_reopening(path: Path, store: Store, legal_mass: float | None) -> None:
+    """With the probability that an engine gave to legal answers, which the summary's median counts."""
+    request, none = keyed("One."), NoAnswer(error="it does not fit", legal_mass=legal_mass)
+    store.add_requests({request.key: request}, [])
+    store.add_answer(request.key, none)
+    assert store.answers_to([request.key]) == {request.key: none}
+
+
 def test_an_answer_is_there_when_the_process_ends_without_closing(path: Path, store: Store) -> None:
     """Another connection sees it while the first is still open: it is committed."""
     request = keyed("One.")

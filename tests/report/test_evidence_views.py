@@ -16,7 +16,7 @@ from localjudge.record.result_rows import ScoreRow
 from localjudge.report.comparison_view import comparison_view, moved_view, signed
 from localjudge.report.gates_view import gates_view
 from localjudge.report.verification import verification_view
-from localjudge.report.worst import worst_scores
+from localjudge.report.worst import worst_of_each
 from localjudge.run.verify import verify
 
 ScriptedRun = Callable[..., Run]
@@ -212,4 +212,4 @@ def test_where_lower_is_better_a_fall_is_an_improvement(scripted_run: ScriptedRu
 
 def test_where_lower_is_better_the_highest_scores_are_looked_at_first() -> None:
     rows = [ScoreRow(str(value), "matrix_redundancy", "scored", value, None, None, None) for value in (0.0, 0.9, 0.4)]
-    assert [row.score for row in worst_scores(rows, "matrix_redundancy", 5)] == [0.9, 0.4]
+    assert [row.score for row in worst_of_each(rows, ["matrix_redundancy"], 5)["matrix_redundancy"]] == [0.9, 0.4]

@@ -3,7 +3,7 @@
 import io
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,12 @@ from rich.console import Console, RenderableType
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.errors import UsageError
+from localjudge.record.result_rows import ScoreRow
 from localjudge.report.bands import meaning
 from localjudge.report.sample import prompts_view, sample_view
 from localjudge.report.table import summary_view
 from localjudge.report.verdicts import verdicts_view
-from localjudge.report.worst import worst_scores, worst_view
+from localjudge.report.worst import worst_of_each, worst_view
 
 
 def printed(view: RenderableType, *, terminal: bool = False) -> str:
@@ -109,9 +110,13 @@ def test_an_unknown_sample_that_is_like_none_is_told_what_there_is(run: Run) -> 
 
 def test_the_worst_come_first_failures_before_low_scores(run: Run, failed_run: Run) -> None:
     """Undefined samples and perfect ones are not among them."""
-    assert [row.sample_id for row in worst_scores(run.scores, "context_recall", 5)] == ["=evil\x1b[2J", "good"]
-    assert [row.sample_id for row in worst_scores(failed_run.scores, "context_recall", 5)] == ["bad"]
-    assert len(worst_scores(run.scores, "context_recall", 1)) == 1
+
+    def worst(scores: Iterable[ScoreRow], count: int) -> list[str]:
+        return [row.sample_id for row in worst_of_each(scores, ["context_recall"], count)["context_recall"]]
+
+    assert worst(run.scores, 5) == ["=evil\x1b[2J", "good"]
+    assert worst(failed_run.scores, 5) == ["bad"]
+    assert len(worst(run.scores, 1)) == 1
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ from localjudge.engine.protocol import EngineStats, ModelShape
 from localjudge.errors import SampleError
 from localjudge.judge import prompts
 from localjudge.model_registry import ModelFile
-from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
+from localjudge.types import Answer, ChatEnds, NoAnswer, Node, VerdictRequest
 
 
 class LlamaCppEngine:
@@ -236,8 +236,7 @@ class LlamaCppEngine:
 
 def _by_question(requests: Sequence[VerdictRequest]) -> list[list[int]]:
     """Indices of the requests that one answer serves, together."""
-    asked: dict[tuple[object, ...], list[int]] = {}
+    asked: dict[tuple[tuple[Node, ...], str], list[int]] = {}
     for index, request in enumerate(requests):
-        explanation = request.explanation.model_dump_json() if request.explanation else None
-        asked.setdefault((request.path, request.grammar.model_dump_json(), explanation), []).append(index)
+        asked.setdefault((request.path, request.shape), []).append(index)
     return list(asked.values())
