@@ -1,6 +1,11 @@
 """What work tells while it goes on, to whoever wants to show it."""
 
-from typing import Protocol
+from collections.abc import Iterable, Iterator
+from typing import Protocol, TypeVar
+
+_TOLD_EVERY = 1_000
+
+T = TypeVar("T")
 
 
 class Progress(Protocol):
@@ -10,8 +15,16 @@ class Progress(Protocol):
         """Something worth a line of its own."""
         ...
 
+    def rows(self, doing: str, done: int, total: int | None) -> None:
+        """Before anything is asked: so many rows are read (or checked, stored), of so many if that is known."""
+        ...
+
     def expect(self, count: int) -> None:
         """So many more questions are going to be asked; a negative number takes back what was expected."""
+        ...
+
+    def recall(self, count: int) -> None:
+        """So many of the expected questions were answered earlier; they take no time."""
         ...
 
     def phase(self, name: str) -> None:
@@ -37,7 +50,13 @@ class Silence:
     def note(self, text: str) -> None:
         """Say nothing."""
 
+    def rows(self, doing: str, done: int, total: int | None) -> None:
+        """Say nothing."""
+
     def expect(self, count: int) -> None:
+        """Say nothing."""
+
+    def recall(self, count: int) -> None:
         """Say nothing."""
 
     def phase(self, name: str) -> None:
@@ -51,3 +70,14 @@ class Silence:
 
     def close(self) -> None:
         """Say nothing."""
+
+
+def counted(rows: Iterable[T], progress: Progress, doing: str, total: int | None = None) -> Iterator[T]:
+    """The rows; the progress is told now and then how many there were, and at the end if it was told before."""
+    done = 0
+    for done, row in enumerate(rows, 1):
+        if done % _TOLD_EVERY == 0:
+            progress.rows(doing, done, total)
+        yield row
+    if done > _TOLD_EVERY:
+        progress.rows(doing, done, total)

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
     from localjudge.record.results import Run
-    from localjudge.run.plan import Plan
+    from localjudge.run.estimate import Estimate
 
 _DEMO_METRIC = "context_recall"
 # A comma that is not between the options of one metric.
@@ -69,6 +70,7 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
     """
     from localjudge.cli.gate_options import Checks, show, values
     from localjudge.report.progress_bar import progress_on
+    from localjudge.run.estimate import estimate_plan
     from localjudge.run.job import run_plan
     from localjudge.run.plan import plan
     from localjudge.run.settings import checked
@@ -80,11 +82,14 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
         be_quiet()
     if not dry_run:
         checks.begin()
-    planned = plan(_sources(data, demo), metrics, checked_settings)
-    checks.refuse_unknown([metric.name for metric in planned.metrics])
-    if dry_run:
-        return _estimated(planned, judge, as_json, quiet=quiet)
-    run = run_plan(planned, judge=judge, out=out, progress=progress_on(sys.stderr, quiet=quiet))
+    with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
+        planned = plan(_sources(data, demo), metrics, checked_settings, progress)
+        checks.refuse_unknown([metric.name for metric in planned.metrics])
+        if dry_run:
+            estimated = estimate_plan(planned, judge=judge, progress=progress)
+            progress.close()
+            return _show_estimate(estimated, as_json)
+        run = run_plan(planned, judge=judge, out=out, progress=progress)
     found = checks.check(run)
     if as_json:
         click.echo(
@@ -98,13 +103,10 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
     return ExitCode.SOME_FAILED if run.summary.failed_beyond(checked_settings.max_failed) else ExitCode.DONE
 
 
-def _estimated(planned: "Plan", judge: str, as_json: bool, *, quiet: bool) -> int:
+def _show_estimate(found: "Estimate", as_json: bool) -> int:
     from localjudge.report.estimate_view import estimate_view
-    from localjudge.report.progress_bar import progress_on
     from localjudge.report.terminal import terminal
-    from localjudge.run.estimate import estimate_plan
 
-    found = estimate_plan(planned, judge=judge, progress=progress_on(sys.stderr, quiet=quiet))
     if as_json:
         click.echo(found.model_dump_json(indent=2))
     else:

@@ -20,7 +20,7 @@ from localjudge.dataset.aliases import ALIASES, Resolved, check_mapping, columns
 from localjudge.dataset.columns import rows_of_columns
 from localjudge.dataset.dataset import Dataset
 from localjudge.dataset.guesses import guessed_columns, map_option
-from localjudge.dataset.joined_lists import check_separator, splitter
+from localjudge.dataset.joined_lists import Split, check_separator, splitter
 from localjudge.dataset.plain import plain, without_nan
 from localjudge.dataset.problems import SHOWN, Place, Problem, Problems, shown
 from localjudge.dataset.readers import read
@@ -29,6 +29,7 @@ from localjudge.dataset.sound_rows import SoundRows, id_hash
 from localjudge.dataset.sources import STDIN, Source, shown_name
 from localjudge.dataset.survey import Survey
 from localjudge.errors import DataError, UsageError
+from localjudge.progress import Progress, Silence, counted
 from localjudge.types import Sample
 
 _LOOKED_AT = 1_000
@@ -43,11 +44,12 @@ class _Table(NamedTuple):
 
 
 class _Resolved(NamedTuple):
-    """A source whose columns are known."""
+    """A source whose columns are known, and how one text that stands for a list of contexts is split."""
 
     table: _Table
     survey: Survey
     mapping: Resolved
+    split: Split
 
 
 def load(
@@ -56,6 +58,7 @@ def load(
     mapping: Mapping[str, str] | None = None,
     skip_bad_rows: bool = False,
     context_separator: str | None = None,
+    progress: Progress | None = None,
 ) -> Dataset:
     """Read and check all rows of the files: JSONL, JSON, CSV or Parquet, gzip or not; `-` is standard input.
 
@@ -73,7 +76,7 @@ def load(
     with ExitStack() as stack:
         opened = [stack.enter_context(closing(Source(name))) for name in names]
         tables = [_Table(source.name, partial(read, source, mapping or {})) for source in opened]
-        return _build(tables, mapping or {}, skip_bad_rows, context_separator)
+        return _build(tables, mapping or {}, skip_bad_rows, context_separator, progress or Silence())
 
 
 def from_rows(
@@ -82,6 +85,7 @@ def from_rows(
     mapping: Mapping[str, str] | None = None,
     skip_bad_rows: bool = False,
     context_separator: str | None = None,
+    progress: Progress | None = None,
     name: str = "rows",
 ) -> Dataset:
     """Check rows that are already in memory, as `load` does: mappings with anybody's column names, or samples.
@@ -97,7 +101,7 @@ def from_rows(
     else:
         given = rows if isinstance(rows, Sequence) else [*rows]
     table = _Table(name, lambda: (_given_row(Place(name, row=number), row) for number, row in enumerate(given, 1)))
-    return _build([table], mapping or {}, skip_bad_rows, context_separator)
+    return _build([table], mapping or {}, skip_bad_rows, context_separator, progress or Silence())
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -118,20 +122,24 @@ def _given_row(place: Place, row: Mapping[str, Any] | Sample) -> RawRow | Proble
 
 
 def _build(
-    tables: Sequence[_Table], mapping: Mapping[str, str], skip_bad_rows: bool, context_separator: str | None
+    tables: Sequence[_Table],
+    mapping: Mapping[str, str],
+    skip_bad_rows: bool,
+    context_separator: str | None,
+    progress: Progress,
 ) -> Dataset:
     check_mapping(mapping)
     check_separator(context_separator)
-    surveys = [Survey(table.rows(), mapping) for table in tables]
+    surveys = [Survey(counted(table.rows(), progress, f"reading {table.name}"), mapping) for table in tables]
     sources = [
-        _Resolved(table, survey, _columns(table, survey, mapping))
+        _Resolved(table, survey, _columns(table, survey, mapping), splitter(context_separator, survey.has))
         for table, survey in zip(tables, surveys, strict=True)
     ]
     if any(source.mapping for source in sources):
         _check_mapped_columns_exist(sources, mapping)
-    sound, problems = _checked(sources, context_separator, frozenset())
+    sound, problems = _checked(sources, frozenset(), progress)
     if repeated := sound.repeated_ids():
-        sound, problems = _checked(sources, context_separator, repeated)
+        sound, problems = _checked(sources, repeated, progress)
     _stop_if_bad(problems, len(sound), skip_bad_rows, sum(survey.rows for survey in surveys))
     sound.complete_ids()
     return Dataset(
@@ -191,7 +199,7 @@ def _check_mapped_columns_exist(sources: Sequence[_Resolved], mapping: Mapping[s
 
 
 def _checked(
-    sources: Sequence[_Resolved], context_separator: str | None, repeated: frozenset[bytes]
+    sources: Sequence[_Resolved], repeated: frozenset[bytes], progress: Progress
 ) -> tuple[SoundRows, Problems]:
     """All rows, each sound or with its problems.
 
@@ -200,16 +208,15 @@ def _checked(
     """
     sound, problems = SoundRows(), Problems()
     first_places: dict[str, Place] = {}
-    for source in sources:
-        split = splitter(context_separator, source.survey.has)
-        for row in source.table.rows():
-            outcome = [row] if isinstance(row, Problem) else check_row(row, source.mapping, split)
-            if isinstance(outcome, CheckedRow) and repeated:
-                outcome = _first_of_its_id(outcome, source.mapping, repeated, first_places)
-            if isinstance(outcome, CheckedRow):
-                sound.add(outcome.values, outcome.extras)
-            else:
-                problems.add_row(outcome)
+    rows = ((source, row) for source in sources for row in source.table.rows())
+    for source, row in counted(rows, progress, "checking", sum(source.survey.rows for source in sources)):
+        outcome = [row] if isinstance(row, Problem) else check_row(row, source.mapping, source.split)
+        if isinstance(outcome, CheckedRow) and repeated:
+            outcome = _first_of_its_id(outcome, source.mapping, repeated, first_places)
+        if isinstance(outcome, CheckedRow):
+            sound.add(outcome.values, outcome.extras)
+        else:
+            problems.add_row(outcome)
     return sound, problems
 
 

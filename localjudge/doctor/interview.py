@@ -51,7 +51,7 @@ class Interview:
     def checks(self, profile: PromptProfile, ends: ChatEnds | None) -> Iterator[HealthCheck]:
         """What is shown to the model, then what it says."""
         demo = plan(str(resources.demo_file()), None, self._settings)
-        tasks = first_tasks(demo, self._settings.sentences)
+        tasks = first_tasks(demo.dataset.samples, demo.metrics, self._settings.sentences)
         ways = list(verdicts.manners(profile, ends))
         judge, engine, progress = ways[0].judge, self._engine, self._progress
         shown = [one.task for one in tasks] + [case.task() for case in plain_cases()]

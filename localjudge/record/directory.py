@@ -3,15 +3,19 @@
 run.lock        held by the process that is writing (an advisory lock: it goes when the process goes)
 NAME.part       a file being written; renamed to NAME once it is whole and on the disk
 
-The directory may have been prepared by a stranger: what is written through is a new file or the lock, never a link.
+The directory may have been prepared by a stranger: what is written through is a new file, the lock, or a part that is
+what it was left as, never a link.
 """
 
 import errno
 import fcntl
+import hashlib
 import os
+import stat
 from collections.abc import Iterable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from localjudge.errors import OutOfResource, RunDirectoryError
 from localjudge.record.untrusted import refuse_irregular
@@ -21,7 +25,16 @@ STORE = "run.sqlite"
 _LOCK = "run.lock"
 _PART = ".part"
 _PRIVATE = 0o700
+_PRIVATE_FILE = 0o600
+_AT_ONCE = 1 << 20
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM}
+
+
+class Written(NamedTuple):
+    """What is written of a file: bytes, and their sha256."""
+
+    size: int
+    sha256: str
 
 
 class RunDirectory:
@@ -39,15 +52,43 @@ class RunDirectory:
             self._refuse_foreign()
             self._lock = _locked(path / _LOCK)
 
-    def write(self, name: str, pieces: Iterable[str]) -> None:
-        """Replace the file `name` as a whole: readers see the old one or the new one."""
+    def write(self, name: str, pieces: Iterable[str], *, durable: bool = True) -> None:
+        """Replace the file `name` as a whole: readers see the old one or the new one.
+
+        One that is not `durable` may be lost or half there when the machine itself loses power.
+        """
         with closing(self.part(name)) as part:
             part.write(pieces)
-            part.finish()
+            part.finish(durable=durable)
 
     def part(self, name: str) -> "PartFile":
         """Begin to write the file `name` anew."""
-        return PartFile(self.path, name)
+        path = self.part_path(name)
+        with _translated(self.path):
+            path.unlink(missing_ok=True)
+            return PartFile(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE))
+
+    def part_after(self, name: str, written: Written) -> "PartFile | None":
+        """Go on with the part of `name` after what was written; None if it is not there, or not what was written."""
+        path = self.part_path(name)
+        with _translated(self.path), ExitStack() as undo:
+            descriptor = _own_file(path)
+            if descriptor is None:
+                return None
+            part = undo.enter_context(closing(PartFile(path, descriptor)))
+            if not part.skip(written):
+                return None
+            undo.pop_all()
+            return part
+
+    def part_path(self, name: str) -> Path:
+        """Where the file `name` is as long as it is not whole."""
+        return self.path / f"{name}{_PART}"
+
+    def remove(self, name: str) -> None:
+        """Remove the file `name` if it is there."""
+        with _translated(self.path):
+            (self.path / name).unlink(missing_ok=True)
 
     def close(self) -> None:
         """Let other processes in."""
@@ -64,36 +105,68 @@ class RunDirectory:
 class PartFile:
     """A file that is written piece by piece, and takes its name when it is finished: until then the old one stays."""
 
-    def __init__(self, directory: Path, name: str) -> None:
-        self._directory = directory
-        self._name = name
-        self._part = directory / f"{name}{_PART}"
-        with _translated(directory):
-            self._part.unlink(missing_ok=True)
-            self._file = open(self._part, "x", encoding="utf-8", newline="\n", opener=_private)  # noqa: SIM115 -- `close`
+    def __init__(self, path: Path, descriptor: int) -> None:
+        self._path = path
+        self._file = os.fdopen(descriptor, "r+b")
+        self._sha256 = hashlib.sha256()
+        self._size = 0
+
+    def skip(self, written: Written) -> bool:
+        """Keep so much of what is there, and write on after it; False if there is something else."""
+        with _translated(self._path.parent):
+            while content := self._file.read(min(_AT_ONCE, written.size - self._size)):
+                self._count(content)
+            if self.written != written:
+                return False
+            self._file.truncate(written.size)
+        return True
 
     def write(self, pieces: Iterable[str]) -> None:
         """Write some more."""
-        with _translated(self._directory):
-            self._file.writelines(pieces)
+        with _translated(self._path.parent):
+            for piece in pieces:
+                content = piece.encode()
+                self._file.write(content)
+                self._count(content)
 
-    def finish(self) -> None:
-        """Replace the file of that name by what was written, once that is on the disk."""
-        with _translated(self._directory):
+    @property
+    def written(self) -> Written:
+        """What there is so far, handed to the system: a process that ends from here on leaves it behind."""
+        with _translated(self._path.parent):
             self._file.flush()
-            os.fsync(self._file.fileno())
-            self._part.replace(self._directory / self._name)
-            _sync_directory(self._directory)
+        return Written(self._size, self._sha256.hexdigest())
+
+    def finish(self, *, durable: bool = True) -> None:
+        """Replace the file of that name by what was written, once that is on the disk."""
+        with _translated(self._path.parent):
+            self._file.flush()
+            if durable:
+                os.fsync(self._file.fileno())
+            self._path.replace(self._path.with_name(self._path.name.removesuffix(_PART)))
+            if durable:
+                _sync_directory(self._path.parent)
 
     def close(self) -> None:
-        """Write no more. What was not finished stays a part, which the next writing replaces."""
-        with _translated(self._directory):
+        """Write no more. What was not finished stays a part, for the next writing to replace or to go on with."""
+        with _translated(self._path.parent):
             self._file.close()
 
+    def _count(self, content: bytes) -> None:
+        self._sha256.update(content)
+        self._size += len(content)
 
-def _private(path: str, flags: int) -> int:
-    """Open a file that only its owner can read, whatever directory it is in."""
-    return os.open(path, flags, 0o600)
+
+def _own_file(path: Path) -> int | None:
+    """Descriptor of a regular file that has this name alone; None if there is none: a link leads to another's file."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    facts = os.fstat(descriptor)
+    if stat.S_ISREG(facts.st_mode) and facts.st_nlink == 1:
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
 def _locked(path: Path) -> int:

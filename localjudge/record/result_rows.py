@@ -5,14 +5,16 @@ The invariant: the same outcomes give the same bytes. Offsets count Unicode code
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter
 
+from localjudge.errors import RunDirectoryError
 from localjudge.record.evaluation import Evaluation, JudgedUnit
-from localjudge.types import Failed, Label, NoAnswer, Outcome, Scored, Undefined, Verdict
+from localjudge.types import Failed, Label, NoAnswer, Outcome, Scored, Span, Undefined, Unit, Verdict
 
 _LARGEST = 2**63 - 1
 
@@ -66,6 +68,11 @@ class VerdictRow:
     position: Place | None = None
 
 
+_NO_MORE: tuple[None, Iterator[VerdictRow]] = (None, iter(()))
+SCORE_ROWS = TypeAdapter(ScoreRow)
+VERDICT_ROWS = TypeAdapter(VerdictRow)
+
+
 def score_rows(evaluations: Sequence[Evaluation]) -> Iterator[ScoreRow]:
     """One row for each evaluation."""
     for evaluation in evaluations:
@@ -77,6 +84,23 @@ def verdict_rows(evaluations: Sequence[Evaluation]) -> Iterator[VerdictRow]:
     for evaluation in evaluations:
         for position, judged in enumerate(evaluation.units):
             yield _verdict_row(evaluation, position, judged)
+
+
+def evaluations_of(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow]) -> Iterator[Evaluation]:
+    """The evaluations that these rows were made of; both are in the order of the data, then of the metrics.
+
+    Raises RunDirectoryError where a verdict is of no score, and where a score is none.
+    """
+    groups = groupby(verdicts, key=lambda row: (row.sample_id, row.metric))
+    of, rows = next(groups, _NO_MORE)
+    for score in scores:
+        units: tuple[JudgedUnit, ...] = ()
+        if of == (score.sample_id, score.metric):
+            units = tuple(JudgedUnit(_unit(row), _verdict(row)) for row in rows)
+            of, rows = next(groups, _NO_MORE)
+        yield Evaluation(score.sample_id, score.metric, _outcome(score), units)
+    if of is not None:
+        raise RunDirectoryError("a verdict is of no score", hint="was a file of the run changed by hand?")
 
 
 def json_line(values: Any) -> str:
@@ -93,6 +117,36 @@ def _outcome_columns(outcome: Outcome) -> tuple[Status, float | None, float | No
             return "undefined", None, None, None, outcome.reason
         case Failed():
             return "failed", None, None, None, outcome.reason
+
+
+def _outcome(row: ScoreRow) -> Outcome:
+    match row.status:
+        case "scored" if row.score is not None:
+            return Scored(value=row.score, numerator=row.numerator, denominator=row.denominator, detail=row.detail)
+        case "scored":
+            raise RunDirectoryError("a scored row has no score", hint="was a file of the run changed by hand?")
+        case "undefined":
+            return Undefined(reason=row.detail or "")
+        case "failed":
+            return Failed(reason=row.detail or "")
+
+
+def _unit(row: VerdictRow) -> Unit:
+    span = Span(start=row.start, end=row.end, text=row.text)
+    return Unit(
+        kind=row.unit,
+        index=row.index,
+        source=row.source,
+        source_index=row.source_index,
+        span=span,
+        against=row.against,
+    )
+
+
+def _verdict(row: VerdictRow) -> Verdict | NoAnswer:
+    if row.label is None:
+        return NoAnswer(error=row.error or "", legal_mass=row.legal_mass)
+    return Verdict(label=row.label, p_yes=row.p_yes, legal_mass=row.legal_mass, reason=row.reason, window=row.window)
 
 
 def _count(number: float | None) -> float | None:

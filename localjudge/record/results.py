@@ -1,45 +1,35 @@
-"""A finished run on disk: written as whole files, and read back as one value.
+"""A finished run on disk, read back as one value.
 
     scores.jsonl     one row per sample and metric
     verdicts.jsonl   one row per judged unit
     summary.json     means, intervals, counts
     manifest.json    what the numbers rest on
 
-The first three hold no times and no names of machines: an interrupted run leaves the same bytes as any other.
-What is read back may be a stranger's: `untrusted.py` says what is refused, `consistency.py` what contradicts itself.
+What is read may be a stranger's: `untrusted.py` says what is refused, `consistency.py` what contradicts itself.
 """
 
-import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import dropwhile, groupby, takewhile, zip_longest
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field
 
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.record import begun_by
 from localjudge.record.archive import stored_clusters, stored_ids, stored_samples
 from localjudge.record.consistency import Results, contradictions
-from localjudge.record.directory import MANIFEST, STORE, PartFile, RunDirectory
-from localjudge.record.evaluation import Evaluation
+from localjudge.record.directory import MANIFEST, STORE
 from localjudge.record.manifest import MANIFEST_VERSION, Manifest
-from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line, score_rows, verdict_rows
+from localjudge.record.result_files import SCORES, SUMMARY, VERDICTS
+from localjudge.record.result_rows import SCORE_ROWS, VERDICT_ROWS, ScoreRow, VerdictRow
 from localjudge.record.summary import SUMMARY_VERSION, Summary
 from localjudge.record.untrusted import placed_rows, read_object, read_rows, shown, validated
 from localjudge.types import JudgeCard, Record, Sample
 
-SUMMARY = "summary.json"
-_SCORES = "scores.jsonl"
-_VERDICTS = "verdicts.jsonl"
-ROW_FILES = (_SCORES, _VERDICTS)
-_ADDED_WITH_JUDGE = {"judge", "verdicts", "legal_mass", "position"}
-_SCORE_ROW = TypeAdapter(ScoreRow)
-_VERDICT_ROW = TypeAdapter(VerdictRow)
 _Object = TypeVar("_Object", Manifest, Summary)
 _Row = TypeVar("_Row", ScoreRow, VerdictRow)
 
@@ -127,14 +117,14 @@ class Run:
 
         Raises RunDirectoryError for a row that localjudge does not write.
         """
-        return read_rows(self.directory / _SCORES, _SCORE_ROW)
+        return read_rows(self.directory / SCORES, SCORE_ROWS)
 
     def iter_verdicts(self) -> Iterator[VerdictRow]:
         """One row for each judged unit, in the order of the data, then of the metrics, then of the units; one is held.
 
         Raises RunDirectoryError for a row that localjudge does not write.
         """
-        return read_rows(self.directory / _VERDICTS, _VERDICT_ROW)
+        return read_rows(self.directory / VERDICTS, VERDICT_ROWS)
 
     def iter_samples(self) -> Iterator[Sample]:
         """The data that was scored, in its order, some samples at a time.
@@ -145,11 +135,11 @@ class Run:
 
     def verdict_places(self) -> Iterator[tuple[VerdictRow, int]]:
         """The rows of `iter_verdicts` with the places in their file where they begin, for `verdicts_at`."""
-        return ((row, place) for place, row in placed_rows(self.directory / _VERDICTS, _VERDICT_ROW))
+        return ((row, place) for place, row in placed_rows(self.directory / VERDICTS, VERDICT_ROWS))
 
     def verdicts_at(self, place: int) -> Iterator[VerdictRow]:
         """The rows from that place on that are of the same sample and metric as the first of them."""
-        rows = (row for _, row in placed_rows(self.directory / _VERDICTS, _VERDICT_ROW, place))
+        rows = (row for _, row in placed_rows(self.directory / VERDICTS, VERDICT_ROWS, place))
         return next(iter(groupby(rows, key=lambda row: (row.sample_id, row.metric))))[1]
 
     def scores_of(self, sample_id: str) -> list[ScoreRow]:
@@ -183,7 +173,7 @@ class Run:
             scores.setdefault(row.sample_id, {})[row.metric] = row
         if lost := scores.keys() - set(stored_ids(self.directory / STORE)):
             raise RunDirectoryError(
-                f"{self.directory / STORE} lacks the sample {shown(min(lost))}, which {_SCORES} has a score of",
+                f"{self.directory / STORE} lacks the sample {shown(min(lost))}, which {SCORES} has a score of",
                 hint="are both files of the same run?",
             )
         return ((sample, scores.get(sample.id, {})) for sample in self.iter_samples())
@@ -234,67 +224,10 @@ def as_run(run: Run | str | Path, *, check: bool = True) -> Run:
     return Run.open(run, check=check)
 
 
-def write_manifest(directory: RunDirectory, manifest: Manifest) -> None:
-    """Write `manifest.json`."""
-    directory.write(MANIFEST, [_pretty(manifest.model_dump(mode="json"))])
-
-
 def read_manifest(directory: Path) -> Manifest | None:
     """The manifest in the directory; None if there is none yet."""
     file = directory / MANIFEST
     return _manifest(file) if os.path.lexists(file) else None
-
-
-class ResultFiles:
-    """The result files of a run while they are written: rows as they come, the summary when all of them are there."""
-
-    def __init__(self, directory: RunDirectory) -> None:
-        self._directory = directory
-        self._parts: dict[str, PartFile] = {}
-        with ExitStack() as undo:
-            for name in ROW_FILES:
-                self._parts[name] = undo.enter_context(closing(directory.part(name)))
-            self._opened = undo.pop_all()
-
-    def add(self, evaluations: Sequence[Evaluation]) -> None:
-        """Write the rows of some more samples."""
-        for name, lines in row_lines(evaluations).items():
-            self._parts[name].write(lines)
-
-    def finish(self, summary: Summary) -> None:
-        """Let all take the place of what was there, the summary last."""
-        for part in self._parts.values():
-            part.finish()
-        self._directory.write(SUMMARY, [summary_text(summary)])
-
-    def close(self) -> None:
-        """Write no more."""
-        self._opened.close()
-
-
-def row_lines(evaluations: Sequence[Evaluation], *, earlier: bool = False) -> dict[str, Iterator[str]]:
-    """Lines of the files that hold rows, by the file's name.
-
-    A run that was made before summaries named their judge, an `earlier` one, gets them without what was added since.
-    """
-    added = _ADDED_WITH_JUDGE if earlier else set()
-    return {
-        _SCORES: (json_line(vars(row)) for row in score_rows(evaluations)),
-        _VERDICTS: (json_line(_without(vars(row), added)) for row in verdict_rows(evaluations)),
-    }
-
-
-def summary_text(summary: Summary) -> str:
-    """The file `summary.json`; without what was added since in a run that was made before it named its judge."""
-    return _pretty(_without(summary.model_dump(mode="json"), set() if summary.judge else _ADDED_WITH_JUDGE))
-
-
-def _without(values: dict[str, Any], keys: set[str]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if key not in keys}
-
-
-def _pretty(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _manifest(file: Path) -> Manifest:

@@ -102,6 +102,7 @@ class Store:
                 self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
                 self._prepare()
             undo.pop_all()
+        self._answers: int | None = None
         self._asked: dict[str, int] = {}
         """Numbers of the requests that were added last, by their keys."""
 
@@ -123,9 +124,10 @@ class Store:
     @property
     def answer_count(self) -> int:
         """How many answers there are."""
-        with self._translated(), bounded(self._connection, self._path):
-            count: int = self._connection.execute("SELECT count(*) FROM answer").fetchone()[0]
-        return count
+        if self._answers is None:
+            with self._translated(), bounded(self._connection, self._path):
+                self._answers = int(self._connection.execute("SELECT count(*) FROM answer").fetchone()[0])
+        return self._answers
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
         """The answers to these questions that are there, by their keys."""
@@ -151,6 +153,7 @@ class Store:
 
     def add_answer(self, request_key: str, answer: Answer | NoAnswer) -> None:
         """Store one answer to a question that was added last; it is safe when this returns."""
+        before = self.answer_count
         columns = dict.fromkeys(_ANSWER_COLUMNS) | answer.model_dump()
         row = {name: storable(value) if isinstance(value, str) else value for name, value in columns.items()}
         row["request"] = self._asked[request_key]
@@ -158,6 +161,7 @@ class Store:
             self._connection.execute(
                 "INSERT INTO answer VALUES (:request, :p_yes, :legal_mass, :raw, :reason, :error)", row
             )
+        self._answers = before + 1
 
     def close(self) -> None:
         """Fold the write-ahead log into the file."""

@@ -24,7 +24,7 @@ _FIRST_BLOCK, _LARGEST_BLOCK = 16, 256
 
 
 class Blocks:
-    """Judges the samples of a run, `count` of them, block by block."""
+    """Judges the samples of a run block by block."""
 
     def __init__(
         self,
@@ -47,9 +47,16 @@ class Blocks:
         self.asked = 0
         """Questions that the engine was asked; answers from the store are not counted."""
 
-    def evaluations(self, samples: Iterable[Sample], count: int) -> Iterator[list[Evaluation]]:
-        """Every metric on every sample, block by block, in the order of the samples, then of the metrics."""
-        done = 0
+    def evaluations(
+        self, samples: Iterable[Sample], count: int, *, done: int = 0, answered: int = 0
+    ) -> Iterator[list[Evaluation]]:
+        """Every metric on every sample, block by block, in the order of the samples, then of the metrics.
+
+        `count` samples are in the data. So many of them are done, and not in `samples`: so many answers they took.
+        """
+        if done:
+            self._expected.at(done / count)
+            self._expected.add(answered, known=answered)
         for block in blocks(samples):
             done += len(block)
             self._expected.at(done / count)
@@ -65,7 +72,7 @@ class Blocks:
         known = self._store.answers_to(questions)
         missing = {key: keyed for key, keyed in questions.items() if key not in known}
         self._store.add_requests(questions, _askings(tasks, worded))
-        self._expected.add(len(missing))
+        self._expected.add(len(questions), known=len(known))
         requests = {key: keyed.request for key, keyed in missing.items()}
         asked = ask(self._engine, requests, self._progress, on_answer=self._store.add_answer)
         self.asked += len(asked)
@@ -94,12 +101,14 @@ class _Expected:
         """The next questions are those of a block that ends when so much of the data is done."""
         self._share = share
 
-    def add(self, count: int) -> None:
-        """So many questions are going to be asked now."""
+    def add(self, count: int, *, known: int = 0) -> None:
+        """So many questions more are certain, of which so many are answered already."""
         self._certain += count
         expected = round(self._certain / self._share)
         self._progress.expect(expected - self._told)
         self._told = expected
+        if known:
+            self._progress.recall(known)
 
 
 def _askings(tasks: Sequence[AskedTask], worded: Sequence[Worded]) -> Iterator[Asking]:

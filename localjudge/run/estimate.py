@@ -7,24 +7,30 @@
 Nothing is written. Of a metric that asks in several rounds only the first is counted.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import Unpack
 
 from localjudge.engine.protocol import Engine
-from localjudge.metrics.metric import Sentences
-from localjudge.progress import Progress, Silence
+from localjudge.metrics.metric import Metric, Sentences
+from localjudge.progress import Progress, Silence, counted
+from localjudge.record.keys import KeyedRequest
 from localjudge.run.answers import answers_in_order
+from localjudge.run.blocks import blocks
 from localjudge.run.data_notes import tell
 from localjudge.run.evaluate import evaluate_samples
 from localjudge.run.judges import DEFAULT_JUDGE, opened
 from localjudge.run.plan import Data, Plan, plan
 from localjudge.run.settings import Options, checked
 from localjudge.run.wording import AskedTask, Wording, distinct
-from localjudge.types import NoAnswer, Record, Verdict, VerdictRequest
+from localjudge.types import NoAnswer, Record, Sample, Verdict, VerdictRequest
 
 _MEASURED_TOKENS = 1024
 _MEASURED_REQUESTS = 16
+_DIGEST_BYTES = 16
+"""So much of a key is kept of each question: 1,000,000 take about 100 MB."""
 
 
 class Estimate(Record):
@@ -50,8 +56,10 @@ def estimate(
     **options: Unpack[Options],
 ) -> Estimate:
     """Count and measure what `evaluate` with the same arguments would do; raises what it would raise at the start."""
-    planned = plan(data, metrics, checked(options))
-    return estimate_plan(planned, judge=judge, engine=engine, progress=progress)
+    settings, told = checked(options), progress or Silence()
+    with closing(told):
+        planned = plan(data, metrics, settings, told)
+        return estimate_plan(planned, judge=judge, engine=engine, progress=told)
 
 
 def estimate_plan(
@@ -62,26 +70,27 @@ def estimate_plan(
     progress: Progress | None = None,
 ) -> Estimate:
     """The same for what was planned; raises what opening the judge raises."""
-    settings = planned.settings
-    tell(planned, progress or Silence())
-    segmenter = settings.sentences
-    tasks = first_tasks(planned, segmenter)
+    settings, told = planned.settings, progress or Silence()
+    tell(planned, told)
     with opened(str(judge), engine, settings) as ours:
-        worded = Wording(ours.judge, ours.engine, segmenter).worded(tasks)
-        requests = [keyed.request for keyed in distinct(worded).values()]
-        tokens = ours.engine.distinct_tokens(requests)
+        wording = Wording(ours.judge, ours.engine, settings.sentences)
+        counts = _Counts(ours.engine)
+        samples = planned.dataset.samples
+        for block in blocks(counted(samples, told, "counting", len(samples))):
+            tasks = first_tasks(block, planned.metrics, settings.sentences)
+            counts.add(len(tasks), distinct(wording.worded(tasks)))
         return Estimate(
-            samples=len(planned.dataset.samples),
+            samples=len(samples),
             metrics=tuple(metric.name for metric in planned.metrics),
-            verdicts=len(tasks),
-            requests=len(requests),
-            tokens=tokens,
-            seconds=_seconds(ours.engine, requests, tokens),
+            verdicts=counts.verdicts,
+            requests=counts.requests,
+            tokens=counts.tokens,
+            seconds=counts.seconds(),
             memory_bytes=ours.engine.memory_bytes,
         )
 
 
-def first_tasks(planned: Plan, sentences: Sentences) -> list[AskedTask]:
+def first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences: Sentences) -> list[AskedTask]:
     """What the metrics ask in their first round; nobody is asked."""
     tasks: list[AskedTask] = []
 
@@ -89,17 +98,41 @@ def first_tasks(planned: Plan, sentences: Sentences) -> list[AskedTask]:
         tasks.extend(asked)
         return [NoAnswer(error="not asked")] * len(asked)
 
-    evaluate_samples(planned.dataset.samples, planned.metrics, sentences, note)
+    evaluate_samples(samples, metrics, sentences, note)
     return tasks
 
 
-def _seconds(engine: Engine, requests: Sequence[VerdictRequest], tokens: int) -> float | None:
-    """Time for all requests, from the time of the first few."""
-    if not requests:
-        return None
-    few = 1
-    while few < min(len(requests), _MEASURED_REQUESTS) and engine.distinct_tokens(requests[:few]) < _MEASURED_TOKENS:
-        few += 1
-    before = engine.stats.seconds_total
-    answers_in_order(engine, requests[:few], Silence())
-    return (engine.stats.seconds_total - before) * tokens / max(engine.distinct_tokens(requests[:few]), 1)
+class _Counts:
+    """What the blocks of the data come to; a question that was in an earlier block is not asked again."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._seen: set[bytes] = set()
+        self._first: list[VerdictRequest] = []
+        self.verdicts = self.tokens = 0
+
+    def add(self, verdicts: int, questions: Mapping[str, KeyedRequest]) -> None:
+        digests = {bytes.fromhex(key)[:_DIGEST_BYTES]: keyed.request for key, keyed in questions.items()}
+        new = {digest: request for digest, request in digests.items() if digest not in self._seen}
+        self._seen.update(new)
+        self.verdicts += verdicts
+        self.tokens += self._engine.distinct_tokens(list(new.values()))
+        self._first += islice(new.values(), _MEASURED_REQUESTS - len(self._first))
+
+    @property
+    def requests(self) -> int:
+        return len(self._seen)
+
+    def seconds(self) -> float | None:
+        """Time for all requests, from the time of the first few."""
+        few = [*islice(self._first, 1)]
+        for request in self._first[1:]:
+            if self._engine.distinct_tokens(few) >= _MEASURED_TOKENS:
+                break
+            few.append(request)
+        if not few:
+            return None
+        before = self._engine.stats.seconds_total
+        answers_in_order(self._engine, few, Silence())
+        took = self._engine.stats.seconds_total - before
+        return took * self.tokens / max(self._engine.distinct_tokens(few), 1)

@@ -3,20 +3,23 @@
     plan ──> open judge ──> manifest ──> directory (locked) ──> evaluate ──> results
 
 An interrupted job is begun again with the same call: every answer that was there is in the store and is not asked
-again, and the results are the same bytes as if nothing had happened.
+again, samples whose rows were written are not looked at again, and the results are the same bytes as if nothing had
+happened.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
 from localjudge.engine.protocol import Engine, EngineStats
-from localjudge.progress import Progress, Silence
+from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
 from localjudge.record.directory import STORE, RunDirectory
-from localjudge.record.results import ResultFiles, Run, read_manifest, write_manifest
+from localjudge.record.result_files import ResultFiles, write_manifest
+from localjudge.record.results import Run, read_manifest
 from localjudge.record.store import Store
 from localjudge.record.summary import Summary, Totals
 from localjudge.run.blocks import Blocks
@@ -24,7 +27,7 @@ from localjudge.run.data_notes import tell
 from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, opened
 from localjudge.run.plan import Data, Plan, default_directory, plan, refuse_other_run
 from localjudge.run.settings import Options, checked
-from localjudge.types import VerdictRule
+from localjudge.types import Sample, VerdictRule
 
 
 def evaluate(
@@ -46,8 +49,10 @@ def evaluate(
     Raises UsageError (DataError, ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same
     call goes on later. A sample that cannot be scored is in the result, and no error.
     """
-    planned = plan(data, metrics, checked(options))
-    return run_plan(planned, judge=judge, out=out, engine=engine, progress=progress)
+    settings, told = checked(options), progress or Silence()
+    with closing(told):
+        planned = plan(data, metrics, settings, told)
+        return run_plan(planned, judge=judge, out=out, engine=engine, progress=told)
 
 
 def run_plan(
@@ -74,6 +79,14 @@ class _Session(NamedTuple):
     finished: str | None = None
     asked: int | None = None
     effort: dict[str, Any] | None = None
+
+
+class _Resumed(NamedTuple):
+    """What an earlier start left: totals of the samples that are done, the others, the answers those rest on."""
+
+    totals: Totals
+    rest: Iterator[Sample]
+    answers: int
 
 
 class _Job:
@@ -106,17 +119,15 @@ class _Job:
             session = _Session(started=_now())
             write_manifest(directory, self._manifest([*sessions, session._asdict()]))
             store = stack.enter_context(closing(Store(path / STORE)))
-            store.add_samples(self._plan.dataset.samples, self._plan.cluster_of)
             stack.callback(self._progress.close)
+            samples = self._plan.dataset.samples
+            storing = counted(samples, self._progress, "storing", len(samples))
+            store.add_samples(storing, self._plan.cluster_of)
             if known := store.answer_count:
                 self._progress.note(f"going on: {known:,} answers are stored already")
             results = stack.enter_context(closing(ResultFiles(directory)))
             judging = self._judging(store)
-            totals = Totals([metric.name for metric in self._plan.metrics], self._rule.threshold, self._plan.cluster_of)
-            samples = self._plan.dataset.samples
-            for evaluations in judging.evaluations(samples, len(samples)):
-                results.add(evaluations)
-                totals.add(evaluations)
+            totals = self._judged(judging, results, store)
             summary = self._summary(totals)
             session = session._replace(finished=_now(), asked=judging.asked, effort=self._engine.stats.model_dump())
             manifest = self._manifest([*sessions, session._asdict()])
@@ -126,6 +137,36 @@ class _Job:
             self._progress.note(f"{metric} failed on every sample: {reason}")
         self._progress.note(_work_done(judging.asked, self._engine.stats))
         return Run(path, summary, manifest)
+
+    def _judged(self, judging: Blocks, results: ResultFiles, store: Store) -> Totals:
+        """The totals of all samples, when their rows are written."""
+        samples = self._plan.dataset.samples
+        resumed = self._resumed(results, store.answer_count)
+        if resumed is None:
+            results.begin()
+        totals, rest, answered = resumed or _Resumed(self._totals(), iter(samples), 0)
+        for evaluations in judging.evaluations(rest, len(samples), done=totals.samples, answered=answered):
+            totals.add(evaluations)
+            results.add(evaluations, totals.samples, store.answer_count)
+        return totals
+
+    def _resumed(self, results: ResultFiles, answers: int) -> "_Resumed | None":
+        """What is done, if a run that was stopped left the rows of these samples in this order."""
+        point = results.resume(answers)
+        if point is None:
+            return None
+        totals, samples = self._totals(), iter(self._plan.dataset.samples)
+        names = [metric.name for metric in self._plan.metrics]
+        rows = counted(results.evaluations(), self._progress, "going on", point.samples * len(names))
+        for sample_id, of_sample in groupby(rows, key=lambda evaluation: evaluation.sample_id):
+            evaluations, sample = list(of_sample), next(samples, None)
+            if sample is None or sample.id != sample_id or [one.metric for one in evaluations] != names:
+                return None
+            totals.add(evaluations)
+        return _Resumed(totals, samples, point.answers) if totals.samples == point.samples else None
+
+    def _totals(self) -> Totals:
+        return Totals([metric.name for metric in self._plan.metrics], self._rule.threshold, self._plan.cluster_of)
 
     def _judging(self, store: Store) -> Blocks:
         return Blocks(

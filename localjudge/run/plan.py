@@ -16,6 +16,7 @@ from localjudge.dataset.guesses import map_option
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.documents import by_id_without_texts
+from localjudge.progress import Progress, Silence
 from localjudge.record.keys import canonical_sha256
 from localjudge.record.manifest import Manifest, differences
 from localjudge.record.untrusted import shown as cut
@@ -54,12 +55,14 @@ class MetricChoice(NamedTuple):
     left_out: dict[str, frozenset[str]]
 
 
-def plan(data: Data, metric_names: Sequence[str] | None, settings: RunSettings) -> Plan:
+def plan(
+    data: Data, metric_names: Sequence[str] | None, settings: RunSettings, progress: Progress | None = None
+) -> Plan:
     """Read the data and choose the metrics.
 
     Raises DataError for data that cannot be used, UsageError for a metric that does not exist or lacks its columns.
     """
-    dataset = _read(data, settings)
+    dataset = _read(data, settings, progress or Silence())
     metrics, left_out = choose_metrics(metric_names, dataset)
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by else None
     return Plan(dataset, metrics, left_out, clusters, settings)
@@ -114,11 +117,12 @@ def refuse_other_run(directory: Path, there: Manifest, ours: Manifest) -> None:
     )
 
 
-def _read(data: Data, settings: RunSettings) -> Dataset:
+def _read(data: Data, settings: RunSettings, progress: Progress) -> Dataset:
     how: dict[str, Any] = {
         "mapping": settings.mapping,
         "skip_bad_rows": settings.skip_bad_rows,
         "context_separator": settings.context_separator,
+        "progress": progress,
     }
     return load(data, **how) if _are_files(data) else from_rows(cast(Rows, data), **how)
 

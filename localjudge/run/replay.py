@@ -12,12 +12,14 @@ from typing import Any, BinaryIO
 
 from localjudge.errors import RunDirectoryError
 from localjudge.metrics import Metric, Sentences
+from localjudge.progress import Progress, counted
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import schema_is_ours
 from localjudge.record.consistency import in_the_judge
 from localjudge.record.directory import STORE
 from localjudge.record.evaluation import Evaluation
-from localjudge.record.results import ROW_FILES, SUMMARY, Run, row_lines, summary_text
+from localjudge.record.result_files import ROW_FILES, SUMMARY, row_lines, summary_text
+from localjudge.record.results import Run
 from localjudge.record.summary import Summary, Totals
 from localjudge.record.untrusted import open_regular
 from localjudge.run.answers import verdicts_of
@@ -61,13 +63,13 @@ class Replay:
         """Shapes of the answers that the judge would let a model give to all questions so far, as JSON."""
         return self._wording.shapes
 
-    def differing_files(self) -> tuple[str, ...]:
+    def differing_files(self, progress: Progress) -> tuple[str, ...]:
         """Names of the result files that are not, byte for byte, what the stored samples and answers give."""
         run = self._run
         totals = Totals([metric.name for metric in self._metrics], self._rule.threshold, run.cluster_of)
         with ExitStack() as stack:
             files = {name: stack.enter_context(closing(_File(run.directory / name))) for name in ROW_FILES}
-            for block in blocks(run.iter_samples()):
+            for block in blocks(counted(run.iter_samples(), progress, "working out", run.summary.samples)):
                 evaluations = self._evaluated(block)
                 totals.add(evaluations)
                 for name, lines in row_lines(evaluations, earlier=run.summary.judge is None).items():

@@ -144,6 +144,7 @@ def verify(
         raise UsageError(f"{run.directory} does not say which judge it was made with", hint="name it with --judge")
     if judge is None and engine is None:
         _refuse_moved(str(named), run)
+    told = progress or Silence()
     stored = _Stored(run)
     chosen = stored.drawn(count, seed)
     metrics = _metrics(run)
@@ -152,8 +153,8 @@ def verify(
     with opened(str(named), engine, settings) as ours:
         card = ours.card
         replay = Replay(run, ours, stored.answers_to, metrics=metrics, sentences=segmenter, rule=rule)
-        files = replay.differing_files()
-        again = _Again(ours.engine, replay.shapes, progress or Silence())
+        files = replay.differing_files(told)
+        again = _Again(ours.engine, replay.shapes, told)
         again.ask(stored_requests(run.directory / STORE), chosen, stored.count, note=ours.announcement)
         verdicts, changed = _rows(run, again, rule)
         texts = replay.texts(map(_place, changed))

@@ -20,6 +20,7 @@ from localjudge.dataset.identity import Hashes, fingerprint
 from localjudge.dataset.readers import read
 from localjudge.dataset.sources import Source
 from localjudge.errors import DataError, UsageError
+from localjudge.progress import Silence
 from localjudge.types import Context, Sample
 
 texts = st.sampled_from(["", "a", "b", "é", "\u2028"])
@@ -222,3 +223,27 @@ def test_contexts_without_texts_are_counted() -> None:
     )
     assert data.ids_alone == 1
     assert data.without_text == frozenset(["reference_contexts"])
+
+
+def test_reading_tells_how_many_rows_there_were(tmp_path: Path) -> None:
+    """2,500 rows: told at each 1,000 and at the end, first without their number, then with it."""
+
+    class Told(Silence):
+        def __init__(self) -> None:
+            self.lines: list[tuple[str, int, int | None]] = []
+
+        def rows(self, doing: str, done: int, total: int | None) -> None:
+            self.lines.append((doing, done, total))
+
+    file = tmp_path / "data.jsonl"
+    file.write_text("".join(json.dumps({"id": str(number), "question": "Why?"}) + "\n" for number in range(2_500)))
+    told = Told()
+    load(file, progress=told)
+    assert told.lines == [
+        (f"reading {file}", 1_000, None),
+        (f"reading {file}", 2_000, None),
+        (f"reading {file}", 2_500, None),
+        ("checking", 1_000, 2_500),
+        ("checking", 2_000, 2_500),
+        ("checking", 2_500, 2_500),
+    ]

@@ -103,6 +103,59 @@ def test_a_bar_is_labelled_with_its_phase_and_leaves_the_terminal_in_a_pause() -
     assert "1/15 verdicts" in shown
 
 
+def test_a_bar_counts_rows_before_there_are_questions() -> None:
+    """First without their number, then with it; the first question takes the bar over."""
+    stream = Terminal()
+    bar = Bar(stream)
+    told = []
+    for rows in [("reading a\x1b[2J.jsonl", 1_000, None), ("checking", 2_000, 3_000)]:
+        before = len(stream.getvalue())
+        bar.rows(*rows)
+        bar._progress.refresh()
+        told.append(stream.getvalue()[before:])
+    bar.expect(7)
+    bar._progress.refresh()
+    told.append(stream.getvalue()[sum(map(len, told)) :])
+    bar.close()
+    assert "reading a\\x1b[2J.jsonl" in told[0]
+    assert "1,000 rows" in told[0]
+    assert "checking" in told[1]
+    assert "2,000/3,000 rows" in told[1]
+    assert "0/7 verdicts" in told[2]
+    assert "rows" not in told[2]
+
+
+def test_a_log_counts_rows_and_then_verdicts_each_from_their_own_beginning() -> None:
+    """Rows for 25 s: lines after 10 and, twice that later, not yet; verdicts from then on: a line after 10 s."""
+    now = [0.0]
+    stream = io.StringIO()
+    lines = Lines(stream, clock=lambda: now[0])
+    for second in range(26):
+        now[0] = float(second)
+        lines.rows("checking", 1_000 * (second + 1), 50_000)
+    lines.expect(20)
+    for second in range(26, 37):
+        now[0] = float(second)
+        lines.advance()
+    assert stream.getvalue().splitlines() == [
+        "checking: 11,000 of 50,000 rows",
+        "10 of 20 verdicts, 1.0 a second, 0:00:10 left",
+    ]
+
+
+def test_answers_of_earlier_are_done_and_in_no_rate() -> None:
+    """90 of 100 were there; 5 more took 10 s: 2 s each, and the last 5 take 10 s."""
+    now = [0.0]
+    stream = io.StringIO()
+    lines = Lines(stream, clock=lambda: now[0])
+    lines.expect(100)
+    lines.recall(90)
+    for answered in range(5):
+        now[0] = 2.0 * (answered + 1)
+        lines.advance()
+    assert stream.getvalue().splitlines() == ["95 of 100 verdicts, 2.0 s each, 0:00:10 left"]
+
+
 def test_a_terminal_gets_a_bar() -> None:
     assert isinstance(progress_on(Terminal()), Bar)
 
