@@ -19,7 +19,7 @@ import hashlib
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import count
 from pathlib import Path
@@ -129,7 +129,7 @@ def task_name(task: Task) -> str:
             return "usefulness"
 
 
-def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> Iterator[tuple[Piece, ...]]:
+def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[Node]:
     """The nodes of a prompt about one task, or about several with the same contexts and question.
 
     Our text is trusted, the user's is not.
@@ -141,6 +141,7 @@ def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> Iterator[
         "question": (task.user_input or "").strip(),
         "reference": task.reference if isinstance(task, Usefulness) else "",
     }
+    nodes: list[Node] = []
     ours = {"{form}": form, "{examples}": "".join(_example(prompt, example) for example in prompt.example)}
     for node in prompt.node:
         template = _with_ours(node.text, ours)
@@ -148,11 +149,13 @@ def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> Iterator[
             continue
         if node.for_each == "contexts":
             shown = {name: text for name, text in texts.items() if f"{{{name}}}" in template}
-            yield from _context_nodes(template, contexts, tuple(shown.items()))
+            nodes += _context_nodes(template, contexts, tuple(shown.items()))
         elif node.for_each == "statements":
-            yield tuple(piece for each in tasks for piece in _fill(template, {**texts, "unit": each.unit.span.text}))
+            units = ({**texts, "unit": each.unit.span.text} for each in tasks)
+            nodes.append(tuple(piece for each in units for piece in _fill(template, each)))
         else:
-            yield _fill(template, texts)
+            nodes.append(_fill(template, texts))
+    return nodes
 
 
 @lru_cache(maxsize=_CONTEXT_LISTS_KEPT)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from localjudge.types import Attribution, Relevance, Span, Task, Unit
+from localjudge.types import Attribution, Relevance, Span, Task, Unit, Usefulness
 
 Cost = Callable[[Task], int]
 """Tokens that a task occupies at its longest."""
@@ -40,33 +40,47 @@ class Windows:
         self._cost = cost
         self._capacity = capacity
         self._sentences = sentences
-        self._latest: tuple[object, list[list[_Part]]] = (None, [])
+        self._latest: tuple[object, _Cut] = (None, _Cut([], 0))
         """Contexts and room, and their windows: statements and sentences of one sample share them."""
 
     def of(self, task: Task) -> tuple[Window, ...]:
         """The task itself if it fits, otherwise its windows, in order."""
-        if self._cost(task) <= self._capacity:
+        if not self._far_too_long(task) and self._cost(task) <= self._capacity:
             return (Window(task, None),)
         if task.unit.kind == "chunk":
             return tuple(Window(part, number) for number, part in enumerate(self._runs_of_unit(task)))
         match task:
             case Attribution():
-                return tuple(Window(_beside(task, group), number) for number, group in enumerate(self._groups(task)))
+                groups = self._cut_for(task).groups
+                return tuple(Window(_beside(task, group), number) for number, group in enumerate(groups))
             case Relevance():
                 return (self._window_of_unit(task),)
             case _:
                 return (Window(task, None),)
 
-    def _groups(self, task: Attribution | Relevance) -> list[list["_Part"]]:
+    def _far_too_long(self, task: Task) -> bool:
+        """Whether what the latest contexts came to shows, without another look at all of them, that it cannot fit."""
+        if isinstance(task, Usefulness) or self._latest[0] != self._shared(task):
+            return False
+        return self._alone(task) + self._latest[1].tokens > self._capacity + _ROUNDING_TOKENS
+
+    def _cut_for(self, task: Attribution | Relevance) -> "_Cut":
         """The contexts in windows: in each as many neighbouring parts as fit."""
-        alone = self._cost(_beside(task, ()))
-        room = self._capacity - _rounded_up(alone)
-        key = (type(task), task.contexts, task.user_input, room)
-        if self._latest[0] != key:
-            self._latest = (key, self._cut(task, alone, room))
+        shared = self._shared(task)
+        if self._latest[0] != shared:
+            self._latest = (shared, self._cut(task, self._alone(task)))
         return self._latest[1]
 
-    def _cut(self, task: Attribution | Relevance, alone: int, room: int) -> list[list["_Part"]]:
+    def _shared(self, task: Attribution | Relevance) -> object:
+        """What the windows of a task depend on."""
+        return type(task), task.contexts, task.user_input, _rounded_up(self._alone(task))
+
+    def _alone(self, task: Attribution | Relevance) -> int:
+        return self._cost(_beside(task, ()))
+
+    def _cut(self, task: Attribution | Relevance, alone: int) -> "_Cut":
+        room = self._capacity - _rounded_up(alone)
+
         def tokens(part: _Part) -> int:
             return self._cost(_beside(task, (part,))) - alone
 
@@ -77,15 +91,18 @@ class Windows:
             return [_Part(context.context, run.start, run.text) for run in runs]
 
         whole = (_Part(number, 0, text) for number, text in enumerate(task.contexts) if text.strip())
-        return _packed([part for context in whole for part in fitting(context)], tokens, room)
+        parts = [part for context in whole for part in fitting(context)]
+        sizes = [tokens(part) for part in parts]
+        return _Cut(_packed(parts, sizes, room), sum(sizes))
 
     def _window_of_unit(self, task: Relevance) -> Window:
         """The task beside the window that its sentence stands in; whole, for the engine to refuse, if that is none."""
-        for number, group in enumerate(self._groups(task)):
-            if any(part.holds(task.unit) for part in group):
-                shown = _beside(task, group)
-                return Window(shown, number) if self._cost(shown) <= self._capacity else Window(task, None)
-        return Window(task, None)
+        cut = self._cut_for(task)
+        number = cut.window_of(task.unit)
+        if number is None:
+            return Window(task, None)
+        shown = _beside(task, cut.groups[number])
+        return Window(shown, number) if self._cost(shown) <= self._capacity else Window(task, None)
 
     def _runs_of_unit(self, task: Task) -> list[Task]:
         def with_text(text: str) -> Task:
@@ -107,6 +124,24 @@ class _Part(NamedTuple):
     def holds(self, unit: Unit) -> bool:
         place = unit.span.start - self.start
         return unit.source_index == self.context and 0 <= place < len(self.text)
+
+
+class _Cut:
+    """Contexts in windows, and the tokens that all their parts come to."""
+
+    def __init__(self, groups: list[list[_Part]], tokens: int) -> None:
+        self.groups = groups
+        self.tokens = tokens
+        self._parts = [(part, number) for number, group in enumerate(groups) for part in group]
+        self._places = [(part.context, part.start) for part, _ in self._parts]
+
+    def window_of(self, unit: Unit) -> int | None:
+        """The window that the unit begins in."""
+        if unit.source_index is None:
+            return None
+        last_before = bisect_right(self._places, (unit.source_index, unit.span.start)) - 1
+        part, number = self._parts[last_before] if last_before >= 0 else (None, 0)
+        return number if part is not None and part.holds(unit) else None
 
 
 def _beside(task: Attribution | Relevance, parts: Sequence[_Part]) -> Attribution | Relevance:
@@ -134,12 +169,11 @@ def _runs(text: str, tokens: Callable[[str], int], room: int, sentences: Sentenc
     return runs
 
 
-def _packed(parts: Sequence[_Part], tokens: Callable[[_Part], int], room: int) -> list[list[_Part]]:
+def _packed(parts: Sequence[_Part], sizes: Sequence[int], room: int) -> list[list[_Part]]:
     """Neighbouring parts together, as many as fit."""
     groups: list[list[_Part]] = []
     used = 0
-    for part in parts:
-        needed = tokens(part)
+    for part, needed in zip(parts, sizes, strict=True):
         if not groups or used + needed > room:
             groups.append([])
             used = 0

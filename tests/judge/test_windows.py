@@ -118,3 +118,35 @@ def test_windows_of_many_sentences_are_cut_once() -> None:
         [window] = cut.of(Relevance(unit=place, user_input="q", contexts=(context,)))
         assert window.number is not None
     assert looks < 400 * 10
+
+
+@given(
+    st.lists(st.text("ab. ", max_size=60), min_size=1, max_size=6),
+    st.lists(st.integers(1, 300), min_size=2, max_size=6),
+    st.integers(130, 500),
+)
+@settings(deadline=None)
+def test_what_is_remembered_of_the_contexts_moves_no_window(
+    contexts: list[str], lengths: list[int], capacity: int
+) -> None:
+    """Statements of several lengths beside the same contexts: each as if it were the only one."""
+    shared = Windows(cost=cost, capacity=capacity, sentences=sentences)
+    for length in lengths:
+        task = Attribution(unit=unit("s" * length), contexts=tuple(contexts))
+        alone = Windows(cost=cost, capacity=capacity, sentences=sentences)
+        assert shared.of(task) == alone.of(task)
+
+
+@given(st.lists(st.text("ab. ", max_size=80), min_size=1, max_size=5), st.integers(140, 400))
+@settings(deadline=None)
+def test_each_sentence_is_shown_the_window_that_it_begins_in(contexts: list[str], capacity: int) -> None:
+    """A sentence that has a window stands in it as a whole."""
+    cut = Windows(cost=cost, capacity=capacity, sentences=sentences)
+    for index, context in enumerate(contexts):
+        for span in sentences(context):
+            sentence = Unit(kind="sentence", index=0, source="retrieved_contexts", source_index=index, span=span)
+            task = Relevance(unit=sentence, user_input="q", contexts=tuple(contexts))
+            (window,) = cut.of(task)
+            if window.number is not None:
+                assert isinstance(window.task, Relevance)
+                assert any(span.text in shown for shown in window.task.contexts)
