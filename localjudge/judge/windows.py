@@ -14,7 +14,7 @@ that statements of about one length share their windows, and with them the evalu
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import NamedTuple
 
 from localjudge.types import Attribution, Relevance, Span, Task, Unit, Usefulness
@@ -40,8 +40,8 @@ class Windows:
         self._cost = cost
         self._capacity = capacity
         self._sentences = sentences
-        self._latest: tuple[object, _Cut] = (None, _Cut([], 0))
-        """Contexts and room, and their windows: statements and sentences of one sample share them."""
+        self._latest: tuple[object, dict[int, _Cut]] = (None, {})
+        """Contexts, and their windows by the room for them: statements and sentences of one sample share them."""
 
     def of(self, task: Task) -> tuple[Window, ...]:
         """The task itself if it fits, otherwise its windows, in order."""
@@ -60,27 +60,30 @@ class Windows:
 
     def _far_too_long(self, task: Task) -> bool:
         """Whether what the latest contexts came to shows, without another look at all of them, that it cannot fit."""
-        if isinstance(task, Usefulness) or self._latest[0] != self._shared(task):
+        if isinstance(task, Usefulness) or self._latest[0] != _shared(task):
             return False
-        return self._alone(task) + self._latest[1].tokens > self._capacity + _ROUNDING_TOKENS
+        alone = self._alone(task)
+        cut = self._latest[1].get(self._room(alone))
+        return cut is not None and alone + cut.tokens > self._capacity + _ROUNDING_TOKENS
 
     def _cut_for(self, task: Attribution | Relevance) -> "_Cut":
         """The contexts in windows: in each as many neighbouring parts as fit."""
-        shared = self._shared(task)
+        shared, alone = _shared(task), self._alone(task)
         if self._latest[0] != shared:
-            self._latest = (shared, self._cut(task, self._alone(task)))
-        return self._latest[1]
-
-    def _shared(self, task: Attribution | Relevance) -> object:
-        """What the windows of a task depend on."""
-        return type(task), task.contexts, task.user_input, _rounded_up(self._alone(task))
+            self._latest = (shared, {})
+        cuts, room = self._latest[1], self._room(alone)
+        if room not in cuts:
+            cuts[room] = self._cut(task, alone, room)
+        return cuts[room]
 
     def _alone(self, task: Attribution | Relevance) -> int:
         return self._cost(_beside(task, ()))
 
-    def _cut(self, task: Attribution | Relevance, alone: int) -> "_Cut":
-        room = self._capacity - _rounded_up(alone)
+    def _room(self, alone: int) -> int:
+        return self._capacity - _rounded_up(alone)
 
+    def _cut(self, task: Attribution | Relevance, alone: int, room: int) -> "_Cut":
+        @cache
         def tokens(part: _Part) -> int:
             return self._cost(_beside(task, (part,))) - alone
 
@@ -142,6 +145,11 @@ class _Cut:
         last_before = bisect_right(self._places, (unit.source_index, unit.span.start)) - 1
         part, number = self._parts[last_before] if last_before >= 0 else (None, 0)
         return number if part is not None and part.holds(unit) else None
+
+
+def _shared(task: Attribution | Relevance) -> object:
+    """What the windows of a task depend on, beside the room that its unit leaves for them."""
+    return type(task), task.contexts, task.user_input
 
 
 def _beside(task: Attribution | Relevance, parts: Sequence[_Part]) -> Attribution | Relevance:

@@ -61,7 +61,12 @@ CREATE VIEW verdict AS
 PRAGMA user_version = {STORE_VERSION};
 COMMIT;
 """
-
+# What stands there already is not written again: a run that goes on would double the size of its log.
+_PUT_SAMPLE = """
+INSERT INTO sample VALUES (?, ?, ?, ?)
+ON CONFLICT DO UPDATE SET position = excluded.position, content = excluded.content, cluster = excluded.cluster
+WHERE (position, content, cluster) IS NOT (excluded.position, excluded.content, excluded.cluster)
+"""
 
 _Row = TypeVar("_Row")
 _IDS = TypeAdapter(tuple[str, int])
@@ -119,7 +124,7 @@ class Store:
             for position, sample in enumerate(samples)
         )
         with self._translated(), self._transaction():
-            self._connection.executemany("INSERT OR REPLACE INTO sample VALUES (?, ?, ?, ?)", rows)
+            self._connection.executemany(_PUT_SAMPLE, rows)
 
     @property
     def answer_count(self) -> int:
