@@ -1,7 +1,7 @@
 """The border between our text and the user's: what is the user's never becomes a control token, and nothing is lost."""
 
 import ctypes
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.errors import SampleError
-from localjudge.model_registry import ModelFile
-
-ModelMaker = Callable[..., ModelFile]
+from tests.engine.conftest import ModelMaker
 
 MADE_UP = ("bytes", "pieces")
 REAL = ("command-r", "gemma-4", "gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "qwen35")

@@ -18,8 +18,8 @@ from localjudge.report.gates_view import gates_view
 from localjudge.report.verification import verification_view
 from localjudge.report.worst import worst_of_each
 from localjudge.run.verify import verify
+from tests.conftest import ScriptedRun
 
-ScriptedRun = Callable[..., Run]
 EVIL = "It \x1b[2J\x1b]0;owned\x07 rains. [bold red]Not[/] \u202etxet :smile:."
 
 
