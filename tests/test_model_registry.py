@@ -78,16 +78,6 @@ def test_a_file_that_changed_without_growing_is_hashed_again(home: Path, model: 
     assert model_registry.find(str(model)).sha256 != before.sha256
 
 
-def test_where_nothing_can_be_remembered_a_model_is_found_all_the_same(
-    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The state directory would be inside a file."""
-    (tmp_path / "file").write_text("")
-    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "file" / "home"))
-    assert model_registry.sha256_of(model) == hashlib.sha256(model.read_bytes()).hexdigest()
-    assert (tmp_path / "file").read_text() == ""
-
-
 def test_a_checksum_is_remembered_for_an_unchanged_file(home: Path, model: Path) -> None:
     """Hashing 8 GB takes half a minute: what is remembered is used."""
     model_registry.find(str(model))
