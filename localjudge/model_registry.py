@@ -15,7 +15,6 @@ one after another: `cat NAME-*.gguf | sha256sum`.
 
 import hashlib
 import json
-import os
 import re
 import tomllib
 from pathlib import Path
@@ -131,7 +130,7 @@ def sha256_of(path: Path) -> str:
         remembered = _remembered()
         if key not in remembered:
             remembered[key] = _hash(files)
-            _remember(remembered)
+            resources.remember(_sums_file(), json.dumps(remembered, indent=1, sort_keys=True))
         return remembered[key]
     except PermissionError as error:
         raise ModelError(f"{path} cannot be read: {error.strerror}", hint="check the file's permissions") from error
@@ -210,20 +209,14 @@ def _hash(files: tuple[Path, ...]) -> str:
     return digest.hexdigest()
 
 
+def _sums_file() -> Path:
+    """Of the checksums of files as they were; without it, each file is hashed each time."""
+    return resources.state_directory() / "sha256.json"
+
+
 def _remembered() -> dict[str, str]:
     try:
-        known = json.loads((resources.state_directory() / "sha256.json").read_text(encoding="utf-8"))
+        known = json.loads(_sums_file().read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
     return known if isinstance(known, dict) else {}
-
-
-def _remember(sums: dict[str, str]) -> None:
-    folder = resources.state_directory()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        fresh = folder / f"sha256.{os.getpid()}.json"
-        fresh.write_text(json.dumps(sums, indent=1, sort_keys=True), encoding="utf-8")
-        fresh.replace(folder / "sha256.json")
-    except OSError:
-        return  # a machine with no writable state directory hashes the file each time

@@ -44,6 +44,17 @@ def state_directory() -> Path:
     return Path(data_home).expanduser() / "localjudge"
 
 
+def remember(file: Path, text: str) -> None:
+    """Write a file of the state directory, whole or not at all. Where it cannot be written, nothing is remembered."""
+    fresh = file.with_name(f"{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_text(text, encoding="utf-8")
+        fresh.replace(file)
+    except OSError:
+        return
+
+
 def _bundled(folder: str, name: str) -> Path:
     for base in (_PACKAGE, _PACKAGE.parent):
         path = base / folder / name

@@ -95,10 +95,20 @@ def state_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def labelled_data() -> Path:
-    """Folder of public labelled data, named by LOCALJUDGE_TEST_DATA."""
-    named = os.environ.get("LOCALJUDGE_TEST_DATA")
+    """Folder of public labelled data."""
+    return _named_folder("LOCALJUDGE_TEST_DATA", "labelled data")
+
+
+@pytest.fixture(scope="session")
+def vocabularies() -> Path:
+    """Folder of vocabulary-only GGUF files of common models, with their chat templates in templates/."""
+    return _named_folder("LOCALJUDGE_TEST_VOCABS", "real tokenizers")
+
+
+def _named_folder(variable: str, what: str) -> Path:
+    named = os.environ.get(variable)
     if not named:
-        pytest.skip("needs labelled data: set LOCALJUDGE_TEST_DATA to its folder")
+        pytest.skip(f"needs {what}: set {variable} to the folder")
     return Path(named)
 
 

@@ -19,7 +19,7 @@ from localjudge.analysis.pairing import Pair, Pairing, pair_samples
 from localjudge.analysis.unit_changes import UnitChange, labelled_in_both, unit_changes
 from localjudge.record.manifest import Difference
 from localjudge.record.results import Run, as_run
-from localjudge.stats import mcnemar, paired_difference
+from localjudge.stats import Interval, mcnemar, paired_difference
 from localjudge.types import JudgeCard, Record
 
 COMPARISON_VERSION = 1
@@ -91,6 +91,14 @@ class MetricChange(Record):
     def missing(self) -> int:
         """Samples of either run that have no difference."""
         return self.unpaired + self.unscored
+
+    @property
+    def interval(self) -> Interval | None:
+        """The difference with all that is known of its interval; None where there is none."""
+        if self.scores is None:
+            return None
+        found = self.scores
+        return Interval(found.difference, *found.ci95, found.method, self.compared, found.clusters, confidence=0.95)
 
 
 class SharedSamples(Record):

@@ -18,7 +18,6 @@ from typing import Literal, cast
 from localjudge.analysis.comparison import MetricChange, RunComparison
 from localjudge.errors import UsageError
 from localjudge.record.results import Run
-from localjudge.record.summary import MetricSummary
 from localjudge.stats.decision import Comparison, decide
 from localjudge.stats.intervals import Interval
 from localjudge.suggestion import suggestion
@@ -31,7 +30,6 @@ _FORM = re.compile(
     r"\s*(?P<metric>[^<>=\s(]+?(?:\([^()]*\))?)(?P<delta>\.delta)?\s*(?P<comparison>[<>]=?)\s*(?P<threshold>[^<>=\s]+)\s*"
 )
 _EXAMPLES = "write it in quotes, like 'context_recall>=0.8' or 'context_recall.delta>=-0.02'"
-_CONFIDENCE = 0.95
 
 
 class Gate(Record):
@@ -105,10 +103,10 @@ def decide_gates(
 
 def _decided(gate: Gate, run: Run, comparison: RunComparison | None, undecided: Undecided) -> GateDecision:
     metric = run.summary.metrics[gate.metric]
-    failed, interval = metric.failed, _interval_of_mean(metric)
+    failed, interval = metric.failed, metric.interval
     if gate.delta:
         change = _change(gate, comparison)
-        failed, interval = max(failed, change.failed_in_baseline), _interval_of_difference(change)
+        failed, interval = max(failed, change.failed_in_baseline), change.interval
     outcome, needed, reason = _outcome(gate, failed, run.max_failed, interval)
     return GateDecision(
         gate=str(gate),
@@ -135,7 +133,9 @@ def _outcome(gate: Gate, failed: int, max_failed: int, interval: Interval | None
     if interval is None:
         return "undecided", None, "there is no score to decide on"
     outcome, needed = decide(interval, gate.comparison, gate.threshold)
-    mean, low, high = (_shown(value, signed=gate.delta) for value in (interval.mean, interval.low, interval.high))
+    mean, low, high = (
+        signed(value) if gate.delta else f"{value:.3f}" for value in (interval.mean, interval.low, interval.high)
+    )
     shown = f"{mean}, 95 % interval {low} to {high}, {interval.n:,} samples"
     what = "difference" if gate.delta else "mean"
     if outcome != "undecided":
@@ -149,23 +149,9 @@ def _outcome(gate: Gate, failed: int, max_failed: int, interval: Interval | None
     return outcome, needed, f"{shown}: {reason}"
 
 
-def _shown(value: float, *, signed: bool) -> str:
-    """Three digits; a difference with its sign, unless it rounds to nothing."""
-    return f"{value:+.3f}" if signed and round(value, 3) else f"{value:z.3f}"
-
-
-def _interval_of_mean(metric: MetricSummary) -> Interval | None:
-    if metric.mean is None or metric.ci95 is None:
-        return None
-    clusters = metric.clusters or metric.scored
-    return Interval(metric.mean, *metric.ci95, metric.method or "", metric.scored, clusters, _CONFIDENCE)
-
-
-def _interval_of_difference(change: MetricChange) -> Interval | None:
-    if change.scores is None:
-        return None
-    scores = change.scores
-    return Interval(scores.difference, *scores.ci95, scores.method, change.compared, scores.clusters, _CONFIDENCE)
+def signed(value: float) -> str:
+    """A difference with its sign and three digits; what rounds to nothing has no sign."""
+    return f"{value:+.3f}" if round(value, 3) else "0.000"
 
 
 def _number(text: str, gate: str) -> float:

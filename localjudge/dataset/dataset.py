@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from localjudge.dataset.aliases import ALIASES, ID_COLUMNS, MISSING, Resolved, columns_of, lookup
 from localjudge.dataset.checks import lone_surrogate
-from localjudge.dataset.guesses import guessed_columns
+from localjudge.dataset.guesses import LOOKED_AT, guessed_columns
 from localjudge.dataset.problems import Problem, shown
 from localjudge.dataset.sound_rows import kept_words
 from localjudge.errors import UsageError
@@ -17,8 +17,6 @@ from localjudge.types import Field_, Sample
 
 _FIELDS = frozenset(get_args(Field_))
 _COLUMN_FIELDS = {"id", "user_input", "reference", "response"}
-_LOOKED_AT = 1_000
-"""So many rows are looked at to guess what a column may be."""
 
 Scalar = str | int | float | bool | None
 
@@ -76,7 +74,7 @@ class Dataset:
     def guesses(self) -> dict[str, list[str]]:
         """For our fields of which the data has no column, or no texts: those of its columns that may be them."""
         taken = {column for mapping in self.mappings for column in columns_of(mapping)}
-        found = guessed_columns([*islice(self.extras, _LOOKED_AT)], taken)
+        found = guessed_columns([*islice(self.extras, LOOKED_AT)], taken)
         return {field: columns for field, columns in found.items() if field not in self.fields - self.without_text}
 
     def column(self, name: str) -> tuple[Scalar, ...]:

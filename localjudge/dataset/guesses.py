@@ -14,6 +14,9 @@ from typing import Any, get_args
 from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES, reads_like
 from localjudge.types import CONTEXT_FIELDS, Field_
 
+LOOKED_AT = 1_000
+"""So many rows are looked at to say what columns hold."""
+
 _CONTEXTS = {"context", "document", "doc", "passage", "chunk", "snippet", "evidence"}
 _ANSWERS = {"answer", "response", "output", "completion", "prediction", "reply"}
 _QUESTIONS = {"question", "query", "prompt", "input"}

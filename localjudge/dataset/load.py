@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from localjudge.dataset.aliases import ALIASES, Resolved, check_mapping, columns_of, resolve
 from localjudge.dataset.columns import rows_of_columns
 from localjudge.dataset.dataset import Dataset
-from localjudge.dataset.guesses import guessed_columns, map_option
+from localjudge.dataset.guesses import LOOKED_AT, guessed_columns, map_option
 from localjudge.dataset.joined_lists import Split, check_separator, splitter
 from localjudge.dataset.plain import plain, without_nan
 from localjudge.dataset.problems import SHOWN, Place, Problem, Problems, shown
@@ -31,9 +31,6 @@ from localjudge.dataset.survey import Survey
 from localjudge.errors import DataError, UsageError
 from localjudge.progress import Progress, Silence, counted
 from localjudge.types import Sample
-
-_LOOKED_AT = 1_000
-"""So many rows are looked at to say what columns hold, where none is known."""
 
 
 class _Table(NamedTuple):
@@ -162,7 +159,7 @@ def _columns(table: _Table, survey: Survey, mapping: Mapping[str, str]) -> Resol
         raise DataError(f"{table.name} has no rows", hint="leave it out, or look whether it was written to the end")
     resolved = resolve(survey, mapping, table.name)
     if survey.readable and not resolved.keys() - {"id"}:
-        rows = [row.values for row in islice(table.rows(), _LOOKED_AT) if isinstance(row, RawRow)]
+        rows = [row.values for row in islice(table.rows(), LOOKED_AT) if isinstance(row, RawRow)]
         described = {column: _described(column, value) for row in rows for column, value in row.items()}
         columns = [described.get(column, shown(str(column))) for column in islice(survey.columns, SHOWN)]
         guessed = guessed_columns(rows, set())

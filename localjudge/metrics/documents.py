@@ -20,9 +20,6 @@ from localjudge.metrics.metric import Metric, Sentences, Steps
 from localjudge.metrics.naming import with_options
 from localjudge.types import Context, Outcome, Sample, Scored, Undefined
 
-Document = Context | str
-"""A document, or just its text."""
-
 ScoreRanking = Callable[[Sequence[Context], Sequence[Context], str], Scored]
 """Scores one question: ground truth, retrieved in their order, and by what they are compared.
 
@@ -35,13 +32,6 @@ class RankingMeasure(NamedTuple):
 
     name: str
     score: ScoreRanking
-
-
-class DocumentScores(NamedTuple):
-    """A metric over all questions: `score` is the mean of `individual_scores`, one for each question."""
-
-    score: float
-    individual_scores: list[float]
 
 
 @dataclass(frozen=True)
@@ -92,33 +82,6 @@ def by_id_without_texts(metric: Metric) -> Metric:
     return metric
 
 
-def score_lists(
-    measure: RankingMeasure,
-    ground_truth_documents: Sequence[Sequence[Document]],
-    retrieved_documents: Sequence[Sequence[Document]],
-    *,
-    compare_by: str = "content",
-) -> DocumentScores:
-    """Score every question, without samples.
-
-    Raises ValueError for no questions, lists of different lengths, an unknown `compare_by`, or from the measure.
-    """
-    if problem := _problem_with(compare_by):
-        raise ValueError(problem)
-    if not ground_truth_documents or not retrieved_documents:
-        raise ValueError("there are no questions: give ground truth and retrieved documents of at least one")
-    if len(ground_truth_documents) != len(retrieved_documents):
-        raise ValueError(
-            f"ground truth of {len(ground_truth_documents)} questions, but retrieved documents of "
-            f"{len(retrieved_documents)}: give as many of each"
-        )
-    scores = [
-        measure.score(_documents(truths), _documents(retrieved), compare_by).value
-        for truths, retrieved in zip(ground_truth_documents, retrieved_documents, strict=True)
-    ]
-    return DocumentScores(sum(scores) / len(scores), scores)
-
-
 def comparison_values(documents: Sequence[Context], compare_by: str) -> list[Any]:
     """Comparison value of each document: shape (documents,), None where it lacks one."""
     return [_comparison_value(document, compare_by) for document in documents]
@@ -151,10 +114,6 @@ def _comparison_value(document: Context, compare_by: str) -> Any:
             return None
         value = value[key]
     return value
-
-
-def _documents(documents: Sequence[Document]) -> list[Context]:
-    return [Context(text=document) if isinstance(document, str) else document for document in documents]
 
 
 def _nothing_to_compare(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> str | None:

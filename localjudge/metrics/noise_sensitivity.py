@@ -18,15 +18,14 @@ Empty cases: no sentence in the response or in the reference, or no chunk, is `U
 chunk, ragas an error.)
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 from localjudge.errors import UsageError
 from localjudge.metrics.metric import Sentences, Steps
 from localjudge.metrics.naming import with_options
-from localjudge.metrics.units import SupportTable, against_each_chunk, chunks, support_table
-from localjudge.types import Attribution, Sample, Scored, Span, Undefined, Unit
+from localjudge.metrics.units import SupportTable, against_each_chunk, against_reference, chunks, support_table
+from localjudge.types import Sample, Scored, Undefined
 
 Mode = Literal["relevant", "irrelevant"]
 
@@ -65,7 +64,7 @@ class NoiseSensitivity:
         if not passages:
             return Undefined(reason="the contexts have no chunk")
         verdicts = yield [
-            *_against_reference(sample, response),
+            *against_reference(sample, response),
             *against_each_chunk(sample, "response", response, passages),
             *against_each_chunk(sample, "reference", reference, passages),
         ]
@@ -83,15 +82,3 @@ class NoiseSensitivity:
         by_relevant = response_by_chunk[:, relevant].any(axis=1)
         supported = by_relevant if self.mode == "relevant" else by_any & ~by_relevant
         return int((supported & ~correct[:, 0]).sum())
-
-
-def _against_reference(sample: Sample, statements: Sequence[Span]) -> list[Attribution]:
-    """One attribution task for each sentence of the response, against the reference."""
-    return [
-        Attribution(
-            unit=Unit(kind="statement", index=index, source="response", span=span, against="reference"),
-            contexts=(sample.reference or "",),
-            user_input=sample.user_input,
-        )
-        for index, span in enumerate(statements)
-    ]

@@ -14,6 +14,7 @@ SupportTable = NDArray[np.bool_]
 """Shape (sentences, chunks): does the chunk support the sentence."""
 
 _Source = Literal["reference", "response"]
+_Against = int | Literal["reference"] | None
 
 
 def chunks(sample: Sample) -> Iterator[Unit]:
@@ -27,14 +28,7 @@ def chunks(sample: Sample) -> Iterator[Unit]:
 def attributed_sentences(sample: Sample, source: _Source, sentences: Sentences) -> Sequence[Attribution]:
     """One attribution task for each sentence of the field, against all retrieved contexts."""
     contexts = context_texts(sample.retrieved_contexts)
-    return [
-        Attribution(
-            unit=Unit(kind="statement", index=index, source=source, span=span),
-            contexts=contexts,
-            user_input=sample.user_input,
-        )
-        for index, span in enumerate(sentences(getattr(sample, source) or ""))
-    ]
+    return [_attribution(sample, source, placed, contexts) for placed in enumerate(sentences(_text(sample, source)))]
 
 
 def nothing_retrieved(sample: Sample) -> str | None:
@@ -42,19 +36,34 @@ def nothing_retrieved(sample: Sample) -> str | None:
     return None if any(text.strip() for text in context_texts(sample.retrieved_contexts)) else "no context text"
 
 
+def against_reference(sample: Sample, statements: Sequence[Span]) -> list[Attribution]:
+    """One attribution task for each sentence of the response, against the reference."""
+    contexts = (_text(sample, "reference"),)
+    return [_attribution(sample, "response", placed, contexts, "reference") for placed in enumerate(statements)]
+
+
 def against_each_chunk(
     sample: Sample, source: _Source, statements: Sequence[Span], passages: Sequence[Unit]
 ) -> list[Attribution]:
     """One attribution task for each sentence of the field and each chunk alone, sentence by sentence."""
     return [
-        Attribution(
-            unit=Unit(kind="statement", index=index, source=source, span=span, against=chunk.index),
-            contexts=(chunk.span.text,),
-            user_input=sample.user_input,
-        )
-        for index, span in enumerate(statements)
+        _attribution(sample, source, placed, (chunk.span.text,), chunk.index)
+        for placed in enumerate(statements)
         for chunk in passages
     ]
+
+
+def _attribution(
+    sample: Sample, source: _Source, placed: tuple[int, Span], contexts: tuple[str, ...], against: _Against = None
+) -> Attribution:
+    """Can the sentence of the field, with its number, be attributed to the contexts?"""
+    index, span = placed
+    unit = Unit(kind="statement", index=index, source=source, span=span, against=against)
+    return Attribution(unit=unit, contexts=contexts, user_input=sample.user_input)
+
+
+def _text(sample: Sample, source: _Source) -> str:
+    return getattr(sample, source) or ""
 
 
 def support_table(verdicts: Iterable[Verdict], rows: int, columns: int) -> SupportTable:

@@ -137,8 +137,10 @@ def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
     query = "SELECT request FROM unit WHERE sample_id = ? AND metric = ? ORDER BY position, window"
     with _reading(path) as reader:
         asked = [request for (request,) in reader.rows(_ID, query, (storable(sample_id), metric))]
-        paths = {request: reader.json(_PATH, _text(reader, "request", "path", request)) for request in set(asked)}
-        texts = {node: _text(reader, "node", "text", node) for node in set(chain.from_iterable(paths.values()))}
+        rows = rows_named(reader, _NUMBER_AND_TEXT, _named("request", "path"), set(asked))
+        paths = _Known(path, ((number, reader.json(_PATH, steps)) for number, steps in rows))
+        steps = set(chain.from_iterable(paths[request] for request in asked))
+        texts = _Known(path, rows_named(reader, _NUMBER_AND_TEXT, _named("node", "text"), steps))
     if sum(len(texts[node]) for request in asked for node in paths[request]) > MOST_BYTES_OF_VALUE:
         raise too_much(path, f"{MOST_BYTES_OF_VALUE >> 20} MiB of prompts of one sample")
     return ["".join(texts[node] for node in paths[request]) for request in asked]
@@ -257,14 +259,6 @@ def _request(path: Sequence[Node], shape: _Shape, entry: int, reader: Reader) ->
 def _named(table: str, *columns: str) -> str:
     """A query that ends in `IN`, for rows by their numbers."""
     return f"SELECT {', '.join(('rowid', *columns))} FROM {table} WHERE rowid IN "
-
-
-def _text(reader: Reader, table: str, column: str, number: int) -> str:
-    """One text of a row that another row names."""
-    found = reader.rows(_TEXT, f"SELECT {column} FROM {table} WHERE id = ?", (number,))
-    for (text,) in found:
-        return text
-    raise RunDirectoryError(f"{reader.path} lacks row {number} of {table}, which another row names", hint=BY_HAND)
 
 
 def schema_is_ours(path: Path) -> bool:

@@ -20,7 +20,7 @@ from localjudge.record.evaluation import Evaluation
 from localjudge.types import Failed, JudgeCard, NoAnswer, Record, Scored, Undefined, Verdict
 
 if TYPE_CHECKING:
-    from localjudge.stats import Tally
+    from localjudge.stats import Interval, Tally
 
 SUMMARY_VERSION = 1
 NEAR = 0.1
@@ -43,6 +43,16 @@ class MetricSummary(Record):
     bounds: tuple[float, float] | None = None
     method: str | None = None
     clusters: int | None = None
+
+    @property
+    def interval(self) -> "Interval | None":
+        """The mean with all that is known of its interval; None where there is no mean."""
+        from localjudge.stats import Interval
+
+        if self.mean is None or self.ci95 is None:
+            return None
+        clusters = self.clusters or self.scored
+        return Interval(self.mean, *self.ci95, self.method or "", self.scored, clusters, confidence=0.95)
 
 
 class VerdictSummary(Record):

@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from localjudge.analysis.comparison import MetricChange, RunComparison, SampleChange, SharedSamples
+from localjudge.analysis.gates import signed
 from localjudge.analysis.unit_changes import UnitChange
 from localjudge.metrics import catalog
 from localjudge.report.terminal import number, safe_text
@@ -34,20 +35,14 @@ def comparison_view(comparison: RunComparison) -> RenderableType:
     scores = _table("A", "B", "B - A", "95 % interval")
     counts = _table("better", "worse", "same", "missing", "0 -> 1", "1 -> 0")
     for name, change in comparison.metrics.items():
-        scores.add_row(*map(_text, (name, *_score_cells(change))))
-        counts.add_row(*map(_text, (name, *_count_cells(name, change))))
-    return Group(scores, counts, *(Padding(_text(line), (0, 1), expand=False) for line in _lines(comparison)))
+        scores.add_row(*map(safe_text, (name, *_score_cells(change))))
+        counts.add_row(*map(safe_text, (name, *_count_cells(name, change))))
+    return Group(scores, counts, *(Padding(safe_text(line), (0, 1), expand=False) for line in _lines(comparison)))
 
 
 def moved_view(comparison: RunComparison) -> RenderableType:
     """The samples that moved most, with the units whose verdict did."""
     return Group(*(_moved(name, sample) for name, change in comparison.metrics.items() for sample in change.moved))
-
-
-def signed(value: float) -> str:
-    """A difference with its sign and three digits; what rounds to nothing has no sign."""
-    shown = f"{value:+.3f}"
-    return shown if float(shown) else number(0.0)
 
 
 def _table(*headings: str) -> Table:
@@ -106,7 +101,7 @@ def _remarks(name: str, change: MetricChange) -> Iterator[str]:
     if low > 0 or high < 0:
         better = (low > 0) != catalog.lower_is_better(name)
         yield f"B is {'better' if better else 'worse'} than A on samples like these"
-    elif change.scores.clusters == 1 < change.compared:
+    elif change.interval is not None and change.interval.one_cluster:
         yield "no difference can be told: all samples are in one group"
     elif change.scores.smallest_detectable > 1:
         yield f"no difference can be told; {change.compared:,} samples are too few to show any"
@@ -149,7 +144,3 @@ def _label(label: Label | None) -> str:
 
 def _probability(value: float | None) -> str:
     return _NOTHING if value is None else number(value)
-
-
-def _text(line: str) -> Text:
-    return safe_text(line)

@@ -44,7 +44,7 @@ def summary_view(run: Run, *, max_failed: int = 0) -> RenderableType:
         lines.append(decidedness_line(run.summary.verdicts))
     lines.append(f"signature {run.summary.signature}")
     lines.append(f"run {run.directory}")
-    return Group(table, *(Padding(_line(line), (0, 1), expand=False) for line in lines))
+    return Group(table, *(Padding(safe_text(line), (0, 1), expand=False) for line in lines))
 
 
 def decidedness_line(verdicts: VerdictSummary) -> str:
@@ -60,14 +60,14 @@ def decidedness_line(verdicts: VerdictSummary) -> str:
 
 def _row(name: str, metric: MetricSummary, *, withheld: bool) -> Iterator[Text]:
     shown = metric.mean is not None and metric.ci95 is not None and not withheld
-    yield _line(name)
-    yield _line(number(metric.mean) if shown and metric.mean is not None else _NOTHING)
-    yield _line(" - ".join(map(number, metric.ci95)) if shown and metric.ci95 else _NOTHING)
-    yield from (_line(f"{count:,}") for count in (metric.scored, metric.undefined, metric.failed))
+    yield safe_text(name)
+    yield safe_text(number(metric.mean) if shown and metric.mean is not None else _NOTHING)
+    yield safe_text(" - ".join(map(number, metric.ci95)) if shown and metric.ci95 else _NOTHING)
+    yield from (safe_text(f"{count:,}") for count in (metric.scored, metric.undefined, metric.failed))
 
 
 def _remarks(name: str, metric: MetricSummary, withheld: bool) -> Iterator[str]:
-    if metric.clusters == 1 < metric.scored:
+    if metric.interval is not None and metric.interval.one_cluster:
         yield (
             f"{name}: all samples are in one group, and no interval can be told from one: name a column with several "
             "with --cluster-by, or leave it out"
@@ -78,7 +78,3 @@ def _remarks(name: str, metric: MetricSummary, withheld: bool) -> Iterator[str]:
         yield f"{name}: {metric.failed:,} failed{no_mean}; it is from {low} to {high} whatever they are worth"
     if not withheld and metric.ci95 is not None and (words := meaning(name, metric.ci95)):
         yield f"{name}: {words}"
-
-
-def _line(text: str) -> Text:
-    return safe_text(text)

@@ -1,6 +1,6 @@
 """Arrays in, numbers out: what a mean, a difference, a gate or a judge's agreement with people is worth."""
 
-from localjudge.stats.bounds import Bounds, failure_bounds, tally_bounds
+from localjudge.stats.bounds import Bounds, tally_bounds
 from localjudge.stats.decision import Comparison, Decision, decide
 from localjudge.stats.intervals import Interval, mean_interval, statistic_interval, tally_interval
 from localjudge.stats.paired import PairedDifference, mcnemar, paired_difference, smallest_detectable_difference
@@ -14,7 +14,6 @@ __all__ = [
     "PairedDifference",
     "Tally",
     "decide",
-    "failure_bounds",
     "mcnemar",
     "mean_interval",
     "paired_difference",

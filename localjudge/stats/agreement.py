@@ -8,9 +8,11 @@
     decisions      balanced_accuracy, cohen_kappa    are the labels right?
     probabilities  brier_score, expected_calibration_error, calibration_line    does 0.8 mean eight of ten?
 
-Every function takes `labels` (n,) of 0 and 1, `scores` or `decisions` (n,), and `weights` (n,), one per row and 1 where
-left out, which is what `statistic_interval` needs. The order of the rows is immaterial. All raise ValueError for no
-rows, unequal lengths or other labels, and DataError where labels of one kind leave the number without a meaning.
+Every function takes `labels` (n,) of 0 and 1, `scores` or `decisions` (n,), and `weights`: (n,), one per row and 1
+where left out, or (m, n), which weigh the same rows in m ways, as the resamples of `statistic_interval` do. A result
+has the shape of the weights without their last axis: one number, or (m,). The order of the rows is immaterial. All
+raise ValueError for no rows, unequal lengths or other labels, and DataError where labels of one kind leave the number
+without a meaning.
 """
 
 from typing import NamedTuple
@@ -19,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from localjudge.errors import DataError
-from localjudge.stats.resampling import Floats
+from localjudge.stats.resampling import Floats, Indices
 
 _BINS = 10
 # A probability of exactly 0 or 1 has no logit: 1e-6 stands for it, the least that a float32 softmax tells from 0 or 1.
@@ -29,10 +31,10 @@ _ENOUGH = 1e-10
 
 
 class CalibrationLine(NamedTuple):
-    """logit P(label = 1) = intercept + slope * logit(score): 0 and 1 for a calibrated judge."""
+    """logit P(label = 1) = intercept + slope * logit(score): 0 and 1 for a calibrated judge; both a number, or (m,)."""
 
-    slope: float
-    intercept: float
+    slope: Floats
+    intercept: Floats
 
 
 class _Rows(NamedTuple):
@@ -41,32 +43,32 @@ class _Rows(NamedTuple):
     weights: Floats
 
 
-def roc_auc(labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
+def roc_auc(labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
     """Probability that a random 1 scores above a random 0; a tie counts half.
 
     Source: J. A. Hanley and B. J. McNeil (1982), Radiology 143, 29-36.
     """
     rows = _both_kinds(_rows(labels, scores, weights))
-    group = np.unique(rows.scores, return_inverse=True)[1]
-    ones = np.bincount(group, weights=rows.weights * rows.labels)
-    zeros = np.bincount(group, weights=rows.weights * (1 - rows.labels))
-    below = np.cumsum(zeros) - zeros
-    return float((ones * (below + zeros / 2)).sum() / (ones.sum() * zeros.sum()))
+    tie = np.unique(rows.scores, return_inverse=True)[1]
+    ones = _sums(rows.weights * rows.labels, tie)
+    zeros = _sums(rows.weights * (1 - rows.labels), tie)
+    below = np.cumsum(zeros, axis=-1) - zeros
+    share: Floats = (ones * (below + zeros / 2)).sum(axis=-1) / (ones.sum(axis=-1) * zeros.sum(axis=-1))
+    return share
 
 
-def balanced_accuracy(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
+def balanced_accuracy(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
     """Mean of the share of 1s and the share of 0s that were decided rightly.
 
     Source: K. H. Brodersen et al. (2010), The balanced accuracy and its posterior distribution, ICPR, 3121-3124.
     """
     rows = _both_kinds(_rows(labels, decisions, weights))
-    right = rows.weights * (rows.labels == rows.scores)
-    ones, zeros = rows.labels == 1, rows.labels == 0
-    recalls = [right[kind].sum() / rows.weights[kind].sum() for kind in (ones, zeros)]
-    return float(sum(recalls) / 2)
+    right = rows.labels == rows.scores
+    ones, zeros = (_mean(right, rows.weights * (rows.labels == kind)) for kind in (1, 0))
+    return (ones + zeros) / 2
 
 
-def cohen_kappa(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
+def cohen_kappa(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
     """Agreement beyond chance, (observed - expected) / (1 - expected).
 
     Source: J. Cohen (1960), Educational and Psychological Measurement 20, 37-46.
@@ -77,25 +79,25 @@ def cohen_kappa(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.Ar
             "Cohen's kappa has no value where both say the same one label for every row",
             hint="add rows that people labelled the other way",
         )
-    share = rows.weights / rows.weights.sum()
-    observed = (share * (rows.labels == rows.scores)).sum()
-    labelled, decided = (share * rows.labels).sum(), (share * rows.scores).sum()
+    observed, labelled, decided = (
+        _mean(values, rows.weights) for values in (rows.labels == rows.scores, rows.labels, rows.scores)
+    )
     expected = labelled * decided + (1 - labelled) * (1 - decided)
-    return float((observed - expected) / (1 - expected))
+    return (observed - expected) / (1 - expected)
 
 
-def brier_score(labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
+def brier_score(labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
     """Mean squared distance of the probabilities from the labels: 0 is best, 0.25 is what 0.5 everywhere gets.
 
     Source: G. W. Brier (1950), Monthly Weather Review 78, 1-3 (half of his sum over both classes).
     """
     rows = _rows(labels, scores, weights)
-    return float((rows.weights * (rows.scores - rows.labels) ** 2).sum() / rows.weights.sum())
+    return _mean((rows.scores - rows.labels) ** 2, rows.weights)
 
 
 def expected_calibration_error(
     labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None, *, bins: int = _BINS
-) -> float:
+) -> Floats:
     """Mean distance, over `bins` equal steps of probability, between mean score and share of 1s, weighted by rows.
 
     A score on an edge belongs to the step above it; 1 belongs to the last. Chance alone keeps it above 0, the more so
@@ -105,8 +107,9 @@ def expected_calibration_error(
     """
     rows = _rows(labels, scores, weights)
     step = np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], rows.scores, side="right")
-    gaps = np.bincount(step, weights=rows.weights * (rows.scores - rows.labels))
-    return float(np.abs(gaps).sum() / rows.weights.sum())
+    gaps = np.abs(_sums(rows.weights * (rows.scores - rows.labels), step))
+    mean: Floats = gaps.sum(axis=-1) / rows.weights.sum(axis=-1)
+    return mean
 
 
 def calibration_line(
@@ -128,38 +131,70 @@ def calibration_line(
             "the scores split the labels without error, or do not differ: no calibration line fits best",
             hint="add rows, hard ones among them",
         )
-    design = np.column_stack((logits, np.ones(len(logits))))
-    slope, intercept = _newton(design, rows.labels, rows.weights / rows.weights.mean())
-    return CalibrationLine(slope, intercept)
+    rows = rows._replace(scores=logits, weights=rows.weights / rows.weights.mean(axis=-1, keepdims=True))
+    [plain] = _newton(rows._replace(weights=np.ones((1, len(logits)))), np.zeros(2))
+    lines = _newton(rows._replace(weights=np.atleast_2d(rows.weights)), plain)
+    return CalibrationLine(*lines.T.reshape(2, *rows.weights.shape[:-1]))
 
 
-def _newton(design: Floats, labels: Floats, weights: Floats) -> tuple[float, float]:
-    """Maximise the log-likelihood, a concave function; a step that would lower it is halved."""
-    line = np.zeros(2)
-    likelihood = _log_likelihood(design @ line, labels, weights)
+def _newton(rows: _Rows, start: Floats) -> Floats:
+    """The line (m, 2) of the greatest log-likelihood, a concave function, for each of the weights (m, n).
+
+    A step that would lower the likelihood is halved; a line that has come to rest is left alone, so that it does not
+    depend on the others.
+    """
+    lines, steps = np.tile(start, (len(rows.weights), 1)), np.zeros((len(rows.weights), 2))
+    likelihood = np.full(len(lines), -np.inf)
+    moving = np.arange(len(lines))
     for _ in range(_STEPS):
-        fitted = np.exp(-np.logaddexp(0, -(design @ line)))
-        gradient = design.T @ (weights * (labels - fitted))
-        hessian = (design * (weights * fitted * (1 - fitted))[:, None]).T @ design
-        step = np.linalg.solve(hessian, gradient)
-        reached = _log_likelihood(design @ (line + step), labels, weights)
-        while reached < likelihood and np.abs(step).max() > _ENOUGH:
-            step /= 2
-            reached = _log_likelihood(design @ (line + step), labels, weights)
-        line, likelihood = line + step, reached
-        if np.abs(step).max() <= _ENOUGH:
+        weights = rows.weights[moving]
+        tried = lines[moving] + steps[moving]
+        linear = tried[:, :1] * rows.scores + tried[:, 1:]
+        least = np.exp(-np.abs(linear))
+        # log(1 + e^z), by parts that cannot overflow, which are many times faster than `logaddexp`.
+        surprise = np.maximum(linear, 0) + np.log1p(least)
+        reached = (weights * (rows.labels * linear - surprise)).sum(axis=-1)
+        higher = reached >= likelihood[moving]
+        fitted = (np.where(linear >= 0, 1, least) / (1 + least))[higher]
+        lines[moving[higher]], likelihood[moving[higher]] = tried[higher], reached[higher]
+        steps[moving[higher]] = _newton_step(fitted, rows._replace(weights=weights[higher]))
+        steps[moving[~higher]] /= 2
+        moving = moving[np.abs(steps[moving]).max(axis=-1) > _ENOUGH]
+        if not len(moving):
             break
-    return float(line[0]), float(line[1])
+    return lines + steps
 
 
-def _log_likelihood(linear: Floats, labels: Floats, weights: Floats) -> float:
-    return float((weights * (labels * linear - np.logaddexp(0, linear))).sum())
+def _newton_step(fitted: Floats, rows: _Rows) -> Floats:
+    """Gradient divided by curvature, (m, 2), where the lines give the probabilities `fitted` (m, n)."""
+    pull = rows.weights * (rows.labels - fitted)
+    bend = rows.weights * fitted * (1 - fitted)
+    gradient = np.stack([(pull * rows.scores).sum(axis=-1), pull.sum(axis=-1)], axis=-1)
+    tilted = bend * rows.scores
+    mixed = tilted.sum(axis=-1)
+    curvature = np.stack([(tilted * rows.scores).sum(axis=-1), mixed, mixed, bend.sum(axis=-1)], axis=-1)
+    step: Floats = np.linalg.solve(curvature.reshape(-1, 2, 2), gradient[..., None])[..., 0]
+    return step
+
+
+def _mean(values: npt.ArrayLike, weights: Floats) -> Floats:
+    """Weighted mean of values (n,), for each row of weights (..., n)."""
+    mean: Floats = (weights * np.asarray(values)).sum(axis=-1) / weights.sum(axis=-1)
+    return mean
+
+
+def _sums(values: Floats, group: Indices) -> Floats:
+    """Sum of the values (..., n) of each group that has any, in the order of the groups' numbers."""
+    order = np.argsort(group, kind="stable")
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    # `take` keeps the values of a weighing together, so that they are added in one order however many weighings come.
+    return np.add.reduceat(np.take(values, order, axis=-1), starts, axis=-1)
 
 
 def _rows(labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None) -> _Rows:
     known, given = np.asarray(labels, dtype=np.float64), np.asarray(scores, dtype=np.float64)
     heavy = np.ones(known.shape) if weights is None else np.asarray(weights, dtype=np.float64)
-    if known.ndim != 1 or len(known) == 0 or not known.shape == given.shape == heavy.shape:
+    if known.ndim != 1 or len(known) == 0 or not known.shape == given.shape == heavy.shape[-1:]:
         raise ValueError(f"expected flat arrays of one length, got {known.shape}, {given.shape}, {heavy.shape}")
     if not ((known == 0) | (known == 1)).all():
         raise ValueError("labels must be 0 or 1")

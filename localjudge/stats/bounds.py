@@ -9,9 +9,6 @@ Source: C. F. Manski (1989), Anatomy of the selection problem, Journal of Human 
 
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
 from localjudge.stats.tally import Tally
 
 
@@ -22,18 +19,11 @@ class Bounds(NamedTuple):
     high: float
 
 
-def failure_bounds(values: npt.ArrayLike, failed: int) -> Bounds:
-    """Bounds of the mean over all samples: the scored `values` (n,) in [0, 1] and `failed` unknown ones.
+def tally_bounds(tally: Tally, failed: int) -> Bounds:
+    """Bounds of the mean over all samples: the scored ones, in [0, 1], of the tally and `failed` unknown ones.
 
     Without failures both are the mean. Raises ValueError where there is nothing at all to take a mean of.
     """
-    tally = Tally()
-    tally.add(np.asarray(values, dtype=np.float64))
-    return tally_bounds(tally, failed)
-
-
-def tally_bounds(tally: Tally, failed: int) -> Bounds:
-    """The same of scores that were added up in blocks."""
     samples = tally.n + failed
     if samples == 0 or failed < 0:
         raise ValueError(f"no mean of {tally.n} scored and {failed} failed samples")

@@ -43,7 +43,8 @@ from localjudge.stats.resampling import (
 )
 from localjudge.stats.tally import Draws, Tally
 
-Statistic = Callable[[Floats, Floats, Floats], float]
+Statistic = Callable[[Floats, Floats, Floats], Floats]
+"""Of labels (n,), scores (n,) and weights (m, n): a number for each of the m weighings, (m,)."""
 
 
 class Interval(NamedTuple):
@@ -123,9 +124,11 @@ def statistic_interval(
 ) -> Interval:
     """Percentile interval of any `statistic(labels, scores, weights)`, such as `agreement.roc_auc`.
 
-    The Bayesian bootstrap of D. B. Rubin (1981), with the percentile limits of Efron and Tibshirani (1993), chapter 13:
-    for tens of samples or clusters and more; it has no correction for fewer. `mean` is the statistic of the data.
-    Raises ValueError for no rows or unequal lengths, and what `statistic` raises.
+    A resample is a weighing of the rows, and many are made at once, as blocks of weights (m, n) of about a million
+    numbers; the statistic gives a number for each, (m,). The Bayesian bootstrap of D. B. Rubin (1981), with the
+    percentile limits of Efron and Tibshirani (1993), chapter 13: for tens of samples or clusters and more; it has no
+    correction for fewer. `mean` is the statistic of the data. Raises ValueError for no rows or unequal lengths, or a
+    statistic that gives no such numbers, and what `statistic` raises.
     """
     columns = [np.asarray(labels, dtype=np.float64), np.asarray(scores, dtype=np.float64)]
     if len(columns[0]) == 0 or columns[0].shape != columns[1].shape:
@@ -135,15 +138,12 @@ def statistic_interval(
     order = np.concatenate(groups)
     known, given = (column[order] for column in columns)
     group_of_row = np.repeat(np.arange(len(groups)), [len(rows) for rows in groups])
-    draws = np.array(
-        [
-            statistic(known, given, weights[group_of_row])
-            for block in gamma_weights(np.ones(len(groups)), resamples, seed)
-            for weights in block
-        ]
+    blocks = gamma_weights(np.ones(len(groups)), resamples, seed, spread=len(order))
+    draws = np.concatenate(
+        [_weighed(statistic, known, given, np.take(block, group_of_row, axis=-1)) for block in blocks]
     )
     return Interval(
-        mean=statistic(known, given, np.ones(len(order))),
+        mean=float(_weighed(statistic, known, given, np.ones((1, len(order))))[0]),
         low=quantile(draws, (1 - confidence) / 2),
         high=quantile(draws, (1 + confidence) / 2),
         method="bootstrap" if len(groups) == len(order) else "clustered bootstrap",
@@ -151,6 +151,15 @@ def statistic_interval(
         clusters=len(groups),
         confidence=confidence,
     )
+
+
+def _weighed(statistic: Statistic, labels: Floats, scores: Floats, weights: Floats) -> Floats:
+    numbers = statistic(labels, scores, weights)
+    if np.shape(numbers) != weights.shape[:1]:
+        raise ValueError(
+            f"the statistic gave shape {np.shape(numbers)} for weights {weights.shape}: expected {weights.shape[:1]}"
+        )
+    return numbers
 
 
 def _check_settings(confidence: float, resamples: int) -> None:

@@ -28,13 +28,14 @@ RESAMPLES = 10_000
 _BLOCK = 2**20
 
 
-def gamma_weights(shapes: Floats, resamples: int, seed: int) -> Iterator[Floats]:
+def gamma_weights(shapes: Floats, resamples: int, seed: int, *, spread: int = 1) -> Iterator[Floats]:
     """Yield blocks of weights, each (some rows, len(shapes)), that together have `resamples` rows.
 
-    A block holds about a million numbers (8 MB), or one row where that alone is more.
+    A block holds about a million numbers (8 MB), or one row where that alone is more; so it does when each of its rows
+    is spread over so many numbers.
     """
     generator = np.random.Generator(np.random.PCG64(seed))
-    block_rows = max(1, _BLOCK // len(shapes))
+    block_rows = max(1, _BLOCK // max(len(shapes), spread))
     for start in range(0, resamples, block_rows):
         yield generator.standard_gamma(shapes, size=(min(block_rows, resamples - start), len(shapes)))
 

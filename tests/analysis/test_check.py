@@ -1,14 +1,12 @@
 """What the command line decides about a finished run, the library decides too."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import localjudge
 from localjudge.errors import UsageError
-
-ScriptedRun = Callable[..., localjudge.Run]
+from tests.conftest import ScriptedRun
 
 ROWS: list[dict[str, Any]] = [
     {"id": str(number), "retrieved_contexts": ["It opened in 1936."], "reference": f"Sentence {number}."}

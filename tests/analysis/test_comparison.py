@@ -1,6 +1,6 @@
 """What changed between two runs, on runs whose verdicts are written down beforehand."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +9,7 @@ import pytest
 from localjudge import Run, RunDirectoryError, UsageError
 from localjudge.analysis.comparison import MetricChange, ScoreChanges, compare
 from localjudge.stats import mcnemar, paired_difference, smallest_detectable_difference
-
-ScriptedRun = Callable[..., Run]
+from tests.conftest import ScriptedRun
 
 
 def row(name: str, *sentences: str, **fields: Any) -> dict[str, Any]:

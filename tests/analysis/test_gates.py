@@ -1,6 +1,5 @@
 """Gates on finished runs: what is decided, on what, and what is said."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +10,7 @@ from localjudge.analysis.comparison import compare
 from localjudge.analysis.gates import Gate, GateDecision, decide_gates, parse_gate, refuse_without_baseline
 from localjudge.stats.decision import decide
 from localjudge.stats.intervals import mean_interval
-
-ScriptedRun = Callable[..., Run]
+from tests.conftest import ScriptedRun
 
 
 def rows(count: int) -> list[dict[str, Any]]:

@@ -1,27 +1,18 @@
 """`localjudge compare`: two directories in, what changed out."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from localjudge import Run
-from localjudge.cli.main import main
+from tests.cli.conftest import called
+from tests.conftest import ScriptedRun
 
-ScriptedRun = Callable[..., Run]
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "reference": "One. Two.", "retrieved_contexts": ["c"]},
     {"id": "b", "reference": "Three.", "retrieved_contexts": ["c"]},
 ]
-
-
-def called(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[object, str, str]:
-    """Exit code, output and errors."""
-    with pytest.raises(SystemExit) as ended:
-        main(list(map(str, arguments)))
-    return ended.value.code, *capfd.readouterr()
 
 
 @pytest.fixture

@@ -7,14 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.cli.main import main
-
-
-def called(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str, str]:
-    """Exit code, output and errors."""
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    return ended.value.code, *capfd.readouterr()
+from tests.cli.conftest import called
 
 
 @pytest.fixture(autouse=True)

@@ -15,21 +15,20 @@ from localjudge.engine import hardware
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.progress import Silence
 from localjudge.types import Answer, NoAnswer, VerdictRequest
+from tests.cli.conftest import called
 
 OF_THE_MACHINE = ["packages", "memory", "state folder", "processor", "gpu"]
 OF_THE_JUDGE = ["model file", "model", "model memory", "shared prompts", "chat template", "prompts", "answers"]
 
 
-def called(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[object, str, str]:
-    """Exit code, output and errors."""
-    with pytest.raises(SystemExit) as ended:
-        main(["doctor", *map(str, arguments), "--threads", "1"])
-    return ended.value.code, *capfd.readouterr()
+def doctor(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[object, str, str]:
+    """Exit code, output and errors, on one thread."""
+    return called(capfd, "doctor", *arguments, "--threads", "1")
 
 
 def diagnosed(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[object, dict[str, Any], list[str]]:
     """Exit code, checks by name, and the names of those that were not made."""
-    code, output, errors = called(capfd, *arguments, "--json", "--quiet")
+    code, output, errors = doctor(capfd, *arguments, "--json", "--quiet")
     found = json.loads(output)
     assert errors == ""
     assert (found["schema_version"], found["result"] == "failed") == (1, code == 1)
@@ -66,7 +65,7 @@ def test_the_table_fits_a_terminal_and_counts_what_it_found(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    code, output, errors = called(capfd, "--injections", "0", "--quiet")
+    code, output, errors = doctor(capfd, "--injections", "0", "--quiet")
     lines = output.rstrip().splitlines()
     assert (code, errors) == (0, "")
     assert max(map(len, lines)) <= 80
@@ -111,7 +110,7 @@ def test_a_file_that_was_cut_off_fails_in_words_and_stops_there(
 
 
 def test_a_judge_that_is_not_there_is_a_failed_check(capfd: pytest.CaptureFixture[str]) -> None:
-    code, output, _ = called(capfd, "--judge", "no-such-judge", "--quiet")
+    code, output, _ = doctor(capfd, "--judge", "no-such-judge", "--quiet")
     assert code == 1
     assert "no judge is called 'no-such-judge'" in " ".join(output.split())
 
@@ -196,7 +195,7 @@ def test_an_interrupted_doctor_does_not_promise_to_go_on(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(LlamaCppEngine, "answers", interrupted)
-    code, output, errors = called(capfd, "--judge", random_gguf, "--quiet")
+    code, output, errors = doctor(capfd, "--judge", random_gguf, "--quiet")
     assert (code, named(output)) == (4, [*OF_THE_MACHINE, *OF_THE_JUDGE[:-1]])
     assert errors == "localjudge: interrupted\n  hint: run the same command again: it begins anew\n"
 
@@ -259,6 +258,6 @@ def test_each_phase_is_named_and_a_judge_that_guesses_is_put_to_no_injection(ran
 
 
 def test_an_option_that_cannot_be_is_a_usage_error(capfd: pytest.CaptureFixture[str]) -> None:
-    code, output, errors = called(capfd, "--n-ctx", "5")
+    code, output, errors = doctor(capfd, "--n-ctx", "5")
     assert (code, output) == (1, "")
     assert "--n-ctx must be at least 64, got 5" in errors

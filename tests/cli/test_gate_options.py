@@ -7,20 +7,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from localjudge.cli.main import main
+from tests.cli.conftest import called
 
 ARGUMENTS = ("--metrics", "context_recall", "--quiet", "--threads", "1")
 ROWS: list[dict[str, Any]] = [
     {"id": "rome", "reference": "It rains in Rome.", "retrieved_contexts": ["It rains in Rome."]},
     {"id": "mars", "reference": "The king lives in Paris.", "retrieved_contexts": ["Water boils at sea level."]},
 ]
-
-
-def called(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str, str]:
-    """Exit code, output and errors."""
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    return ended.value.code, *capfd.readouterr()
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from localjudge.cli.main import main
 from localjudge.model_registry import registered
+from tests.cli.conftest import called
 
 ROWS = [
     {"id": "eiffel", "retrieved_contexts": ["It opened in 1889."], "reference": "It opened in 1889. It is in Paris."},
@@ -20,12 +20,11 @@ RUN = ("run", "data.jsonl", "--metrics", "context_recall", "--threads", "1", "--
 COMMANDS = (("show", "run"), ("show", "run", "eiffel"), ("compare", "run", "run"), ("verify", "run", "--quiet"))
 
 
-def called(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
+def printed(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
     """What a command prints, on one line."""
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    assert ended.value.code == 0
-    return " ".join(capfd.readouterr().out.split())
+    code, output, _ = called(capfd, *arguments)
+    assert code == 0
+    return " ".join(output.split())
 
 
 @pytest.fixture(autouse=True)
@@ -36,8 +35,8 @@ def data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_person_reads_who_judged(capfd: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
-    assert NAMED in called(capfd, *RUN)
-    assert NAMED in called(capfd, *command)
+    assert NAMED in printed(capfd, *RUN)
+    assert NAMED in printed(capfd, *command)
 
 
 @pytest.mark.parametrize(
@@ -45,15 +44,15 @@ def test_a_person_reads_who_judged(capfd: pytest.CaptureFixture[str], command: t
     [RUN, ("show", "run"), ("show", "run", "eiffel"), ("compare", "run", "run"), ("verify", "run", "--quiet")],
 )
 def test_a_program_reads_who_judged(capfd: pytest.CaptureFixture[str], command: tuple[str, ...]) -> None:
-    called(capfd, *RUN)
-    card = json.loads(called(capfd, *command, "--json"))["judge"]
+    printed(capfd, *RUN)
+    card = json.loads(printed(capfd, *command, "--json"))["judge"]
     assert {name: card[name] for name in CARD} == CARD
     assert card["sha256"].startswith("4844085b4a92")
 
 
 def test_the_files_of_a_run_say_who_judged(capfd: pytest.CaptureFixture[str]) -> None:
     """`summary.json`, and the properties of the JUnit file."""
-    called(capfd, *RUN, "--gate", "context_recall>=0", "--junit", "gates.xml")
+    printed(capfd, *RUN, "--gate", "context_recall>=0", "--junit", "gates.xml")
     card = json.loads(Path("run/summary.json").read_text(encoding="utf-8"))["judge"]
     assert {name: card[name] for name in CARD} == CARD
     properties = ElementTree.parse("gates.xml").getroot().iter("property")
@@ -62,7 +61,7 @@ def test_the_files_of_a_run_say_who_judged(capfd: pytest.CaptureFixture[str]) ->
 
 def test_a_table_says_how_decided_the_judge_was(capfd: pytest.CaptureFixture[str]) -> None:
     """Three statements; the line counts those within .1 of the threshold, and reads the legal mass off every answer."""
-    said = called(capfd, *RUN)
+    said = printed(capfd, *RUN)
     verdicts = [json.loads(line) for line in Path("run/verdicts.jsonl").read_text(encoding="utf-8").splitlines()]
     near = sum(abs(verdict["p_yes"] - 0.5) <= 0.1 for verdict in verdicts)
     assert f"3 verdicts: {100 * near / 3:.0f} % within 0.1 of the threshold; median legal mass 1.000" in said
@@ -73,13 +72,13 @@ def test_the_packaged_judge_under_a_name_of_one_s_own_keeps_its_caution(
 ) -> None:
     """A run that was made before it had that name is read as before."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path))
-    called(capfd, *RUN)
+    printed(capfd, *RUN)
     packaged = registered()["reference"]
     row = {"name": "ours", "path": str(packaged.path), "sha256": packaged.sha256, "profile": packaged.profile}
     lines = [f"{key} = {json.dumps(value)}" for key, value in row.items()]
     (tmp_path / "registry.toml").write_text(
         "\n".join(["[[model]]", *lines, f"size = {packaged.size}"]), encoding="utf-8"
     )
-    assert NAMED in called(capfd, "show", "run")
-    called(capfd, *RUN[:-2], "again", "--quiet", "--judge", "ours")
-    assert NAMED.replace("reference", "ours") in called(capfd, "show", "again")
+    assert NAMED in printed(capfd, "show", "run")
+    printed(capfd, *RUN[:-2], "again", "--quiet", "--judge", "ours")
+    assert NAMED.replace("reference", "ours") in printed(capfd, "show", "again")

@@ -12,7 +12,7 @@ import pytest
 import random_model
 
 from localjudge import ScriptedEngine, evaluate, resources
-from localjudge.cli.main import main
+from tests.cli.conftest import called
 
 ROWS = [
     {"id": "rome", "reference": "It rains in Rome. It is red.", "retrieved_contexts": ["It rains in Rome."]},
@@ -29,13 +29,6 @@ text = "<ctx>{context}"
 [[node]]
 text = "<stmt>So: {unit}<ans>"
 """
-
-
-def called(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[object, str, str]:
-    """Exit code, output and errors."""
-    with pytest.raises(SystemExit) as ended:
-        main(list(map(str, arguments)))
-    return ended.value.code, *capfd.readouterr()
 
 
 @pytest.fixture(scope="module")

@@ -18,6 +18,7 @@ from localjudge.judge.judge import Judge
 from localjudge.progress import Silence
 from localjudge.run.wording import AskedTask
 from localjudge.types import Answer, VerdictRequest
+from tests.doctor.conftest import users_text
 
 PROFILE = prompts.load("instruct")
 JUDGE = Judge(PROFILE)
@@ -34,10 +35,6 @@ class Writing(ScriptedEngine):
 
     def _answer(self, request: VerdictRequest) -> Answer:
         return self._written
-
-
-def users_text(request: VerdictRequest) -> str:
-    return "\n".join(piece.text for node in request.path for piece in node if not piece.trusted)
 
 
 def legal(name: str, engine: ScriptedEngine) -> HealthCheck:

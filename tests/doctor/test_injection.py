@@ -15,11 +15,7 @@ from localjudge.progress import Silence
 from localjudge.run import judges
 from localjudge.run.answers import answers_in_order
 from localjudge.run.settings import RunSettings
-from localjudge.types import VerdictRequest
-
-
-def users_text(request: VerdictRequest) -> str:
-    return "\n".join(piece.text for node in request.path for piece in node if not piece.trusted)
+from tests.doctor.conftest import users_text
 
 
 def reference_judge() -> str:

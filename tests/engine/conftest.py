@@ -1,16 +1,19 @@
 """Random models and plain requests, so that tests of the engine need no outside data."""
 
+import ctypes
 import functools
-import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
+import llama_cpp
 import pytest
 import random_model
 
 from localjudge import model_registry
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.judge import grammars
 from localjudge.model_registry import ModelFile
 from localjudge.types import Piece, VerdictRequest
@@ -79,16 +82,17 @@ def ask() -> Asker:
     return request
 
 
-@pytest.fixture(scope="session")
-def vocabularies() -> Path:
-    """Folder of vocabulary-only GGUF files and of chat templates, named by LOCALJUDGE_TEST_VOCABS."""
-    named = os.environ.get("LOCALJUDGE_TEST_VOCABS")
-    if not named:
-        pytest.skip("needs real tokenizers: set LOCALJUDGE_TEST_VOCABS to a folder of vocabulary-only GGUF files")
-    return Path(named)
+@contextmanager
+def vocabulary_of(path: Path) -> Iterator[Vocabulary]:
+    """The vocabulary of a GGUF file, loaded without weights."""
+    parameters = llama_cpp.llama_model_default_params()
+    parameters.vocab_only = True
+    llama_cpp.llama_log_set(_quiet, ctypes.c_void_p(0))
+    model = llama_cpp.llama_model_load_from_file(str(path).encode(), parameters)
+    yield Vocabulary(llama_cpp.llama_model_get_vocab(model))
+    llama_cpp.llama_model_free(model)
 
 
-@pytest.fixture(scope="session")
-def vocabulary_folder(vocabularies: Path) -> Path:
-    """The same, for its chat templates."""
-    return vocabularies
+@llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
+def _quiet(_level: int, _text: bytes, _user_data: ctypes.c_void_p) -> None:
+    """llama.cpp describes every vocabulary that it loads."""

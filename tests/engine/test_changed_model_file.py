@@ -17,10 +17,8 @@ from localjudge.engine.llamacpp.model import OpenModel, open_model
 from localjudge.errors import ModelError
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, NoAnswer, VerdictRequest
+from tests.engine.conftest import Asker, ModelMaker, Opener
 
-ModelMaker = Callable[..., ModelFile]
-Opener = Callable[..., LlamaCppEngine]
-Asker = Callable[..., VerdictRequest]
 QUANTISATIONS = ("F16", "Q8_0", "Q4_0")
 
 

@@ -135,7 +135,7 @@ def test_a_model_without_a_template_is_led_to_its_answer_in_words() -> None:
     assert judged(None).endswith("\nAnswer: ")
 
 
-def test_every_template_of_the_folder_renders(vocabulary_folder: Path) -> None:
-    for path in sorted((vocabulary_folder / "templates").glob("*.jinja")):
+def test_every_template_of_the_folder_renders(vocabularies: Path) -> None:
+    for path in sorted((vocabularies / "templates").glob("*.jinja")):
         found = ends(path.read_text(encoding="utf-8"))
         assert found.tail, path.stem

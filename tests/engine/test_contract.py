@@ -13,11 +13,9 @@ from localjudge.engine.contract import RULES, Violation, check_engine
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.scripted import unit_text
-from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
+from tests.engine.conftest import Asker, ModelMaker
 
-ModelMaker = Callable[..., ModelFile]
-Asker = Callable[..., VerdictRequest]
 Answers = Iterator[tuple[int, Answer | NoAnswer]]
 
 

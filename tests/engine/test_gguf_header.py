@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import random_model
-from gguf import GGUFWriter
+from gguf import GGML_QUANT_SIZES, GGUFWriter
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -138,3 +138,11 @@ def test_a_list_longer_than_the_file_is_damage_not_a_wait(tmp_path: Path) -> Non
 def test_a_file_that_may_not_be_read_says_so(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="cannot be read: No such file"):
         gguf_header.read(tmp_path / "gone.gguf")
+
+
+def test_the_size_of_every_kind_of_tensor_is_that_of_the_gguf_package() -> None:
+    """Weights in a block, and its bytes. What is newer than either list is read without a size."""
+    theirs = {int(kind): sizes for kind, sizes in GGML_QUANT_SIZES.items()}
+    both = theirs.keys() & gguf_header._BLOCKS.keys()
+    assert len(both) >= 30
+    assert {kind: gguf_header._BLOCKS[kind] for kind in both} == {kind: theirs[kind] for kind in both}

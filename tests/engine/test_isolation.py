@@ -21,9 +21,8 @@ from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
 from localjudge.engine.llamacpp.loading import load
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, NoAnswer, VerdictRequest
+from tests.engine.conftest import Asker, Opener
 
-Asker = Callable[..., VerdictRequest]
-Opener = Callable[..., LlamaCppEngine]
 Answers = list[Answer | NoAnswer]
 
 QUICK = random_model.Shape(width=256, layers=2, feed_forward=512, context=4096)

@@ -2,26 +2,19 @@
 
 import json
 import re
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from functools import partial
 
 import pytest
+import random_model
 
 from localjudge import model_registry
-from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.judge import prompts
 from localjudge.judge.judge import Judge
 from localjudge.types import Answer, Attribution, NoAnswer, Span, Unit, VerdictRequest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-import random_model
+from tests.engine.conftest import Opener
 
 STATEMENTS = ('He said "no".\n', "桥在河上 😀", "<|im_end|></s>[INST]", "A\\B {}[].")
 VOCABULARIES = {"bytes": random_model.byte_vocabulary, "pieces": random_model.piece_vocabulary}
-
-Opened = Callable[[EngineSettings], LlamaCppEngine]
 
 
 @pytest.fixture(scope="module", params=sorted(VOCABULARIES))
@@ -32,16 +25,9 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture
-def opened(model: model_registry.ModelFile) -> Iterator[Opened]:
-    engines: list[LlamaCppEngine] = []
-
-    def opener(settings: EngineSettings) -> LlamaCppEngine:
-        engines.append(LlamaCppEngine(model, settings))
-        return engines[-1]
-
-    yield opener
-    for engine in engines:
-        engine.close()
+def opened(open_engine: Opener, model: model_registry.ModelFile) -> Opener:
+    """Opens an engine on the model of the test."""
+    return partial(open_engine, model)
 
 
 def asked(statements: tuple[str, ...] = STATEMENTS) -> list[VerdictRequest]:
@@ -53,10 +39,10 @@ def asked(statements: tuple[str, ...] = STATEMENTS) -> list[VerdictRequest]:
     return judge.requests([Attribution(unit=unit, contexts=("It opened in 1936.",)) for unit in units])
 
 
-def test_every_statement_gets_its_verdict_word_for_word(opened: Opened) -> None:
+def test_every_statement_gets_its_verdict_word_for_word(opened: Opener) -> None:
     """Quotes, new lines, control tokens and other scripts come back as they were given, in their order."""
     requests = asked()
-    answers = dict(opened(EngineSettings(threads=1)).answers(requests))
+    answers = dict(opened().answers(requests))
     entries = []
     for index, text in enumerate(STATEMENTS):
         answer = answers[index]
@@ -70,40 +56,40 @@ def test_every_statement_gets_its_verdict_word_for_word(opened: Opened) -> None:
     assert re.fullmatch(requests[0].grammar.pattern, f'{{"classifications":[{",".join(entries)}]}}')
 
 
-def test_one_statement_is_an_answer_too(opened: Opened) -> None:
+def test_one_statement_is_an_answer_too(opened: Opener) -> None:
     """A list of one entry."""
-    [(_, answer)] = opened(EngineSettings(threads=1)).answers(asked(STATEMENTS[:1]))
+    [(_, answer)] = opened().answers(asked(STATEMENTS[:1]))
     assert isinstance(answer, Answer)
     assert json.loads(answer.raw)["statement"] == STATEMENTS[0]
 
 
-def test_the_answer_is_decoded_once_for_all_its_verdicts(opened: Opened) -> None:
+def test_the_answer_is_decoded_once_for_all_its_verdicts(opened: Opener) -> None:
     """Asking for four entries evaluates and generates what asking for one does."""
-    engines = [opened(EngineSettings(threads=1)), opened(EngineSettings(threads=1))]
+    engines = [opened(), opened()]
     list(engines[0].answers(asked()))
     list(engines[1].answers(asked()[:1]))
     assert engines[0].stats.evaluated_tokens == engines[1].stats.evaluated_tokens
     assert engines[0].stats.generated_tokens == engines[1].stats.generated_tokens > 0
 
 
-def test_an_entry_asked_for_later_is_the_same(opened: Opened) -> None:
+def test_an_entry_asked_for_later_is_the_same(opened: Opener) -> None:
     """A verdict is a function of its own request, which names its siblings: so a run may be resumed."""
     requests = asked()
-    at_once = dict(opened(EngineSettings(threads=1)).answers(requests))
-    [(_, later)] = opened(EngineSettings(threads=1)).answers(requests[2:3])
+    at_once = dict(opened().answers(requests))
+    [(_, later)] = opened().answers(requests[2:3])
     assert later == at_once[2]
 
 
-def test_forced_text_never_forms_a_control_token(opened: Opened) -> None:
+def test_forced_text_never_forms_a_control_token(opened: Opener) -> None:
     """The statement is forced into the answer as user text: no reserved token among what is evaluated."""
-    engine = opened(EngineSettings(threads=1))
+    engine = opened()
     tokenized = engine.tokenize(asked(("<|im_end|><start_of_turn></s>",))[0])
     assert not set(tokenized.grammar.start.forced) & set(engine.vocabulary.reserved)
 
 
-def test_an_answer_that_may_not_fit_is_not_begun(opened: Opened) -> None:
+def test_an_answer_that_may_not_fit_is_not_begun(opened: Opener) -> None:
     """Forty statements with their longest reasons are longer than the context: every one is told so."""
-    engine = opened(EngineSettings(n_ctx=2048, threads=1))
+    engine = opened(n_ctx=2048)
     answers = list(engine.answers(asked(tuple(f"Statement {number}." for number in range(40)))))
     assert [index for index, _ in answers] == list(range(40))
     assert all(isinstance(answer, NoAnswer) and "2048" in answer.error for _, answer in answers)

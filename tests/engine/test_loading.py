@@ -2,7 +2,6 @@
 
 import os
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 import llama_cpp
@@ -16,12 +15,9 @@ from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.kv_cache import KVCache
 from localjudge.engine.llamacpp.model import OpenModel
 from localjudge.errors import OutOfResource
-from localjudge.model_registry import ModelFile
-from localjudge.types import Answer, NoAnswer, VerdictRequest
+from localjudge.types import Answer, NoAnswer
+from tests.engine.conftest import Asker, ModelMaker, Opener
 
-ModelMaker = Callable[..., ModelFile]
-Opener = Callable[..., LlamaCppEngine]
-Asker = Callable[..., VerdictRequest]
 LONG = random_model.Shape(context=16_384)
 
 

@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import llama_cpp
@@ -19,9 +18,8 @@ from localjudge.engine.llamacpp.kv_cache import UBATCH
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.llamacpp.memory import MemoryNeed
 from localjudge.errors import OutOfResource
-from localjudge.model_registry import ModelFile
+from tests.engine.conftest import ModelMaker
 
-ModelMaker = Callable[..., ModelFile]
 GIB = 2**30
 _said: list[str] = []
 

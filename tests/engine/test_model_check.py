@@ -17,8 +17,8 @@ from localjudge.engine.llamacpp import model_check
 from localjudge.engine.llamacpp.loading import load
 from localjudge.errors import ModelError
 from localjudge.model_registry import ModelFile
+from tests.engine.conftest import ModelMaker
 
-ModelMaker = Callable[..., ModelFile]
 ALL = slice(None)
 KINDS: dict[Any, GGUFValueType] = {
     bool: GGUFValueType.BOOL,

@@ -1,6 +1,5 @@
 """Damaged weights: where a model's logits are not numbers there is no answer, and later answers are as good as ever."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,15 +15,14 @@ from localjudge import model_registry
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp import loading
 from localjudge.engine.llamacpp.constraint import Choice, greedy, read
-from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.self_check import SelfCheckResult
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge import grammars, prompts
 from localjudge.judge.judge import Judge, JudgingProtocol, Reasons
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, Attribution, NoAnswer, Piece, Span, Unit, VerdictRequest
+from tests.engine.conftest import Opener
 
-Opener = Callable[..., LlamaCppEngine]
 WAYS: tuple[tuple[Reasons, JudgingProtocol], ...] = (
     ("none", "independent"),
     ("before", "independent"),

@@ -1,22 +1,18 @@
 """The walk over the tree of requests: every distinct node is evaluated once, and nothing is left out."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise, permutations
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.planner import Path, depth_first, distinct_tokens, shared_nodes
 from localjudge.judge import prompts
 from localjudge.judge.judge import Judge
-from localjudge.model_registry import ModelFile
 from localjudge.types import Attribution, Relevance, Span, Unit, VerdictRequest
-
-ModelMaker = Callable[..., ModelFile]
-Opener = Callable[..., LlamaCppEngine]
+from tests.engine.conftest import ModelMaker, Opener
 
 nodes = st.lists(st.integers(0, 3), min_size=1, max_size=3).map(tuple)
 paths = st.lists(nodes, min_size=1, max_size=4).map(tuple)

@@ -2,16 +2,14 @@
 
 import json
 import re
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from functools import partial
 
 import numpy as np
 import pytest
+import random_model
 from numpy.typing import NDArray
 
 from localjudge import model_registry
-from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.constrained_answer import ConstrainedAnswer
 from localjudge.engine.llamacpp.constraint import Choice, Constraints, greedy, read
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
@@ -20,9 +18,7 @@ from localjudge.errors import SampleError
 from localjudge.judge import grammars, prompts
 from localjudge.judge.judge import Judge, Reasons
 from localjudge.types import Answer, Attribution, NoAnswer, Span, Unit, VerdictRequest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-import random_model
+from tests.engine.conftest import Opener
 
 VOCABULARIES = {"bytes": random_model.byte_vocabulary, "pieces": random_model.piece_vocabulary}
 STATEMENTS = ("It opened in 1936.", 'He said "no".', "Мост закрыт.", "桥在河上 😀", "مغلق", "<|im_end|></s>{}")
@@ -35,20 +31,10 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return model_registry.find(str(random_model.write(path, VOCABULARIES[request.param]())))
 
 
-Opened = Callable[[EngineSettings], LlamaCppEngine]
-
-
 @pytest.fixture
-def opened(model: model_registry.ModelFile) -> Iterator[Opened]:
-    engines: list[LlamaCppEngine] = []
-
-    def opener(settings: EngineSettings) -> LlamaCppEngine:
-        engines.append(LlamaCppEngine(model, settings))
-        return engines[-1]
-
-    yield opener
-    for engine in engines:
-        engine.close()
+def opened(open_engine: Opener, model: model_registry.ModelFile) -> Opener:
+    """Opens an engine on the model of the test."""
+    return partial(open_engine, model)
 
 
 def asked(reasons: Reasons, statements: tuple[str, ...] = STATEMENTS) -> list[VerdictRequest]:
@@ -65,9 +51,9 @@ def answered(engine: LlamaCppEngine, requests: list[VerdictRequest]) -> list[Ans
     return [answer for _, answer in sorted(answers.items()) if isinstance(answer, Answer)]
 
 
-def test_a_reason_after_the_verdict_leaves_it_bit_identical(opened: Opened) -> None:
+def test_a_reason_after_the_verdict_leaves_it_bit_identical(opened: Opener) -> None:
     """Probability and legal mass are those of `none`, to the last bit."""
-    engine = opened(EngineSettings(threads=1))
+    engine = opened()
     plain, explained = answered(engine, asked("none")), answered(engine, asked("after"))
     assert [(a.p_yes, a.legal_mass) for a in explained] == [(a.p_yes, a.legal_mass) for a in plain]
     assert [a.reason for a in plain] == [None] * len(STATEMENTS)
@@ -75,10 +61,10 @@ def test_a_reason_after_the_verdict_leaves_it_bit_identical(opened: Opened) -> N
 
 
 @pytest.mark.parametrize("reasons", ["before", "after"])
-def test_every_answer_is_whole_and_legal(opened: Opened, reasons: Reasons) -> None:
+def test_every_answer_is_whole_and_legal(opened: Opener, reasons: Reasons) -> None:
     """Random weights, prompts in five scripts: JSON that the grammar allows, its reason read out."""
     requests = asked(reasons)
-    answers = answered(opened(EngineSettings(threads=1)), requests)
+    answers = answered(opened(), requests)
     assert len(answers) == len(STATEMENTS)
     for request, answer in zip(requests, answers, strict=True):
         grammar = request.explanation or request.grammar
@@ -88,19 +74,19 @@ def test_every_answer_is_whole_and_legal(opened: Opened, reasons: Reasons) -> No
         assert list(told) == (["reason", "attributed"] if reasons == "before" else ["attributed", "reason"])
 
 
-def test_a_reason_is_bounded_in_tokens(opened: Opened) -> None:
+def test_a_reason_is_bounded_in_tokens(opened: Opener) -> None:
     """At most 64 tokens as grammars/classifications.json says, and 4 to close."""
-    engine = opened(EngineSettings(threads=1))
+    engine = opened()
     answered(engine, asked("before", STATEMENTS[:1]))
     assert 0 < engine.stats.generated_tokens <= 64 + 4
 
 
-def test_only_free_tokens_cost_a_step(opened: Opened, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_free_tokens_cost_a_step(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     """One evaluation for each free token but the last, which closes the answer; forced text rides along.
 
     The label and `,"reason":"` are one evaluation; it is what the first free token is read from.
     """
-    engine = opened(EngineSettings(threads=1))
+    engine = opened()
     request = asked("after", STATEMENTS[:1])
     answered(engine, request)  # the prompt is resident: what follows evaluates its last node once
     runs: list[int] = []
@@ -119,18 +105,18 @@ def test_only_free_tokens_cost_a_step(opened: Opened, monkeypatch: pytest.Monkey
     assert runs[2:] == [1] * (free - 1)
 
 
-def test_the_longest_answer_is_counted(opened: Opened) -> None:
+def test_the_longest_answer_is_counted(opened: Opener) -> None:
     """A reason first adds its 64 tokens, 4 to close it, and the forced text around it; after likewise."""
-    engine = opened(EngineSettings(threads=1))
+    engine = opened()
     plain, before, after = (engine.length(asked(reasons)[0]) for reasons in ("none", "before", "after"))
     assert after - plain >= 64 + 4
     assert before - plain >= 64 + 4
 
 
-def test_an_answer_that_may_not_fit_is_not_begun(opened: Opened) -> None:
+def test_an_answer_that_may_not_fit_is_not_begun(opened: Opener) -> None:
     """The verdict alone fits a context that the longest explanation does not: no answer, and the numbers why."""
-    room = opened(EngineSettings(threads=1)).length(asked("none")[0])
-    engine = opened(EngineSettings(n_ctx=-(-room // 256) * 256))
+    room = opened().length(asked("none")[0])
+    engine = opened(n_ctx=-(-room // 256) * 256)
     explained = asked("after", STATEMENTS[:1])
     longest = engine.length(explained[0])
     while longest <= engine.capacity:
@@ -142,20 +128,20 @@ def test_an_answer_that_may_not_fit_is_not_begun(opened: Opened) -> None:
     assert str(engine.capacity) in answer.error
 
 
-def test_reasons_are_isolated(opened: Opened) -> None:
+def test_reasons_are_isolated(opened: Opener) -> None:
     """The same answers in another order, after other requests, alone, and with another number of threads."""
     requests = asked("before")
-    first = answered(opened(EngineSettings(threads=2)), requests)
-    engine = opened(EngineSettings(threads=1))
+    first = answered(opened(threads=2), requests)
+    engine = opened()
     backwards = answered(engine, requests[::-1])[::-1]
     alone = answered(engine, requests[2:3])
     assert backwards == first
     assert alone == first[2:3]
 
 
-def test_a_character_may_be_cut_over_tokens(opened: Opened) -> None:
+def test_a_character_may_be_cut_over_tokens(opened: Opener) -> None:
     """Logits that spell the bytes of "é" and then close: the reason is whole text."""
-    engine = opened(EngineSettings(threads=1))
+    engine = opened()
     vocabulary = engine.vocabulary
     constraints = Constraints(vocabulary)
     written = ConstrainedAnswer(constraints, constraints.compile(grammars.load("reason_attributed")), None)

@@ -3,7 +3,7 @@
 import json
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,6 @@ import pytest
 
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp import self_check
-from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
 from localjudge.engine.llamacpp.loading import load
 from localjudge.engine.llamacpp.model import open_model
@@ -23,11 +22,8 @@ from localjudge.judge.judge import Judge
 from localjudge.model_registry import ModelFile
 from localjudge.run import judges
 from localjudge.run.settings import RunSettings
-from localjudge.types import Answer, Attribution, NoAnswer, Span, Unit, VerdictRequest
-
-ModelMaker = Callable[..., ModelFile]
-Opener = Callable[..., LlamaCppEngine]
-Asker = Callable[..., VerdictRequest]
+from localjudge.types import Answer, Attribution, NoAnswer, Span, Unit
+from tests.engine.conftest import Asker, ModelMaker, Opener
 
 CUT = ("llama", "qwen2", "gemma2", "gemma3", "phi3", "gpt2")
 SAVED = ("mamba", "lfm2")

@@ -1,7 +1,7 @@
 """Turn markers of plain text: what the user writes never becomes the tokens of the chat template's own markers."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate, chain
 from pathlib import Path
@@ -14,15 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge.engine.llamacpp import chat_template as chat
-from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.judge import prompts
 from localjudge.judge.judge import Judge, JudgingProtocol
-from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, Attribution, Span, Unit
+from tests.engine.conftest import ModelMaker, Opener
 
-ModelMaker = Callable[..., ModelFile]
-Opener = Callable[..., LlamaCppEngine]
 LOOP = (
     "{{% for message in messages %}}{{% if message.role == 'user' %}}{user}{{% else %}}{assistant}{{% endif %}}"
     "{{% endfor %}}"

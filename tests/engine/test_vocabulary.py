@@ -1,8 +1,6 @@
 """The border between our text and the user's: what is the user's never becomes a control token, and nothing is lost."""
 
-import ctypes
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 
 import llama_cpp
@@ -12,9 +10,7 @@ from hypothesis import strategies as st
 
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.errors import SampleError
-from localjudge.model_registry import ModelFile
-
-ModelMaker = Callable[..., ModelFile]
+from tests.engine.conftest import ModelMaker, vocabulary_of
 
 MADE_UP = ("bytes", "pieces")
 REAL = ("command-r", "gemma-4", "gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "qwen35")
@@ -54,22 +50,6 @@ TEXTS = {
 }
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[Vocabulary]:
-    """The vocabulary of a GGUF file, loaded without weights."""
-    parameters = llama_cpp.llama_model_default_params()
-    parameters.vocab_only = True
-    llama_cpp.llama_log_set(_quiet, ctypes.c_void_p(0))
-    model = llama_cpp.llama_model_load_from_file(str(path).encode(), parameters)
-    yield Vocabulary(llama_cpp.llama_model_get_vocab(model))
-    llama_cpp.llama_model_free(model)
-
-
-@llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
-def _quiet(_level: int, _text: bytes, _user_data: ctypes.c_void_p) -> None:
-    """llama.cpp describes every vocabulary that it loads."""
-
-
 @pytest.fixture(scope="module", params=[*MADE_UP, *REAL])
 def vocabulary(request: pytest.FixtureRequest, make_model: ModelMaker) -> Iterator[Vocabulary]:
     if request.param in MADE_UP:
@@ -77,7 +57,7 @@ def vocabulary(request: pytest.FixtureRequest, make_model: ModelMaker) -> Iterat
     else:
         folder: Path = request.getfixturevalue("vocabularies")
         path = folder / f"ggml-vocab-{request.param}.gguf"
-    with opened(path) as found:
+    with vocabulary_of(path) as found:
         yield found
 
 
@@ -190,7 +170,7 @@ def test_no_text_is_no_tokens(vocabulary: Vocabulary) -> None:
 
 def test_user_defined_tokens_of_one_character_are_text(make_model: ModelMaker) -> None:
     """A vocabulary may define `ü` as a token: a German text must still be shown as it is."""
-    with opened(make_model().path) as found:
+    with vocabulary_of(make_model().path) as found:
         assert found.pieces.index(b"   ") not in found.reserved
         assert found.pieces.index(b"<|tool|>") in found.reserved
 

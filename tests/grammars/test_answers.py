@@ -1,6 +1,5 @@
 """Which answers each grammar accepts and which it refuses; and that whatever it lets through is JSON of its schema."""
 
-import ctypes
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -8,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
-import llama_cpp
 import numpy as np
 import pytest
 import random_model
@@ -21,6 +19,7 @@ from localjudge.engine.llamacpp.constraint import Constraints
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.judge import grammars
 from localjudge.types import Grammar
+from tests.engine.conftest import vocabulary_of
 
 VERDICTS = {"attributed": "attributed", "relevant": "relevant", "useful": "useful"}
 BEFORE = {f"reason_{key}": key for key in VERDICTS}
@@ -137,17 +136,8 @@ def vocabulary(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPath
         "pieces": random_model.piece_vocabulary,
     }
     path: Path = random_model.write(tmp_path_factory.mktemp("grammar") / "model.gguf", tokenizers[request.param]())
-    parameters = llama_cpp.llama_model_default_params()
-    parameters.vocab_only = True
-    llama_cpp.llama_log_set(_quiet, ctypes.c_void_p(0))
-    model = llama_cpp.llama_model_load_from_file(str(path).encode(), parameters)
-    yield Vocabulary(llama_cpp.llama_model_get_vocab(model))
-    llama_cpp.llama_model_free(model)
-
-
-@llama_cpp.llama_log_callback  # type: ignore[untyped-decorator]
-def _quiet(_level: int, _text: bytes, _user_data: ctypes.c_void_p) -> None:
-    """llama.cpp describes every vocabulary that it loads."""
+    with vocabulary_of(path) as opened:
+        yield opened
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -11,13 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from localjudge.errors import SampleError
 from localjudge.metrics import Context
 from localjudge.metrics.document_at_k import hit_rate_at, precision_at, recall_at
 from localjudge.metrics.document_map import DOCUMENT_MAP
 from localjudge.metrics.document_mrr import DOCUMENT_MRR
 from localjudge.metrics.document_ndcg import DOCUMENT_NDCG
 from localjudge.metrics.document_recall import DOCUMENT_RECALL_MULTI_HIT, DOCUMENT_RECALL_SINGLE_HIT
-from localjudge.metrics.documents import RankingMeasure, score_lists
+from localjudge.metrics.documents import RankingMeasure
+from tests.metrics.conftest import score_lists
 
 if TYPE_CHECKING:
     from haystack import Document
@@ -120,22 +122,11 @@ def test_random_rankings_score_as_in_haystack(
         assert (actual.score, actual.individual_scores) == (expected["score"], expected["individual_scores"])
 
 
-@pytest.mark.parametrize("name", OURS)
-@pytest.mark.parametrize(("truths", "retrieved"), [([], []), ([[]], []), ([], [[]]), ([[]], [[], []])])
-def test_lists_that_haystack_refuses_are_refused(
-    theirs: dict[str, Callable[[str], Any]], name: str, truths: Questions, retrieved: Questions
-) -> None:
-    with pytest.raises(ValueError, match="must be"):
-        theirs[name]("content").run(ground_truth_documents=truths, retrieved_documents=retrieved)
-    with pytest.raises(ValueError, match="questions"):
-        score_lists(OURS[name], truths, retrieved)
-
-
 def test_mixed_scores_are_refused_as_in_haystack(theirs: dict[str, Callable[[str], Any]]) -> None:
     truths = [[Context(text="a", score=1), Context(text="b")]]
     with pytest.raises(ValueError, match="must have a score"):
         theirs["ndcg"]("content").run(ground_truth_documents=as_haystack(truths), retrieved_documents=[[]])
-    with pytest.raises(ValueError, match="1 of 2 ground-truth documents have a score"):
+    with pytest.raises(SampleError, match="1 of 2 ground-truth documents have a score"):
         score_lists(DOCUMENT_NDCG, truths, [[]])
 
 

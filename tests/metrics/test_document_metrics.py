@@ -6,14 +6,14 @@ from math import log2
 import pytest
 
 from localjudge.errors import SampleError, UsageError
-from localjudge.metrics import Context, Outcome, Sample, Scored, Undefined
+from localjudge.metrics import Context, Sample, Scored, Undefined
 from localjudge.metrics.document_at_k import hit_rate_at, precision_at, recall_at
 from localjudge.metrics.document_map import DOCUMENT_MAP
 from localjudge.metrics.document_mrr import DOCUMENT_MRR
 from localjudge.metrics.document_ndcg import DOCUMENT_NDCG
 from localjudge.metrics.document_recall import DOCUMENT_RECALL_MULTI_HIT, DOCUMENT_RECALL_SINGLE_HIT
-from localjudge.metrics.documents import DocumentMetric, RankingMeasure, score_lists
-from localjudge.text import sentences
+from localjudge.metrics.documents import DocumentMetric, RankingMeasure
+from tests.metrics.conftest import outcome_of, sample_of, score_lists
 
 MEASURES = [
     DOCUMENT_RECALL_SINGLE_HIT,
@@ -81,24 +81,6 @@ def test_nothing_to_compare_scores_0(measure: RankingMeasure) -> None:
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
-def test_lists_of_different_lengths_are_a_value_error(measure: RankingMeasure) -> None:
-    with pytest.raises(ValueError, match="as many of each"):
-        score_lists(measure, [["a"]], [["a"], ["b"]])
-
-
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
-def test_no_questions_are_a_value_error(measure: RankingMeasure) -> None:
-    with pytest.raises(ValueError, match="there are no questions"):
-        score_lists(measure, [], [])
-
-
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
-def test_an_unknown_comparison_value_is_a_value_error(measure: RankingMeasure) -> None:
-    with pytest.raises(ValueError, match="use content, id or meta"):
-        score_lists(measure, [["a"]], [["a"]], compare_by="title")
-
-
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
 def test_documents_are_compared_by_what_is_asked_for(measure: RankingMeasure) -> None:
     truth = Context(text="old words", id="1", meta={"source": {"url": "u"}})
     for by, found in (("content", False), ("id", True), ("meta.source.url", True), ("meta.source.page", False)):
@@ -110,14 +92,6 @@ def test_documents_are_compared_by_what_is_asked_for(measure: RankingMeasure) ->
 def test_a_comparison_value_may_be_a_list(measure: RankingMeasure) -> None:
     document = Context(text="a", meta={"pages": [1, 2]})
     assert score_lists(measure, [[document]], [[document]], compare_by="meta.pages").score > 0
-
-
-@pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
-def test_a_sample_scores_as_its_lists_do(measure: RankingMeasure) -> None:
-    for truths, retrieved in zip(TRUTHS, RETRIEVED, strict=True):
-        outcome = outcome_of(measure, sample_of(truths, retrieved))
-        assert isinstance(outcome, Scored)
-        assert outcome.value == score_lists(measure, [truths], [retrieved]).score
 
 
 @pytest.mark.parametrize("measure", MEASURES, ids=lambda measure: measure.name)
@@ -179,18 +153,3 @@ def test_a_metric_that_cannot_work_is_refused_before_any_sample() -> None:
         recall_at(0)
     with pytest.raises(ValueError, match="give 1 or more"):
         precision_at(0)
-
-
-def outcome_of(measure: RankingMeasure, sample: Sample) -> Outcome:
-    """The outcome of the measure's metric, which asks nothing."""
-    with pytest.raises(StopIteration) as finished:
-        next(DocumentMetric(measure).steps(sample, sentences))
-    return finished.value.value  # type: ignore[no-any-return]
-
-
-def sample_of(truths: list[str], retrieved: list[str]) -> Sample:
-    return Sample(
-        id="1",
-        reference_contexts=tuple(Context(text=text) for text in truths),
-        retrieved_contexts=tuple(Context(text=text) for text in retrieved),
-    )

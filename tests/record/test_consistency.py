@@ -1,7 +1,6 @@
 """Files of a run that contradict each other: said in one line, by whatever would show, compare or decide on them."""
 
 import json
-import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -62,12 +61,6 @@ def made(out: Path, **options: Any) -> Run:
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Every metric that the data has columns for: scored, undefined and failed."""
     return made(tmp_path_factory.mktemp("sound") / "run").directory
-
-
-@pytest.fixture
-def directory(sound: Path, tmp_path: Path) -> Path:
-    """A copy that a test may spoil."""
-    return shutil.copytree(sound, tmp_path / "run")
 
 
 def changed(directory: Path, name: str, change: Callable[[dict[str, Any]], Any]) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 import localjudge
 from localjudge.record.manifest import signature
+from tests.conftest import ScriptedRun
 
-ScriptedRun = Callable[..., localjudge.Run]
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "retrieved_contexts": ["It opened in 1936."], "reference": "One. Two."},
     {"id": "b", "retrieved_contexts": ["It opened in 1936."], "reference": "Three."},

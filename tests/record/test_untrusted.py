@@ -6,7 +6,6 @@ Attacks that could hang are read in a process of its own, with a limit to its ti
 import json
 import os
 import resource
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -102,12 +101,6 @@ def refuse(found: dict[str, list[str]], readers: set[str], message: str) -> None
 def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run as localjudge leaves it."""
     return made(tmp_path_factory.mktemp("sound") / "run").directory
-
-
-@pytest.fixture
-def directory(sound: Path, tmp_path: Path) -> Path:
-    """A copy that a test may spoil."""
-    return shutil.copytree(sound, tmp_path / "run")
 
 
 @pytest.fixture(autouse=True)

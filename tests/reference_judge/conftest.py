@@ -1,13 +1,8 @@
-"""The judge's own package lives with the scripts that build it; the model is loaded once."""
+"""What the tests of the reference judge share; the model is loaded once."""
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
 from reference_judge import committed
 from reference_judge.committed import Inputs
 from reference_judge.llama import LoadedJudge

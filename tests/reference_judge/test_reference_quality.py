@@ -1,6 +1,5 @@
 """What the judge reaches on labelled data, by the NumPy model that llama.cpp is held against."""
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -11,16 +10,13 @@ from reference_judge.numpy_model import NumpyJudge
 
 from localjudge.stats.agreement import roc_auc
 
-FOLDER = os.environ.get("LOCALJUDGE_TEST_DATA")
-pytestmark = pytest.mark.skipif(not FOLDER, reason="LOCALJUDGE_TEST_DATA does not name the folder with labelled data")
-
 
 @pytest.mark.parametrize(("task", "least"), [("attribution", 0.745), ("relevance", 0.81), ("chunk", 0.73)])
 def test_the_judge_ranks_better_than_word_overlap(
-    task: str, least: float, known: Inputs, numpy_judge: NumpyJudge
+    task: str, least: float, known: Inputs, numpy_judge: NumpyJudge, labelled_data: Path
 ) -> None:
-    examples = labelled.examples(Path(str(FOLDER)), task)
+    examples = labelled.examples(labelled_data, task)
     labels = np.array([example.label for example in examples])
     logits = np.array([numpy_judge.logit(inputs.prompt(known.vocabulary, task, example)) for example in examples])
     overlap = np.array([evaluation.word_overlap(example, task) for example in examples])
-    assert roc_auc(labels, logits) >= max(least, roc_auc(labels, overlap))
+    assert roc_auc(labels, logits) >= max(least, float(roc_auc(labels, overlap)))

@@ -11,15 +11,15 @@ from rich.console import Console, RenderableType
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.comparison import compare
-from localjudge.analysis.gates import GateDecision, decide_gates, parse_gate
+from localjudge.analysis.gates import GateDecision, decide_gates, parse_gate, signed
 from localjudge.record.result_rows import ScoreRow
-from localjudge.report.comparison_view import comparison_view, moved_view, signed
+from localjudge.report.comparison_view import comparison_view, moved_view
 from localjudge.report.gates_view import gates_view
 from localjudge.report.verification import verification_view
 from localjudge.report.worst import worst_of_each
 from localjudge.run.verify import verify
+from tests.conftest import ScriptedRun
 
-ScriptedRun = Callable[..., Run]
 EVIL = "It \x1b[2J\x1b]0;owned\x07 rains. [bold red]Not[/] \u202etxet :smile:."
 
 

@@ -4,7 +4,7 @@ import io
 import json
 import random
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -19,8 +19,7 @@ from localjudge.record.keys import RequestKeys
 from localjudge.report.verification import verification_view
 from localjudge.run.verify import Verification, verify
 from localjudge.types import VerdictRequest
-
-ScriptedRun = Callable[..., Run]
+from tests.conftest import ScriptedRun
 
 ROWS = [
     {"id": "a", "reference": "One. Two.", "retrieved_contexts": ["A context."], "user_input": "Why?"},

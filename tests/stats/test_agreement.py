@@ -27,7 +27,7 @@ def simulated(size: int = 500) -> tuple[Floats, Floats]:
     return labels.astype(np.float64), np.round(special.expit(logits), 3)
 
 
-def line_of_labels(labels: Floats, scores: Floats, weights: Floats) -> float:
+def line_of_labels(labels: Floats, scores: Floats, weights: Floats) -> Floats:
     return calibration_line(labels, scores, weights).slope
 
 
@@ -122,6 +122,27 @@ def test_nearly_split_labels_still_have_a_finite_line() -> None:
 def test_scores_that_split_the_labels_have_no_line(scores: list[float]) -> None:
     with pytest.raises(DataError, match="no calibration line"):
         calibration_line(LABELS, scores)
+
+
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_many_weighings_at_once_are_each_as_alone(statistic: Statistic) -> None:
+    """To the last bit, so that no number depends on how many there are."""
+    labels, scores = simulated(200)
+    weights = np.random.default_rng(5).standard_gamma(1, (50, 200))
+    assert statistic(labels, scores, weights).tolist() == [statistic(labels, scores, row) for row in weights]
+
+
+def test_weighted_auc_counts_pairs() -> None:
+    """A pair of a 1 and a 0 counts by both weights: the sum over all pairs, one by one."""
+    labels, scores = simulated(60)
+    scores = np.round(scores, 1)
+    weights = np.random.default_rng(6).standard_gamma(1, 60)
+    ones, zeros = np.flatnonzero(labels == 1), np.flatnonzero(labels == 0)
+    pairs = [
+        (weights[i] * weights[j], (scores[i] > scores[j]) + (scores[i] == scores[j]) / 2) for i in ones for j in zeros
+    ]
+    expected = sum(weight * won for weight, won in pairs) / sum(weight for weight, _ in pairs)
+    assert roc_auc(labels, scores, weights) == pytest.approx(expected)
 
 
 @settings(deadline=None, max_examples=40)

@@ -4,9 +4,10 @@ from localjudge.stats.resampling import canonical_groups, gamma_weights, quantil
 
 
 def test_weights_do_not_depend_on_how_they_are_cut_into_blocks() -> None:
-    shapes = np.linspace(0.5, 3, 2**18)
+    shapes = np.linspace(0.5, 3, 2**18)  # 2^20 numbers a block
     blocks = list(gamma_weights(shapes, 10, seed=7))
     assert [len(block) for block in blocks] == [4, 4, 2]
+    assert [len(block) for block in gamma_weights(np.ones(3), 10, seed=7, spread=2**18)] == [4, 4, 2]
     at_once = np.random.Generator(np.random.PCG64(7)).standard_gamma(shapes, size=(10, len(shapes)))
     assert np.array_equal(np.concatenate(blocks), at_once)
 

@@ -4,6 +4,7 @@ from scipy import stats
 
 from localjudge.stats.agreement import balanced_accuracy, roc_auc
 from localjudge.stats.intervals import statistic_interval
+from localjudge.stats.resampling import SEED, canonical_groups, gamma_weights, quantile
 
 LABELS = np.random.default_rng(1).integers(0, 2, 400)
 SCORES = np.round(np.random.default_rng(2).normal(LABELS, 1.5), 2)
@@ -43,6 +44,25 @@ def test_order_of_rows_and_names_of_clusters_move_nothing() -> None:
     order = np.random.default_rng(4).permutation(400)
     shuffled = statistic_interval(roc_auc, LABELS[order], SCORES[order], clusters=-clusters[order], resamples=50)
     assert shuffled == statistic_interval(roc_auc, LABELS, SCORES, clusters=clusters, resamples=50)
+
+
+@pytest.mark.parametrize("size", [400, 3_000])
+def test_the_limits_are_those_of_resamples_made_one_by_one(size: int) -> None:
+    """Whole clusters of equal weight, in the order of their content; 3,000 rows take several blocks."""
+    labels, scores = np.resize(LABELS, size), np.resize(SCORES, size)
+    clusters = np.arange(size) // 7
+    groups = canonical_groups([labels.astype(float), scores], clusters)
+    [drawn] = gamma_weights(np.ones(len(groups)), 1_000, SEED)
+    order, sizes = np.concatenate(groups), [len(rows) for rows in groups]
+    one_by_one = np.array([roc_auc(labels[order], scores[order], np.repeat(row, sizes)) for row in drawn])
+    interval = statistic_interval(roc_auc, labels, scores, clusters=clusters, resamples=1_000)
+    expected = (quantile(one_by_one, 0.025), quantile(one_by_one, 0.975))
+    assert (interval.low, interval.high) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_statistic_that_gives_one_number_for_many_weighings_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"gave shape \(\) for weights"):
+        statistic_interval(lambda labels, scores, weights: weights.mean(), LABELS, SCORES)
 
 
 def test_one_row_of_a_kind_never_drops_out() -> None:

@@ -1,6 +1,5 @@
 """Boundary F1 against human annotation, and the arithmetic of the benchmark itself."""
 
-import os
 import runpy
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,8 @@ def benchmark() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def documents(benchmark: dict[str, Any]) -> list[Any]:
-    folder = os.environ.get("LOCALJUDGE_TEST_DATA")
-    if not folder:
-        pytest.skip("LOCALJUDGE_TEST_DATA does not name a folder with segmentation.dev.jsonl")
-    return list(benchmark["read"](Path(folder)))
+def documents(benchmark: dict[str, Any], labelled_data: Path) -> list[Any]:
+    return list(benchmark["read"](labelled_data))
 
 
 def test_a_boundary_does_not_depend_on_white_space(benchmark: dict[str, Any]) -> None:

@@ -104,7 +104,7 @@ def self_check_of(model_sha256: str, wanted: SelfCheckInput) -> SelfCheckResult:
             wanted.settings,
         )
         result = _tried(wanted)
-    _remember(file, result)
+    resources.remember(file, result.model_dump_json())
     return result
 
 
@@ -131,16 +131,6 @@ def _file_of(model_sha256: str, wanted: SelfCheckInput) -> Path:
     }
     digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
     return resources.state_directory() / "self-checks" / f"{digest[:32]}.json"
-
-
-def _remember(file: Path, result: SelfCheckResult) -> None:
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        fresh = file.with_suffix(f".{os.getpid()}")
-        fresh.write_text(result.model_dump_json(), encoding="utf-8")
-        fresh.replace(file)
-    except OSError:
-        return  # a machine with no writable state directory tries the model each time
 
 
 def _in_child(wanted: SelfCheckInput) -> "subprocess.CompletedProcess[str]":
