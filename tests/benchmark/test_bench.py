@@ -1,6 +1,7 @@
 """The benchmarks run to their end, and their tables say what their figures are made of."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -39,3 +40,20 @@ def test_layouts_of_a_batch_are_held_against_statements_alone(tmp_path: Path) ->
     moved, passes = (line for line in printed.splitlines() if line.startswith("tiny "))
     assert moved.count(" of ") == 5
     assert len(passes.split()) == 1 + 9
+
+
+@pytest.mark.slow
+def test_a_large_run_takes_the_memory_that_the_readme_says(tmp_path: Path) -> None:
+    """From 10,000 to 60,000 samples memory grows to its bound, which is below 300 MiB; a stopped run goes on."""
+    peaks = {}
+    for count in (10_000, 60_000):
+        file = tmp_path / f"{count}.jsonl"
+        with file.open("w", encoding="utf-8") as data:
+            subprocess.run([sys.executable, str(ROOT / "scripts" / "made-up-samples"), str(count)], check=True, stdout=data)
+        measure = [sys.executable, str(ROOT / "scripts" / "bench-large"), str(file), "--stop-at", "0.9"]
+        printed = subprocess.run(measure, check=True, capture_output=True, text=True).stdout
+        to_stop, resumed = (float(line.split()[0]) for line in printed.splitlines() if "peak memory" in line)
+        peaks[count] = max(map(int, re.findall(r"peak memory (\d+) MiB", printed)))
+        assert resumed < to_stop, printed
+    assert peaks[60_000] < 300
+    assert peaks[60_000] < 2 * peaks[10_000]
