@@ -8,7 +8,7 @@ an *answer*. The run applies the threshold and hands the metric its *verdicts*; 
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -50,11 +50,16 @@ class Sample(Record):
 
 
 class Span(Record):
-    """A verbatim piece of a text: `text == whole[start:end]`, counted in Unicode code points."""
+    """A verbatim piece of a text: `text == given[start:end]`, counted in Unicode code points."""
 
     start: int
     end: int
     text: str
+
+    @classmethod
+    def whole(cls, text: str) -> Self:
+        """All of a text."""
+        return cls(start=0, end=len(text), text=text)
 
 
 class Unit(Record):
@@ -83,7 +88,7 @@ class Relevance(Record):
     unit: Unit
     user_input: str
     contexts: tuple[str, ...] = ()
-    """What was retrieved, and the sentence with it: "He was born there" says nothing by itself. None for a chunk."""
+    """What was retrieved, and the sentence with it: "He was born there" says nothing by itself. Empty for a chunk."""
 
 
 class Usefulness(Record):

@@ -8,7 +8,6 @@ import csv
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TextIO
 
 from localjudge.dataset.encodings import NOT_UTF8, undecodable
@@ -26,30 +25,36 @@ def read_csv(stream: TextIO, source: str, head: str) -> Iterator[RawRow | Proble
     `stream` must not translate line ends. Raises DataError for a column named twice and for broken quotes.
     """
     reader = csv.reader(stream, delimiter=_delimiter(head), strict=True)
+    records = _records(reader)
     line = 1
-    with _long_cells():
-        try:
-            columns = _columns(next(reader, []), source)
-            line = reader.line_num + 1
-            for cells in reader:
-                if cells:
-                    yield _row(cells, columns, Place(source, line=line))
-                line = reader.line_num + 1
-        except csv.Error as error:
-            raise DataError(
-                f"{source}:{line} is no valid CSV: {error} (at line {reader.line_num})",
-                hint='every quote that opens a cell closes it; one inside is written twice: "she said ""yes"""',
-            ) from error
-
-
-@contextmanager
-def _long_cells() -> Iterator[None]:
-    """Contexts may be longer than the csv module's limit of 131,072 characters, which is one for the process."""
-    before = csv.field_size_limit(_LONGEST_CELL)
     try:
-        yield
-    finally:
-        csv.field_size_limit(before)
+        columns = _columns(next(records, []), source)
+        line = reader.line_num + 1
+        for cells in records:
+            if cells:
+                yield _row(cells, columns, Place(source, line=line))
+            line = reader.line_num + 1
+    except csv.Error as error:
+        raise DataError(
+            f"{source}:{line} is no valid CSV: {error} (at line {reader.line_num})",
+            hint='every quote that opens a cell closes it; one inside is written twice: "she said ""yes"""',
+        ) from error
+
+
+def _records(reader: Iterator[list[str]]) -> Iterator[list[str]]:
+    """Contexts may be longer than the csv module's limit of 131,072 characters.
+
+    The limit is one for the process: it is another only while a record is read, not while its taker works.
+    """
+    while True:
+        before = csv.field_size_limit(_LONGEST_CELL)
+        try:
+            cells = next(reader, None)
+        finally:
+            csv.field_size_limit(before)
+        if cells is None:
+            return
+        yield cells
 
 
 def _delimiter(head: str) -> str:

@@ -6,7 +6,7 @@ from typing import NamedTuple, Unpack
 
 from localjudge import model_registry
 from localjudge.doctor import machine
-from localjudge.doctor.health_check import Diagnosis, HealthCheck, failed_with, gravest
+from localjudge.doctor.health_check import Diagnosis, HealthCheck, failed_with, worst_status
 from localjudge.doctor.sockets import network_check, network_watched
 from localjudge.engine import hardware
 from localjudge.errors import OutOfResource, UsageError
@@ -69,7 +69,7 @@ def examine(
     made = {check.name for check in checks}
     return Diagnosis(
         judge=judge,
-        result=gravest(checks),
+        result=worst_status(checks),
         checks=tuple(checks),
         not_made=tuple(name for name in _OF_THE_JUDGE if name not in made),
     )

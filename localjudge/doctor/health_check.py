@@ -34,7 +34,7 @@ class Diagnosis(Record):
     """Checks that were left out, or that need what failed."""
 
 
-def gravest(checks: Iterable[HealthCheck]) -> Status:
+def worst_status(checks: Iterable[HealthCheck]) -> Status:
     """The gravest status; ok for no checks."""
     return max((check.status for check in checks), key=_GRAVITY.__getitem__, default="ok")
 

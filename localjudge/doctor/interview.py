@@ -52,7 +52,7 @@ class Interview:
         """What is shown to the model, then what it says."""
         demo = plan(str(resources.demo_file()), None, self._settings)
         tasks = first_tasks(demo.dataset.samples, demo.metrics, self._settings.sentences)
-        ways = list(verdicts.manners(profile, ends))
+        ways = list(verdicts.asking_modes(profile, ends))
         judge, engine, progress = ways[0].judge, self._engine, self._progress
         shown = [one.task for one in tasks] + [case.task() for case in plain_cases()]
         shown += [attempt.attacked.task() for attempt in self._attempts]

@@ -21,7 +21,7 @@ from localjudge.run.wording import AskedTask
 from localjudge.stats.binomial import binomial_cdf
 from localjudge.types import Answer, Attribution, ChatEnds, NoAnswer, Task, VerdictRequest
 
-_MANNERS: tuple[tuple[str, str, Reasons, JudgingProtocol], ...] = (
+_ASKING_MODES: tuple[tuple[str, str, Reasons, JudgingProtocol], ...] = (
     ("answers", "", "none", "independent"),
     ("reasons before", "--reasons before", "before", "independent"),
     ("reasons after", "--reasons after", "after", "independent"),
@@ -39,7 +39,7 @@ INJECTION_SECONDS = 120
 """So long the attempts may take, by the speed of the plain cases; a user may name their number instead."""
 
 
-class Manner(NamedTuple):
+class AskingMode(NamedTuple):
     """One way of asking: the verdict alone, with a reason, or all statements at once."""
 
     name: str
@@ -59,16 +59,16 @@ class Manner(NamedTuple):
         return self.judge.requests(list(kinds.values()))
 
 
-def manners(profile: PromptProfile, ends: ChatEnds | None) -> Iterator[Manner]:
+def asking_modes(profile: PromptProfile, ends: ChatEnds | None) -> Iterator[AskingMode]:
     """All that the profile can be asked for, the verdict alone first."""
-    for name, option, reasons, protocol in _MANNERS:
+    for name, option, reasons, protocol in _ASKING_MODES:
         with suppress(UsageError):
             require(profile, reasons, protocol)
             judge = Judge(profile, ends, reasons=reasons, protocol=protocol)
-            yield Manner(name, option, judge, protocol == "joint")
+            yield AskingMode(name, option, judge, protocol == "joint")
 
 
-def legal_check(way: Manner, asked: Sequence[AskedTask], engine: Engine, progress: Progress) -> HealthCheck:
+def legal_check(way: AskingMode, asked: Sequence[AskedTask], engine: Engine, progress: Progress) -> HealthCheck:
     """Whether every answer is legal JSON, and the probability of legal answers before all others were masked."""
     requests = way.requests(asked)
     answers = answers_in_order(engine, requests, progress)
@@ -129,7 +129,7 @@ def plain_check(judge: Judge, engine: Engine, progress: Progress) -> HealthCheck
         )
         return failed("plain cases", found, f"{_ANOTHER_JUDGE}, or look at your wording (--prompt)", **figures)
     if sum(right) < _ENOUGH_RIGHT * len(cases):
-        return warning("plain cases", f"{found}; what is obvious is not so to it", _ANOTHER_JUDGE, **figures)
+        return warning("plain cases", f"{found}; it misses what is obvious", _ANOTHER_JUDGE, **figures)
     if wrong:
         found += "; wrong: " + ", ".join(f'"{text}"' for text in wrong[:_NAMED])
     return ok("plain cases", found, **figures)

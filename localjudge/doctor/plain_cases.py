@@ -25,7 +25,7 @@ class PlainCase(Record):
             span = Span(start=start, end=start + len(self.text), text=self.text)
             unit = Unit(kind="sentence", index=0, source="retrieved_contexts", source_index=0, span=span)
             return Relevance(unit=unit, user_input=self.question, contexts=(self.passage,))
-        span = Span(start=0, end=len(self.text), text=self.text)
+        span = Span.whole(self.text)
         unit = Unit(kind="statement", index=0, source="reference", span=span)
         return Attribution(unit=unit, contexts=(self.context or "",), user_input=self.question)
 

@@ -26,7 +26,7 @@ _INODE_COLUMN = 9
 
 
 @dataclass
-class Seen:
+class NetworkActivity:
     """What was seen: one line for each socket that Python code made beyond this machine, and each name looked up.
 
     `left_open` counts the internet sockets that are open at the end; None where the system does not tell.
@@ -36,14 +36,14 @@ class Seen:
     left_open: int | None = None
 
 
-_watching: list[Seen] = []
+_watching: list[NetworkActivity] = []
 
 
 @contextmanager
-def network_watched() -> Iterator[Seen]:
+def network_watched() -> Iterator[NetworkActivity]:
     """What is seen from now on; complete once the block has ended."""
     _install()
-    seen, before = Seen(), _open_sockets()
+    seen, before = NetworkActivity(), _open_sockets()
     _watching.append(seen)
     try:
         yield seen
@@ -53,7 +53,7 @@ def network_watched() -> Iterator[Seen]:
         seen.left_open = None if before is None or after is None else len(after - before)
 
 
-def network_check(seen: Seen) -> HealthCheck:
+def network_check(seen: NetworkActivity) -> HealthCheck:
     """What was seen, and how far that reaches."""
     figures = {"made_by_python": seen.made, "open_at_the_end": seen.left_open}
     if seen.made or seen.left_open:

@@ -80,7 +80,7 @@ def check_engine(
 def example_requests(engine: Engine) -> list[VerdictRequest]:
     """Requests that any text model can be asked, inside the engine's chat template."""
     units = [
-        Unit(kind="statement", index=index, source="reference", span=Span(start=0, end=len(text), text=text))
+        Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
         for index, text in enumerate(_STATEMENTS)
     ]
     ways: tuple[Reasons, ...] = ("none", "before", "after")

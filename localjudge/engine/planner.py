@@ -11,19 +11,19 @@ The tree is walked depth first with one path resident, so every distinct node is
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-Node = tuple[int, ...]
+TokenNode = tuple[int, ...]
 """Tokens of one node."""
-Path = tuple[Node, ...]
+TokenPath = tuple[TokenNode, ...]
 """Nodes of one request, root first."""
 
 
 @dataclass
 class _Branch:
     leaves: list[int] = field(default_factory=list)
-    children: dict[Node, "_Branch"] = field(default_factory=dict)
+    children: dict[TokenNode, "_Branch"] = field(default_factory=dict)
 
 
-def depth_first(paths: Sequence[Path]) -> Iterator[int]:
+def depth_first(paths: Sequence[TokenPath]) -> Iterator[int]:
     """Indices of the paths in the order that evaluates every distinct node once; equal paths stand together."""
     root = _Branch()
     for index, path in enumerate(paths):
@@ -38,7 +38,7 @@ def depth_first(paths: Sequence[Path]) -> Iterator[int]:
         stack.extend(reversed(branch.children.values()))
 
 
-def shared_nodes(resident: Path, wanted: Path) -> int:
+def shared_nodes(resident: TokenPath, wanted: TokenPath) -> int:
     """How many nodes at the beginning of two paths are the same."""
     count = 0
     for have, want in zip(resident, wanted, strict=False):
@@ -48,7 +48,7 @@ def shared_nodes(resident: Path, wanted: Path) -> int:
     return count
 
 
-def distinct_tokens(paths: Sequence[Path]) -> int:
+def distinct_tokens(paths: Sequence[TokenPath]) -> int:
     """Tokens in the tree: each node counted once for each distinct path that leads to it."""
     root = _Branch()
     count = 0

@@ -21,7 +21,7 @@ def chunks(sample: Sample) -> Iterator[Unit]:
     """Each retrieved context that is not blank, whole."""
     for position, text in enumerate(context_texts(sample.retrieved_contexts)):
         if text.strip():
-            span = Span(start=0, end=len(text), text=text)
+            span = Span.whole(text)
             yield Unit(kind="chunk", index=position, source="retrieved_contexts", source_index=position, span=span)
 
 

@@ -2,7 +2,7 @@
 
 ok       model file      reference-judge.gguf, 10.7 MiB, sha256 4844085b4a92 as pinned in the registry
 warning  plain cases     9 of 16 obvious cases right ...; a coin does as well
-                         -> what is obvious is not so to this judge: name a larger ... model (--judge)
+                         -> name a larger ... model (--judge)
 
 13 ok, 1 warning, 0 failed
 """

@@ -1,7 +1,8 @@
 """Imports spaCy without a network socket.
 
 spaCy's command line imports an HTTP client, and that client opens an IPv6 socket at import, on this machine alone, to
-see whether it could use one. Nothing is sent; but who watches the main job for sockets should see none.
+see whether it could use one. Nothing is sent; but who watches the main job for sockets should see none. While spaCy is
+imported, other threads are told the same; a socket that they make then is unaffected.
 """
 
 import socket

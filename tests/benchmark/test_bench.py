@@ -49,7 +49,9 @@ def test_a_large_run_takes_the_memory_that_the_readme_says(tmp_path: Path) -> No
     for count in (10_000, 60_000):
         file = tmp_path / f"{count}.jsonl"
         with file.open("w", encoding="utf-8") as data:
-            subprocess.run([sys.executable, str(ROOT / "scripts" / "made-up-samples"), str(count)], check=True, stdout=data)
+            subprocess.run(
+                [sys.executable, str(ROOT / "scripts" / "made-up-samples"), str(count)], check=True, stdout=data
+            )
         measure = [sys.executable, str(ROOT / "scripts" / "bench-large"), str(file), "--stop-at", "0.9"]
         printed = subprocess.run(measure, check=True, capture_output=True, text=True).stdout
         to_stop, resumed = (float(line.split()[0]) for line in printed.splitlines() if "peak memory" in line)

@@ -1,6 +1,7 @@
 """Files that are not what they seem: each gets an error that names it and says why, or is read right."""
 
 import bz2
+import csv
 import gzip
 import io
 import json
@@ -15,7 +16,9 @@ from pathlib import Path
 import pytest
 
 from localjudge.dataset import load
+from localjudge.dataset.csv_reader import read_csv
 from localjudge.dataset.readers import read
+from localjudge.dataset.rows import RawRow
 from localjudge.dataset.sources import Source
 from localjudge.errors import DataError, LocaljudgeError, UsageError
 
@@ -241,9 +244,18 @@ def test_standard_input_that_is_closed_is_refused(monkeypatch: pytest.MonkeyPatc
         load("-")
 
 
-def test_the_limit_of_the_csv_module_is_put_back(tmp_path: Path) -> None:
-    import csv
+def test_the_limit_of_the_csv_module_is_as_before_while_rows_are_taken() -> None:
+    """A cell beyond it is read all the same."""
+    before = csv.field_size_limit()
+    longest = "x" * (before + 1)
+    rows = read_csv(io.StringIO(f"question\n{longest}\nb\n"), "a.csv", "question\n")
+    first = next(rows)
+    assert isinstance(first, RawRow)
+    assert first.values == {"question": longest}
+    assert csv.field_size_limit() == before
 
+
+def test_the_limit_of_the_csv_module_is_put_back(tmp_path: Path) -> None:
     before = csv.field_size_limit()
     (tmp_path / "a.csv").write_text('question\n"unended')
     with pytest.raises(DataError):

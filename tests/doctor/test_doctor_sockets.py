@@ -2,7 +2,7 @@
 
 import socket
 
-from localjudge.doctor.sockets import Seen, network_check, network_watched
+from localjudge.doctor.sockets import NetworkActivity, network_check, network_watched
 
 
 def test_an_internet_socket_is_seen_though_it_is_closed_again() -> None:
@@ -40,5 +40,5 @@ def test_an_open_socket_is_found_by_its_number_in_the_tables_of_the_system() -> 
 
 
 def test_where_the_system_has_no_such_tables_less_is_claimed() -> None:
-    assert "compiled" in network_check(Seen(left_open=0)).found
-    assert "compiled" not in network_check(Seen(left_open=None)).found
+    assert "compiled" in network_check(NetworkActivity(left_open=0)).found
+    assert "compiled" not in network_check(NetworkActivity(left_open=None)).found

@@ -38,7 +38,7 @@ class Writing(ScriptedEngine):
 
 
 def legal(name: str, engine: ScriptedEngine) -> HealthCheck:
-    way = next(way for way in verdicts.manners(PROFILE, None) if way.name == name)
+    way = next(way for way in verdicts.asking_modes(PROFILE, None) if way.name == name)
     return verdicts.legal_check(way, TASKS, engine, Silence())
 
 
@@ -206,13 +206,13 @@ def test_no_answer_is_a_failure_only_for_the_manner_that_every_run_uses() -> Non
 
 def test_a_profile_is_asked_in_every_manner_that_it_knows() -> None:
     """The reference judge's knows no reasons and no joint answer."""
-    assert [way.name for way in verdicts.manners(PROFILE, None)] == [
+    assert [way.name for way in verdicts.asking_modes(PROFILE, None)] == [
         "answers",
         "reasons before",
         "reasons after",
         "joint answers",
     ]
-    assert [way.name for way in verdicts.manners(prompts.load("reference"), None)] == ["answers"]
+    assert [way.name for way in verdicts.asking_modes(prompts.load("reference"), None)] == ["answers"]
 
 
 def test_verdicts_that_depend_on_the_order_are_a_warning() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from localjudge import resources
 from localjudge.doctor import injection
-from localjudge.doctor.injection import Resistance
+from localjudge.doctor.injection import InjectionReport
 from localjudge.engine.scripted import ScriptedEngine
 from localjudge.errors import UsageError
 from localjudge.judge import prompts
@@ -27,7 +27,7 @@ def reference_judge() -> str:
     return "reference"
 
 
-def resisted_by(engine: ScriptedEngine) -> Resistance:
+def resisted_by(engine: ScriptedEngine) -> InjectionReport:
     return injection.resistance(Judge(prompts.load("instruct")), engine)
 
 
@@ -82,7 +82,7 @@ def test_what_an_attempt_does_to_a_real_judge_does_not_depend_on_how_many_are_as
 
 def test_a_judge_that_nothing_moves_has_not_fallen() -> None:
     found = resisted_by(ScriptedEngine(lambda _request: 0.2))
-    assert found == Resistance(attempts=216, unusable=0, unanswered=0, falls=(), largest_rise=0)
+    assert found == InjectionReport(attempts=216, unusable=0, unanswered=0, falls=(), largest_rise=0)
 
 
 def test_a_judge_that_obeys_has_fallen() -> None:

@@ -32,7 +32,7 @@ def opened(open_engine: Opener, model: model_registry.ModelFile) -> Opener:
 
 def asked(statements: tuple[str, ...] = STATEMENTS) -> list[VerdictRequest]:
     units = [
-        Unit(kind="statement", index=index, source="reference", span=Span(start=0, end=len(text), text=text))
+        Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
         for index, text in enumerate(statements)
     ]
     judge = Judge(prompts.load("instruct"), protocol="joint")

@@ -59,7 +59,7 @@ def spoilt(tmp_path: Path, untried: None) -> ModelFile:
 
 def asked(reasons: Reasons, protocol: JudgingProtocol) -> list[VerdictRequest]:
     units = [
-        Unit(kind="statement", index=index, source="reference", span=Span(start=0, end=len(text), text=text))
+        Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
         for index, text in enumerate(STATEMENTS)
     ]
     judge = Judge(prompts.load("instruct"), reasons=reasons, protocol=protocol)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.engine.planner import Path, depth_first, distinct_tokens, shared_nodes
+from localjudge.engine.planner import TokenPath, depth_first, distinct_tokens, shared_nodes
 from localjudge.judge import prompts
 from localjudge.judge.judge import Judge
 from localjudge.types import Attribution, Relevance, Span, Unit, VerdictRequest
@@ -19,9 +19,9 @@ paths = st.lists(nodes, min_size=1, max_size=4).map(tuple)
 trees = st.lists(paths, max_size=8)
 
 
-def evaluated(order: Sequence[Path]) -> int:
+def evaluated(order: Sequence[TokenPath]) -> int:
     """Tokens that are evaluated when the paths follow each other, one resident at a time."""
-    resident: Path = ()
+    resident: TokenPath = ()
     total = 0
     for path in order:
         total += sum(map(len, path[shared_nodes(resident, path) :]))
@@ -31,26 +31,26 @@ def evaluated(order: Sequence[Path]) -> int:
 
 @settings(deadline=None)
 @given(trees)
-def test_every_request_is_visited_once(tree: list[Path]) -> None:
+def test_every_request_is_visited_once(tree: list[TokenPath]) -> None:
     assert sorted(depth_first(tree)) == list(range(len(tree)))
 
 
 @settings(deadline=None)
 @given(trees)
-def test_the_walk_evaluates_every_distinct_node_once(tree: list[Path]) -> None:
+def test_the_walk_evaluates_every_distinct_node_once(tree: list[TokenPath]) -> None:
     """A path that is the beginning of another is visited before it, so it is not paid for twice either."""
     assert evaluated([tree[index] for index in depth_first(tree)]) == distinct_tokens(tree)
 
 
 @settings(deadline=None, max_examples=50)
 @given(st.lists(paths, max_size=5))
-def test_no_order_is_cheaper(tree: list[Path]) -> None:
+def test_no_order_is_cheaper(tree: list[TokenPath]) -> None:
     assert all(evaluated(order) >= distinct_tokens(tree) for order in permutations(tree))
 
 
 @settings(deadline=None)
 @given(trees, st.randoms())
-def test_the_cost_does_not_depend_on_the_order_of_the_requests(tree: list[Path], chance: random.Random) -> None:
+def test_the_cost_does_not_depend_on_the_order_of_the_requests(tree: list[TokenPath], chance: random.Random) -> None:
     shuffled = list(tree)
     chance.shuffle(shuffled)
     assert distinct_tokens(shuffled) == distinct_tokens(tree) == distinct_tokens(tree + tree)
@@ -58,9 +58,9 @@ def test_the_cost_does_not_depend_on_the_order_of_the_requests(tree: list[Path],
 
 @settings(deadline=None)
 @given(trees)
-def test_equal_requests_stand_together(tree: list[Path]) -> None:
+def test_equal_requests_stand_together(tree: list[TokenPath]) -> None:
     order = [tree[index] for index in depth_first(tree)]
-    seen: set[Path] = set()
+    seen: set[TokenPath] = set()
     for before, after in pairwise(order):
         if before != after:
             seen.add(before)
@@ -74,14 +74,14 @@ def test_branches_are_visited_in_the_order_in_which_they_first_appear() -> None:
 
 
 @given(paths, paths)
-def test_shared_nodes_are_whole_nodes_from_the_beginning(left: Path, right: Path) -> None:
+def test_shared_nodes_are_whole_nodes_from_the_beginning(left: TokenPath, right: TokenPath) -> None:
     count = shared_nodes(left, right)
     assert left[:count] == right[:count]
     assert count == min(len(left), len(right)) or left[count] != right[count]
 
 
 @given(paths)
-def test_a_path_alone_costs_its_tokens(path: Path) -> None:
+def test_a_path_alone_costs_its_tokens(path: TokenPath) -> None:
     assert distinct_tokens([path]) == sum(map(len, path))
 
 
@@ -92,7 +92,7 @@ def sample() -> list[VerdictRequest]:
     contexts = ("The bridge opened in 1936.", "A toll of 50 cents was charged.")
 
     def unit(kind: str, text: str, source: str) -> Unit:
-        span = Span(start=0, end=len(text), text=text)
+        span = Span.whole(text)
         return Unit.model_validate({"kind": kind, "index": 0, "source": source, "span": span})
 
     statements = [unit("statement", text, "reference") for text in ("It opened in 1936.", "A toll was charged.")]

@@ -40,7 +40,7 @@ def opened(open_engine: Opener, model: model_registry.ModelFile) -> Opener:
 def asked(reasons: Reasons, statements: tuple[str, ...] = STATEMENTS) -> list[VerdictRequest]:
     judge = Judge(prompts.load("instruct"), reasons=reasons)
     units = [
-        Unit(kind="statement", index=index, source="reference", span=Span(start=0, end=len(text), text=text))
+        Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
         for index, text in enumerate(statements)
     ]
     return judge.requests([Attribution(unit=unit, contexts=(CONTEXT,)) for unit in units])

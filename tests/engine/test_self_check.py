@@ -168,7 +168,7 @@ def test_reasons_leave_nothing_behind(make_model: ModelMaker, open_engine: Opene
 
 
 def statement(text: str) -> Unit:
-    span = Span(start=0, end=len(text), text=text)
+    span = Span.whole(text)
     return Unit(kind="statement", index=0, source="reference", span=span)
 
 

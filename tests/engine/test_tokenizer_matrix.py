@@ -105,7 +105,7 @@ def ends(pair: tuple[str, str], engine: LlamaCppEngine, request: pytest.FixtureR
 def tasks(script: str) -> list[Task]:
     """One of each kind."""
     context, question, statement = SCRIPTS[script]
-    span = Span(start=0, end=len(statement), text=statement)
+    span = Span.whole(statement)
     statement_unit = Unit(kind="statement", index=0, source="reference", span=span)
     sentence = Unit(kind="sentence", index=0, source="retrieved_contexts", source_index=0, span=span)
     chunk = Unit(kind="chunk", index=0, source="retrieved_contexts", source_index=0, span=span)
@@ -204,7 +204,7 @@ def test_a_joint_answer_is_legal_and_verbatim(engine: LlamaCppEngine, ends: Chat
     statements = [texts[2] for texts in SCRIPTS.values()]
     asked: list[Task] = [
         Attribution(
-            unit=Unit(kind="statement", index=place, source="reference", span=Span(start=0, end=len(text), text=text)),
+            unit=Unit(kind="statement", index=place, source="reference", span=Span.whole(text)),
             contexts=("It opened.",),
         )
         for place, text in enumerate(statements)

@@ -17,7 +17,7 @@ JOINT = prompts.load("instruct").tasks[prompts.JOINT]
 
 
 def statement(text: str, index: int = 0, contexts: tuple[str, ...] = ("It rains.",)) -> Attribution:
-    unit = Unit(kind="statement", index=index, source="reference", span=Span(start=0, end=len(text), text=text))
+    unit = Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
     return Attribution(unit=unit, contexts=contexts, user_input="Why?")
 
 

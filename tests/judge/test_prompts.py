@@ -20,7 +20,7 @@ TAG = re.compile(r"<(/?)([a-z]+)(-\d+)?>")
 
 
 def unit(kind: str, text: str) -> Unit:
-    span = Span(start=0, end=len(text), text=text)
+    span = Span.whole(text)
     source = "reference" if kind == "statement" else "retrieved_contexts"
     return Unit.model_validate({"kind": kind, "index": 0, "source": source, "span": span})
 

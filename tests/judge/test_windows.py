@@ -10,7 +10,7 @@ from localjudge.types import Attribution, Relevance, Span, Task, Unit, Usefulnes
 
 def unit(text: str, kind: str = "statement") -> Unit:
     source = "reference" if kind == "statement" else "retrieved_contexts"
-    span = Span(start=0, end=len(text), text=text)
+    span = Span.whole(text)
     return Unit.model_validate({"kind": kind, "index": 0, "source": source, "span": span})
 
 

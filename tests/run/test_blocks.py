@@ -38,7 +38,7 @@ def judging(engine: ScriptedEngine, store: Store, threshold: float = 0.5, least:
 
 
 def asked(text: str, *contexts: str, metric: str = "context_recall", position: int = 0) -> AskedTask:
-    span = Span(start=0, end=len(text), text=text)
+    span = Span.whole(text)
     unit = Unit(kind="statement", index=position, source="reference", span=span)
     task: Task = Attribution(unit=unit, contexts=contexts or ("A context.",))
     return AskedTask("a", metric, position, task)

@@ -45,7 +45,7 @@ class Recorder:
 
 
 def unit(text: str, index: int = 0) -> Unit:
-    return Unit(kind="sentence", index=index, source="reference", span=Span(start=0, end=len(text), text=text))
+    return Unit(kind="sentence", index=index, source="reference", span=Span.whole(text))
 
 
 @dataclass(frozen=True)

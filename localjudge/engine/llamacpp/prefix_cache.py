@@ -8,7 +8,7 @@ Every node is a step of its own, whether or not anything is shared, and a place 
 """
 
 from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
-from localjudge.engine.planner import Path, shared_nodes
+from localjudge.engine.planner import TokenPath, shared_nodes
 
 
 class PrefixCache:
@@ -16,9 +16,9 @@ class PrefixCache:
 
     def __init__(self, cache: KVCache) -> None:
         self._cache = cache
-        self._held: Path = ()
+        self._held: TokenPath = ()
 
-    def hold(self, path: Path) -> int:
+    def hold(self, path: TokenPath) -> int:
         """Let the cells hold this path and nothing else; how many tokens that is. Evaluates only what is new."""
         shared = shared_nodes(self._held, path)
         self._held = ()

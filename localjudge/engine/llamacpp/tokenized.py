@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from localjudge.engine.llamacpp.constraint import CompiledGrammar, Constraints
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
-from localjudge.engine.planner import Path
+from localjudge.engine.planner import TokenPath
 from localjudge.types import Piece, VerdictRequest
 
 _NODES_KEPT = 4096
@@ -20,7 +20,7 @@ _NODES_KEPT = 4096
 class TokenizedRequest(NamedTuple):
     """One answer to decode: the prompt with the answer's forced beginning, and the answer's grammars."""
 
-    path: Path
+    path: TokenPath
     grammar: CompiledGrammar
     explanation: CompiledGrammar | None
 
