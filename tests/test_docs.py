@@ -17,6 +17,8 @@ from typing import NamedTuple
 
 import pytest
 
+pytestmark = pytest.mark.xdist_group("docs")  # one worker: a command needs what those before it made
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
