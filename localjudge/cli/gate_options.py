@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from localjudge.analysis.check import Check
     from localjudge.analysis.gates import Undecided
     from localjudge.record.results import Run
@@ -83,15 +85,10 @@ def values(found: "Check") -> dict[str, Any]:
     return given
 
 
-def show(found: "Check") -> None:
+def views(found: "Check") -> "list[RenderableType]":
     """For people: the same."""
-    from localjudge.report.comparison_view import comparison_view, moved_view
+    from localjudge.report.comparison_view import comparison_view
     from localjudge.report.gates_view import gates_view
-    from localjudge.report.terminal import terminal
 
-    console = terminal()
-    if found.comparison:
-        console.print(comparison_view(found.comparison))
-        console.print(moved_view(found.comparison))
-    if found.decisions:
-        console.print(gates_view(found.decisions))
+    shown = [comparison_view(found.comparison)] if found.comparison else []
+    return [*shown, gates_view(found.decisions)] if found.decisions else shown

@@ -6,6 +6,7 @@ An interrupted job is begun again with the same call: every answer that was ther
 again, and the results are the same bytes as if nothing had happened.
 """
 
+import logging
 from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
@@ -25,6 +26,8 @@ from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, opened
 from localjudge.run.plan import Data, Plan, default_directory, plan, refuse_other_run
 from localjudge.run.settings import Options, checked
 from localjudge.types import VerdictRule
+
+_log = logging.getLogger(__name__)
 
 
 def evaluate(
@@ -124,7 +127,9 @@ class _Job:
             write_manifest(directory, manifest)
         for metric, reason in totals.failed_everywhere.items():
             self._progress.note(f"{metric} failed on every sample: {reason}")
-        self._progress.note(_work_done(judging.asked, self._engine.stats))
+        verdicts = "1 verdict" if judging.asked == 1 else f"{judging.asked:,} verdicts"
+        self._progress.note(f"asked {verdicts} in {self._engine.stats.seconds_total:.1f} s")
+        _log.debug(_work_done(self._engine.stats))
         return Run(path, summary, manifest)
 
     def _judging(self, store: Store) -> Blocks:
@@ -172,10 +177,11 @@ class _Job:
         )
 
 
-def _work_done(asked: int, effort: EngineStats) -> str:
+def _work_done(effort: EngineStats) -> str:
+    """What engineers of the engine want to know of it."""
     outside = max(effort.seconds_total - effort.seconds_inside, 0.0)
     return (
-        f"asked {asked:,} verdicts: {effort.unique_tokens:,} distinct tokens, {effort.evaluated_tokens:,} evaluated, "
+        f"engine: {effort.unique_tokens:,} distinct tokens, {effort.evaluated_tokens:,} evaluated, "
         f"{effort.generated_tokens:,} generated; {effort.seconds_inside:.1f} s in the model, {outside:.1f} s around it"
     )
 

@@ -98,10 +98,10 @@ def self_check_of(model_sha256: str, wanted: SelfCheckInput) -> SelfCheckResult:
         return SelfCheckResult.model_validate_json(file.read_bytes())
     except (OSError, ValidationError):
         _log.info(
-            "no check of %s with %s is remembered on this machine: checking whether llama.cpp loads it and gives the "
-            "same numbers behind a shared prompt",
-            wanted.path,
-            wanted.settings,
+            "%s has not been used on this machine like this: trying it once, before anything rests on it", wanted.path
+        )
+        _log.debug(
+            "engine: does llama.cpp load it with %s, and give the same numbers behind a shared prompt?", wanted.settings
         )
         result = _tried(wanted)
     _remember(file, result)
