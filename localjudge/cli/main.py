@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 import click
 
 from localjudge.errors import LocaljudgeError, OutOfResource
+from localjudge.option_spelling import as_typed
 from localjudge.printable import printable_lines
 
 COMMANDS = {
@@ -119,7 +120,7 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         # Not `command_line.main`: it has exit codes of its own.
-        with command_line.make_context("localjudge", given) as context:
+        with as_typed(), command_line.make_context("localjudge", given) as context:
             code: Any = command_line.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as ended:

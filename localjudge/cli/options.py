@@ -11,7 +11,8 @@ import click
 from pydantic.fields import FieldInfo
 
 from localjudge.engine.engine_settings import EngineSettings
-from localjudge.run.settings import OPTION_NAMES, RunSettings
+from localjudge.option_spelling import flag
+from localjudge.run.settings import RunSettings
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _SHOWN = {
@@ -41,7 +42,7 @@ def settings(*names: str) -> Callable[[_Command], _Command]:
 
 
 def _declaration(name: str) -> tuple[str, str]:
-    return f"--{OPTION_NAMES.get(name, name).replace('_', '-')}", name
+    return flag(name), name
 
 
 def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:

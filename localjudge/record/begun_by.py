@@ -12,13 +12,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from localjudge.option_spelling import flag
 from localjudge.printable import printable
 from localjudge.record.manifest import Manifest
 
 _PYTHON_ROWS = "rows"
 _LONGEST = 2_000
-_OPTIONS = {"prompts": "--prompt", "mapping": "--map"}
-"""Options that are not called like their setting: those that may be given several times."""
 _TAKEN_OUT = ("batching", "compare_by", "matrix")
 """Options of an earlier version, which no command of today takes."""
 _SETTING = re.compile("[a-z_]+")
@@ -47,9 +46,8 @@ def command(directory: Path, manifest: Manifest) -> str | None:
 def _options(settings: Mapping[str, Any]) -> Iterator[str]:
     for name, value in settings.items():
         if _SETTING.fullmatch(name):
-            option = _OPTIONS.get(name, f"--{name.replace('_', '-')}")
             for one in _values(value):
-                yield from (option,) if one is True else (option, str(one))
+                yield from (flag(name),) if one is True else (flag(name), str(one))
 
 
 def _values(value: Any) -> list[Any]:

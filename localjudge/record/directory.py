@@ -14,6 +14,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from localjudge.errors import OutOfResource, RunDirectoryError
+from localjudge.option_spelling import option
 from localjudge.record.untrusted import refuse_irregular
 
 MANIFEST = "manifest.json"
@@ -33,7 +34,7 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         if os.path.lexists(path) and not path.is_dir():
-            raise RunDirectoryError(f"{path} is not a directory", hint="name another with --out")
+            raise RunDirectoryError(f"{path} is not a directory", hint=f"name another with {option('out')}")
         with _translated(path):
             path.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
             self._refuse_foreign()
@@ -57,7 +58,7 @@ class RunDirectory:
         names = {entry.name for entry in self.path.iterdir()}
         if MANIFEST not in names and names - {_LOCK, f"{MANIFEST}{_PART}"}:
             raise RunDirectoryError(
-                f"{self.path} is not empty and holds no run", hint="name another directory with --out"
+                f"{self.path} is not empty and holds no run", hint=f"name another directory with {option('out')}"
             )
 
 
@@ -107,7 +108,7 @@ def _locked(path: Path) -> int:
         os.close(descriptor)
         raise RunDirectoryError(
             f"{path.parent} is being written by another process ({holder or 'unknown'})",
-            hint="wait until it is done, or name another directory with --out",
+            hint=f"wait until it is done, or name another directory with {option('out')}",
         ) from error
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
@@ -134,5 +135,5 @@ def _translated(path: Path) -> Iterator[None]:
             ) from error
         raise RunDirectoryError(
             f"{error.filename or path} cannot be written: {error.strerror}",
-            hint="make it a writable directory, or name another with --out",
+            hint=f"make it a writable directory, or name another with {option('out')}",
         ) from error

@@ -21,6 +21,7 @@ from itertools import chain, groupby
 from typing import Any, Literal
 
 from localjudge.errors import UsageError
+from localjudge.option_spelling import option_name
 from localjudge.record.result_rows import VerdictRow, json_line
 from localjudge.record.results import Run
 from localjudge.report.parquet import Row, parquet_parts
@@ -87,7 +88,7 @@ def classification_rows(run: Run) -> Iterator[Row]:
     if CLASSIFIED_METRIC not in run.summary.metrics:
         raise UsageError(
             f"the run in {run.directory} has no {CLASSIFIED_METRIC}, which this format is for",
-            hint=f"run it with --metrics {CLASSIFIED_METRIC}, or export it as jsonl",
+            hint=f"run it with {option_name('metrics')} {CLASSIFIED_METRIC}, or export it as jsonl",
         )
     verdicts = (verdict for verdict in run.iter_verdicts() if verdict.metric == CLASSIFIED_METRIC)
     groups = groupby(verdicts, key=lambda verdict: verdict.sample_id)

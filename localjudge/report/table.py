@@ -17,6 +17,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from localjudge.option_spelling import option, option_name
 from localjudge.record.archive import windowed_units
 from localjudge.record.directory import STORE
 from localjudge.record.results import Run
@@ -102,7 +103,8 @@ def _warnings(run: Run, verdicts: VerdictSummary) -> Iterator[str]:
         questions = asked.questions + units - asked.units
         yield (
             f"warning: {units:,} units do not fit the judge's context with all that they are held against: they were "
-            f"judged in windows, {questions:,} questions for {units:,} units; a larger --n-ctx spares that"
+            f"judged in windows, {questions:,} questions for {units:,} units; a larger {option_name('n_ctx')} spares "
+            "that"
         )
 
 
@@ -110,11 +112,11 @@ def _remarks(name: str, metric: MetricSummary, withheld: bool) -> Iterator[str]:
     if metric.clusters == 1 < metric.scored:
         yield (
             f"warning: {name}: all samples are in one group, and no interval can be told from one: name a column with "
-            "several with --cluster-by, or leave it out"
+            f"several with {option('cluster_by')}, or leave it out"
         )
     if metric.failed and metric.bounds:
         low, high = map(number, metric.bounds)
-        no_mean = ", more than allowed (--max-failed): no mean" if withheld else ""
+        no_mean = f", more than allowed ({option_name('max_failed')}): no mean" if withheld else ""
         yield f"{name}: {metric.failed:,} failed{no_mean}; it is from {low} to {high} whatever they are worth"
     if not withheld and metric.ci95 is not None and (words := meaning(name, metric.ci95)):
         yield f"{name}: {words}"

@@ -74,7 +74,7 @@ def worst_view(run: Run, *, metric: str | None = None, count: int) -> Renderable
         return Padding(Text("no sample failed, and none could be better"), (0, 1))
     width = len(str(max(sample.row for sample in samples)))
     rows = [LabelledText(_labels(sample, width, with_metric=metric is None), _question(sample)) for sample in samples]
-    heading = "worst samples, by row and id (either of them after the run shows one)"
+    heading = "worst samples (localjudge show RUN ROW shows one)"
     return Group(Padding(Text(heading, style="bold"), (0, 1)), LabelledTexts(rows))
 
 

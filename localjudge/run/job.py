@@ -1,4 +1,4 @@
-"""The main job, from data to a finished run directory: `localjudge.evaluate`, and what `localjudge run` does.
+"""The main job, from a plan to a finished run directory: what `localjudge.evaluate` and `localjudge run` do.
 
     plan ──> open judge ──> manifest ──> directory (locked) ──> evaluate ──> results
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.progress import Progress, Silence
@@ -23,34 +23,10 @@ from localjudge.record.summary import Summary, Totals
 from localjudge.run.blocks import Blocks
 from localjudge.run.data_notes import tell
 from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, opened
-from localjudge.run.plan import Data, Plan, default_directory, plan, refuse_other_run
-from localjudge.run.settings import Options, checked
+from localjudge.run.plan import Plan, default_directory, refuse_other_run
 from localjudge.types import VerdictRule
 
 _log = logging.getLogger(__name__)
-
-
-def evaluate(
-    data: Data,
-    *,
-    judge: str | Path = DEFAULT_JUDGE,
-    metrics: Sequence[str] | None = None,
-    out: str | Path | None = None,
-    engine: Engine | None = None,
-    progress: Progress | None = None,
-    **options: Unpack[Options],
-) -> Run:
-    """Score the data and leave a run directory; the same as the command `localjudge run`.
-
-    `data` is a file or several, or rows; `judge` a registered name or the path of a GGUF file; `metrics` all whose
-    columns the data has if None; `out` a directory under `runs/` if None. `engine` takes the place of the judge's
-    model (a `ScriptedEngine` in tests); it is not closed. The options are those of `RunSettings`.
-
-    Raises UsageError (DataError, ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same
-    call goes on later. A sample that cannot be scored is in the result, and no error.
-    """
-    planned = plan(data, metrics, checked(options))
-    return run_plan(planned, judge=judge, out=out, engine=engine, progress=progress)
 
 
 def run_plan(
@@ -61,7 +37,12 @@ def run_plan(
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """Score what was planned: `evaluate` without its first step, and raising what the rest of it raises."""
+    """Score what was planned and leave a run directory.
+
+    `out` is a directory under `runs/` if None; `engine` takes the place of the judge's model and is not closed. Raises
+    UsageError (ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same call goes on
+    later.
+    """
     settings = planned.settings
     told = progress or Silence()
     tell(planned, told)

@@ -73,7 +73,7 @@ def test_samples_of_one_group_are_told_to_have_no_interval(tmp_path: Path) -> No
 def test_more_failures_than_allowed_leave_no_mean_but_bounds(failed_run: Run) -> None:
     """One scored 1, one failed: from 1/2 to 2/2."""
     text = printed(summary_view(failed_run))
-    assert "context_recall: 1 failed, more than allowed (--max-failed): no mean; it is from 0.500 to 1.000" in text
+    assert "context_recall: 1 failed, more than allowed (max_failed): no mean; it is from 0.500 to 1.000" in text
     assert "1.000 " not in text.split("context_recall:")[0]
     allowed = printed(summary_view(failed_run, max_failed=1))
     assert "context_recall: 1 failed; it is from 0.500 to 1.000" in allowed
@@ -155,7 +155,7 @@ def test_windows_are_told_with_how_many_questions_they_took(tmp_path: Path) -> N
     run = evaluate(rows, engine=engine, metrics=["context_recall"], out=tmp_path)
     text = " ".join(printed(summary_view(run)).split())
     assert "warning: 2 units do not fit the judge's context with all that they are held against" in text
-    assert "4 questions for 2 units; a larger --n-ctx spares that" in text
+    assert "4 questions for 2 units; a larger n_ctx spares that" in text
 
 
 def test_an_unknown_sample_is_told_the_nearest(run: Run) -> None:

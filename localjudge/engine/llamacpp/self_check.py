@@ -174,7 +174,7 @@ def _ended(path: Path, done: "subprocess.CompletedProcess[str]") -> LocaljudgeEr
     """The error for a process that did not come to a result."""
     ending = f"the process that tried it ended with {_ending(done)}"
     if done.returncode == -signal.SIGKILL or memory.was_refused(done.stderr):
-        return OutOfResource(f"{path} was tried with too little memory: {ending}", hint=memory.HINT)
+        return OutOfResource(f"{path} was tried with too little memory: {ending}", hint=memory.what_to_do())
     hint = "the file is damaged, or made for another version of llama.cpp: download it again or update llama-cpp-python"
     if -done.returncode in _OF_THE_BUILD:
         hint += (
