@@ -63,6 +63,12 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
     help="What a gate counts as when there are too few samples to decide it.",
 )
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the gates as JUnit XML.")
+@click.option(
+    "--markdown",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write table, gates and what moved as Markdown, for a pull request or the summary of a CI job.",
+)
 @click.option("--dry-run", is_flag=True, help="Only estimate what the run would take: verdicts, tokens, time, memory.")
 @click.option("--verbose", is_flag=True, help="Also what engineers of the engine want to know: tokens and seconds.")
 @click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
@@ -80,7 +86,7 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
     from localjudge.run.plan import plan
     from localjudge.run.settings import checked
 
-    checks = Checks(**{name: options.pop(name) for name in ("gates", "baseline", "undecided", "junit")})
+    checks = Checks(**{name: options.pop(name) for name in ("gates", "baseline", "undecided", "junit", "markdown")})
     judge, metrics, out = (options.pop(name) for name in ("judge", "metrics", "out"))
     if options.pop("verbose"):
         be_verbose()
