@@ -77,6 +77,7 @@ def _values(run: "Run", sample: str | None, metric: str | None, worst: int) -> d
         found = [
             {"row": one.row, "user_input": one.question, **vars(one.score)} for one in worst_samples(run, names, worst)
         ]
+        summary["judge"] = run.judge.model_dump(mode="json")
         return {**summary, "run": str(run.directory), "worst": found}
     given = find_sample(run, sample)
     return {

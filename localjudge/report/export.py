@@ -57,7 +57,7 @@ def _encoded(rows: Callable[[], Iterator[Row]], as_format: str, cell: Callable[[
         case "csv":
             return _csv(rows(), cell)
         case "parquet":
-            return parquet_parts(rows)
+            return parquet_parts(lambda: map(_with_one_type_a_column, rows()))
         case _:
             return (json_line(row).encode() for row in rows())
 
@@ -128,6 +128,12 @@ def _sample_rows(run: Run) -> Iterator[Row]:
         for score in scores:
             row |= {score.metric: score.score, f"{score.metric}_status": score.status}
         yield row
+
+
+def _with_one_type_a_column(row: Row) -> Row:
+    """What a verdict was held against is the number of a context or `reference`: in a column of one type, texts."""
+    against = row.get("against")
+    return row if against is None else {**row, "against": str(against)}
 
 
 def _as_it_is(cell: Any) -> Any:
