@@ -33,6 +33,7 @@ COMMANDS = {
     "export": "Write a run's results in another format.",
     "segment": "Show where a text is cut into sentences.",
 }
+_messages = logging.StreamHandler()
 _COMPLETION = "_LOCALJUDGE_COMPLETE"
 """What a shell asks for the completion of a command that is being typed; `bash_source` asks for the script."""
 
@@ -98,11 +99,14 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _log_to_stderr() -> None:
-    """The library's own messages go to stderr: that it tries a new model, that a language has no rules."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(message)s"))
+    """The library's own messages go to stderr: that it tries a new model, that a language has no rules.
+
+    There is one handler, however often a program calls `main`: an earlier one would write to a stream that was closed.
+    """
+    _messages.stream = sys.stderr
+    _messages.setFormatter(logging.Formatter("%(message)s"))
     logger = logging.getLogger("localjudge")
-    logger.addHandler(handler)
+    logger.addHandler(_messages)
     logger.setLevel(logging.INFO)
 
 

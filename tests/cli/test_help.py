@@ -1,5 +1,7 @@
 """What a command says of itself: options in groups, an example that works, completion by the shell."""
 
+import io
+import logging
 import os
 import re
 import shlex
@@ -58,3 +60,15 @@ def test_each_shell_is_given_its_script(shell: str) -> None:
     done = subprocess.run([sys.executable, "-m", "localjudge"], env=asked, capture_output=True, text=True, check=False)
     assert "localjudge" in done.stdout
     assert f"{shell}_complete" in done.stdout
+
+
+def test_messages_are_written_once_to_the_stderr_of_today(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program may call `main` several times: what an earlier stderr was is closed by then."""
+    for _ in range(3):
+        said = io.StringIO()
+        monkeypatch.setattr(sys, "stderr", said)
+        with pytest.raises(SystemExit):
+            main(["--help"])
+        logging.getLogger("localjudge").warning("once")
+        assert said.getvalue() == "once\n"
+        said.close()
