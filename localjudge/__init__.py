@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from localjudge.analysis.check import check
     from localjudge.analysis.comparison import compare
+    from localjudge.api import evaluate
     from localjudge.engine.scripted import ScriptedEngine
     from localjudge.errors import (
         DataError,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
         UsageError,
     )
     from localjudge.record.results import Run
-    from localjudge.run.job import evaluate
     from localjudge.run.verify import verify
     from localjudge.types import Context, Sample
 
@@ -55,7 +55,7 @@ _HOMES = {
     "LocaljudgeError": "localjudge.errors",
     "ModelError": "localjudge.errors",
     "OutOfResource": "localjudge.errors",
-    "Run": "localjudge.record.results",
+    "Run": "localjudge.api",
     "RunDirectoryError": "localjudge.errors",
     "Sample": "localjudge.types",
     "SampleError": "localjudge.errors",
@@ -63,7 +63,7 @@ _HOMES = {
     "UsageError": "localjudge.errors",
     "check": "localjudge.analysis.check",
     "compare": "localjudge.analysis.comparison",
-    "evaluate": "localjudge.run.job",
+    "evaluate": "localjudge.api",
     "verify": "localjudge.run.verify",
 }
 

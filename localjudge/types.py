@@ -219,9 +219,10 @@ class JudgeCard(Record):
     caution: str | None = None
 
     def __str__(self) -> str:
-        """`reference (lexical, not for decisions), sha256 4844085b4a92`."""
+        """`reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92`."""
         caution = f" ({self.caution})" if self.caution else ""
-        return f"{self.name}{caution}" + (f", sha256 {self.sha256[:12]}" if self.sha256 else "")
+        size = "" if self.size is None else f", {_in_mib(self.size)}"
+        return f"{self.name}{caution}{size}" + (f", sha256 {self.sha256[:12]}" if self.sha256 else "")
 
 
 class Scored(Record):
@@ -252,6 +253,11 @@ class Failed(Record):
 
 
 Outcome = Scored | Undefined | Failed
+
+
+def _in_mib(size: int) -> str:
+    """Bytes as MiB, or as GiB from one on."""
+    return f"{size / (1 << 30):.1f} GiB" if size >= 1 << 30 else f"{size / (1 << 20):.1f} MiB"
 
 
 def context_texts(contexts: Sequence[Context] | None) -> tuple[str, ...]:

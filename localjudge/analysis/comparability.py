@@ -6,6 +6,7 @@ nothing in common      other judges      other questions under the same ids     
 from collections.abc import Iterator, Sequence
 
 from localjudge.analysis.pairing import Pair
+from localjudge.option_spelling import option_name
 from localjudge.record.manifest import Difference, differences
 from localjudge.record.results import Run
 
@@ -42,7 +43,8 @@ def warnings(baseline: Run, run: Run, pairs: Sequence[Pair], judges: Sequence[Di
 def _group_warnings(baseline: Run, run: Run, pairs: Sequence[Pair]) -> Iterator[str]:
     before, after = baseline.cluster_of, run.cluster_of
     if (before is None) != (after is None):
-        yield "one of the runs has groups (--cluster-by) and the other has none: samples are taken one by one"
+        groups = f"groups ({option_name('cluster_by')})"
+        yield f"one of the runs has {groups} and the other has none: samples are taken one by one"
     if before is None or after is None:
         return
     if regrouped := sum(before[pair.before.id] != after[pair.after.id] for pair in pairs):

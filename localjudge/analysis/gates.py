@@ -17,6 +17,7 @@ from typing import Literal, cast
 
 from localjudge.analysis.comparison import MetricChange, RunComparison
 from localjudge.errors import UsageError
+from localjudge.option_spelling import option
 from localjudge.record.results import Run
 from localjudge.stats.decision import Comparison, decide
 from localjudge.stats.intervals import Interval
@@ -85,7 +86,7 @@ def refuse_without_baseline(gates: Sequence[Gate], baseline: Run | None) -> None
     """Raise UsageError for a gate about a difference from a baseline that there is not, or that lacks the metric."""
     for gate in gates:
         if gate.delta and baseline is None:
-            raise UsageError(f"the gate {gate} needs a baseline", hint="name an earlier run with --baseline")
+            raise UsageError(f"the gate {gate} needs a baseline", hint=f"name an earlier run with {option('baseline')}")
         if gate.delta and baseline is not None:
             _refuse_unknown(gate, baseline.summary.metrics, "is not in the baseline")
 

@@ -4,10 +4,11 @@ from pathlib import Path
 
 import click
 
+from localjudge.cli.option_groups import GroupedCommand
 from localjudge.errors import UsageError
 
 
-@click.command("compare")
+@click.command("compare", cls=GroupedCommand, example="localjudge compare runs/before runs/after --moved 3")
 @click.argument("baseline", metavar="A", type=click.Path(path_type=Path))
 @click.argument("run", metavar="B", type=click.Path(path_type=Path))
 @click.option(
@@ -24,15 +25,13 @@ def command(baseline: Path, run: Path, moved: int, as_json: bool) -> None:
     Samples are paired by id, else by content, else by question. Every difference is B - A.
     """
     from localjudge.analysis.comparison import compare
-    from localjudge.report.comparison_view import comparison_view, moved_view
-    from localjudge.report.terminal import terminal
+    from localjudge.report.comparison_view import comparison_view
+    from localjudge.report.terminal import put, show
 
     found = compare(baseline, run, moved=moved)
     if not found.metrics or not found.samples.paired:
         raise UsageError(f"{baseline} and {run} cannot be compared: {found.warnings[0]}")
     if as_json:
-        click.echo(found.model_dump_json(indent=2))
-        return
-    console = terminal()
-    console.print(comparison_view(found))
-    console.print(moved_view(found))
+        put(f"{found.model_dump_json(indent=2)}\n")
+    else:
+        show(comparison_view(found))

@@ -6,10 +6,11 @@ from typing import Any
 import click
 
 from localjudge.cli.main import ExitCode, be_quiet
+from localjudge.cli.option_groups import GroupedCommand
 from localjudge.cli.options import settings
 
 
-@click.command("doctor")
+@click.command("doctor", cls=GroupedCommand, example="localjudge doctor --judge model.gguf")
 @click.option(
     "--judge", default="reference", show_default=True, metavar="NAME|PATH", help="Registered name or GGUF file."
 )
@@ -34,17 +35,17 @@ def command(judge: str, quiet: bool, as_json: bool, **options: Any) -> int:
     from localjudge.doctor.health_check import HealthCheck
     from localjudge.report.diagnosis import check_view, conclusion_view
     from localjudge.report.progress_bar import progress_on
-    from localjudge.report.terminal import terminal
+    from localjudge.report.terminal import put, show
 
-    def show(check: HealthCheck) -> None:
+    def show_check(check: HealthCheck) -> None:
         if not as_json:
-            terminal().print(check_view(check))
+            show(check_view(check))
 
     if quiet:
         be_quiet()
-    found = examine(judge, progress=progress_on(sys.stderr, quiet=quiet), on_check=show, **options)
+    found = examine(judge, progress=progress_on(sys.stderr, quiet=quiet), on_check=show_check, **options)
     if as_json:
-        click.echo(found.model_dump_json(indent=2))
+        put(f"{found.model_dump_json(indent=2)}\n")
     else:
-        terminal().print(conclusion_view(found))
+        show(conclusion_view(found))
     return ExitCode.NOTHING_JUDGED if found.result == "failed" else ExitCode.DONE

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from localjudge.cli.option_groups import GroupedCommand
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
     from localjudge.report.export import Format, Rows
 
 
-@click.command("export")
+@click.command("export", cls=GroupedCommand, example="localjudge export runs/data-3f9a1c2e --as csv --out scores.csv")
 @click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
 @click.option(
     "--as",
@@ -34,15 +35,14 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Default: standard output.")
 @click.option("--json", "as_json", is_flag=True, help="With --out: print what was written as JSON.")
 def command(directory: Path, as_format: "Format", rows: "Rows", out: Path | None, as_json: bool) -> None:
-    r"""Write a run's results for another program.
+    """Write a run's results for another program.
 
-    \b
-    ragas, ragas-csv, ragas-parquet  a row per sample: its texts and a column for each
-                                     metric, as ragas has them (ragas is JSON lines)
-    ragas-classifications            statements with their verdicts, as ragas's judge
-                                     answers about context recall
-    jsonl, csv, parquet              the rows that --rows names; the CSV is safe in
-                                     spreadsheets
+    ragas, ragas-csv, ragas-parquet: a row per sample, its texts and a column for each metric, as ragas has them
+    (ragas is JSON lines).
+
+    ragas-classifications: statements with their verdicts, as ragas's judge answers about context recall.
+
+    jsonl, csv, parquet: the rows that --rows names; the CSV is safe in spreadsheets.
     """
     from localjudge.record.results import Run
     from localjudge.report.export import exported_parts

@@ -1,4 +1,4 @@
-"""What `localjudge run` holds a run to once it has scored it: a baseline, gates, and a JUnit file for CI systems.
+"""What `localjudge run` holds a run to once it has scored it: a baseline, gates, and files for CI systems about both.
 
 All that can be refused is refused before anything is judged.
 """
@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from localjudge.analysis.check import Check
     from localjudge.analysis.gates import Undecided
     from localjudge.record.results import Run
@@ -19,7 +21,13 @@ class Checks:
     """The baseline and the gates of a run to come. Raises UsageError for a gate that could not be decided."""
 
     def __init__(
-        self, gates: Sequence[str], *, baseline: Path | None, undecided: "Undecided", junit: Path | None
+        self,
+        gates: Sequence[str],
+        *,
+        baseline: Path | None,
+        undecided: "Undecided",
+        junit: Path | None,
+        markdown: Path | None,
     ) -> None:
         from localjudge.analysis.gates import parse_gate, refuse_without_baseline
         from localjudge.record.results import Run
@@ -27,7 +35,7 @@ class Checks:
         self._gates = [parse_gate(gate) for gate in gates]
         self._baseline = Run.open(baseline) if baseline else None
         self._undecided = undecided
-        self._junit = junit
+        self._junit, self._markdown = junit, markdown
         refuse_without_baseline(self._gates, self._baseline)
         if junit and not gates:
             raise UsageError(
@@ -47,30 +55,35 @@ class Checks:
             )
 
     def begin(self) -> None:
-        """Write a JUnit file that cannot be taken for that of an earlier run."""
+        """Write files that cannot be taken for those of an earlier run."""
         from localjudge.report.junit import unfinished
+        from localjudge.report.markdown import unfinished_markdown
 
-        self._write(unfinished(self._gates))
+        _write(self._junit, unfinished(self._gates))
+        _write(self._markdown, unfinished_markdown())
 
     def check(self, run: "Run") -> "Check":
-        """Compare and decide; the JUnit file is written anew."""
+        """Compare and decide; the files are written anew."""
         from localjudge.analysis.check import check
         from localjudge.report.junit import finished
+        from localjudge.report.markdown import run_markdown
 
         found = check(
             run, gates=[str(gate) for gate in self._gates], baseline=self._baseline, undecided=self._undecided
         )
         properties = {"run": str(run.directory), "judge": str(run.judge), "signature": run.summary.signature}
-        self._write(finished(found.decisions, properties))
+        _write(self._junit, finished(found.decisions, properties))
+        _write(self._markdown, run_markdown(run, found))
         return found
 
-    def _write(self, content: str) -> None:
-        if self._junit is None:
-            return
-        try:
-            self._junit.write_text(content, encoding="utf-8")
-        except OSError as error:
-            raise UsageError(f"{self._junit} cannot be written: {error.strerror}", hint="name another file") from error
+
+def _write(file: Path | None, content: str) -> None:
+    if file is None:
+        return
+    try:
+        file.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be written: {error.strerror}", hint="name another file") from error
 
 
 def values(found: "Check") -> dict[str, Any]:
@@ -83,15 +96,10 @@ def values(found: "Check") -> dict[str, Any]:
     return given
 
 
-def show(found: "Check") -> None:
+def views(found: "Check") -> "list[RenderableType]":
     """For people: the same."""
-    from localjudge.report.comparison_view import comparison_view, moved_view
+    from localjudge.report.comparison_view import comparison_view
     from localjudge.report.gates_view import gates_view
-    from localjudge.report.terminal import terminal
 
-    console = terminal()
-    if found.comparison:
-        console.print(comparison_view(found.comparison))
-        console.print(moved_view(found.comparison))
-    if found.decisions:
-        console.print(gates_view(found.decisions))
+    shown = [comparison_view(found.comparison)] if found.comparison else []
+    return [*shown, gates_view(found.decisions)] if found.decisions else shown

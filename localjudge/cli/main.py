@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 import click
 
 from localjudge.errors import LocaljudgeError, OutOfResource
+from localjudge.option_spelling import as_typed
 from localjudge.printable import printable_lines
 
 COMMANDS = {
@@ -32,7 +33,9 @@ COMMANDS = {
     "export": "Write a run's results in another format.",
     "segment": "Show where a text is cut into sentences.",
 }
-_SIGNALLED = 128
+_messages = logging.StreamHandler()
+_COMPLETION = "_LOCALJUDGE_COMPLETE"
+"""What a shell asks for the completion of a command that is being typed; `bash_source` asks for the script."""
 
 
 class ExitCode(IntEnum):
@@ -86,17 +89,24 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
+    if asked_for := os.environ.get(_COMPLETION):
+        from click.shell_completion import shell_complete
+
+        sys.exit(shell_complete(command_line, {}, "localjudge", _COMPLETION, asked_for))
     _log_to_stderr()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     sys.exit(_exit_code(arguments))
 
 
 def _log_to_stderr() -> None:
-    """The library's own messages go to stderr: that it tries a new model, that a language has no rules."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(message)s"))
+    """The library's own messages go to stderr: that it tries a new model, that a language has no rules.
+
+    There is one handler, however often a program calls `main`: an earlier one would write to a stream that was closed.
+    """
+    _messages.stream = sys.stderr
+    _messages.setFormatter(logging.Formatter("%(message)s"))
     logger = logging.getLogger("localjudge")
-    logger.addHandler(handler)
+    logger.addHandler(_messages)
     logger.setLevel(logging.INFO)
 
 
@@ -105,11 +115,16 @@ def be_quiet() -> None:
     logging.getLogger("localjudge").setLevel(logging.WARNING)
 
 
+def be_verbose() -> None:
+    """Say also what engineers of the engine want to know."""
+    logging.getLogger("localjudge").setLevel(logging.DEBUG)
+
+
 def _exit_code(arguments: Sequence[str] | None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
         # Not `command_line.main`: it has exit codes of its own.
-        with command_line.make_context("localjudge", given) as context:
+        with as_typed(), command_line.make_context("localjudge", given) as context:
             code: Any = command_line.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as ended:
@@ -118,9 +133,9 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         error.show()
         return ExitCode.NOTHING_JUDGED
     except BrokenPipeError:
-        # Whoever read our output has gone; Python would complain once more when it flushes at exit.
+        # Whoever read our output has seen enough; Python would complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _SIGNALLED + signal.SIGPIPE
+        return ExitCode.DONE
     except OSError as error:
         # The library translates the errors of its own files: what is left is a full disk behind our output.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

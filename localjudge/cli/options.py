@@ -11,7 +11,7 @@ import click
 from pydantic.fields import FieldInfo
 
 from localjudge.engine.engine_settings import EngineSettings
-from localjudge.record.begun_by import option_of
+from localjudge.option_spelling import flag
 from localjudge.run.settings import RunSettings
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -42,7 +42,7 @@ def settings(*names: str) -> Callable[[_Command], _Command]:
 
 
 def _declaration(name: str) -> tuple[str, str]:
-    return option_of(name), name
+    return flag(name), name
 
 
 def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:

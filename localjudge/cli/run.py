@@ -9,11 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localjudge.cli.main import ExitCode, be_quiet
+from localjudge.cli.main import ExitCode, be_quiet, be_verbose
+from localjudge.cli.option_groups import GroupedCommand
 from localjudge.cli.options import settings
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from localjudge.record.results import Run
     from localjudge.run.estimate import Estimate
 
@@ -27,8 +30,10 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
     return [name for name in names if name] if given else None
 
 
-@click.command("run")
-@click.argument("data", nargs=-1)
+@click.command(
+    "run", cls=GroupedCommand, example="localjudge run data.jsonl --judge model.gguf --metrics context_recall"
+)
+@click.argument("data", nargs=-1, type=click.Path())
 @click.option("--demo", is_flag=True, help="Score the bundled example and show its sentences with their verdicts.")
 @click.option(
     "--judge", default="reference", show_default=True, metavar="NAME|PATH", help="Registered name or GGUF file."
@@ -59,7 +64,14 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
     help="What a gate counts as when there are too few samples to decide it.",
 )
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the gates as JUnit XML.")
+@click.option(
+    "--markdown",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write table, gates and what moved as Markdown, for a pull request or the summary of a CI job.",
+)
 @click.option("--dry-run", is_flag=True, help="Only estimate what the run would take: verdicts, tokens, time, memory.")
+@click.option("--verbose", is_flag=True, help="Also what engineers of the engine want to know: tokens and seconds.")
 @click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_run: bool, **options: Any) -> int:
@@ -68,18 +80,21 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
     Everything asked and answered is kept in the run directory. An interrupted run continues where it
     stopped when the same command is given again.
     """
-    from localjudge.cli.gate_options import Checks, show, values
+    from localjudge.cli.gate_options import Checks, values, views
     from localjudge.report.progress_bar import progress_on
+    from localjudge.report.terminal import put, show
     from localjudge.run.estimate import estimate_plan
     from localjudge.run.job import run_plan
     from localjudge.run.plan import plan
     from localjudge.run.settings import checked
 
-    checks = Checks(**{name: options.pop(name) for name in ("gates", "baseline", "undecided", "junit")})
+    checks = Checks(**{name: options.pop(name) for name in ("gates", "baseline", "undecided", "junit", "markdown")})
     judge, metrics, out = (options.pop(name) for name in ("judge", "metrics", "out"))
-    checked_settings = checked(options)
+    if options.pop("verbose"):
+        be_verbose()
     if quiet:
         be_quiet()
+    checked_settings = checked(options)
     if not dry_run:
         checks.begin()
     with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
@@ -92,12 +107,10 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
         run = run_plan(planned, judge=judge, out=out, progress=progress)
     found = checks.check(run)
     if as_json:
-        click.echo(
-            json.dumps({"run": str(run.directory), **run.summary.model_dump(mode="json"), **values(found)}, indent=2)
-        )
+        summary = {"run": str(run.directory), **run.summary.model_dump(mode="json"), **values(found)}
+        put(f"{json.dumps(summary, indent=2)}\n")
     else:
-        _show(run, max_failed=checked_settings.max_failed, with_sentences=demo)
-        show(found)
+        show(*_views(run, max_failed=checked_settings.max_failed, with_sentences=demo), *views(found))
     if not found.kept:
         return ExitCode.GATE_MISSED
     return ExitCode.SOME_FAILED if run.summary.failed_beyond(checked_settings.max_failed) else ExitCode.DONE
@@ -105,12 +118,12 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
 
 def _show_estimate(found: "Estimate", as_json: bool) -> int:
     from localjudge.report.estimate_view import estimate_view
-    from localjudge.report.terminal import terminal
+    from localjudge.report.terminal import put, show
 
     if as_json:
-        click.echo(found.model_dump_json(indent=2))
+        put(f"{found.model_dump_json(indent=2)}\n")
     else:
-        terminal().print(estimate_view(found))
+        show(estimate_view(found))
     return ExitCode.DONE
 
 
@@ -124,12 +137,9 @@ def _sources(data: tuple[str, ...], demo: bool) -> list[str]:
     return [str(resources.demo_file())] if demo else list(data)
 
 
-def _show(run: "Run", *, max_failed: int, with_sentences: bool) -> None:
+def _views(run: "Run", *, max_failed: int, with_sentences: bool) -> "list[RenderableType]":
     from localjudge.report.table import summary_view
-    from localjudge.report.terminal import terminal
     from localjudge.report.verdicts import verdicts_view
 
-    console = terminal()
-    if with_sentences:
-        console.print(verdicts_view(run, metric=_DEMO_METRIC))
-    console.print(summary_view(run, max_failed=max_failed))
+    table = summary_view(run, max_failed=max_failed)
+    return [verdicts_view(run, metric=_DEMO_METRIC), table] if with_sentences else [table]

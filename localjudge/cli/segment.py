@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from localjudge.cli.option_groups import GroupedCommand
 from localjudge.cli.options import settings
 from localjudge.errors import UsageError
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from localjudge.types import Span
 
 
-@click.command("segment")
+@click.command("segment", cls=GroupedCommand, example="localjudge segment report.txt --language de")
 @click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
 @settings("language", "segmenter", "abbreviations")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON lines: start, end, text.")
@@ -48,14 +49,19 @@ def _text(file: Path) -> str:
 
 
 def _show(spans: "list[Span]") -> None:
-    from rich.table import Table
     from rich.text import Text
 
-    from localjudge.report.terminal import safe_text, terminal
+    from localjudge.report.table_layout import LabelledText, LabelledTexts
+    from localjudge.report.terminal import safe_text, show
 
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(justify="right", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for span in spans:
-        grid.add_row(Text(f"{span.start}-{span.end}", style="dim"), safe_text(span.text))
-    terminal().print(grid)
+    offsets = [f"{span.start}-{span.end}" for span in spans]
+    width = max(map(len, offsets), default=0)
+    if spans:
+        show(
+            LabelledTexts(
+                [
+                    LabelledText((Text(f"{offset:>{width}}", style="dim"),), safe_text(span.text))
+                    for offset, span in zip(offsets, spans, strict=True)
+                ]
+            )
+        )

@@ -6,71 +6,84 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from localjudge.cli.option_groups import GroupedCommand
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from localjudge.record.results import Run
 
 
-@click.command("show")
+@click.command("show", cls=GroupedCommand, example="localjudge show runs/data-3f9a1c2e 2 --metric context_recall")
 @click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
 @click.argument("sample", required=False)
 @click.option("--metric", metavar="NAME", help="Only this metric.")
 @click.option(
-    "--worst", type=click.IntRange(min=0), default=5, show_default=True, help="How many of the worst samples to show."
+    "--worst",
+    type=click.IntRange(min=0),
+    default=10,
+    metavar="N",
+    show_default=True,
+    help="How many of the worst samples to show.",
 )
 @click.option("--prompts", is_flag=True, help="With SAMPLE: also show the prompts, as the judge saw them.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(directory: Path, sample: str | None, metric: str | None, worst: int, prompts: bool, as_json: bool) -> None:
-    """Show a run (its table and its worst samples), or one SAMPLE with its texts, sentences and verdicts."""
+    """Show a run (its table and its worst samples), or one SAMPLE with its texts, sentences and verdicts.
+
+    SAMPLE is an id, the beginning of one, or a row of the data, counted from 1.
+    """
     from localjudge.record.results import Run
+    from localjudge.report.terminal import put, show
 
     run = Run.open(directory)
     if metric is not None and metric not in run.summary.metrics:
         raise UsageError(f"the run has no metric {metric!r}", hint=f"it has {', '.join(run.summary.metrics)}")
     if as_json:
-        click.echo(json.dumps(_values(run, sample, metric, worst), indent=2))
+        put(f"{json.dumps(_values(run, sample, metric, worst), indent=2)}\n")
     elif sample is None:
-        _show_run(run, metric, worst)
+        show(*_views_of_run(run, metric, worst))
     else:
-        _show_sample(run, sample, metric, prompts=prompts)
+        show(*_views_of_sample(run, sample, metric, prompts=prompts))
 
 
-def _show_run(run: "Run", metric: str | None, worst: int) -> None:
+def _views_of_run(run: "Run", metric: str | None, worst: int) -> "list[RenderableType]":
     from localjudge.report.table import summary_view
-    from localjudge.report.terminal import terminal
     from localjudge.report.worst import worst_view
 
-    console = terminal()
-    console.print(summary_view(run, max_failed=run.max_failed))
-    if worst:
-        console.print(worst_view(run, metric=metric, count=worst))
+    table = summary_view(run, max_failed=run.max_failed, metric=metric)
+    return [table, worst_view(run, metric=metric, count=worst)] if worst else [table]
 
 
-def _show_sample(run: "Run", sample: str, metric: str | None, *, prompts: bool) -> None:
-    from localjudge.report.sample import prompts_view, sample_view
-    from localjudge.report.terminal import terminal
+def _views_of_sample(run: "Run", sample: str, metric: str | None, *, prompts: bool) -> "list[RenderableType]":
+    from localjudge.report.sample import find_sample, prompts_view, sample_view
 
-    console = terminal()
-    console.print(sample_view(run, sample, metric=metric))
+    views = [sample_view(run, sample, metric=metric)]
     if prompts:
-        for name in [metric] if metric else run.summary.metrics:
-            console.print(prompts_view(run, sample, name))
+        sample_id = find_sample(run, sample).id
+        views += [prompts_view(run, sample_id, name) for name in ([metric] if metric else run.summary.metrics)]
+    return views
 
 
 def _values(run: "Run", sample: str | None, metric: str | None, worst: int) -> dict[str, Any]:
     from localjudge.report.sample import find_sample
-    from localjudge.report.worst import worst_of_each
+    from localjudge.report.worst import worst_samples
 
     names = [metric] if metric else list(run.summary.metrics)
     if sample is None:
-        found = [vars(row) for rows in worst_of_each(run.iter_scores(), names, worst).values() for row in rows]
-        return {**run.summary.model_dump(mode="json"), "run": str(run.directory), "worst": found}
-    given = find_sample(run, sample).model_dump(mode="json")
+        summary = run.summary.model_dump(mode="json")
+        summary["metrics"] = {name: summary["metrics"][name] for name in names}
+        found = [
+            {"row": one.row, "user_input": one.question, **vars(one.score)} for one in worst_samples(run, names, worst)
+        ]
+        summary["judge"] = run.judge.model_dump(mode="json")
+        return {**summary, "run": str(run.directory), "worst": found}
+    given = find_sample(run, sample)
     return {
         "schema_version": run.summary.schema_version,
         "judge": run.judge.model_dump(mode="json"),
-        "sample": given,
-        "scores": [vars(row) for row in run.scores_of(sample) if row.metric in names],
-        "verdicts": [vars(row) for row in run.verdicts_of(sample) if row.metric in names],
+        "sample": given.model_dump(mode="json"),
+        "scores": [vars(row) for row in run.scores_of(given.id) if row.metric in names],
+        "verdicts": [vars(row) for row in run.verdicts_of(given.id) if row.metric in names],
     }

@@ -7,12 +7,13 @@ from typing import Any
 import click
 
 from localjudge.cli.main import ExitCode, be_quiet
+from localjudge.cli.option_groups import GroupedCommand
 from localjudge.cli.options import settings
 
 _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same verdicts"}}
 
 
-@click.command("verify")
+@click.command("verify", cls=GroupedCommand, example="localjudge verify runs/data-3f9a1c2e --sample 200")
 @click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
 @click.option("--sample", "count", type=click.IntRange(min=1), metavar="N", help="Ask again for only so many answers.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Which answers --sample draws.")
@@ -38,7 +39,7 @@ def command(directory: Path, accept: str, quiet: bool, as_json: bool, **options:
     Exit code: 0 verified; 3 not; 1 the run or its judge cannot be opened; 4 interrupted.
     """
     from localjudge.report.progress_bar import progress_on
-    from localjudge.report.terminal import terminal
+    from localjudge.report.terminal import put, show
     from localjudge.report.verification import verification_view
     from localjudge.run.verify import verify
 
@@ -46,7 +47,7 @@ def command(directory: Path, accept: str, quiet: bool, as_json: bool, **options:
         be_quiet()
     found = verify(directory, progress=progress_on(sys.stderr, quiet=quiet), **options)
     if as_json:
-        click.echo(found.model_dump_json(indent=2))
+        put(f"{found.model_dump_json(indent=2)}\n")
     else:
-        terminal().print(verification_view(found))
+        show(verification_view(found))
     return ExitCode.DONE if found.result in _SAME[accept] else ExitCode.GATE_MISSED

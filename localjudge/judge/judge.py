@@ -17,6 +17,7 @@ from typing import Any, Literal, cast
 
 from localjudge.errors import UsageError
 from localjudge.judge import grammars, prompts
+from localjudge.option_spelling import option, option_name
 from localjudge.types import Attribution, ChatEnds, Grammar, Piece, Task, VerdictRequest
 
 Reasons = Literal["none", "before", "after"]
@@ -125,17 +126,18 @@ def require(profile: prompts.PromptProfile, reasons: Reasons, protocol: JudgingP
     if protocol == "joint" and prompts.JOINT not in profile.tasks:
         raise UsageError(
             f"the prompt profile {profile.name!r} cannot judge several statements in one answer",
-            hint="leave out --protocol joint, or name another model with --judge",
+            hint=f"leave out {option('protocol', 'joint')}, or name another model with {option('judge')}",
         )
     if protocol == "joint" and reasons == "after":
         raise UsageError(
-            "a joint answer gives every reason before its verdict", hint="leave out --reasons after or --protocol joint"
+            "a joint answer gives every reason before its verdict",
+            hint=f"leave out {option('reasons', 'after')} or {option('protocol', 'joint')}",
         )
     mute = sorted(name for name, task in profile.tasks.items() if name != prompts.JOINT and not task.reasons)
     if reasons != "none" and mute:
         raise UsageError(
             f"the prompt profile {profile.name!r} cannot give reasons ({', '.join(mute)})",
-            hint="leave out --reasons, or name another model with --judge",
+            hint=f"leave out {option_name('reasons')}, or name another model with {option('judge')}",
         )
 
 

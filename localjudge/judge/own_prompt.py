@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from localjudge.errors import UsageError
 from localjudge.judge.prompts import PromptProfile, TaskPrompt
+from localjudge.option_spelling import option, option_name
 
 
 def with_prompt(profile: PromptProfile, file: Path) -> PromptProfile:
@@ -27,7 +28,7 @@ def with_prompt(profile: PromptProfile, file: Path) -> PromptProfile:
     if not profile.instructions:
         raise UsageError(
             f"the prompt {file} cannot be used: this judge ({profile.description}) would not understand a word of it",
-            hint="leave out --prompt, or name a model that follows instructions with --judge",
+            hint=f"leave out {option_name('prompts')}, or name a model that follows instructions: {option('judge')}",
         )
     try:
         content = file.read_bytes()

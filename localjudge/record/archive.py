@@ -54,6 +54,13 @@ class StoredAsking(NamedTuple):
     number: int
 
 
+class WindowedUnits(NamedTuple):
+    """How many units were asked about in several windows of what they are held against, and in how many questions."""
+
+    units: int
+    questions: int
+
+
 class _Shape(Record):
     """Which answers are legal."""
 
@@ -144,6 +151,16 @@ def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
     if sum(len(texts[node]) for request in asked for node in paths[request]) > MOST_BYTES_OF_VALUE:
         raise too_much(path, f"{MOST_BYTES_OF_VALUE >> 20} MiB of prompts of one sample")
     return ["".join(texts[node] for node in paths[request]) for request in asked]
+
+
+def windowed_units(path: Path) -> WindowedUnits:
+    """The units that were asked about more than once. Raises RunDirectoryError if the file cannot be read."""
+    query = (
+        "SELECT count(*), coalesce(sum(questions), 0) FROM "
+        "(SELECT count(*) AS questions FROM unit GROUP BY sample_id, metric, position HAVING count(*) > 1)"
+    )
+    with _reading(path) as reader:
+        return WindowedUnits(*next(reader.rows(TypeAdapter(tuple[int, int]), query)))
 
 
 def stored_requests(path: Path) -> Iterator[StoredRequest]:

@@ -12,13 +12,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from localjudge.option_spelling import flag
 from localjudge.printable import printable
 from localjudge.record.manifest import Manifest
 
 _PYTHON_ROWS = "rows"
 _LONGEST = 2_000
-_CALLED = {"prompts": "prompt", "mapping": "map"}
-"""Settings whose option is called otherwise: those that may be given several times."""
 _TAKEN_OUT = ("batching", "compare_by", "matrix")
 """Options of an earlier version, which no command of today takes."""
 _SETTING = re.compile("[a-z_]+")
@@ -44,16 +43,11 @@ def command(directory: Path, manifest: Manifest) -> str | None:
     return line if line == printable(line) and len(line) <= _LONGEST else None
 
 
-def option_of(setting: str) -> str:
-    """The option that gives a setting on the command line: `--n-ctx` for `n_ctx`."""
-    return f"--{_CALLED.get(setting, setting).replace('_', '-')}"
-
-
 def _options(settings: Mapping[str, Any]) -> Iterator[str]:
     for name, value in settings.items():
         if _SETTING.fullmatch(name):
             for one in _values(value):
-                yield from (option_of(name),) if one is True else (option_of(name), str(one))
+                yield from (flag(name),) if one is True else (flag(name), str(one))
 
 
 def _values(value: Any) -> list[Any]:

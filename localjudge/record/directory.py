@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from localjudge.errors import OutOfResource, RunDirectoryError
+from localjudge.option_spelling import option
 from localjudge.record.untrusted import refuse_irregular
 
 MANIFEST = "manifest.json"
@@ -46,7 +47,7 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         if os.path.lexists(path) and not path.is_dir():
-            raise RunDirectoryError(f"{path} is not a directory", hint="name another with --out")
+            raise RunDirectoryError(f"{path} is not a directory", hint=f"name another with {option('out')}")
         with _translated(path):
             path.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
             self._refuse_foreign()
@@ -98,7 +99,7 @@ class RunDirectory:
         names = {entry.name for entry in self.path.iterdir()}
         if MANIFEST not in names and names - {_LOCK, f"{MANIFEST}{_PART}"}:
             raise RunDirectoryError(
-                f"{self.path} is not empty and holds no run", hint="name another directory with --out"
+                f"{self.path} is not empty and holds no run", hint=f"name another directory with {option('out')}"
             )
 
 
@@ -180,7 +181,7 @@ def _locked(path: Path) -> int:
         os.close(descriptor)
         raise RunDirectoryError(
             f"{path.parent} is being written by another process ({holder or 'unknown'})",
-            hint="wait until it is done, or name another directory with --out",
+            hint=f"wait until it is done, or name another directory with {option('out')}",
         ) from error
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
@@ -207,5 +208,5 @@ def _translated(path: Path) -> Iterator[None]:
             ) from error
         raise RunDirectoryError(
             f"{error.filename or path} cannot be written: {error.strerror}",
-            hint="make it a writable directory, or name another with --out",
+            hint=f"make it a writable directory, or name another with {option('out')}",
         ) from error

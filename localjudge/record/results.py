@@ -9,27 +9,41 @@ What is read may be a stranger's: `untrusted.py` says what is refused, `consiste
 """
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import dropwhile, groupby, takewhile, zip_longest
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import ConfigDict, Field
 
 from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.printable import printable
 from localjudge.record import begun_by
 from localjudge.record.archive import stored_clusters, stored_ids, stored_samples
 from localjudge.record.consistency import Results, contradictions
 from localjudge.record.directory import MANIFEST, STORE
+from localjudge.record.frames import (
+    FrameColumns,
+    FrameRows,
+    pandas_frame,
+    polars_frame,
+    sample_columns,
+    verdict_columns,
+)
 from localjudge.record.manifest import MANIFEST_VERSION, Manifest
 from localjudge.record.result_files import SCORES, SUMMARY, VERDICTS
 from localjudge.record.result_rows import SCORE_ROWS, VERDICT_ROWS, ScoreRow, VerdictRow
-from localjudge.record.summary import SUMMARY_VERSION, Summary
+from localjudge.record.summary import SUMMARY_VERSION, MetricSummary, Summary
 from localjudge.record.untrusted import placed_rows, read_object, read_rows, shown, validated
 from localjudge.types import JudgeCard, Record, Sample
 
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+_SHOWN_METRICS = 4
 _Object = TypeVar("_Object", Manifest, Summary)
 _Row = TypeVar("_Row", ScoreRow, VerdictRow)
 
@@ -70,13 +84,18 @@ class _ManifestParts(_Part):
     environment: _Environment
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Run:
-    """A finished run: `summary` and `manifest` at once, scores and verdicts when they are looked at."""
+    """A finished run: `summary` and `manifest` at once, scores and verdicts when they are looked at.
+
+    `run["context_recall"]` is the summary of a metric.
+    """
 
     directory: Path
     summary: Summary
     manifest: Manifest
+    html_view: ClassVar[Callable[["Run"], str] | None] = None
+    """What a notebook shows of a run. A record shows nothing by itself: `localjudge.api` says who does."""
 
     @classmethod
     def open(cls, directory: str | Path, *, check: bool = True) -> "Run":
@@ -111,6 +130,50 @@ class Run:
     def max_failed(self) -> int:
         """How many samples of a metric were allowed to fail."""
         return int(self.manifest.environment["settings"]["max_failed"])
+
+    def __getitem__(self, metric: str) -> MetricSummary:
+        if metric not in self.summary.metrics:
+            raise KeyError(f"the run has no metric {metric!r}; it has {', '.join(self.summary.metrics)}")
+        return self.summary.metrics[metric]
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """What a notebook offers between the brackets."""
+        return list(self.summary.metrics)
+
+    def __repr__(self) -> str:
+        summary, withheld = self.summary, self.summary.failed_beyond(self.max_failed)
+        shown = [
+            f"{printable(name)}={'no mean' if name in withheld or found.mean is None else format(found.mean, '.3f')}"
+            for name, found in summary.metrics.items()
+        ]
+        more = [f"and {len(shown) - _SHOWN_METRICS} more"] if len(shown) > _SHOWN_METRICS else []
+        samples = "1 sample" if summary.samples == 1 else f"{summary.samples:,} samples"
+        parts = [repr(str(self.directory)), samples, *shown[:_SHOWN_METRICS], *more]
+        return f"Run({', '.join(parts)}, judge {printable(str(self.judge))})"
+
+    def _repr_html_(self) -> str | None:
+        """What a notebook shows in place of the `repr`."""
+        view = type(self).html_view
+        return None if view is None else view(self)
+
+    def to_pandas(self, rows: FrameRows = "samples") -> "pandas.DataFrame":
+        """A row for each sample, with its texts and a column for each metric; or a row for each verdict.
+
+        Raises UsageError if pandas is not installed.
+        """
+        return pandas_frame(self._columns(rows))
+
+    def to_polars(self, rows: FrameRows = "samples") -> "polars.DataFrame":
+        """As `to_pandas`. Raises UsageError if polars is not installed."""
+        return polars_frame(self._columns(rows))
+
+    def _columns(self, rows: FrameRows) -> FrameColumns:
+        match rows:
+            case "samples":
+                return sample_columns(self.iter_scored_samples(), list(self.summary.metrics))
+            case "verdicts":
+                return verdict_columns(self.iter_verdicts())
+        raise UsageError(f"there are no rows {rows!r}", hint='rows are "samples" and "verdicts"')
 
     def iter_scores(self) -> Iterator[ScoreRow]:
         """One row for each sample and metric, in the order of the data, then of the metrics; one row is held.

@@ -22,6 +22,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import TypeAdapter
 
 from localjudge.errors import OutOfResource, RunDirectoryError
+from localjudge.option_spelling import option
 from localjudge.record.database import Reader, bounded, guard, refuse_other_tables, refuse_strange_files
 from localjudge.record.keys import KeyedRequest
 from localjudge.record.untrusted import MOST_BYTES_OF_VALUE, shown
@@ -181,7 +182,7 @@ class Store:
         elif version != STORE_VERSION:
             raise RunDirectoryError(
                 f"{self._path} has schema version {version}, this localjudge writes {STORE_VERSION}",
-                hint="name another directory with --out",
+                hint=f"name another directory with {option('out')}",
             )
         else:
             refuse_other_tables(self._path, tables, schema())
@@ -230,7 +231,9 @@ class Store:
             if code in _OUT_OF_RESOURCE:
                 raise OutOfResource(f"{self._path}: {shown(error)}", hint=_OUT_OF_RESOURCE[code]) from error
             if code in _UNUSABLE:
-                raise RunDirectoryError(f"{self._path}: {shown(error)}", hint=_UNUSABLE[code]) from error
+                raise RunDirectoryError(
+                    f"{self._path}: {shown(error)}", hint=_UNUSABLE[code].format(out=option("out"))
+                ) from error
             raise
 
 
@@ -242,11 +245,11 @@ _OUT_OF_RESOURCE = {
     sqlite3.SQLITE_LOCKED: "another program holds the file: close it, then run the same command again to go on",
 }
 _UNUSABLE = {
-    sqlite3.SQLITE_READONLY: "make the directory writable, or name another with --out",
-    sqlite3.SQLITE_CANTOPEN: "make the directory writable, or name another with --out",
-    sqlite3.SQLITE_PERM: "make the directory writable, or name another with --out",
-    sqlite3.SQLITE_NOTADB: "remove the directory to start afresh, or name another with --out",
-    sqlite3.SQLITE_CORRUPT: "remove the directory to start afresh, or name another with --out",
+    sqlite3.SQLITE_READONLY: "make the directory writable, or name another with {out}",
+    sqlite3.SQLITE_CANTOPEN: "make the directory writable, or name another with {out}",
+    sqlite3.SQLITE_PERM: "make the directory writable, or name another with {out}",
+    sqlite3.SQLITE_NOTADB: "remove the directory to start afresh, or name another with {out}",
+    sqlite3.SQLITE_CORRUPT: "remove the directory to start afresh, or name another with {out}",
     sqlite3.SQLITE_TOOBIG: f"no sample may be larger than {MOST_BYTES_OF_VALUE >> 20} MiB: leave it out",
 }
 

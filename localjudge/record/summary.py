@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from pydantic import ConfigDict
 
 from localjudge.record.evaluation import Evaluation
+from localjudge.record.result_rows import VerdictRow
 from localjudge.types import Failed, JudgeCard, NoAnswer, Record, Scored, Undefined, Verdict
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ class Totals:
             ids.add(evaluation.sample_id)
             self._metrics[evaluation.metric].add(evaluation)
             for judged in evaluation.units:
-                self._verdicts.add(judged.verdict)
+                self._verdicts.add(*_figures(judged.verdict))
         self.samples += len(ids)
 
     @property
@@ -203,13 +204,13 @@ class _VerdictTotals:
         self._count = self._near = self._windowed = 0
         self._masses: Counter[float] = Counter()
 
-    def add(self, verdict: Verdict | NoAnswer) -> None:
-        if isinstance(verdict, Verdict) and verdict.p_yes is not None:
+    def add(self, p_yes: float | None, legal_mass: float | None, window: int | None) -> None:
+        if p_yes is not None:
             self._count += 1
-            self._near += abs(verdict.p_yes - self._threshold) <= NEAR
-            self._windowed += verdict.window is not None
-        if verdict.legal_mass is not None:
-            self._masses[round(verdict.legal_mass, _MASS_DIGITS)] += 1
+            self._near += abs(p_yes - self._threshold) <= NEAR
+            self._windowed += window is not None
+        if legal_mass is not None:
+            self._masses[round(legal_mass, _MASS_DIGITS)] += 1
 
     def summary(self) -> VerdictSummary:
         return VerdictSummary(
@@ -218,6 +219,20 @@ class _VerdictTotals:
             median_legal_mass=_median(self._masses),
             windowed=self._windowed,
         )
+
+
+def verdict_summary(rows: Iterable[VerdictRow], threshold: float) -> VerdictSummary:
+    """How decided the judge was over these verdicts."""
+    totals = _VerdictTotals(threshold)
+    for row in rows:
+        totals.add(row.p_yes, row.legal_mass, row.window)
+    return totals.summary()
+
+
+def _figures(verdict: Verdict | NoAnswer) -> tuple[float | None, float | None, int | None]:
+    if isinstance(verdict, Verdict):
+        return verdict.p_yes, verdict.legal_mass, verdict.window
+    return None, verdict.legal_mass, None
 
 
 def _median(counts: Counter[float]) -> float | None:

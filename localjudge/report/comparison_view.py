@@ -7,53 +7,47 @@
      context_recall      16      2    22        0      16       2
 
      context_recall: B is better than A on samples like these
+     A and B: judge reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92
 
 The second table counts samples, then verdicts on the same text.
 """
 
 from collections.abc import Iterator
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from localjudge.analysis.comparison import MetricChange, RunComparison, SampleChange, SharedSamples
 from localjudge.analysis.gates import signed
 from localjudge.analysis.unit_changes import UnitChange
 from localjudge.metrics import catalog
+from localjudge.report.table_layout import LabelledText, LabelledTexts, NumberTable
 from localjudge.report.terminal import number, safe_text
 from localjudge.types import Label
 
+SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
+COUNT_HEADINGS = ("better", "worse", "same", "missing", "0 -> 1", "1 -> 0")
 _NOTHING = "-"
 _UNITS_SHOWN = 10
 
 
 def comparison_view(comparison: RunComparison) -> RenderableType:
-    """Both tables, remarks, warnings and signatures."""
-    scores = _table("A", "B", "B - A", "95 % interval")
-    counts = _table("better", "worse", "same", "missing", "0 -> 1", "1 -> 0")
+    """Both tables, remarks, warnings, judges and signatures, and the samples that moved most."""
+    scores, counts = NumberTable(*SCORE_HEADINGS), NumberTable(*COUNT_HEADINGS)
     for name, change in comparison.metrics.items():
-        scores.add_row(*map(safe_text, (name, *_score_cells(change))))
-        counts.add_row(*map(safe_text, (name, *_count_cells(name, change))))
-    return Group(scores, counts, *(Padding(safe_text(line), (0, 1), expand=False) for line in _lines(comparison)))
+        scores.add(name, *score_cells(change))
+        counts.add(name, *count_cells(name, change))
+    lines = (Padding(safe_text(line), (0, 1), expand=False) for line in comparison_lines(comparison))
+    parts: list[RenderableType] = [scores, Text(), counts, Text(), *lines]
+    for name, change in comparison.metrics.items():
+        for sample in change.moved:
+            parts += [Text(), _moved(name, sample)]
+    return Group(*parts)
 
 
-def moved_view(comparison: RunComparison) -> RenderableType:
-    """The samples that moved most, with the units whose verdict did."""
-    return Group(*(_moved(name, sample) for name, change in comparison.metrics.items() for sample in change.moved))
-
-
-def _table(*headings: str) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
-    table.add_column("metric")
-    for heading in headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    return table
-
-
-def _score_cells(change: MetricChange) -> tuple[str, ...]:
+def score_cells(change: MetricChange) -> tuple[str, ...]:
+    """What stands under the `SCORE_HEADINGS`."""
     scores = change.scores
     if scores is None:
         return (_NOTHING,) * 4
@@ -61,7 +55,8 @@ def _score_cells(change: MetricChange) -> tuple[str, ...]:
     return number(scores.before), number(scores.after), signed(scores.difference), interval
 
 
-def _count_cells(name: str, change: MetricChange) -> tuple[str, ...]:
+def count_cells(name: str, change: MetricChange) -> tuple[str, ...]:
+    """What stands under the `COUNT_HEADINGS`: better and worse are these where lower is better, too."""
     scores, verdicts = change.scores, change.verdicts
     better, worse = (scores.improved, scores.worsened) if scores else (0, 0)
     if catalog.lower_is_better(name):
@@ -71,15 +66,30 @@ def _count_cells(name: str, change: MetricChange) -> tuple[str, ...]:
     return (*(f"{count:,}" for count in (*moved, change.missing)), *flipped)
 
 
-def _lines(comparison: RunComparison) -> Iterator[str]:
+def comparison_lines(comparison: RunComparison) -> Iterator[str]:
+    """What has to be said beside the tables, a line each; what holds for all metrics or both runs is said once."""
+    metrics_of: dict[str, list[str]] = {}
     for name, change in comparison.metrics.items():
-        yield from (f"{name}: {remark}" for remark in _remarks(name, change))
+        for remark in _remarks(name, change):
+            metrics_of.setdefault(remark, []).append(name)
+    for remark, names in metrics_of.items():
+        for_all = len(names) == len(comparison.metrics) > 1
+        yield f"{'all metrics' if for_all else ', '.join(names)}: {remark}"
     yield _samples(comparison.samples)
     yield from (f"warning: {warning}" for warning in comparison.warnings)
-    yield f"A: judge {comparison.baseline_judge}"
-    yield f"   signature {comparison.baseline_signature}, run {comparison.baseline}"
-    yield f"B: judge {comparison.judge}"
-    yield f"   signature {comparison.signature}, run {comparison.run}"
+    signatures = (f"signature {comparison.baseline_signature}", f"signature {comparison.signature}")
+    if comparison.baseline_judge == comparison.judge:
+        yield f"A and B: judge {comparison.judge}"
+        if signatures[0] == signatures[1]:
+            yield f"   {signatures[0]}"
+            signatures = ("", "")
+        for name, signature, run in zip("AB", signatures, (comparison.baseline, comparison.run), strict=True):
+            yield f"   {name}: {signature}{', ' if signature else ''}run {run}"
+    else:
+        yield f"A: judge {comparison.baseline_judge}"
+        yield f"   {signatures[0]}, run {comparison.baseline}"
+        yield f"B: judge {comparison.judge}"
+        yield f"   {signatures[1]}, run {comparison.run}"
 
 
 def _samples(samples: SharedSamples) -> str:
@@ -115,27 +125,22 @@ def _remarks(name: str, change: MetricChange) -> Iterator[str]:
 
 
 def _moved(metric: str, sample: SampleChange) -> RenderableType:
-    grid = Table.grid(padding=(0, 1))
-    for _ in range(2):
-        grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for unit in sample.units[:_UNITS_SHOWN]:
-        grid.add_row(*_unit(unit))
-    if len(sample.units) > _UNITS_SHOWN:
-        grid.add_row("", "", Text(f"and {len(sample.units) - _UNITS_SHOWN:,} more", style="dim"))
+    rows = [_unit(unit) for unit in sample.units[:_UNITS_SHOWN]]
     known_as = "" if sample.sample_id == sample.baseline_id else f" (in A: {sample.baseline_id})"
     heading = f"{sample.sample_id}{known_as}: {metric} {number(sample.before)} -> {number(sample.after)}"
     style = "green" if (sample.after > sample.before) != catalog.lower_is_better(metric) else "red"
-    return Group(
-        Padding(safe_text(heading, style=f"bold {style}"), (0, 1), expand=False),
-        Padding(grid, (0, 1, 1, 3), expand=False),
-    )
+    parts: list[RenderableType] = [Padding(safe_text(heading, style=f"bold {style}"), (0, 1), expand=False)]
+    if rows:
+        parts.append(Padding(LabelledTexts(rows), (0, 0, 0, 2)))
+    if len(sample.units) > _UNITS_SHOWN:
+        parts.append(Padding(Text(f"and {len(sample.units) - _UNITS_SHOWN:,} more", style="dim"), (0, 1, 0, 3)))
+    return Group(*parts)
 
 
-def _unit(unit: UnitChange) -> tuple[Text, Text, Text]:
+def _unit(unit: UnitChange) -> LabelledText:
     labels = f"{_label(unit.before)} -> {_label(unit.after)}"
     probabilities = f"{_probability(unit.p_before)} -> {_probability(unit.p_after)}"
-    return Text(labels), Text(probabilities, style="dim"), safe_text(unit.text)
+    return LabelledText((Text(labels), Text(probabilities, style="dim")), safe_text(unit.text))
 
 
 def _label(label: Label | None) -> str:

@@ -21,6 +21,7 @@ from itertools import chain, groupby
 from typing import Any, Literal
 
 from localjudge.errors import UsageError
+from localjudge.option_spelling import option_name
 from localjudge.record.result_rows import VerdictRow, json_line
 from localjudge.record.results import Run
 from localjudge.report.parquet import Row, parquet_parts
@@ -56,7 +57,7 @@ def _encoded(rows: Callable[[], Iterator[Row]], as_format: str, cell: Callable[[
         case "csv":
             return _csv(rows(), cell)
         case "parquet":
-            return parquet_parts(rows)
+            return parquet_parts(lambda: map(_with_one_type_a_column, rows()))
         case _:
             return (json_line(row).encode() for row in rows())
 
@@ -87,7 +88,7 @@ def classification_rows(run: Run) -> Iterator[Row]:
     if CLASSIFIED_METRIC not in run.summary.metrics:
         raise UsageError(
             f"the run in {run.directory} has no {CLASSIFIED_METRIC}, which this format is for",
-            hint=f"run it with --metrics {CLASSIFIED_METRIC}, or export it as jsonl",
+            hint=f"run it with {option_name('metrics')} {CLASSIFIED_METRIC}, or export it as jsonl",
         )
     verdicts = (verdict for verdict in run.iter_verdicts() if verdict.metric == CLASSIFIED_METRIC)
     groups = groupby(verdicts, key=lambda verdict: verdict.sample_id)
@@ -127,6 +128,12 @@ def _sample_rows(run: Run) -> Iterator[Row]:
         for score in scores:
             row |= {score.metric: score.score, f"{score.metric}_status": score.status}
         yield row
+
+
+def _with_one_type_a_column(row: Row) -> Row:
+    """What a verdict was held against is the number of a context or `reference`: in a column of one type, texts."""
+    against = row.get("against")
+    return row if against is None else {**row, "against": str(against)}
 
 
 def _as_it_is(cell: Any) -> Any:

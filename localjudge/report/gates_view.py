@@ -8,11 +8,10 @@ undecided   faithfulness>=0.9      0.925, 95 % interval 0.871 to 0.961, 120 samp
 from collections.abc import Sequence
 
 from rich.console import RenderableType
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from localjudge.analysis.gates import GateDecision
+from localjudge.report.table_layout import LabelledText, LabelledTexts
 from localjudge.report.terminal import safe_text
 
 _STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
@@ -20,15 +19,10 @@ _STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
 
 def gates_view(decisions: Sequence[GateDecision]) -> RenderableType:
     """One row for each gate: outcome, gate, reason; an undecided gate with what it counts as."""
-    grid = Table.grid(padding=(0, 2))
-    for _ in range(2):
-        grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for decision in decisions:
-        counts_as = f" (counts as {'kept' if decision.kept else 'missed'})" if decision.outcome == "undecided" else ""
-        grid.add_row(
-            Text(decision.outcome, style=_STYLE[decision.outcome]),
-            safe_text(decision.gate),
-            safe_text(f"{decision.reason}{counts_as}"),
-        )
-    return Padding(grid, (0, 1), expand=False)
+    return LabelledTexts([_row(decision) for decision in decisions])
+
+
+def _row(decision: GateDecision) -> LabelledText:
+    counts_as = f" (counts as {'kept' if decision.kept else 'missed'})" if decision.outcome == "undecided" else ""
+    labels = (Text(decision.outcome, style=_STYLE[decision.outcome]), safe_text(decision.gate))
+    return LabelledText(labels, safe_text(f"{decision.reason}{counts_as}"))

@@ -4,7 +4,7 @@
      context_recall  0.583  0.090 - 0.960       2          0       0
 
      context_recall: between 'some key information is missing' and 'contains all required information'
-     judge reference (lexical, not for decisions), sha256 4844085b4a92
+     judge reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92
      7 verdicts: 29 % within 0.1 of the threshold; median legal mass 1.000
      signature judge:3f9a1c2e|data:77b0d4aa
 
@@ -13,38 +13,60 @@ A mean stands there only if no more samples failed than are allowed; what failur
 
 from collections.abc import Iterator
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
+from localjudge.option_spelling import option, option_name
+from localjudge.record.archive import windowed_units
+from localjudge.record.directory import STORE
 from localjudge.record.results import Run
-from localjudge.record.summary import NEAR, MetricSummary, VerdictSummary
+from localjudge.record.summary import NEAR, MetricSummary, VerdictSummary, verdict_summary
 from localjudge.report.bands import meaning
+from localjudge.report.table_layout import NumberTable
 from localjudge.report.terminal import number, safe_text
 
+HEADINGS = ("mean", "95 % interval", "scored", "undefined", "failed")
 _NOTHING = "-"
+_HARDLY_DECIDED = 0.5
+"""From this share of verdicts near the threshold on, a judge is told to be as good as one that guesses."""
 
 
-def summary_view(run: Run, *, max_failed: int = 0) -> RenderableType:
-    """Table, remarks and signature of a run. More than `max_failed` failed samples leave a metric without a mean."""
+def summary_view(run: Run, *, max_failed: int = 0, metric: str | None = None) -> RenderableType:
+    """Table, remarks and signature of a run, or of one of its metrics.
+
+    More than `max_failed` failed samples leave a metric without a mean.
+    """
+    table = NumberTable(*HEADINGS)
+    for name, cells in summary_rows(run, max_failed=max_failed, metric=metric):
+        table.add(name, *cells)
+    lines = [*remarks(run, max_failed=max_failed, metric=metric), f"run {run.directory}"]
+    return Group(table, Text(), *(Padding(safe_text(line), (0, 1), expand=False) for line in lines))
+
+
+def summary_rows(run: Run, *, max_failed: int = 0, metric: str | None = None) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each metric, or one, with its cells under the `HEADINGS`."""
     withheld = run.summary.failed_beyond(max_failed)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 0, 0, 1))
-    table.add_column("metric")
-    for heading in ("mean", "95 % interval", "scored", "undefined", "failed"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name, metric in run.summary.metrics.items():
-        table.add_row(*_row(name, metric, withheld=name in withheld))
-    lines = [line for name, metric in run.summary.metrics.items() for line in _remarks(name, metric, name in withheld)]
+    for name, found in _metrics(run, metric).items():
+        shown = found.mean is not None and found.ci95 is not None and name not in withheld
+        mean = number(found.mean) if shown and found.mean is not None else _NOTHING
+        interval = " - ".join(map(number, found.ci95)) if shown and found.ci95 else _NOTHING
+        counts = (found.scored, found.undefined, found.failed)
+        yield name, (mean, interval, *(f"{count:,}" for count in counts))
+
+
+def remarks(run: Run, *, max_failed: int = 0, metric: str | None = None) -> Iterator[str]:
+    """What a reader has to know beside the table, a line each: warnings, words, who judged and how decidedly."""
+    withheld = run.summary.failed_beyond(max_failed)
+    for name, found in _metrics(run, metric).items():
+        yield from _remarks(name, found, name in withheld)
     if run.summary.skipped_rows:
-        lines.append(f"{run.summary.skipped_rows:,} rows of the data could not be used and were left out")
-    lines.append(f"judge {run.judge}")
-    if run.summary.verdicts:
-        lines.append(decidedness_line(run.summary.verdicts))
-    lines.append(f"signature {run.summary.signature}")
-    lines.append(f"run {run.directory}")
-    return Group(table, *(Padding(safe_text(line), (0, 1), expand=False) for line in lines))
+        yield f"{run.summary.skipped_rows:,} rows of the data could not be used and were left out"
+    yield f"judge {run.judge}"
+    if verdicts := _verdicts(run, metric):
+        yield decidedness_line(verdicts)
+        yield from _warnings(run, verdicts)
+    yield f"signature {run.summary.signature}"
 
 
 def decidedness_line(verdicts: VerdictSummary) -> str:
@@ -53,28 +75,48 @@ def decidedness_line(verdicts: VerdictSummary) -> str:
         return "no verdict has a probability"
     count = "1 verdict" if verdicts.count == 1 else f"{verdicts.count:,} verdicts"
     mass = "unknown" if verdicts.median_legal_mass is None else number(verdicts.median_legal_mass)
-    windows = f"; {verdicts.windowed:,} on windows of contexts that do not fit --n-ctx" if verdicts.windowed else ""
     near = f"{100 * verdicts.near_threshold:.0f} % within {NEAR:g} of the threshold"
-    return f"{count}: {near}; median legal mass {mass}{windows}"
+    return f"{count}: {near}; median legal mass {mass}"
 
 
-def _row(name: str, metric: MetricSummary, *, withheld: bool) -> Iterator[Text]:
-    shown = metric.mean is not None and metric.ci95 is not None and not withheld
-    yield safe_text(name)
-    yield safe_text(number(metric.mean) if shown and metric.mean is not None else _NOTHING)
-    yield safe_text(" - ".join(map(number, metric.ci95)) if shown and metric.ci95 else _NOTHING)
-    yield from (safe_text(f"{count:,}") for count in (metric.scored, metric.undefined, metric.failed))
+def _metrics(run: Run, metric: str | None) -> dict[str, MetricSummary]:
+    return run.summary.metrics if metric is None else {metric: run.summary.metrics[metric]}
+
+
+def _verdicts(run: Run, metric: str | None) -> VerdictSummary | None:
+    """Of all verdicts, or of those of one metric; None if the run does not say."""
+    if metric is None or run.summary.verdicts is None:
+        return run.summary.verdicts
+    rows = (row for row in run.iter_verdicts() if row.metric == metric)
+    return verdict_summary(rows, run.summary.threshold)
+
+
+def _warnings(run: Run, verdicts: VerdictSummary) -> Iterator[str]:
+    if verdicts.near_threshold is not None and verdicts.near_threshold >= _HARDLY_DECIDED:
+        yield (
+            "warning: this judge hardly decides, and may be at chance level: `localjudge doctor` tries it on obvious "
+            "cases"
+        )
+    if verdicts.windowed:
+        asked = windowed_units(run.directory / STORE)
+        units = max(verdicts.windowed, asked.units)
+        questions = asked.questions + units - asked.units
+        yield (
+            f"warning: {units:,} units do not fit the judge's context with all that they are held against: they were "
+            f"judged in windows, {questions:,} questions for {units:,} units; a larger {option_name('n_ctx')} spares "
+            "that"
+        )
 
 
 def _remarks(name: str, metric: MetricSummary, withheld: bool) -> Iterator[str]:
     if metric.interval is not None and metric.interval.one_cluster:
         yield (
-            f"{name}: all samples are in one group, and no interval can be told from one: name a column with several "
-            "with --cluster-by, or leave it out"
+            f"warning: {name}: all samples are in one group, and no interval can be told from one: name a column with "
+            f"several with {option('cluster_by')}, or leave it out"
         )
     if metric.failed and metric.bounds:
         low, high = map(number, metric.bounds)
-        no_mean = ", more than allowed (--max-failed): no mean" if withheld else ""
+        no_mean = f", more than allowed ({option_name('max_failed')}): no mean" if withheld else ""
         yield f"{name}: {metric.failed:,} failed{no_mean}; it is from {low} to {high} whatever they are worth"
     if not withheld and metric.ci95 is not None and (words := meaning(name, metric.ci95)):
         yield f"{name}: {words}"

@@ -1,6 +1,15 @@
-"""What reaches the terminal: text from data, a model or a stranger's file is made safe to print here, and only here."""
+"""What reaches the terminal: text from data, a model or a stranger's file is made safe to print here, and only here.
 
-from rich.console import Console
+Lines end where their text ends: what fills a column to its width is left out, so that outputs can be compared and
+copied. A reader that has seen enough (`| head`) has closed the pipe, and that is no error.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+
+from rich.console import Console, RenderableType
+from rich.segment import Segment, Segments
 from rich.text import Text
 
 from localjudge.printable import printable
@@ -21,6 +30,44 @@ def terminal(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
 
 
+def show(*views: RenderableType) -> None:
+    """Print the views on standard output, with an empty line between them."""
+    console = terminal()
+    put("\n".join(drawn(view, console) for view in views))
+
+
+def drawn(view: RenderableType, console: Console) -> str:
+    """The view as the console draws it, without blanks at the ends of lines."""
+    lines = console.render_lines(view, pad=False)
+    with console.capture() as captured:
+        for line in lines:
+            console.print(Segments([*_without_blanks_at_the_end(line), Segment.line()]), soft_wrap=True, end="")
+    return captured.get()
+
+
+def put(text: str) -> None:
+    """Write to standard output what stands for itself; whoever read it may be gone."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        ignore_output()
+
+
+def ignore_output() -> None:
+    """Let nobody read what is still to be written, and Python not complain of that when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 def number(value: float) -> str:
     """A score with three digits, as tables show it."""
     return f"{value:.3f}"
+
+
+def _without_blanks_at_the_end(line: list[Segment]) -> Iterator[Segment]:
+    text = "".join(segment.text for segment in line)
+    left = len(text.rstrip(" "))
+    for segment in line:
+        if left > 0:
+            yield Segment(segment.text[:left], segment.style, segment.control)
+        left -= len(segment.text)

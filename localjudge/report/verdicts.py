@@ -3,9 +3,13 @@
 eiffel-tower: context_recall 2/3 = 0.667
   1  0.981  The Eiffel Tower was built in 1889.
   0  0.031  Gustave Eiffel designed it.
+
+Units that were held against one context each are shown as the matrix that they are, once for all metrics that are read
+off it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -14,9 +18,8 @@ from rich.text import Text
 
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.results import Run
+from localjudge.report.support_matrix import LABEL_STYLE, SupportMatrix
 from localjudge.report.terminal import number, safe, safe_text
-
-_LABEL_STYLE = {0: "red", 1: "green", None: "yellow"}
 
 
 def verdicts_view(run: Run, *, metric: str | None = None, sample_id: str | None = None) -> RenderableType:
@@ -30,12 +33,44 @@ def verdicts_view(run: Run, *, metric: str | None = None, sample_id: str | None 
     for verdict in verdicts:
         if metric in (None, verdict.metric):
             units.setdefault((verdict.sample_id, verdict.metric), []).append(verdict)
-    wanted = [score for score in scores if metric in (None, score.metric)]
-    return Group(*(scored_units(score, units.get((score.sample_id, score.metric), [])) for score in wanted))
+    wanted = (score for score in scores if metric in (None, score.metric))
+    parts: list[RenderableType] = []
+    for together in _with_the_same_units(wanted, units):
+        parts += [Text(), scored_units(together, units.get((together[0].sample_id, together[0].metric), []))]
+    return Group(*parts[1:])
 
 
-def scored_units(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> RenderableType:
-    """One score, and the units that it rests on."""
+def scored_units(scores: Sequence[ScoreRow], verdicts: Sequence[VerdictRow]) -> RenderableType:
+    """Scores of one sample, and the units that all of them rest on."""
+    headings = [
+        Padding(safe_text(f"{score.sample_id}: {score.metric} {_outcome(score)}", style="bold"), (0, 1), expand=False)
+        for score in scores
+    ]
+    if not verdicts:
+        return Group(*headings)
+    units = SupportMatrix(verdicts) if _is_matrix(verdicts) else _list(verdicts)
+    return Group(*headings, Padding(units, (0, 1, 0, 3), expand=False))
+
+
+def _with_the_same_units(
+    scores: Iterable[ScoreRow], units: dict[tuple[str, str], list[VerdictRow]]
+) -> Iterator[list[ScoreRow]]:
+    """Scores that follow each other and were read off the same matrix, together; every other one alone."""
+
+    def matrix(score: ScoreRow) -> object:
+        rows = units.get((score.sample_id, score.metric), [])
+        cells = [(row.unit, row.source, row.index, row.against, row.p_yes, row.error) for row in rows]
+        return (score.sample_id, cells if _is_matrix(rows) else score.metric)
+
+    for _, together in groupby(scores, key=matrix):
+        yield list(together)
+
+
+def _is_matrix(verdicts: Sequence[VerdictRow]) -> bool:
+    return bool(verdicts) and all(verdict.against is not None for verdict in verdicts)
+
+
+def _list(verdicts: Sequence[VerdictRow]) -> RenderableType:
     grid = Table.grid(padding=(0, 1))
     for column in ("label", "p_yes"):
         grid.add_column(column, justify="right", no_wrap=True)
@@ -46,17 +81,17 @@ def scored_units(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> RenderableT
         if remark := _remark(verdict):
             text.append(f"  ({safe(remark)})", style="dim")
         probability = "" if verdict.p_yes is None else number(verdict.p_yes)
-        grid.add_row(Text(label, style=_LABEL_STYLE[verdict.label]), Text(probability), text)
-    heading = safe_text(f"{score.sample_id}: {score.metric} {_outcome(score)}", style="bold")
-    return Group(Padding(heading, (0, 1), expand=False), Padding(grid, (0, 1, 1, 3), expand=False))
+        grid.add_row(Text(label, style=LABEL_STYLE[verdict.label]), Text(probability), text)
+    return grid
 
 
 def _outcome(score: ScoreRow) -> str:
     if score.score is None:
         return f"{score.status}: {score.detail}"
+    detail = f" ({score.detail})" if score.detail else ""
     if score.numerator is None or score.denominator is None:
-        return number(score.score)
-    return f"{score.numerator:g}/{score.denominator:g} = {number(score.score)}"
+        return f"{number(score.score)}{detail}"
+    return f"{score.numerator:g}/{score.denominator:g} = {number(score.score)}{detail}"
 
 
 def _remark(verdict: VerdictRow) -> str | None:

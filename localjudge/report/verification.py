@@ -6,18 +6,20 @@ changed since: engine.system: ...
 data, requests and result files are as the run left them
 """
 
+import re
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
+from localjudge.report.table_layout import LabelledText, LabelledTexts
 from localjudge.report.terminal import safe_text
 from localjudge.run.verify import RowChange, Verification
 
 _STYLE = {"bit-identical": "green", "same verdicts": "yellow", "different": "red"}
 _ROWS_SHOWN = 20
+_CHECKSUM = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
 
 def verification_view(found: Verification) -> RenderableType:
@@ -25,7 +27,7 @@ def verification_view(found: Verification) -> RenderableType:
     parts: list[RenderableType] = [Text(f"{found.result}: {_headline(found)}", style=_STYLE[found.result])]
     parts += [safe_text(line) for line in _lines(found)]
     if found.rows:
-        parts.append(_rows(found.rows[:_ROWS_SHOWN]))
+        parts += [Text(), LabelledTexts([_row(row) for row in found.rows[:_ROWS_SHOWN]])]
     if len(found.rows) > _ROWS_SHOWN:
         parts.append(Text(f"and {len(found.rows) - _ROWS_SHOWN:,} more rows (--json lists all)"))
     return Padding(Group(*parts), (0, 1), expand=False)
@@ -56,9 +58,10 @@ def _lines(found: Verification) -> Iterator[str]:
             "verdicts hardly; now each was asked by itself"
         )
     for change in found.judge_changes:
-        yield f"changed since: {change.ingredient}: {change.before} then, {change.after} now"
+        yield f"changed since: {change.ingredient}: {_cut(change.before)} then, {_cut(change.after)} now"
     for change in found.data_changes:
-        yield f"stored data is not the manifest's: {change.ingredient}: {change.before} there, {change.after} stored"
+        there, stored = _cut(change.before), _cut(change.after)
+        yield f"stored data is not the manifest's: {change.ingredient}: {there} there, {stored} stored"
     if found.altered_requests:
         yield f"{found.altered_requests:,} stored requests are not what was asked: run.sqlite was changed"
     if found.files:
@@ -68,17 +71,16 @@ def _lines(found: Verification) -> Iterator[str]:
     yield f"signature {found.signature}"
 
 
-def _rows(rows: tuple[RowChange, ...]) -> RenderableType:
-    grid = Table.grid(padding=(0, 2))
-    for no_wrap in (False, True, True, False):
-        grid.add_column(no_wrap=no_wrap, overflow="fold")
-    for row in rows:
-        where = f"{row.sample_id} {row.metric} {row.position}"
-        labels = f"{_shown(row.before)} -> {_shown(row.after)}"
-        probabilities = f"{_shown(row.p_before)} -> {_shown(row.p_after)}"
-        style = "red" if row.moved else ""
-        grid.add_row(safe_text(where), Text(labels, style=style), Text(probabilities), safe_text(row.text))
-    return Padding(grid, (1, 0, 0, 0), expand=False)
+def _row(row: RowChange) -> LabelledText:
+    where = safe_text(f"{row.sample_id} {row.metric} {row.position}")
+    labels = Text(f"{_shown(row.before)} -> {_shown(row.after)}", style="red" if row.moved else "")
+    probabilities = Text(f"{_shown(row.p_before)} -> {_shown(row.p_after)}")
+    return LabelledText((where, labels, probabilities), safe_text(row.text))
+
+
+def _cut(value: object) -> str:
+    """The value, of checksums the beginning."""
+    return _CHECKSUM.sub(r"\1", str(value))
 
 
 def _shown(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""The main job, from data to a finished run directory: `localjudge.evaluate`, and what `localjudge run` does.
+"""The main job, from a plan to a finished run directory: what `localjudge.evaluate` and `localjudge run` do.
 
     plan ──> open judge ──> manifest ──> directory (locked) ──> evaluate ──> results
 
@@ -7,12 +7,13 @@ again, samples whose rows were written are not looked at again, and the results 
 happened.
 """
 
+import logging
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.progress import Progress, Silence, counted
@@ -25,34 +26,10 @@ from localjudge.record.summary import Summary, Totals
 from localjudge.run.blocks import Blocks
 from localjudge.run.data_notes import tell
 from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, opened
-from localjudge.run.plan import Data, Plan, default_directory, plan, refuse_other_run
-from localjudge.run.settings import Options, checked
+from localjudge.run.plan import Plan, default_directory, refuse_other_run
 from localjudge.types import Sample, VerdictRule
 
-
-def evaluate(
-    data: Data,
-    *,
-    judge: str | Path = DEFAULT_JUDGE,
-    metrics: Sequence[str] | None = None,
-    out: str | Path | None = None,
-    engine: Engine | None = None,
-    progress: Progress | None = None,
-    **options: Unpack[Options],
-) -> Run:
-    """Score the data and leave a run directory; the same as the command `localjudge run`.
-
-    `data` is a file or several, or rows; `judge` a registered name or the path of a GGUF file; `metrics` all whose
-    columns the data has if None; `out` a directory under `runs/` if None. `engine` takes the place of the judge's
-    model (a `ScriptedEngine` in tests); it is not closed. The options are those of `RunSettings`.
-
-    Raises UsageError (DataError, ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same
-    call goes on later. A sample that cannot be scored is in the result, and no error.
-    """
-    settings, told = checked(options), progress or Silence()
-    with closing(told):
-        planned = plan(data, metrics, settings, told)
-        return run_plan(planned, judge=judge, out=out, engine=engine, progress=told)
+_log = logging.getLogger(__name__)
 
 
 def run_plan(
@@ -63,7 +40,12 @@ def run_plan(
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Run:
-    """Score what was planned: `evaluate` without its first step, and raising what the rest of it raises."""
+    """Score what was planned and leave a run directory.
+
+    `out` is a directory under `runs/` if None; `engine` takes the place of the judge's model and is not closed. Raises
+    UsageError (ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same call goes on
+    later.
+    """
     settings = planned.settings
     told = progress or Silence()
     tell(planned, told)
@@ -135,7 +117,9 @@ class _Job:
             write_manifest(directory, manifest)
         for metric, reason in totals.failed_everywhere.items():
             self._progress.note(f"{metric} failed on every sample: {reason}")
-        self._progress.note(_work_done(judging.asked, self._engine.stats))
+        verdicts = "1 verdict" if judging.asked == 1 else f"{judging.asked:,} verdicts"
+        self._progress.note(f"asked {verdicts} in {self._engine.stats.seconds_total:.1f} s")
+        _log.debug(_work_done(self._engine.stats))
         return Run(path, summary, manifest)
 
     def _judged(self, judging: Blocks, results: ResultFiles, store: Store) -> Totals:
@@ -213,10 +197,11 @@ class _Job:
         )
 
 
-def _work_done(asked: int, effort: EngineStats) -> str:
+def _work_done(effort: EngineStats) -> str:
+    """What engineers of the engine want to know of it."""
     outside = max(effort.seconds_total - effort.seconds_inside, 0.0)
     return (
-        f"asked {asked:,} verdicts: {effort.unique_tokens:,} distinct tokens, {effort.evaluated_tokens:,} evaluated, "
+        f"engine: {effort.unique_tokens:,} distinct tokens, {effort.evaluated_tokens:,} evaluated, "
         f"{effort.generated_tokens:,} generated; {effort.seconds_inside:.1f} s in the model, {outside:.1f} s around it"
     )
 

@@ -16,6 +16,7 @@ from localjudge.judge.judge import Judge, require
 from localjudge.judge.own_prompt import with_prompt
 from localjudge.judge.prompts import PromptProfile
 from localjudge.model_registry import ModelFile
+from localjudge.option_spelling import option
 from localjudge.run.settings import RunSettings
 from localjudge.types import ChatEnds, JudgeCard
 
@@ -97,9 +98,10 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     ends = chat_around(profile, engine)
     card = card_of(engine, cautioned.caution if cautioned else "")
     note = f": {registered.note}" if registered and registered.note else ""
+    advice = f"; name a real model with {option('judge')}" if card.caution else ""
     slow = "" if engine.forks else "; it cannot share prompts on this machine, so every verdict costs a whole prompt"
     sha256 = f"sha256 {card.sha256[:12]}, " if card.sha256 else ""
-    announcement = f"judge {card.name}{note} ({sha256}{profile.description}{slow})"
+    announcement = f"judge {card.name}{note}{advice} ({sha256}{profile.description}{slow})"
     judge = Judge(profile, ends, reasons=settings.reasons, protocol=settings.protocol)
     return OpenJudge(judge, engine, card, announcement, None)
 

@@ -16,6 +16,7 @@ from localjudge.dataset.guesses import map_option
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.documents import by_id_without_texts
+from localjudge.option_spelling import option, option_name
 from localjudge.progress import Progress, Silence
 from localjudge.record.keys import canonical_sha256
 from localjudge.record.manifest import Manifest, differences
@@ -113,7 +114,7 @@ def refuse_other_run(directory: Path, there: Manifest, ours: Manifest) -> None:
         f"{directory} belongs to another run ({cut(there.signature)}, this one is {ours.signature}):"
         + "".join(lines)
         + (f"\n  and {more} more" if more else ""),
-        hint="name another directory with --out, or leave --out away",
+        hint=f"name another directory with {option('out')}, or leave it away",
     )
 
 
@@ -139,7 +140,7 @@ def _clusters(dataset: Dataset, column: str) -> dict[str, str]:
         if value is None:
             raise UsageError(
                 f"the sample {sample.id!r} has no value in the column {column!r}",
-                hint="--cluster-by needs a value for every sample",
+                hint=f"{option_name('cluster_by')} needs a value for every sample",
             )
         clusters[sample.id] = str(value)
     return clusters

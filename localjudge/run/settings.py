@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.errors import UsageError
 from localjudge.judge.judge import JudgingProtocol, Reasons
-from localjudge.record.begun_by import option_of
+from localjudge.option_spelling import option_name
 from localjudge.suggestion import suggestion
 from localjudge.text import Segmenter
 from localjudge.text.own_abbreviations import checked_abbreviations, read_abbreviations
@@ -86,7 +86,8 @@ class RunSettings(EngineSettings):
         if isinstance(given, str | Path):
             return read_abbreviations(given)
         if not isinstance(given, Iterable):
-            raise UsageError(f"--abbreviations must be a list of words or the name of a file, got {given!r:.80}")
+            name = option_name("abbreviations")
+            raise UsageError(f"{name} must be a list of words or the name of a file, got {given!r:.80}")
         return checked_abbreviations(given)
 
     @model_validator(mode="after")
@@ -120,7 +121,7 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])
-        raise UsageError(f"{option_of(name)} must be {_expected(first)}, got {first['input']!r:.80}") from error
+        raise UsageError(f"{option_name(name)} must be {_expected(first)}, got {first['input']!r:.80}") from error
 
 
 def _expected(problem: Mapping[str, Any]) -> str:

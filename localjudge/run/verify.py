@@ -24,6 +24,7 @@ from localjudge.engine.protocol import Engine
 from localjudge.errors import ModelError, UsageError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.documents import DocumentMetric
+from localjudge.option_spelling import option
 from localjudge.progress import Progress, Silence
 from localjudge.record.archive import (
     StoredRequest,
@@ -141,7 +142,9 @@ def verify(
     settings = _settings(run.manifest, threads)
     named = judge or run.manifest.environment.get("judge")
     if named is None and engine is None:
-        raise UsageError(f"{run.directory} does not say which judge it was made with", hint="name it with --judge")
+        raise UsageError(
+            f"{run.directory} does not say which judge it was made with", hint=f"name it with {option('judge')}"
+        )
     if judge is None and engine is None:
         _refuse_moved(str(named), run)
     told = progress or Silence()
@@ -189,7 +192,7 @@ def _refuse_moved(judge: str, run: Run) -> None:
     sha256 = str(run.manifest.judge["engine"].get("model_sha256", "unknown"))
     raise ModelError(
         f"the model of this run ({Path(judge).stem}, sha256 {shown(sha256[:_SHA256_SHOWN])}) is not at {file} any more",
-        hint=f"say where it is now: localjudge verify {run.directory} --judge PATH",
+        hint=f"say where it is now with {option('judge')}",
     )
 
 

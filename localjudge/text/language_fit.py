@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from localjudge.option_spelling import option, option_name
 from localjudge.text.conventions import ANY_LANGUAGE, words_of
 
 _MOST_TEXTS = 200
@@ -88,8 +89,8 @@ def misfit(texts: Sequence[str], language: str) -> str | None:
     if look is None:
         return None
     return (
-        f"this looks like {look.name}, and --language is {language}: "
-        f"sentences may be cut wrongly; give --language {look.code}"
+        f"this looks like {look.name}, and {option_name('language')} is {language}: "
+        f"sentences may be cut wrongly; give {option('language', look.code)}"
     )
 
 

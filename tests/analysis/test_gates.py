@@ -216,7 +216,7 @@ def test_a_gate_that_cannot_be_decided_is_refused_before_anything_is_judged(
 
 def test_a_delta_needs_a_baseline_with_its_metric(scripted_run: ScriptedRun) -> None:
     gate = parse_gate("faithfulness.delta>=0")
-    with pytest.raises(UsageError, match=r"needs a baseline\n.*--baseline"):
+    with pytest.raises(UsageError, match=r"needs a baseline\n.*baseline="):
         refuse_without_baseline([gate], None)
     baseline = scripted_run("run", rows(1), {})
     with pytest.raises(UsageError, match=r"'faithfulness', which is not in the baseline\n.*context_recall"):

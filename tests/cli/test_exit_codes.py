@@ -205,12 +205,22 @@ def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
-    """`localjudge segment FILE | head -1`: no traceback, the exit code of a broken pipe."""
+    """`localjudge segment FILE | head -1`: no traceback, and nothing that stops a script under `set -o pipefail`."""
     text = tmp_path / "text.txt"
     text.write_text("One sentence. " * 20_000)
     command = f"{sys.executable} -m localjudge segment --json {text} | head -1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (141, "")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_missed_gate_is_missed_whoever_reads_the_output(tmp_path: Path) -> None:
+    """The reader has gone before anything is printed: `true` reads nothing."""
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"reference": "Mars is red.", "retrieved_contexts": ["The king lives."]}')
+    run = f"run {rows} --out {tmp_path / 'run'} --quiet --gate 'context_recall>=0.9'"
+    command = f"{sys.executable} -m localjudge {run} | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (3, "")
 
 
 @pytest.mark.parametrize("name", ["run", "show", "compare", "verify", "export", "segment"])

@@ -13,7 +13,7 @@ ROWS = [
     {"id": "eiffel", "retrieved_contexts": ["It opened in 1889."], "reference": "It opened in 1889. It is in Paris."},
     {"id": "mars", "retrieved_contexts": ["The king lives."], "reference": "Mars is red."},
 ]
-NAMED = "judge reference (lexical, not for decisions), sha256 4844085b4a92"
+NAMED = "judge reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92"
 CARD = {"name": "reference", "caution": "lexical, not for decisions", "size": 11208032}
 RUN = ("run", "data.jsonl", "--metrics", "context_recall", "--threads", "1", "--out", "run", "--quiet")
 

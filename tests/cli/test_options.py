@@ -62,5 +62,5 @@ def test_a_bound_is_told_and_kept() -> None:
     """By the field alone: the option only says it."""
     assert "From 0 to 1." in str(OPTIONS["threshold"].help)
     assert "At least 64." in str(OPTIONS["n_ctx"].help)
-    with pytest.raises(UsageError, match="--n-ctx must be at least 64, got 63"):
+    with pytest.raises(UsageError, match=r"^n_ctx must be at least 64, got 63"):
         checked({"n_ctx": 63})

@@ -8,7 +8,7 @@ import pytest
 from localjudge.dataset import load
 from localjudge.errors import DataError
 from localjudge.resources import demo_file
-from localjudge.types import Context
+from localjudge.types import Context, context_texts
 
 NEW = {"user_input": "q", "retrieved_contexts": ["a", "b"], "reference": "r", "response": "s"}
 OLD = {"question": "q", "contexts": ["a", "b"], "ground_truth": "r", "answer": "s"}
@@ -38,10 +38,16 @@ def test_a_null_is_a_null_and_its_column_is_there(tmp_path: Path) -> None:
     assert data.fields == {"user_input", "reference"}
 
 
-def test_the_demo_holds_the_two_worked_examples() -> None:
+def test_the_demo_shows_samples_of_several_contexts_and_sentences() -> None:
+    """And a response each, so that all metrics that ask a judge have something to ask."""
     data = load(demo_file())
-    assert [sample.id for sample in data.samples] == ["eiffel-tower", "albert-einstein"]
-    assert data.fields == {"user_input", "retrieved_contexts", "reference"}
+    assert [sample.id for sample in data.samples] == ["eiffel-tower", "penicillin", "danube", "moon-landing"]
+    assert data.fields == {"user_input", "retrieved_contexts", "reference", "response"}
+    for sample in data.samples:
+        contexts = context_texts(sample.retrieved_contexts)
+        assert len(contexts) >= 2
+        for text in (sample.reference, sample.response, " ".join(contexts)):
+            assert len((text or "").split(". ")) >= 2
 
 
 def test_every_problem_is_named_with_its_line_field_and_what_was_expected(tmp_path: Path) -> None:

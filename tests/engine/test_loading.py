@@ -46,7 +46,7 @@ def test_the_context_comes_from_the_model_and_an_option(
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        (99_999, ["--n-ctx 99,999 is more than the model has: its context of 16,384 tokens is used"]),
+        (99_999, ["n_ctx 99,999 is more than the model has: its context of 16,384 tokens is used"]),
         (16_384, []),
         (None, []),
     ],

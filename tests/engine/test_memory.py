@@ -88,7 +88,7 @@ def test_a_model_that_does_not_fit_is_refused_with_the_numbers(
         load(make_model(), EngineSettings(threads=1))
     assert "cache for 2,048 tokens" in str(caught.value)
     assert "0 MiB are free" in str(caught.value)
-    assert "--n-ctx" in (caught.value.hint or "")
+    assert "n_ctx" in (caught.value.hint or "")
 
 
 def test_what_fits_is_not_refused(make_model: ModelMaker) -> None:
@@ -202,7 +202,7 @@ def test_memory_that_llama_cpp_does_not_get_is_told_in_its_words(tmp_path: Path,
     done = limited(f"{program}\nexcept OutOfResource as error: print(error)", tmp_path)
     assert said in done.stdout, done.stderr
     assert "it gave no reason" not in done.stdout
-    assert "hint: use a smaller model or quantisation, a shorter context (--n-ctx)" in done.stdout
+    assert "hint: use a smaller model or quantisation, a shorter context (n_ctx)" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -343,13 +343,17 @@ def test_what_is_checked_and_with_which_settings_is_said(
 ) -> None:
     """A known model with another context is checked again; it is not met for the first time, and nobody says so."""
     file = make_model()
-    with caplog.at_level("INFO", logger="localjudge"):
+    with caplog.at_level("DEBUG", logger="localjudge"):
         open_engine(file)
         open_engine(file, n_ctx=128)
         open_engine(file, n_ctx=128)
-    assert caplog.messages == [
-        f"no check of {file.path} with a context of {count} tokens is remembered on this machine: checking whether "
-        "llama.cpp loads it and gives the same numbers behind a shared prompt"
+    said = [record.getMessage() for record in caplog.records if record.levelname == "INFO"]
+    for_engineers = [record.getMessage() for record in caplog.records if record.levelname == "DEBUG"]
+    told = f"{file.path} has not been used on this machine like this: trying it once, before anything rests on it"
+    assert said == [told, told]
+    assert for_engineers == [
+        f"engine: does llama.cpp load it with a context of {count} tokens, and give the same numbers behind a shared "
+        "prompt?"
         for count in ("2,048", "128")
     ]
 

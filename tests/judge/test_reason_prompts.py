@@ -61,4 +61,4 @@ def test_the_reference_judge_cannot_give_reasons(reasons: Reasons) -> None:
     """It reads no instructions: an error before any work, naming the way out."""
     with pytest.raises(UsageError, match="'reference' cannot give reasons") as caught:
         Judge(prompts.load("reference"), reasons=reasons)
-    assert "--judge" in (caught.value.hint or "")
+    assert "judge=..." in (caught.value.hint or "")

@@ -46,7 +46,7 @@ def test_a_directory_of_something_else_is_refused_and_left_alone(tmp_path: Path)
 
 def test_a_file_in_its_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("a file")
-    with pytest.raises(RunDirectoryError, match=r"run is not a directory\n.*name another with --out"):
+    with pytest.raises(RunDirectoryError, match=r"run is not a directory\n.*name another with out="):
         RunDirectory(tmp_path / "run")
 
 

@@ -14,7 +14,7 @@ from localjudge.record.archive import stored_requests
 from localjudge.record.consistency import Results, contradictions
 from localjudge.record.result_rows import ScoreRow
 from localjudge.report.export import Format, exported_parts
-from localjudge.report.worst import worst_of_each
+from localjudge.report.worst import worst_scores
 
 SAMPLES = 2_000
 PADDING = "x" * 2_000
@@ -90,8 +90,8 @@ def test_the_worst_samples_are_found_without_holding_the_others() -> None:
             score = 0.5 if number < 20_000 else 0.25
             yield ScoreRow(f"s{number}", "m", "scored", score, None, None, None)
 
-    assert peak(lambda: worst_of_each(scores(), ["m"], 3)["m"]) < 1_000_000
-    assert [row.sample_id for row in worst_of_each(scores(), ["m"], 3)["m"]] == ["s20000", "s20001", "s20002"]
+    assert peak(lambda: worst_scores(scores(), ["m"], 3)) < 1_000_000
+    assert [row.sample_id for row in worst_scores(scores(), ["m"], 3)] == ["s20000", "s20001", "s20002"]
 
 
 def test_the_rows_of_one_sample_are_read_up_to_its_last(run: Run) -> None:

@@ -13,10 +13,10 @@ from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.comparison import compare
 from localjudge.analysis.gates import GateDecision, decide_gates, parse_gate, signed
 from localjudge.record.result_rows import ScoreRow
-from localjudge.report.comparison_view import comparison_view, moved_view
+from localjudge.report.comparison_view import comparison_view
 from localjudge.report.gates_view import gates_view
 from localjudge.report.verification import verification_view
-from localjudge.report.worst import worst_of_each
+from localjudge.report.worst import worst_scores
 from localjudge.run.verify import verify
 from tests.conftest import ScriptedRun
 
@@ -46,7 +46,6 @@ def evil_runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
 
 EVERY_VIEW: dict[str, Callable[[Run, Run], RenderableType]] = {
     "comparison": lambda old, new: comparison_view(compare(old, new)),
-    "moved": lambda old, new: moved_view(compare(old, new)),
     "verification": lambda old, new: verification_view(verify(old, engine=ScriptedEngine({}, default=0.9))),
 }
 
@@ -73,8 +72,8 @@ def test_a_comparison_shows_scores_counts_and_what_can_be_told(scripted_run: Scr
     assert second == ["context_recall", "2", "0", "1", "0", "2", "0"]
     assert "context_recall: no difference can be told; 3 samples are too few to show any" in lines
     assert "samples: 3 paired (3 by id), 3 of them with the same content" in lines
-    assert "A: judge scripted" in lines
-    assert f"signature {old.summary.signature}, run" in " ".join(lines)
+    assert "A and B: judge scripted" in lines
+    assert next(line for line in lines if "signature" in line).startswith(f"A: signature {old.summary.signature}, run")
 
 
 def one_each(count: int) -> list[dict[str, Any]]:
@@ -103,9 +102,9 @@ def test_what_so_many_samples_could_have_shown_is_said(scripted_run: ScriptedRun
 def test_moved_samples_show_the_units_that_moved(scripted_run: ScriptedRun) -> None:
     rows = [row("a", "A one.", "A two.")]
     old, new = scripted_run("old", rows, {"A one.": 0.25}), scripted_run("new", [{**rows[0], "id": "b"}], {})
-    assert lines_of(moved_view(compare(old, new)))[:2] == [
+    assert lines_of(comparison_view(compare(old, new)))[-2:] == [
         "b (in A: a): context_recall 0.500 -> 1.000",
-        "0 -> 1 0.250 -> 1.000 A one.",
+        "0 -> 1  0.250 -> 1.000  A one.",
     ]
 
 
@@ -113,7 +112,7 @@ def test_a_sample_with_many_moved_units_shows_some(scripted_run: ScriptedRun) ->
     sentences = [f"This is {letter * 3} word." for letter in "abcdefghijkl"]
     rows = [row("a", *sentences)]
     old = scripted_run("old", rows, dict.fromkeys(sentences, 0.0))
-    lines = lines_of(moved_view(compare(old, scripted_run("new", rows, {}))))
+    lines = lines_of(comparison_view(compare(old, scripted_run("new", rows, {}))))
     assert len([line for line in lines if "word." in line]) == 10
     assert "and 2 more" in lines
 
@@ -212,4 +211,4 @@ def test_where_lower_is_better_a_fall_is_an_improvement(scripted_run: ScriptedRu
 
 def test_where_lower_is_better_the_highest_scores_are_looked_at_first() -> None:
     rows = [ScoreRow(str(value), "matrix_redundancy", "scored", value, None, None, None) for value in (0.0, 0.9, 0.4)]
-    assert [row.score for row in worst_of_each(rows, ["matrix_redundancy"], 5)["matrix_redundancy"]] == [0.9, 0.4]
+    assert [row.score for row in worst_scores(rows, ["matrix_redundancy"], 5)] == [0.9, 0.4]

@@ -209,6 +209,17 @@ def test_parquet_in_one_row_group_is_the_file_of_all_rows_at_once(ragas_run: Run
     assert exported(ragas_run, "parquet", rows) == as_before(list(plain_rows(ragas_run, rows)))
 
 
+def test_verdicts_against_the_reference_and_against_contexts_share_a_column(tmp_path: Path) -> None:
+    """Of noise sensitivity: `reference`, or the number of a context. In JSON a number stays a number."""
+    from pyarrow import BufferReader, parquet
+
+    rows = [{"reference": "It rains.", "response": "It snows.", "retrieved_contexts": ["c"]}]
+    run = evaluate(rows, metrics=["noise_sensitivity"], engine=ScriptedEngine({}, default=1.0), out=tmp_path)
+    found = parquet.read_table(BufferReader(exported(run, "parquet", "verdicts"))).to_pylist()
+    assert [row["against"] for row in found] == ["reference", "0", "0"]
+    assert [row["against"] for row in lines(exported(run, "jsonl", "verdicts"))] == ["reference", 0, 0]
+
+
 def test_the_types_of_parquet_are_those_of_all_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing, then whole numbers, then one half: a column of floats, as all rows at once would be."""
     from pyarrow import BufferReader, parquet

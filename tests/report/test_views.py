@@ -14,10 +14,10 @@ from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.errors import UsageError
 from localjudge.record.result_rows import ScoreRow
 from localjudge.report.bands import meaning
-from localjudge.report.sample import prompts_view, sample_view
+from localjudge.report.sample import find_sample, prompts_view, sample_view
 from localjudge.report.table import summary_view
 from localjudge.report.verdicts import verdicts_view
-from localjudge.report.worst import worst_of_each, worst_view
+from localjudge.report.worst import worst_scores, worst_view
 
 
 def printed(view: RenderableType, *, terminal: bool = False) -> str:
@@ -73,7 +73,7 @@ def test_samples_of_one_group_are_told_to_have_no_interval(tmp_path: Path) -> No
 def test_more_failures_than_allowed_leave_no_mean_but_bounds(failed_run: Run) -> None:
     """One scored 1, one failed: from 1/2 to 2/2."""
     text = printed(summary_view(failed_run))
-    assert "context_recall: 1 failed, more than allowed (--max-failed): no mean; it is from 0.500 to 1.000" in text
+    assert "context_recall: 1 failed, more than allowed (max_failed): no mean; it is from 0.500 to 1.000" in text
     assert "1.000 " not in text.split("context_recall:")[0]
     allowed = printed(summary_view(failed_run, max_failed=1))
     assert "context_recall: 1 failed; it is from 0.500 to 1.000" in allowed
@@ -96,6 +96,68 @@ def test_a_unit_without_a_verdict_shows_why(failed_run: Run) -> None:
     assert "It snows.  (it does not fit)" in printed(verdicts_view(failed_run, sample_id="bad"))
 
 
+def test_a_sample_is_found_by_its_row_or_by_the_beginning_of_its_id(run: Run) -> None:
+    assert [find_sample(run, named).id for named in ("1", "3", "goo", "no")] == ["good", "none", "good", "none"]
+
+
+def test_an_id_goes_before_a_row_and_a_row_before_a_beginning(tmp_path: Path) -> None:
+    """Row 2 has the id 1; `3` is a row and begins the id of another one; `30` is no row."""
+    rows = [{"id": name, "retrieved_contexts": ["c"], "reference": "It rains."} for name in ("31", "1", "last")]
+    run = evaluate(rows, engine=ScriptedEngine({}, default=1.0), out=tmp_path)
+    assert [find_sample(run, named).id for named in ("1", "3", "31")] == ["1", "last", "31"]
+    with pytest.raises(UsageError, match="no sample '30'"):
+        find_sample(run, "30")
+
+
+def test_a_beginning_of_several_ids_is_told_which(tmp_path: Path) -> None:
+    rows = [{"id": name, "retrieved_contexts": ["c"], "reference": "It rains."} for name in ("ab1", "ab2", "b")]
+    run = evaluate(rows, engine=ScriptedEngine({}, default=1.0), out=tmp_path)
+    with pytest.raises(UsageError, match=r"^2 samples of the run have ids that begin with 'a'\n.*'ab1', 'ab2'\?$"):
+        find_sample(run, "a")
+
+
+def test_a_sample_that_is_bad_in_two_ways_is_shown_once_and_before_one_that_is_bad_in_one() -> None:
+    """Mean distance from the best: a 1/4, b (1/2 + 1/2) / 2 = 1/2, c 1/4 as well; b stands with the farther one."""
+    found = {"a": (1.0, 0.5), "b": (0.5, 0.5), "c": (0.5, 1.0)}
+    rows = [
+        ScoreRow(sample_id, metric, "scored", score, None, None, None)
+        for sample_id, scores in found.items()
+        for metric, score in zip(("x", "y"), scores, strict=True)
+    ]
+    assert [(row.sample_id, row.metric) for row in worst_scores(rows, ["x", "y"], 5)] == [
+        ("b", "x"),
+        ("a", "y"),
+        ("c", "x"),
+    ]
+
+
+def test_one_metric_is_all_that_is_shown_if_it_is_named(run: Run) -> None:
+    """Of the verdicts, too: two statements each of two samples; the rest are about relevancy."""
+    text = printed(summary_view(run, metric="context_recall"))
+    assert "context_relevancy" not in text
+    assert "4 verdicts: 0 % within 0.1 of the threshold" in text
+    assert "4 verdicts" not in printed(summary_view(run))
+
+
+def test_a_judge_that_leaves_half_of_its_verdicts_near_the_threshold_is_called_undecided(tmp_path: Path) -> None:
+    """At 0.45 all are within 0.1 of 0.5; at 0.39 none is."""
+    rows = [{"id": "a", "retrieved_contexts": ["c"], "reference": "It rains."}]
+    remark = "warning: this judge hardly decides, and may be at chance level"
+    for name, probability in (("near", 0.45), ("far", 0.39)):
+        run = evaluate(rows, engine=ScriptedEngine({}, default=probability), out=tmp_path / name)
+        assert (remark in printed(summary_view(run))) == (name == "near")
+
+
+def test_windows_are_told_with_how_many_questions_they_took(tmp_path: Path) -> None:
+    """Two contexts of 2,000 in a capacity of 4,000: each of two statements is asked about beside each of them."""
+    rows = [{"id": "a", "retrieved_contexts": ["a" * 2_000, "b" * 2_000], "reference": "It rains. It snows."}]
+    engine = ScriptedEngine({}, default=0.9, capacity=4_000)
+    run = evaluate(rows, engine=engine, metrics=["context_recall"], out=tmp_path)
+    text = " ".join(printed(summary_view(run)).split())
+    assert "warning: 2 units do not fit the judge's context with all that they are held against" in text
+    assert "4 questions for 2 units; a larger n_ctx spares that" in text
+
+
 def test_an_unknown_sample_is_told_the_nearest(run: Run) -> None:
     with pytest.raises(UsageError, match=r"no sample 'goood'\n.*did you mean 'good'\?$"):
         sample_view(run, "goood")
@@ -112,7 +174,7 @@ def test_the_worst_come_first_failures_before_low_scores(run: Run, failed_run: R
     """Undefined samples and perfect ones are not among them."""
 
     def worst(scores: Iterable[ScoreRow], count: int) -> list[str]:
-        return [row.sample_id for row in worst_of_each(scores, ["context_recall"], count)["context_recall"]]
+        return [row.sample_id for row in worst_scores(scores, ["context_recall"], count)]
 
     assert worst(run.scores, 5) == ["=evil\x1b[2J", "good"]
     assert worst(failed_run.scores, 5) == ["bad"]
@@ -146,7 +208,7 @@ def test_the_longest_metric_fits_a_terminal_of_80_columns(run: Run) -> None:
     wide = Run(run.directory, run.summary.model_copy(update={"metrics": metrics}), run.manifest)
     stream = io.StringIO()
     Console(file=stream, width=80).print(summary_view(wide))
-    assert stream.getvalue().splitlines()[3].split() == [
+    assert stream.getvalue().splitlines()[2].split() == [
         "document_recall_single_hit",
         "0.250",
         *_interval(run),
@@ -159,14 +221,3 @@ def test_the_longest_metric_fits_a_terminal_of_80_columns(run: Run) -> None:
 def _interval(run: Run) -> list[str]:
     low, high = run.summary.metrics["context_recall"].ci95 or (0, 0)
     return [f"{low:.3f}", "-", f"{high:.3f}"]
-
-
-def test_what_a_unit_was_held_against_is_said(tmp_path: Path) -> None:
-    rows = [{"id": "a", "reference": "It rains.", "response": "It snows.", "retrieved_contexts": ["c"]}]
-    engine = ScriptedEngine({}, default=0.5)
-    text = printed(verdicts_view(evaluate(rows, metrics=["noise_sensitivity"], engine=engine, out=tmp_path / "run")))
-    assert [line.strip() for line in text.splitlines() if "0.500" in line] == [
-        "1 0.500 It snows.  (against the reference)",
-        "1 0.500 It snows.  (against context 0)",
-        "1 0.500 It rains.  (against context 0)",
-    ]

@@ -181,7 +181,7 @@ def test_clusters_move_the_interval_and_not_the_mean(tmp_path: Path) -> None:
         ({"metrics": ["faithfulness"]}, "faithfulness needs response, retrieved_contexts, and the data has no column"),
         ({"metrics": ["context_recal"]}, "no metric is called 'context_recal'"),
         ({"metrics": []}, "no metric was named"),
-        ({"threshold": 1.5}, "--threshold must be at most 1, got 1.5"),
+        ({"threshold": 1.5}, "threshold must be at most 1, got 1.5"),
         ({"cluster_by": "nothing"}, "no column"),
         ({"cluster_by": "sometimes"}, "no value in the column 'sometimes'"),
         ({"colour": "red"}, "there is no option 'colour'"),

@@ -72,7 +72,7 @@ def test_a_judge_that_reads_no_instructions_refuses_a_prompt_of_one_s_own(tmp_pa
     )
     with pytest.raises(UsageError, match="would not understand a word") as caught:
         localjudge.evaluate(ROWS, prompts=(str(own),), out=tmp_path / "run", **OPTIONS)
-    assert "--judge" in (caught.value.hint or "")
+    assert "judge=..." in (caught.value.hint or "")
     assert not (tmp_path / "run").exists()
 
 

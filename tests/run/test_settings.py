@@ -1,4 +1,4 @@
-"""What is said of a setting that cannot be: the option by its name, what it must be, and what was given."""
+"""What is said of a setting that cannot be: the argument by its name, what it must be, and what was given."""
 
 from typing import Any, get_type_hints
 
@@ -7,30 +7,31 @@ import pytest
 
 from localjudge.cli.run import command
 from localjudge.errors import UsageError
+from localjudge.option_spelling import as_typed
 from localjudge.run.settings import Options, RunSettings, checked
 
 
 @pytest.mark.parametrize(
     ("name", "value", "said"),
     [
-        ("n_ctx", 0, "--n-ctx must be at least 64, got 0"),
-        ("threads", 0, "--threads must be at least 1, got 0"),
-        ("gpu_layers", -1, "--gpu-layers must be at least 0, got -1"),
-        ("max_failed", -1, "--max-failed must be at least 0, got -1"),
-        ("threshold", 50, "--threshold must be at most 1, got 50"),
-        ("threshold", -0.5, "--threshold must be at least 0, got -0.5"),
-        ("threshold", float("nan"), "--threshold must be at most 1, got nan"),
-        ("threshold", "high", "--threshold must be a number, got 'high'"),
-        ("threshold", None, "--threshold must be a number, got None"),
-        ("threads", 1.5, "--threads must be a whole number, got 1.5"),
-        ("threads", "many", "--threads must be a whole number, got 'many'"),
-        ("skip_bad_rows", "perhaps", "--skip-bad-rows must be True or False, got 'perhaps'"),
-        ("language", None, "--language must be a text, got None"),
-        ("reasons", "later", "--reasons must be 'none', 'before' or 'after', got 'later'"),
-        ("prompts", "own.toml", "--prompt must be a list, got 'own.toml'"),
-        ("prompts", (1,), "--prompt must be a text, got 1"),
-        ("mapping", "a=b", "--map must be a mapping, got 'a=b'"),
-        ("mapping", {"reference": 3}, "--map must be a text, got 3"),
+        ("n_ctx", 0, "n_ctx must be at least 64, got 0"),
+        ("threads", 0, "threads must be at least 1, got 0"),
+        ("gpu_layers", -1, "gpu_layers must be at least 0, got -1"),
+        ("max_failed", -1, "max_failed must be at least 0, got -1"),
+        ("threshold", 50, "threshold must be at most 1, got 50"),
+        ("threshold", -0.5, "threshold must be at least 0, got -0.5"),
+        ("threshold", float("nan"), "threshold must be at most 1, got nan"),
+        ("threshold", "high", "threshold must be a number, got 'high'"),
+        ("threshold", None, "threshold must be a number, got None"),
+        ("threads", 1.5, "threads must be a whole number, got 1.5"),
+        ("threads", "many", "threads must be a whole number, got 'many'"),
+        ("skip_bad_rows", "perhaps", "skip_bad_rows must be True or False, got 'perhaps'"),
+        ("language", None, "language must be a text, got None"),
+        ("reasons", "later", "reasons must be 'none', 'before' or 'after', got 'later'"),
+        ("prompts", "own.toml", "prompts must be a list, got 'own.toml'"),
+        ("prompts", (1,), "prompts must be a text, got 1"),
+        ("mapping", "a=b", "mapping must be a mapping, got 'a=b'"),
+        ("mapping", {"reference": 3}, "mapping must be a text, got 3"),
     ],
 )
 def test_a_value_that_cannot_be_is_named_with_its_option(name: str, value: Any, said: str) -> None:
@@ -52,9 +53,9 @@ def test_a_name_that_is_like_no_other_gets_all_that_there_are() -> None:
 
 @pytest.mark.parametrize("name", RunSettings.model_fields)
 def test_every_setting_has_the_name_of_an_option_of_the_command(name: str) -> None:
-    """That is how its errors call it. `Options` lists the same for type checkers."""
+    """That is how its errors call it there. `Options` lists the same for type checkers."""
     named = {parameter.name: parameter.opts for parameter in command.params if isinstance(parameter, click.Option)}
-    with pytest.raises(UsageError) as refused:
+    with as_typed(), pytest.raises(UsageError) as refused:
         checked({name: object()})
     assert str(refused.value).split()[0] in named[name]
     assert set(RunSettings.model_fields) == set(get_type_hints(Options))

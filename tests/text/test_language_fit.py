@@ -57,8 +57,8 @@ def test_each_of_the_seven_languages_is_told_from_the_others(language: str, give
         assert finding is None
     else:
         assert finding is not None
-        assert finding.startswith(f"this looks like {NAMES[language]} ({language}), and --language is {given}: ")
-        assert finding.endswith(f"give --language {language}")
+        assert finding.startswith(f"this looks like {NAMES[language]} ({language}), and language is {given}: ")
+        assert finding.endswith(f"give language={language!r}")
 
 
 @pytest.mark.parametrize("code", SCRIPTS)
@@ -78,7 +78,7 @@ def test_a_language_of_the_same_script_is_not_told() -> None:
 def test_latin_text_under_a_language_of_another_script() -> None:
     finding = misfit(TEXTS["en"], "ru")
     assert finding is not None
-    assert finding.startswith("this looks like English (en), and --language is ru")
+    assert finding.startswith("this looks like English (en), and language is ru")
 
 
 @pytest.mark.parametrize(

@@ -177,4 +177,4 @@ def _not_opened(n_ctx: int, said: str) -> LocaljudgeError:
     message = f"llama.cpp could not open a context of {n_ctx:,} tokens: {said or 'it gave no reason'}"
     if said and not memory.was_refused(said):
         return ModelError(message, hint="use another conversion of the model, or update llama-cpp-python")
-    return OutOfResource(message, hint=memory.HINT)
+    return OutOfResource(message, hint=memory.what_to_do())

@@ -22,6 +22,7 @@ from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResul
 from localjudge.engine.protocol import ModelShape
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.model_registry import ModelFile
+from localjudge.option_spelling import option_name
 
 MAX_DEFAULT_CONTEXT = 8192
 _ALL_LAYERS = -1
@@ -49,7 +50,10 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
     checked = model_check.check(file.path)
     most = checked.number("context_length")
     if settings.n_ctx and settings.n_ctx > most:
-        _log.warning(f"--n-ctx {settings.n_ctx:,} is more than the model has: its context of {most:,} tokens is used")
+        _log.warning(
+            f"{option_name('n_ctx')} {settings.n_ctx:,} is more than the model has: its context of {most:,} tokens is "
+            "used"
+        )
     n_ctx = min(settings.n_ctx or file.n_ctx or MAX_DEFAULT_CONTEXT, most)
     gpu_layers = _gpu_layers(settings)
     need = memory.needed(checked, n_ctx=n_ctx, n_ubatch=UBATCH)

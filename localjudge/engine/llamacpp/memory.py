@@ -17,6 +17,7 @@ from localjudge.engine import hardware
 from localjudge.engine.hardware import readable
 from localjudge.engine.llamacpp.model_check import CheckedModel
 from localjudge.errors import OutOfResource
+from localjudge.option_spelling import option_name
 
 _BYTES_OF_F16 = 2
 _BYTES_OF_F32 = 4
@@ -25,11 +26,14 @@ _REFUSED = re.compile(
     "(failed|unable) to (allocate|reserve)",
     re.IGNORECASE,
 )
-HINT = (
-    "use a smaller model or quantisation, a shorter context (--n-ctx) or fewer layers on a GPU (--gpu-layers); or free "
-    "memory, or raise its limit (ulimit -v, the container's or the job's)"
-)
-"""What to do about too little memory."""
+
+
+def what_to_do() -> str:
+    """The hint about too little memory."""
+    return (
+        f"use a smaller model or quantisation, a shorter context ({option_name('n_ctx')}) or fewer layers on a GPU "
+        f"({option_name('gpu_layers')}); or free memory, or raise its limit (ulimit -v, the container's or the job's)"
+    )
 
 
 class MemoryNeed(NamedTuple):
@@ -65,7 +69,7 @@ def require(model: CheckedModel, need: MemoryNeed, *, n_ctx: int) -> None:
     free = hardware.available_bytes()
     if free is not None and need.total > free:
         raise OutOfResource(
-            f"{model.header.path} does not fit into memory: it needs {beside_free(need, n_ctx)}", hint=HINT
+            f"{model.header.path} does not fit into memory: it needs {beside_free(need, n_ctx)}", hint=what_to_do()
         )
 
 

@@ -70,7 +70,9 @@ def open_model(path: Path, *, gpu_layers: int, repack: bool = True, check_tensor
 def _refused(path: Path) -> LocaljudgeError:
     said = complaints() or "it gave no reason"
     if memory.was_refused(said):
-        return OutOfResource(f"llama.cpp was refused memory or threads to load {path}: {said}", hint=memory.HINT)
+        return OutOfResource(
+            f"llama.cpp was refused memory or threads to load {path}: {said}", hint=memory.what_to_do()
+        )
     if _UNKNOWN_ARCHITECTURE in said:
         hint = f"llama-cpp-python {version('llama-cpp-python')} does not know it: update it, or use another model"
     else:

@@ -98,10 +98,10 @@ def self_check_of(model_sha256: str, wanted: SelfCheckInput) -> SelfCheckResult:
         return SelfCheckResult.model_validate_json(file.read_bytes())
     except (OSError, ValidationError):
         _log.info(
-            "no check of %s with %s is remembered on this machine: checking whether llama.cpp loads it and gives the "
-            "same numbers behind a shared prompt",
-            wanted.path,
-            wanted.settings,
+            "%s has not been used on this machine like this: trying it once, before anything rests on it", wanted.path
+        )
+        _log.debug(
+            "engine: does llama.cpp load it with %s, and give the same numbers behind a shared prompt?", wanted.settings
         )
         result = _tried(wanted)
     resources.remember(file, result.model_dump_json())
@@ -164,7 +164,7 @@ def _ended(path: Path, done: "subprocess.CompletedProcess[str]") -> LocaljudgeEr
     """The error for a process that did not come to a result."""
     ending = f"the process that tried it ended with {_ending(done)}"
     if done.returncode == -signal.SIGKILL or memory.was_refused(done.stderr):
-        return OutOfResource(f"{path} was tried with too little memory: {ending}", hint=memory.HINT)
+        return OutOfResource(f"{path} was tried with too little memory: {ending}", hint=memory.what_to_do())
     hint = "the file is damaged, or made for another version of llama.cpp: download it again or update llama-cpp-python"
     if -done.returncode in _OF_THE_BUILD:
         hint += (

@@ -1,0 +1,123 @@
+"""What Python's users see beside what the library does for anybody: a bar while a run goes on, a table in a notebook.
+
+The command line is the other way in; both do the same with the same plan. `help(localjudge.evaluate)` names every
+option with type, default and meaning, as the fields of the settings give them.
+"""
+
+import inspect
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Unpack, get_type_hints
+
+from pydantic.fields import FieldInfo
+
+from localjudge.engine.protocol import Engine
+from localjudge.progress import Progress, Silence
+from localjudge.record.results import Run
+from localjudge.run.job import run_plan
+from localjudge.run.judges import DEFAULT_JUDGE
+from localjudge.run.plan import Data, plan
+from localjudge.run.settings import Options, RunSettings, checked
+
+_WIDTH = 100
+
+
+def evaluate(
+    data: Data,
+    *,
+    judge: str | Path = DEFAULT_JUDGE,
+    metrics: Sequence[str] | None = None,
+    out: str | Path | None = None,
+    engine: Engine | None = None,
+    progress: Progress | bool | None = None,
+    **options: Unpack[Options],
+) -> Run:
+    """Score the data and leave a run directory; the same as the command `localjudge run`.
+
+    data: a file or several (JSONL, JSON, CSV, Parquet), rows as mappings, or a mapping of columns.
+    judge: a registered name, or the path of a GGUF file.
+    metrics: names such as "context_recall"; None for all whose columns the data has.
+    out: the run directory; None for one under `runs/`, named after the data and all that can move a number.
+    engine: takes the place of the judge's model (a `ScriptedEngine` in tests); it is not closed.
+    progress: True shows a bar, False nothing; None a bar in notebooks and on terminals and nothing elsewhere.
+        An object with the methods of `localjudge.progress.Progress` is told what goes on.
+
+    Raises UsageError (DataError, ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same
+    call goes on later. A sample that cannot be scored is in the result, and no error.
+    """
+    settings = checked(options)
+    with closing(_progress(progress)) as told:
+        planned = plan(data, metrics, settings, told)
+        return run_plan(planned, judge=judge, out=out, engine=engine, progress=told)
+
+
+def _progress(wanted: Progress | bool | None) -> Progress:
+    if wanted is None:
+        wanted = in_notebook() or sys.stderr.isatty()
+    if not isinstance(wanted, bool):
+        return wanted
+    if not wanted:
+        return Silence()
+    from localjudge.report.progress_bar import Bar, progress_on
+
+    return Bar(sys.stderr) if in_notebook() and _has_widgets() else progress_on(sys.stderr)
+
+
+def _html(run: Run) -> str:
+    """A run as a notebook shows it; what draws it is imported when there is something to draw."""
+    from localjudge.report.notebook import run_html
+
+    return run_html(run)
+
+
+def in_notebook() -> bool:
+    """Whether a notebook's kernel runs this, and not a terminal."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def _has_widgets() -> bool:
+    """Whether a bar can be drawn in a notebook: without them, lines are written as in a log."""
+    from importlib.util import find_spec
+
+    return find_spec("ipywidgets") is not None
+
+
+def _options() -> Iterator[str]:
+    """Each option with its type, default and meaning."""
+    for name, hint in get_type_hints(Options).items():
+        field = RunSettings.model_fields[name]
+        yield f"{name} ({_type(hint)}, default {_default(field)!r}):"
+        meaning = " ".join(str(field.description).split())
+        yield textwrap.indent(textwrap.fill(meaning, _WIDTH), "    ")
+
+
+def _type(hint: object) -> str:
+    return inspect.formatannotation(hint).replace("collections.abc.", "").replace("pathlib.", "").replace("typing.", "")
+
+
+def _default(field: FieldInfo) -> object:
+    return field.get_default(call_default_factory=True, validated_data={})
+
+
+def _signature() -> inspect.Signature:
+    """The signature with each option by its name, for help and completion."""
+    named = [
+        one for one in inspect.signature(evaluate).parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
+    options = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=_default(RunSettings.model_fields[name]), annotation=hint
+        )
+        for name, hint in get_type_hints(Options).items()
+    ]
+    return inspect.Signature([*named, *options], return_annotation=Run)
+
+
+evaluate.__doc__ = f"{inspect.getdoc(evaluate)}\n\nOptions:\n\n{chr(10).join(_options())}\n"
+evaluate.__signature__ = _signature()  # type: ignore[attr-defined]
+Run.html_view = staticmethod(_html)

@@ -1,0 +1,128 @@
+"""A run, its gates and what moved, as Markdown for a pull request or the summary of a CI job.
+
+Written for GitHub's flavour. Texts of users, models and other packages stand in code alone: there no pipe ends a cell,
+nothing is a tag, a link, a mention or a reference to an issue. Long ones are cut: a comment has 65,536 characters.
+
+    ## localjudge: 1 of 2 gates missed
+    | metric | mean | ...
+    | gate | outcome | why |
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from localjudge.analysis.check import Check
+from localjudge.analysis.comparison import RunComparison, SampleChange
+from localjudge.analysis.gates import GateDecision
+from localjudge.printable import printable
+from localjudge.record.results import Run
+from localjudge.report.comparison_view import COUNT_HEADINGS, SCORE_HEADINGS, comparison_lines, count_cells, score_cells
+from localjudge.report.table import HEADINGS, remarks, summary_rows
+from localjudge.report.terminal import number
+
+_MOST_CHARACTERS = 300
+_MOST_UNITS = 5
+_MOST_METRICS = 40
+_MOST_LINES = 60
+_BACKTICKS = re.compile("`+")
+_SIGN = {"pass": "✅ pass", "fail": "❌ fail", "undecided": "❔ undecided"}
+
+
+def run_markdown(run: Run, found: Check) -> str:
+    """The run's table, its gates, its comparison with the baseline, and who judged."""
+    parts = [f"## localjudge: {_headline(run, found)}", _summary(run)]
+    if found.decisions:
+        parts.append(_gates(found.decisions))
+    if found.comparison:
+        parts += ["### Against the baseline (A), this run (B)", *_comparison(found.comparison)]
+    parts.append(_block([*remarks(run, max_failed=run.max_failed), f"run {run.directory}"]))
+    return "\n\n".join(parts) + "\n"
+
+
+def unfinished_markdown() -> str:
+    """What to have in place while the run goes on: it must not be taken for an earlier one."""
+    return "## localjudge: the run did not finish\n"
+
+
+def _headline(run: Run, found: Check) -> str:
+    missed = sum(not decision.kept for decision in found.decisions)
+    if missed:
+        return f"{missed} of {len(found.decisions)} gates missed"
+    if found.decisions:
+        return f"all gates kept ({len(found.decisions)})"
+    return f"samples scored: {run.summary.samples:,}"
+
+
+def _summary(run: Run) -> str:
+    rows = [(_code(name), *cells) for name, cells in summary_rows(run, max_failed=run.max_failed)]
+    return _table(("metric", *HEADINGS), rows)
+
+
+def _gates(decisions: Sequence[GateDecision]) -> str:
+    rows = [(_outcome(decision), _code(decision.gate), _code(decision.reason)) for decision in decisions]
+    return _table(("outcome", "gate", "why"), rows, right=False)
+
+
+def _outcome(decision: GateDecision) -> str:
+    counts_as = f" (counts as {'kept' if decision.kept else 'missed'})" if decision.outcome == "undecided" else ""
+    return f"{_SIGN[decision.outcome]}{counts_as}"
+
+
+def _comparison(comparison: RunComparison) -> Iterator[str]:
+    rows = [
+        (_code(name), *score_cells(change), *count_cells(name, change)) for name, change in comparison.metrics.items()
+    ]
+    yield _table(("metric", *SCORE_HEADINGS, *COUNT_HEADINGS), rows)
+    yield _block(comparison_lines(comparison))
+    moved = [line for name, change in comparison.metrics.items() for one in change.moved for line in _moved(name, one)]
+    if len(moved) > _MOST_LINES:
+        moved[_MOST_LINES:] = [f"and {len(moved) - _MOST_LINES:,} more lines"]
+    if moved:
+        yield f"<details><summary>Samples that moved most</summary>\n\n{_block(moved)}\n\n</details>"
+
+
+def _moved(metric: str, sample: SampleChange) -> Iterator[str]:
+    yield f"{sample.sample_id}: {metric} {number(sample.before)} -> {number(sample.after)}"
+    for unit in sample.units[:_MOST_UNITS]:
+        yield f"  {_label(unit.before)} -> {_label(unit.after)}  {unit.text}"
+    if len(sample.units) > _MOST_UNITS:
+        yield f"  and {len(sample.units) - _MOST_UNITS:,} more"
+
+
+def _label(label: int | None) -> str:
+    return "-" if label is None else str(label)
+
+
+def _table(headings: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = True) -> str:
+    """The cells are Markdown already. Numbers, which is all but the first column, stand on the right."""
+    rule = ["---", *["--:" if right else "---"] * (len(headings) - 1)]
+    shown = [headings, rule, *rows[:_MOST_METRICS]]
+    left_out = len(rows) - _MOST_METRICS
+    more = [f"\n\nand {left_out:,} more"] if left_out > 0 else []
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in shown) + "".join(more)
+
+
+def _code(text: str) -> str:
+    """The text in a cell of a table: as code, between more backticks than it has, and pipes written as escapes."""
+    shown = _cut(text).replace("|", "\\x7c") or " "
+    fence = "`" * (_longest_run(shown) + 1)
+    # Next to a fence a backtick would be part of it; of a blank on both sides one is taken away.
+    blank = " " if "`" in (shown[0], shown[-1]) or (shown[0] == shown[-1] == " " and shown.strip(" ")) else ""
+    return f"{fence}{blank}{shown}{blank}{fence}"
+
+
+def _block(lines: Iterable[str]) -> str:
+    """The lines as a block of code, between longer fences than there are in it."""
+    shown = [_cut(line) for line in lines]
+    fence = "`" * max(3, max(map(_longest_run, shown), default=0) + 1)
+    return "\n".join([f"{fence}text", *shown, fence])
+
+
+def _longest_run(text: str) -> int:
+    """How many backticks stand in a row at most."""
+    return max(map(len, _BACKTICKS.findall(text)), default=0)
+
+
+def _cut(text: str) -> str:
+    shown = printable(text)
+    return shown if len(shown) <= _MOST_CHARACTERS else f"{shown[: _MOST_CHARACTERS - 1]}…"

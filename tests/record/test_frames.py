@@ -1,0 +1,90 @@
+"""Results as data frames: wide with texts, long by verdict; a sample without a score has none."""
+
+import math
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas
+import polars
+import pytest
+
+from localjudge import Run, ScriptedEngine, evaluate
+from localjudge.errors import UsageError
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "a", "user_input": "Q?", "retrieved_contexts": ["Rain.", "Sun."], "reference": "It rains. It is red."},
+    {"id": "b", "user_input": None, "retrieved_contexts": [{"id": "7"}], "reference": None},
+    {"id": "c", "user_input": "Q?", "retrieved_contexts": [""], "reference": "It snows."},
+]
+TEXTS = ["sample_id", "user_input", "retrieved_contexts", "reference_contexts", "response", "reference"]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """Recall 1/2, undefined, 0 (no context has a text)."""
+    engine = ScriptedEngine({"It rains.": 0.9}, default=0.1)
+    return evaluate(ROWS, engine=engine, metrics=["context_recall"], out=tmp_path_factory.mktemp("run"))
+
+
+def test_pandas_has_a_row_for_each_sample_with_texts_and_scores(run: Run) -> None:
+    frame = run.to_pandas()
+    assert list(frame.columns) == [*TEXTS, "context_recall", "context_recall_status"]
+    assert list(frame["sample_id"]) == ["a", "b", "c"]
+    assert frame["retrieved_contexts"][0] == ["Rain.", "Sun."]
+    assert frame["retrieved_contexts"][1] == [None]
+    assert frame["reference"][1] is None
+    assert frame["context_recall"][0] == 0.5
+    assert math.isnan(frame["context_recall"][1])
+    assert list(frame["context_recall_status"]) == ["scored", "undefined", "scored"]
+    assert frame["context_recall"].mean() == run["context_recall"].mean
+
+
+def test_polars_has_the_same(run: Run) -> None:
+    frame = run.to_polars()
+    assert frame.columns == [*TEXTS, "context_recall", "context_recall_status"]
+    assert frame["context_recall"].to_list() == [0.5, None, 0.0]
+    assert frame["context_recall_status"].to_list() == ["scored", "undefined", "scored"]
+    assert frame["retrieved_contexts"].to_list() == [["Rain.", "Sun."], [None], [""]]
+    assert frame.schema["reference_contexts"] == polars.List(polars.String)
+    assert frame.schema["response"] == polars.String
+
+
+def test_verdicts_are_a_row_each(run: Run) -> None:
+    """Two of the first sample were asked for, the one of the third follows without a judge."""
+    frame = run.to_pandas("verdicts")
+    assert list(frame["text"]) == ["It rains.", "It is red.", "It snows."]
+    assert list(frame["label"]) == [1, 0, 0]
+    assert list(frame["p_yes"][:2]) == [0.9, 0.1]
+    assert math.isnan(frame["p_yes"][2])
+    assert frame.dtypes["label"] == pandas.Int64Dtype()
+    assert run.to_polars("verdicts")["p_yes"].to_list() == [0.9, 0.1, None]
+    assert run.to_polars("verdicts").schema["window"] == polars.Int64
+
+
+def test_what_a_unit_was_held_against_is_a_text(tmp_path: Path) -> None:
+    """The reference, or the number of a context: one column has one type."""
+    rows = [{"reference": "It rains.", "response": "It snows.", "retrieved_contexts": ["c"]}]
+    run = evaluate(rows, metrics=["noise_sensitivity"], engine=ScriptedEngine({}, default=1.0), out=tmp_path)
+    assert run.to_polars("verdicts")["against"].to_list() == ["reference", "0", "0"]
+    assert list(run.to_pandas("verdicts")["against"]) == ["reference", "0", "0"]
+
+
+def test_types_are_the_same_for_a_run_without_verdicts(tmp_path: Path, run: Run) -> None:
+    rows = [{"reference": None, "retrieved_contexts": ["c"]}]
+    empty = evaluate(rows, metrics=["context_recall"], engine=ScriptedEngine({}), out=tmp_path)
+    assert empty.to_polars("verdicts").schema == run.to_polars("verdicts").schema
+    assert empty.to_polars().schema == run.to_polars().schema
+    assert list(empty.to_pandas("verdicts").dtypes) == list(run.to_pandas("verdicts").dtypes)
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_a_package_that_is_not_there_is_named(run: Run, package: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(UsageError, match=rf"package {package} is not installed\n  hint: .*pip install {package}$"):
+        getattr(run, f"to_{package}")()
+
+
+def test_rows_of_another_kind_are_refused(run: Run) -> None:
+    with pytest.raises(UsageError, match="no rows 'scores'"):
+        run.to_pandas("scores")  # type: ignore[arg-type] # what a user may write

@@ -1,0 +1,158 @@
+"""Markdown for a pull request: what it says, and that no text in it is anything but text.
+
+It is read by markdown-it, which follows CommonMark, with GitHub's tables.
+"""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from localjudge import Run, ScriptedEngine, check, evaluate
+from localjudge.printable import printable
+from localjudge.report.markdown import run_markdown, unfinished_markdown
+
+ScriptedRun = Callable[..., Run]
+HOSTILE = (
+    "| a | b |",
+    "`", "``` ", "a ``` b",
+    "<img src=x onerror=alert(1)>",
+    "@everyone #1 https://example.org www.example.org a@b.example",
+    "[link](javascript:alert(1)) ![image](x)",
+    "\\", "\\|", "\\`", " ", " a ", "&lt;",
+    "</details>", "# heading", "- [ ] task", "\n\n```\n# out\n", "\u2028# out", "$x$", "~~~",
+)  # fmt: skip
+HOSTILE_TEXT = st.text() | st.sampled_from(HOSTILE) | st.lists(st.sampled_from(HOSTILE)).map("".join)
+
+
+def tokens_of(text: str) -> list[Token]:
+    """All tokens, those inside of lines too."""
+    found = MarkdownIt("commonmark").enable("table").parse(text)
+    return [one for token in found for one in (token, *(token.children or ()))]
+
+
+def tables_of(text: str) -> list[list[list[str]]]:
+    """The texts of the cells of each row of each table."""
+    tables: list[list[list[str]]] = []
+    for token in tokens_of(text):
+        match token.type:
+            case "table_open":
+                tables.append([])
+            case "tr_open":
+                tables[-1].append([])
+            case "td_open" | "th_open":
+                tables[-1][-1].append("")
+            case "text" | "code_inline" if tables and token.level == 0 and tables[-1] and tables[-1][-1]:
+                tables[-1][-1][-1] += token.content
+    return tables
+
+
+def blocks_of(text: str) -> list[str]:
+    """The contents of the blocks of code."""
+    return [token.content for token in tokens_of(text) if token.type == "fence"]
+
+
+@pytest.fixture
+def runs(scripted_run: ScriptedRun) -> tuple[Run, Run]:
+    """One of two statements of a sample flips: 1/2 before, 2/2 after."""
+    rows = [{"id": "a", "reference": "It rains. It is red.", "retrieved_contexts": ["c"]}]
+    before = scripted_run("before", rows, {"It is red.": 0.25})
+    return before, scripted_run("after", rows, {})
+
+
+def test_table_gates_and_what_moved_are_said(runs: tuple[Run, Run]) -> None:
+    before, after = runs
+    gates = ["context_recall>=0.01", "context_recall>=0.9"]
+    text = run_markdown(after, check(after, gates=gates, baseline=before))
+    summary, decided, compared = tables_of(text)
+    assert text.startswith("## localjudge: 1 of 2 gates missed\n")
+    assert summary[0] == ["metric", "mean", "95 % interval", "scored", "undefined", "failed"]
+    assert [summary[1][place] for place in (0, 1, 3, 4, 5)] == ["context_recall", "1.000", "1", "0", "0"]
+    assert [row[:2] for row in decided[1:]] == [
+        ["✅ pass", "context_recall>=0.01"],
+        ["❔ undecided (counts as missed)", "context_recall>=0.9"],
+    ]
+    assert compared[1][:4] == ["context_recall", "0.500", "1.000", "+0.500"]
+    assert compared[1][5:] == ["1", "0", "0", "0", "1", "0"]
+    about_both, moved, about_it = blocks_of(text)
+    assert "A and B: judge scripted\n" in about_both
+    assert moved == "a: context_recall 0.500 -> 1.000\n  0 -> 1  It is red.\n"
+    assert "judge scripted\n" in about_it
+    assert f"signature {after.summary.signature}\n" in about_it
+
+
+def test_kept_gates_and_none_are_told_apart(runs: tuple[Run, Run]) -> None:
+    _, after = runs
+    gates = ["context_recall>=0.9"]
+    kept = run_markdown(after, check(after, gates=gates, undecided="pass"))
+    assert kept.startswith("## localjudge: all gates kept (1)\n")
+    assert "❔ undecided (counts as kept)" in kept
+    assert run_markdown(after, check(after)).startswith("## localjudge: samples scored: 1\n")
+
+
+def test_a_run_that_did_not_finish_says_so() -> None:
+    assert unfinished_markdown() == "## localjudge: the run did not finish\n"
+
+
+@given(HOSTILE_TEXT)
+def test_a_name_in_a_table_is_code_and_one_cell(run: Run, name: str) -> None:
+    """The metric of another package may have any name. It is shown as it is, control characters and pipes escaped."""
+    summary = run.summary.model_copy(update={"metrics": {name: run.summary.metrics["context_recall"]}})
+    text = run_markdown(Run(run.directory, summary, run.manifest), check(run))
+    (table,) = tables_of(text)
+    shown = printable(name).replace("|", "\\x7c")
+    if len(shown) <= 300:
+        assert table[1][0] == (shown or " ")
+    assert [len(row) for row in table] == [6, 6]
+    assert {token.type for token in tokens_of(text)} <= HARMLESS
+
+
+HARMLESS = {
+    "heading_open", "heading_close", "inline", "text", "code_inline", "fence", "table_open", "table_close",
+    "thead_open", "thead_close", "tbody_open", "tbody_close", "tr_open", "tr_close", "th_open", "th_close", "td_open",
+    "td_close",
+}  # fmt: skip
+"""No link, no image, no tag, no list, no emphasis, no paragraph."""
+
+
+@pytest.mark.parametrize("evil", [text for text in HOSTILE if text.strip()])
+def test_texts_that_moved_stay_in_their_block(scripted_run: ScriptedRun, evil: str) -> None:
+    """Of all that is ours, the fold alone is a tag."""
+    rows: list[dict[str, Any]] = [{"id": f"id {evil}", "reference": f"X {evil}", "retrieved_contexts": ["c"]}]
+    before = evaluate(rows, engine=ScriptedEngine({}, default=0.1), out=scripted_run("first", rows, {}).directory / "0")
+    after = evaluate(rows, engine=ScriptedEngine({}, default=0.9), out=before.directory.parent / "1")
+    text = run_markdown(after, check(after, baseline=before))
+    moved = next(block for block in blocks_of(text) if "0.000 -> " in block or " -> 1.000" in block)
+    assert printable(f"id {evil}".strip()) in moved
+    tags = [token.content for token in tokens_of(text) if token.type == "html_block"]
+    assert [tag.strip() for tag in tags] == ["<details><summary>Samples that moved most</summary>", "</details>"]
+    assert {token.type for token in tokens_of(text)} <= HARMLESS | {"html_block"}
+
+
+def test_a_long_text_is_cut(scripted_run: ScriptedRun) -> None:
+    """A comment on GitHub has 65,536 characters: of 10,000 words in a sentence, 300 characters are shown."""
+    rows = [{"id": "a", "reference": "word " * 10_000, "retrieved_contexts": ["c"]}]
+    before, after = scripted_run("before", rows, {"word": 0.1}), scripted_run("after", rows, {})
+    text = run_markdown(after, check(after, baseline=before))
+    assert max(map(len, text.splitlines())) <= 310
+
+
+def test_the_command_writes_it_and_leaves_none_of_an_earlier_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """A run that stops at its data leaves the file that says so."""
+    from localjudge.cli.main import main
+
+    monkeypatch.chdir(tmp_path)
+    Path("ci.md").write_text("## localjudge: all gates kept (1)\n")
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "nothing.jsonl", "--markdown", "ci.md"])
+    assert ended.value.code == 1
+    assert Path("ci.md").read_text() == unfinished_markdown()
+    assert not re.search("markdown", capfd.readouterr().err)

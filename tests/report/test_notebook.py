@@ -1,0 +1,75 @@
+"""A run in a notebook: a table, remarks, a link; nothing in it is markup but what is ours."""
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localjudge import Run
+from localjudge.report.notebook import run_html
+
+
+class _Elements(HTMLParser):
+    """The elements of a text, with their attributes, and its cells."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Keep it."""
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        """Keep it."""
+        self.words.append(data)
+
+
+OURS = {"table", "tr", "th", "td", "p", "br", "a"}
+
+
+def test_the_table_is_that_of_the_terminal_with_the_judge_beside_it(run: Run) -> None:
+    """Recall: 1/2 and 0/2, one sample without a reference."""
+    html = run._repr_html_()
+    assert html is not None
+    cells = re.findall("<td>(.*?)</td>", html)
+    assert cells[:2] == ["context_recall", "0.250"]
+    assert cells[3:6] == ["2", "1", "0"]
+    assert "judge scripted<br>" in html
+    assert f"signature {run.summary.signature}" in html
+
+
+def test_more_failures_than_allowed_leave_no_mean(failed_run: Run) -> None:
+    html = run_html(failed_run)
+    assert "<td>context_recall</td><td>-</td><td>-</td><td>1</td><td>0</td><td>1</td>" in html
+    assert "more than allowed (max_failed): no mean" in html
+
+
+def test_the_page_of_a_run_is_linked_if_there_is_one(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the address that a browser takes to that file, whatever the directory is called."""
+    monkeypatch.chdir(tmp_path)
+    named = Run(Path("javascript:100% <b>#1?"), run.summary, run.manifest)
+    assert not [element for element in _Elements(run_html(named)).found if element[0] == "a"]
+    named.directory.mkdir()
+    (named.directory / "report.html").touch()
+    (link,) = (attributes for tag, attributes in _Elements(run_html(named)).found if tag == "a")
+    assert link == {"href": "./javascript:100%25 <b>%231%3F/report.html"}
+
+
+HOSTILE = ["<script>alert(1)</script>", "&lt;b&gt;", '"><img src=x onerror=alert(1)>', "\x1b[2J"]
+
+
+@given(st.text() | st.sampled_from(HOSTILE))
+def test_no_name_is_taken_for_markup(run: Run, name: str) -> None:
+    """The name of a metric of another package."""
+    summary = run.summary.model_copy(update={"metrics": {name: run.summary.metrics["context_recall"]}})
+    elements = _Elements(run_html(Run(run.directory, summary, run.manifest)))
+    assert {tag for tag, _ in elements.found} <= OURS
+    assert all(not attributes for _, attributes in elements.found)
+    assert "\x1b" not in "".join(elements.words)

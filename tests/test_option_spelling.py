@@ -1,0 +1,123 @@
+"""An option is called as whoever reads of it gives it: a flag on the command line, an argument in Python."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import localjudge
+from localjudge import ScriptedEngine
+from localjudge.cli.main import main
+from localjudge.errors import LocaljudgeError
+from localjudge.option_spelling import as_typed, option, option_name
+
+ROW = {"id": "a", "user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains."}
+FLAG = re.compile(r"--[a-z]")
+
+
+@pytest.mark.parametrize(
+    ("given", "in_python", "typed"),
+    [
+        (("out",), "out=...", "--out"),
+        (("protocol", "joint"), "protocol='joint'", "--protocol joint"),
+        (("skip_bad_rows", True), "skip_bad_rows=True", "--skip-bad-rows"),
+        (("n_ctx", 4096), "n_ctx=4096", "--n-ctx 4096"),
+        (("context_separator", "|"), "context_separator='|'", "--context-separator '|'"),
+        (("mapping", {"reference": "gold"}), "mapping={'reference': 'gold'}", "--map reference=gold"),
+        (
+            ("mapping", {"reference": "a b", "id": "k"}),
+            "mapping={'reference': 'a b', 'id': 'k'}",
+            "--map 'reference=a b' --map id=k",
+        ),
+    ],
+)
+def test_an_option_is_spelled_as_it_is_given(given: tuple[Any, ...], in_python: str, typed: str) -> None:
+    assert option(*given) == in_python
+    with as_typed():
+        assert option(*given) == typed
+    assert option(*given) == in_python
+
+
+def test_the_bare_name_is_that_of_the_argument_or_of_the_flag() -> None:
+    assert (option_name("max_failed"), option_name("prompts")) == ("max_failed", "prompts")
+    with as_typed():
+        assert (option_name("max_failed"), option_name("prompts")) == ("--max-failed", "--prompt")
+
+
+def _evaluate(**options: Any) -> None:
+    localjudge.evaluate([ROW], **{"engine": ScriptedEngine({}, default=1.0), "out": "run", **options})
+
+
+def _with_a_strange_directory() -> None:
+    Path("run").mkdir()
+    Path("run/letter.txt").touch()
+    _evaluate()
+
+
+def _again_with_other_data() -> None:
+    _evaluate()
+    localjudge.evaluate([{**ROW, "reference": "It snows."}], engine=ScriptedEngine({}, default=1.0), out="run")
+
+
+def _with_a_gate_about_a_difference() -> None:
+    _evaluate()
+    localjudge.check("run", gates=["context_recall.delta>=0"])
+
+
+MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
+    "a value out of bounds": (lambda: _evaluate(max_failed=-1), "max_failed must be at least 0"),
+    "abbreviations that are none": (lambda: _evaluate(abbreviations=3), "abbreviations must be a list of words"),
+    "a directory of something else": (_with_a_strange_directory, "name another directory with out=..."),
+    "a directory of another run": (_again_with_other_data, "name another directory with out=..., or leave it away"),
+    "a group without a name": (
+        lambda: localjudge.evaluate(
+            [{**ROW, "document": None}], engine=ScriptedEngine({}), cluster_by="document", out="run"
+        ),
+        "cluster_by needs a value for every sample",
+    ),
+    "a gate without a baseline": (_with_a_gate_about_a_difference, "name an earlier run with baseline=..."),
+    "a protocol that the judge has not": (
+        lambda: _evaluate(protocol="joint", reasons="after"),
+        "leave out reasons='after' or protocol='joint'",
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_an_error_in_python_names_arguments_and_no_flags(name: str) -> None:
+    mistake, words = MISTAKES[name]
+    with pytest.raises(LocaljudgeError) as caught:
+        mistake()
+    assert words in str(caught.value)
+    assert not FLAG.search(str(caught.value))
+
+
+def test_the_same_error_on_the_command_line_names_flags(capfd: pytest.CaptureFixture[str]) -> None:
+    """A directory that holds something else, and a value that pydantic refuses rather than click."""
+    Path("data.jsonl").write_text(json.dumps({**ROW, "document": None}))
+    Path("run").mkdir()
+    Path("run/letter.txt").touch()
+    with pytest.raises(SystemExit) as ended:
+        main(["run", "data.jsonl", "--cluster-by", "document"])
+    assert ended.value.code == 1
+    assert "--cluster-by needs a value for every sample" in capfd.readouterr().err
+    assert option("out") == "out=..."
+
+
+def test_what_is_written_to_a_run_is_the_same_whoever_began_it(tmp_path: Path) -> None:
+    """A reason why there is no verdict names an option, and it is in `scores.jsonl`."""
+    engine = {"engine": ScriptedEngine({}, default=1.0, capacity=10), "metrics": ["context_recall"]}
+    _evaluate(**engine, out=tmp_path / "python")
+    with as_typed():
+        _evaluate(**engine, out=tmp_path / "typed")
+    files = [(tmp_path / name / "scores.jsonl").read_bytes() for name in ("python", "typed")]
+    assert files[0] == files[1]
+    assert b"failed" in files[0]
