@@ -34,8 +34,8 @@ def comparison_view(comparison: RunComparison) -> RenderableType:
     scores = _table("A", "B", "B - A", "95 % interval")
     counts = _table("better", "worse", "same", "missing", "0 -> 1", "1 -> 0")
     for name, change in comparison.metrics.items():
-        scores.add_row(*map(_text, (name, *_score_cells(change))))
-        counts.add_row(*map(_text, (name, *_count_cells(name, change))))
+        scores.add_row(*map(_text, (name, *score_cells(change))))
+        counts.add_row(*map(_text, (name, *count_cells(name, change))))
     return Group(scores, counts, *(Padding(_text(line), (0, 1), expand=False) for line in _lines(comparison)))
 
 
@@ -58,7 +58,8 @@ def _table(*headings: str) -> Table:
     return table
 
 
-def _score_cells(change: MetricChange) -> tuple[str, ...]:
+def score_cells(change: MetricChange) -> tuple[str, ...]:
+    """A, B, B - A and the interval of it."""
     scores = change.scores
     if scores is None:
         return (_NOTHING,) * 4
@@ -66,7 +67,8 @@ def _score_cells(change: MetricChange) -> tuple[str, ...]:
     return number(scores.before), number(scores.after), signed(scores.difference), interval
 
 
-def _count_cells(name: str, change: MetricChange) -> tuple[str, ...]:
+def count_cells(name: str, change: MetricChange) -> tuple[str, ...]:
+    """Samples that are better, worse, the same and missing; verdicts that went from 0 to 1 and from 1 to 0."""
     scores, verdicts = change.scores, change.verdicts
     better, worse = (scores.improved, scores.worsened) if scores else (0, 0)
     if catalog.lower_is_better(name):
@@ -78,8 +80,8 @@ def _count_cells(name: str, change: MetricChange) -> tuple[str, ...]:
 
 def _lines(comparison: RunComparison) -> Iterator[str]:
     for name, change in comparison.metrics.items():
-        yield from (f"{name}: {remark}" for remark in _remarks(name, change))
-    yield _samples(comparison.samples)
+        yield from (f"{name}: {remark}" for remark in change_remarks(name, change))
+    yield shared_samples(comparison.samples)
     yield from (f"warning: {warning}" for warning in comparison.warnings)
     yield f"A: judge {comparison.baseline_judge}"
     yield f"   signature {comparison.baseline_signature}, run {comparison.baseline}"
@@ -87,7 +89,8 @@ def _lines(comparison: RunComparison) -> Iterator[str]:
     yield f"   signature {comparison.signature}, run {comparison.run}"
 
 
-def _samples(samples: SharedSamples) -> str:
+def shared_samples(samples: SharedSamples) -> str:
+    """How many samples were paired, and by what."""
     grounds = {"id": samples.by_id, "content": samples.by_content, "question": samples.by_question}
     paired = sum(grounds.values())
     by = ", ".join(f"{count:,} by {ground}" for ground, count in grounds.items() if count)
@@ -98,7 +101,8 @@ def _samples(samples: SharedSamples) -> str:
     )
 
 
-def _remarks(name: str, change: MetricChange) -> Iterator[str]:
+def change_remarks(name: str, change: MetricChange) -> Iterator[str]:
+    """What the differences of a metric allow to say."""
     if change.scores is None:
         yield "no sample has a score in both runs"
         return

@@ -25,10 +25,15 @@ def gates_view(decisions: Sequence[GateDecision]) -> RenderableType:
         grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     for decision in decisions:
-        counts_as = f" (counts as {'kept' if decision.kept else 'missed'})" if decision.outcome == "undecided" else ""
         grid.add_row(
             Text(decision.outcome, style=_STYLE[decision.outcome]),
             safe_text(decision.gate),
-            safe_text(f"{decision.reason}{counts_as}"),
+            safe_text(reason_of(decision)),
         )
     return Padding(grid, (0, 1), expand=False)
+
+
+def reason_of(decision: GateDecision) -> str:
+    """Why it was decided so; of an undecided gate also what it counts as."""
+    counts_as = f" (counts as {'kept' if decision.kept else 'missed'})" if decision.outcome == "undecided" else ""
+    return f"{decision.reason}{counts_as}"

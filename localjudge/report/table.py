@@ -36,7 +36,9 @@ def summary_view(run: Run, *, max_failed: int = 0) -> RenderableType:
         table.add_column(heading, justify="right", no_wrap=True)
     for name, metric in run.summary.metrics.items():
         table.add_row(*_row(name, metric, withheld=name in withheld))
-    lines = [line for name, metric in run.summary.metrics.items() for line in _remarks(name, metric, name in withheld)]
+    lines = [
+        line for name, metric in run.summary.metrics.items() for line in _named_remarks(name, metric, name in withheld)
+    ]
     if run.summary.skipped_rows:
         lines.append(f"{run.summary.skipped_rows:,} rows of the data could not be used and were left out")
     lines.append(f"judge {run.judge}")
@@ -66,18 +68,23 @@ def _row(name: str, metric: MetricSummary, *, withheld: bool) -> Iterator[Text]:
     yield from (_line(f"{count:,}") for count in (metric.scored, metric.undefined, metric.failed))
 
 
-def _remarks(name: str, metric: MetricSummary, withheld: bool) -> Iterator[str]:
+def _named_remarks(name: str, metric: MetricSummary, withheld: bool) -> Iterator[str]:
+    return (f"{name}: {remark}" for remark in metric_remarks(name, metric, withheld=withheld))
+
+
+def metric_remarks(name: str, metric: MetricSummary, *, withheld: bool) -> Iterator[str]:
+    """What has to be said beside the numbers of a metric: one group, failures, the mean in words."""
     if metric.clusters == 1 < metric.scored:
         yield (
-            f"{name}: all samples are in one group, and no interval can be told from one: name a column with several "
-            "with --cluster-by, or leave it out"
+            "all samples are in one group, and no interval can be told from one: name a column with several with "
+            "--cluster-by, or leave it out"
         )
     if metric.failed and metric.bounds:
         low, high = map(number, metric.bounds)
         no_mean = ", more than allowed (--max-failed): no mean" if withheld else ""
-        yield f"{name}: {metric.failed:,} failed{no_mean}; it is from {low} to {high} whatever they are worth"
+        yield f"{metric.failed:,} failed{no_mean}; it is from {low} to {high} whatever they are worth"
     if not withheld and metric.ci95 is not None and (words := meaning(name, metric.ci95)):
-        yield f"{name}: {words}"
+        yield words
 
 
 def _line(text: str) -> Text:

@@ -43,15 +43,16 @@ def scored_units(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> RenderableT
     for verdict in verdicts:
         label = "?" if verdict.label is None else str(verdict.label)
         text = safe_text(verdict.text)
-        if remark := _remark(verdict):
+        if remark := remark_on(verdict):
             text.append(f"  ({safe(remark)})", style="dim")
         probability = "" if verdict.p_yes is None else number(verdict.p_yes)
         grid.add_row(Text(label, style=_LABEL_STYLE[verdict.label]), Text(probability), text)
-    heading = safe_text(f"{score.sample_id}: {score.metric} {_outcome(score)}", style="bold")
+    heading = safe_text(f"{score.sample_id}: {score.metric} {outcome_of(score)}", style="bold")
     return Group(Padding(heading, (0, 1), expand=False), Padding(grid, (0, 1, 1, 3), expand=False))
 
 
-def _outcome(score: ScoreRow) -> str:
+def outcome_of(score: ScoreRow) -> str:
+    """`2/3 = 0.667`, or `undefined: ...` with the reason."""
     if score.score is None:
         return f"{score.status}: {score.detail}"
     if score.numerator is None or score.denominator is None:
@@ -59,7 +60,8 @@ def _outcome(score: ScoreRow) -> str:
     return f"{score.numerator:g}/{score.denominator:g} = {number(score.score)}"
 
 
-def _remark(verdict: VerdictRow) -> str | None:
+def remark_on(verdict: VerdictRow) -> str | None:
+    """What a verdict was held against, its window and its reason; or why there is none."""
     if verdict.error is not None:
         return verdict.error
     context = "the reference" if verdict.against == "reference" else f"context {verdict.against}"

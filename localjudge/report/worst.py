@@ -13,6 +13,7 @@ from localjudge.metrics import catalog
 from localjudge.record.result_rows import ScoreRow
 from localjudge.record.results import Run
 from localjudge.report.terminal import number, safe_text
+from localjudge.report.why import in_counts
 
 _SPARE = 1000
 
@@ -47,11 +48,5 @@ def worst_view(run: Run, *, metric: str | None = None, count: int) -> Renderable
     for name, scores in worst_of_each(run.iter_scores(), names, count).items():
         for score in scores:
             value = score.status if score.score is None else number(score.score)
-            table.add_row(*(safe_text(cell) for cell in (name, value, score.sample_id, _why(score))))
+            table.add_row(*(safe_text(cell) for cell in (name, value, score.sample_id, in_counts(score))))
     return table
-
-
-def _why(score: ScoreRow) -> str:
-    if score.score is None or score.numerator is None or score.denominator is None:
-        return score.detail or ""
-    return f"{score.numerator:g} of {score.denominator:g}"
