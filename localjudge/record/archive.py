@@ -86,6 +86,14 @@ def stored_sample(path: Path, sample_id: str) -> Sample | None:
         return next((sample for sample in samples if sample.id == sample_id), None)
 
 
+def stored_samples_named(path: Path, ids: Iterable[str]) -> dict[str, Sample]:
+    """The samples of these ids that are there, by id. Raises RunDirectoryError if the file cannot be read."""
+    query = "SELECT content FROM sample WHERE id IN "
+    with _reading(path) as reader:
+        found = [reader.json(_SAMPLE, content) for (content,) in rows_named(reader, _TEXT, query, map(storable, ids))]
+    return {sample.id: sample for sample in found}
+
+
 def _in_order(path: Path, column: Literal["content", "id"]) -> Iterator[tuple[Reader, list[str]]]:
     """A column of the samples in the order of the data, some at a time, with the reader that they came from.
 
