@@ -1,11 +1,13 @@
-"""What `localjudge run` holds a run to once it has scored it: a baseline, gates, and a JUnit file for CI systems.
+"""What a run is held to once it is scored: a baseline, gates, and a JUnit file for CI systems.
 
 All that can be refused is refused before anything is judged.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
 
 from localjudge.errors import UsageError
 
@@ -13,6 +15,38 @@ if TYPE_CHECKING:
     from localjudge.analysis.check import Check
     from localjudge.analysis.gates import Undecided
     from localjudge.record.results import Run
+
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def gate_options(command: _Command) -> _Command:
+    """Give a command the options `--baseline`, `--gate` and `--undecided`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+_OPTIONS = (
+    click.option(
+        "--baseline", type=click.Path(path_type=Path), metavar="RUN", help="Also compare with this earlier run."
+    ),
+    click.option(
+        "--gate",
+        "gates",
+        multiple=True,
+        metavar="GATE",
+        help="Promise, decided on the 95 % interval: context_recall>=0.8, or, with --baseline, "
+        "context_recall.delta>=-0.02 (may be repeated). Exit code 3 if one is missed.",
+    ),
+    click.option(
+        "--undecided",
+        type=click.Choice(["pass", "fail"]),
+        default="fail",
+        show_default=True,
+        help="What a gate counts as when there are too few samples to decide it.",
+    ),
+)
 
 
 class Checks:
@@ -64,6 +98,12 @@ class Checks:
         self._write(finished(found.decisions, properties))
         return found
 
+    def report(self, run: "Run", found: "Check", out: Path | None = None) -> Path:
+        """Write the run as a page, with what was found: into its directory, if no file is named."""
+        from localjudge.report.page.html_report import write_checked_report
+
+        return write_checked_report(run, found, self._baseline, out)
+
     def _write(self, content: str) -> None:
         if self._junit is None:
             return
@@ -83,11 +123,13 @@ def values(found: "Check") -> dict[str, Any]:
     return given
 
 
-def show(found: "Check") -> None:
-    """For people: the same."""
+def show(found: "Check", report: Path | None = None) -> None:
+    """For people: the same, and where the report is."""
+    from rich.padding import Padding
+
     from localjudge.report.comparison_view import comparison_view, moved_view
     from localjudge.report.gates_view import gates_view
-    from localjudge.report.terminal import terminal
+    from localjudge.report.terminal import safe_text, terminal
 
     console = terminal()
     if found.comparison:
@@ -95,3 +137,5 @@ def show(found: "Check") -> None:
         console.print(moved_view(found.comparison))
     if found.decisions:
         console.print(gates_view(found.decisions))
+    if report:
+        console.print(Padding(safe_text(f"report {report}"), (0, 1), expand=False))
