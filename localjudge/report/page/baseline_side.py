@@ -14,6 +14,7 @@ from localjudge.record.directory import STORE
 from localjudge.record.result_rows import VerdictRow
 from localjudge.record.results import Run
 from localjudge.report.page.sample_values import (
+    SCORE_DIGITS,
     PlacesInBrowser,
     Values,
     VerdictsOf,
@@ -36,14 +37,17 @@ class BaselineSide:
         self._samples: dict[str, Sample] = {}
 
     def read(self, samples: Iterable[Sample]) -> None:
-        """Hold the baseline's samples that belong to these, in place of those before."""
+        """Hold the baseline's samples that belong to these, in place of those before.
+
+        Raises RunDirectoryError if one cannot be read.
+        """
         pairs = [self._pair_of[sample.id] for sample in samples if sample.id in self._pair_of]
-        self._samples = stored_samples_named(self._baseline.directory / STORE, (pair.before.id for pair in pairs))
+        self._samples = stored_samples_named(self._baseline.directory / STORE, [pair.before.id for pair in pairs])
 
     def score(self, sample_id: str, metric: str) -> float | None:
         """The sample's score in the baseline; None without one."""
         pair = self._pair_of.get(sample_id)
-        return None if pair is None else rounded(self._scores.get(metric, {}).get(pair.before.id))
+        return None if pair is None else rounded(self._scores.get(metric, {}).get(pair.before.id), SCORE_DIGITS)
 
     def values(self, sample: Sample, metrics: Iterable[str], verdicts_of: VerdictsOf) -> Values | None:
         """Fields that were others, and of each metric the score and the verdicts; None for a sample of this run only.

@@ -17,7 +17,7 @@ from localjudge.analysis.comparison import places_of_verdicts
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
 from localjudge.record.results import Run
 from localjudge.report.page.baseline_side import BaselineSide
-from localjudge.report.page.sample_values import Values, rounded, sample_values
+from localjudge.report.page.sample_values import SCORE_DIGITS, Values, rounded, sample_values
 from localjudge.types import Sample
 
 _SAMPLES_READ_AT_ONCE = 64
@@ -104,7 +104,7 @@ def _outcomes(run: Run, scores: Mapping[str, ScoreRow]) -> Sequence[Outcome]:
 
 
 def _outcome(score: ScoreRow) -> Outcome:
-    return score.status[0] if score.score is None else rounded(score.score)
+    return score.status[0] if score.score is None else rounded(score.score, SCORE_DIGITS)
 
 
 def _question(sample: Sample) -> str:

@@ -45,7 +45,7 @@ function verdictNotes(verdicts) {
       { class: "verdict" },
       badge(label, p),
       was && was[0] !== label ? earlier(was) : null,
-      words ? element("span", { class: "note" }, inLine(words)) : null,
+      words ? element("span", { class: "note", dir: "auto" }, inLine(words)) : null,
     ),
   );
 }
@@ -54,7 +54,7 @@ function verdictNotes(verdicts) {
 function kindOf(verdicts, { threshold, near }) {
   const kinds = new Set(verdicts.map(({ label }) => VERDICTS[label].kind));
   const close = verdicts.some(({ p }) => p !== null && Math.abs(p - threshold) <= near);
-  return `${kinds.size === 1 ? [...kinds][0] : "mixed"}${close ? " near" : ""}`;
+  return kinds.size > 1 ? "mixed" : `${[...kinds][0]}${close ? " near" : ""}`;
 }
 
 /** Verdicts on the same piece of text together, in the order of the text. */
@@ -156,7 +156,7 @@ function metricLine(sample, { name }, chosen, choose) {
     before === null || before === undefined ? null : ` (baseline ${threeDigits(before)})`,
     found.why ? element("span", { class: "why" }, inLine(found.why)) : null,
   ];
-  if (!found.verdicts.length) return element("li", { class: "computed" }, ...words);
+  if (!found.verdicts.length) return element("li", { class: "computed" }, element("span", {}, ...words));
   const group = `highlight-${sample.number}`;
   const attributes = { type: "radio", name: group, checked: name === chosen, change: () => choose(name) };
   return element("li", {}, element("label", {}, element("input", attributes), element("span", {}, ...words)));

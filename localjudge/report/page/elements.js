@@ -50,7 +50,7 @@ function threeDigits(value) {
 /** A difference with its sign; what rounds to nothing has none. */
 function signed(value) {
   const digits = threeDigits(Math.abs(value));
-  return Number(digits) === 0 ? digits : `${value > 0 ? "+" : "−"}${digits}`;
+  return Number(digits) === 0 ? digits : `${value > 0 ? "+" : "-"}${digits}`;
 }
 
 function counted(count, noun) {

@@ -22,7 +22,6 @@ from localjudge.report.terminal import number
 BINS = 10
 """Of a distribution: scores from 0 to 0.1, ..., from 0.9 to 1."""
 _REASONS_HELD = 1_000
-_REASONS_SHOWN = 3
 
 
 class MetricOverview(NamedTuple):
@@ -33,7 +32,7 @@ class MetricOverview(NamedTuple):
     interval: tuple[float, float] | None
     counts: MetricSummary
     distribution: list[int]
-    failures: list[str]
+    failure: str | None
     remarks: list[str]
 
 
@@ -87,7 +86,7 @@ def _metrics(run: Run) -> list[MetricOverview]:
             interval=None if name in withheld else metric.ci95,
             counts=metric,
             distribution=scores[name].distribution,
-            failures=scores[name].failures(),
+            failure=scores[name].failure,
             remarks=list(metric_remarks(name, metric, withheld=name in withheld)),
         )
         for name, metric in run.summary.metrics.items()
@@ -107,9 +106,12 @@ class _Scores:
         elif row.status == "failed" and (row.detail in self._reasons or len(self._reasons) < _REASONS_HELD):
             self._reasons[row.detail or ""] += 1
 
-    def failures(self) -> list[str]:
-        """The most frequent reasons, with how many samples failed for each."""
-        return [f"failed ({count:,}): {reason}" for reason, count in self._reasons.most_common(_REASONS_SHOWN)]
+    @property
+    def failure(self) -> str | None:
+        """Why samples failed, as most of them say it; None if none did."""
+        for reason, count in self._reasons.most_common(1):
+            return f"why: {reason}" if len(self._reasons) == 1 else f"why, most often ({count:,}): {reason}"
+        return None
 
 
 def _scores_of_each(run: Run) -> dict[str, _Scores]:

@@ -22,12 +22,13 @@ VerdictsOf = Callable[[str], list[VerdictRow]]
 
 _TEXT_FIELDS = ("user_input", "reference", "response")
 _LAST_OF_ONE_UNIT = "\uffff"
-_DIGITS = 4
-"""Enough to be shown with three and to be told apart."""
+SCORE_DIGITS = 6
+_PROBABILITY_DIGITS = 4
+"""Enough for what is shown with three: of scores also the differences."""
 
 
 def sample_values(sample: Sample, scores: Mapping[str, ScoreRow], verdicts_of: VerdictsOf) -> Values:
-    """Texts, and of each metric the outcome, one line why, and the verdicts."""
+    """Texts, and of each metric the outcome, one line why unless the outcome says it, and the verdicts."""
     places = PlacesInBrowser(sample)
     return {
         "id": sample.id,
@@ -52,7 +53,7 @@ def _contexts(contexts: Iterable[Context] | None) -> list[Values] | None:
 def _metric_values(score: ScoreRow, verdicts: Sequence[VerdictRow], places: "PlacesInBrowser") -> Values:
     return {
         "outcome": outcome_of(score),
-        "why": why(score, verdicts),
+        "why": why(score, verdicts) if score.status == "scored" else "",
         "verdicts": [verdict_values(verdict, places) for verdict in verdicts],
     }
 
@@ -70,9 +71,9 @@ def verdict_values(verdict: VerdictRow, places: "PlacesInBrowser") -> list[Any]:
     ]
 
 
-def rounded(share: float | None) -> float | None:
-    """A probability or a score in as many digits as the page needs."""
-    return None if share is None else round(share, _DIGITS)
+def rounded(share: float | None, digits: int = _PROBABILITY_DIGITS) -> float | None:
+    """A probability in as many digits as the page needs, or a score in `SCORE_DIGITS`."""
+    return None if share is None else round(share, digits)
 
 
 class PlacesInBrowser:

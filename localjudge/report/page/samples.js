@@ -35,7 +35,7 @@ class SampleList {
     };
     const table = element("table", { class: "samples", "aria-labelledby": "samples-heading" }, this.#head, this.#body);
     table.classList.toggle("one-metric", config.metrics.length > MOST_COLUMNS);
-    holder.append(this.#form(), this.#status, element("div", { class: "wide" }, table), this.#pager);
+    holder.append(this.#form(), this.#status, table, legend(config), this.#pager);
     this.#select();
   }
 
@@ -206,6 +206,12 @@ class SampleList {
       element("button", { type: "button", disabled: this.#page + 1 >= pages, click: go(1) }, "Next"),
     );
   }
+}
+
+/** What the highlighting of a sample means. */
+function legend({ threshold, near }) {
+  const signs = `${VERDICTS[1].sign} verdict 1, ${VERDICTS[0].sign} verdict 0, with the probability of 1`;
+  return remark(`In a sample: ${signs}; without colour: within ${near} of the threshold, ${threshold}.`);
 }
 
 function options(choices) {
