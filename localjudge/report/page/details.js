@@ -33,7 +33,7 @@ function badge(label, p) {
 
 /** What the verdict was in the baseline. */
 function earlier([label, p]) {
-  const words = label === null ? ["not in the baseline"] : ["was", badge(label, p)];
+  const words = label === null ? ["no verdict in the baseline"] : ["was", badge(label, p)];
   return element("span", { class: "was" }, ...words);
 }
 

@@ -27,7 +27,6 @@ from localjudge.record.directory import PartFile
 from localjudge.record.results import Run, as_run
 from localjudge.record.summary import NEAR
 from localjudge.record.untrusted import open_regular
-from localjudge.report.comparison_view import signed
 from localjudge.report.page.data_blocks import data_blocks
 from localjudge.report.page.overview import distribution_in_words, interval_in_words, overview
 from localjudge.report.terminal import number
@@ -134,7 +133,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters |= {"number": number, "signed": signed}
+    environment.filters["number"] = number
     environment.globals |= {"in_words": interval_in_words, "distribution_in_words": distribution_in_words}
     return environment
 

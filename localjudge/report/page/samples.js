@@ -3,6 +3,7 @@
 const PAGE = 50;
 const MOST_COLUMNS = 5;
 const MOST_GROUPS = 500;
+const MOST_LETTERS = 200; // of an id or a group
 const PAUSE_BEFORE_SEARCH = 150; // milliseconds after the last key
 
 /** Choices of a select: value and words. */
@@ -66,7 +67,7 @@ class SampleList {
 
   #groups() {
     const names = [...new Set(this.#rows.map((row) => row.group))].slice(0, MOST_GROUPS);
-    return element("datalist", { id: "groups" }, ...names.map((name) => element("option", { value: name })));
+    return element("datalist", { id: "groups" }, ...names.map((name) => element("option", { value: firstOf(name, MOST_LETTERS) })));
   }
 
   #control(name, label, input, read = String) {
@@ -153,7 +154,7 @@ class SampleList {
     const button = element(
       "button",
       { type: "button", class: "opener", "aria-expanded": String(open), "aria-controls": open ? id : null },
-      element("span", { class: "id" }, inLine(firstOf(row.id, 200))),
+      element("span", { class: "id" }, inLine(firstOf(row.id, MOST_LETTERS))),
       element("span", { class: "question" }, inLine(row.question)),
     );
     const cells = row.outcomes.map((outcome, at) =>
