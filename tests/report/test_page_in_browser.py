@@ -124,7 +124,10 @@ def test_using_the_whole_page_asks_for_nothing_and_says_nothing(open_page: Open,
     """The fixture counts requests, messages of the console, errors and dialogs."""
     page = open_page(compared)
     opened_sample(page, "sample 1")
-    page.get_by_label("Search").fill("needle")
+    page.get_by_label("Search").fill("needle 1")
+    expect(page.get_by_role("status")).to_have_text(re.compile("^11 of 70 samples"))
+    page.get_by_label("Search").fill("")
+    expect(page.get_by_role("status")).to_have_text(re.compile("^70 of 70 samples"))
     page.get_by_label("Order").select_option("best")
     page.get_by_role("button", name="Next").click()
     expect(page.get_by_text("51 to 70, page 2 of 2")).to_be_visible()

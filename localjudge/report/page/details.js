@@ -112,7 +112,11 @@ function fieldView(field, value, verdicts, config) {
   if (!Array.isArray(value)) return judgedText(value, here, config);
   if (!value.length) return remark("none");
   const items = value.map((context, at) =>
-    contextItem(context, here.filter((verdict) => verdict.context === at), config),
+    contextItem(
+      context,
+      here.filter((verdict) => verdict.context === at),
+      config,
+    ),
   );
   return element("ol", { class: "contexts", start: "0" }, ...items);
 }

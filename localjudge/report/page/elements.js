@@ -27,9 +27,16 @@ function escapeOf(character) {
 /** The text as nodes, with escapes for what would act on a reader; in `lines`, line ends and tabs stay. */
 function visible(text, { lines = false } = {}) {
   const split = new RegExp(`(${(lines ? UNSAFE_IN_LINES : UNSAFE).source})`, "u");
-  return text.split(split).map((part, at) =>
-    at % 2 ? element("span", { class: "escape", title: "control character" }, escapeOf(part)) : part,
-  );
+  return text
+    .split(split)
+    .map((part, at) =>
+      at % 2 ? element("span", { class: "escape", title: "control character" }, escapeOf(part)) : part,
+    );
+}
+
+/** The same as one string, for where no elements can be. */
+function visibleText(text) {
+  return element("span", {}, ...visible(text)).textContent;
 }
 
 /** A text of the user's in a line: isolated, so that its direction moves nothing around it. */
@@ -53,6 +60,11 @@ function signed(value) {
   return Number(digits) === 0 ? digits : `${value > 0 ? "+" : "-"}${digits}`;
 }
 
+/** A count with its thousands set apart: 20,000. */
+function grouped(count) {
+  return count.toLocaleString("en");
+}
+
 function counted(count, noun) {
-  return `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+  return `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
 }

@@ -88,7 +88,7 @@ def page(run: Run, checked: Check, baseline: Run | None = None) -> Iterator[str]
         "metrics": [{"name": name, "lowerIsBetter": catalog.lower_is_better(name)} for name in run.summary.metrics],
         "threshold": run.summary.threshold,
         "near": NEAR,
-        "grouped": run.cluster_of is not None,
+        "hasGroups": run.cluster_of is not None,
         "compared": baseline is not None,
         "samples": run.summary.samples,
     }

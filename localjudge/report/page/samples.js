@@ -7,10 +7,29 @@ const MOST_LETTERS = 200; // of an id or a group
 const PAUSE_BEFORE_SEARCH = 150; // milliseconds after the last key
 
 /** Choices of a select: value and words. */
-const STATUSES = [["any", "any"], ["scored", "scored"], ["undefined", "undefined"], ["failed", "failed"]];
-const ORDER_NAMES = [["worst", "worst first"], ["best", "best first"], ["data", "order of the data"]];
-const MOVES = [["moved", "moved most"], ["worsened", "worsened most"], ["improved", "improved most"]];
-const CHANGE_NAMES = [["any", "any"], ["better", "better"], ["worse", "worse"], ["same", "same"], ["missing", "missing"]];
+const STATUSES = [
+  ["any", "any"],
+  ["scored", "scored"],
+  ["undefined", "undefined"],
+  ["failed", "failed"],
+];
+const ORDER_NAMES = [
+  ["worst", "worst first"],
+  ["best", "best first"],
+  ["data", "order of the data"],
+];
+const MOVES = [
+  ["moved", "moved most"],
+  ["worsened", "worsened most"],
+  ["improved", "improved most"],
+];
+const CHANGE_NAMES = [
+  ["any", "any"],
+  ["better", "better"],
+  ["worse", "worse"],
+  ["same", "same"],
+  ["missing", "missing"],
+];
 
 class SampleList {
   #config;
@@ -20,6 +39,7 @@ class SampleList {
   #listed = [];
   #page = 0;
   #search = 0;
+  #pause;
   #chosen;
   #controls = {};
   #status = element("p", { role: "status", class: "slice" });
@@ -32,7 +52,15 @@ class SampleList {
     this.#rows = rows;
     const order = config.compared ? "moved" : "worst";
     this.#chosen = {
-      metric: 0, order, status: "any", low: 0, high: 1, change: "any", group: "", query: "", found: new Set(),
+      metric: 0,
+      order,
+      status: "any",
+      low: 0,
+      high: 1,
+      change: "any",
+      group: "",
+      query: "",
+      found: new Set(),
     };
     const table = element("table", { class: "samples", "aria-labelledby": "samples-heading" }, this.#head, this.#body);
     table.classList.toggle("one-metric", config.metrics.length > MOST_COLUMNS);
@@ -42,8 +70,8 @@ class SampleList {
 
   /** The controls; what a run does not have has none. */
   #form() {
-    const { metrics, compared, grouped } = this.#config;
-    const names = metrics.map(({ name }, at) => [String(at), visible(name).map((part) => part.textContent ?? part).join("")]);
+    const { metrics, compared, hasGroups } = this.#config;
+    const names = metrics.map(({ name }, at) => [at, visibleText(name)]);
     const orders = compared ? [...MOVES, ...ORDER_NAMES] : ORDER_NAMES;
     const range = { type: "number", min: 0, max: 1, step: "any" };
     const text = { type: "search", autocomplete: "off", spellcheck: "false" };
@@ -56,10 +84,11 @@ class SampleList {
       this.#control("high", "to", element("input", { ...range, value: 1 }), (value) => Number(value || 1)),
     ];
     if (compared) controls.push(this.#control("change", "Change", options(CHANGE_NAMES)));
-    if (grouped) controls.push(this.#control("group", "Group", element("input", { ...text, list: "groups" }), folded));
+    if (hasGroups)
+      controls.push(this.#control("group", "Group", element("input", { ...text, list: "groups" }), folded));
     const reset = element("button", { type: "reset" }, "Reset");
     const form = element("form", { class: "controls", role: "search", "aria-label": "Samples" }, ...controls, reset);
-    if (grouped) form.append(this.#groups());
+    if (hasGroups) form.append(this.#groups());
     form.addEventListener("submit", (event) => event.preventDefault());
     form.addEventListener("reset", () => setTimeout(() => this.#readControls()));
     return form;
@@ -67,15 +96,19 @@ class SampleList {
 
   #groups() {
     const names = [...new Set(this.#rows.map((row) => row.group))].slice(0, MOST_GROUPS);
-    return element("datalist", { id: "groups" }, ...names.map((name) => element("option", { value: firstOf(name, MOST_LETTERS) })));
+    return element(
+      "datalist",
+      { id: "groups" },
+      ...names.map((name) => element("option", { value: firstOf(name, MOST_LETTERS) })),
+    );
   }
 
   #control(name, label, input, read = String) {
     input.id = `control-${name}`;
-    let pause;
     input.addEventListener("input", () => {
-      clearTimeout(pause);
-      pause = setTimeout(() => this.#readControls(), input.type === "search" ? PAUSE_BEFORE_SEARCH : 0);
+      clearTimeout(this.#pause);
+      if (input.type !== "search") this.#readControls();
+      else this.#pause = setTimeout(() => this.#readControls(), PAUSE_BEFORE_SEARCH);
     });
     this.#controls[name] = { input, read };
     return element("div", { class: `control ${name}` }, element("label", { for: input.id }, label), input);
@@ -121,8 +154,8 @@ class SampleList {
   #say(more) {
     const { name } = this.#config.metrics[this.#chosen.metric];
     const { scored, failed, undefined: without, mean } = inNumbers(this.#listed, this.#chosen.metric);
-    const counts = `${scored.toLocaleString("en")} scored, ${without.toLocaleString("en")} undefined, ${failed.toLocaleString("en")} failed`;
-    const shown = `${this.#listed.length.toLocaleString("en")} of ${counted(this.#rows.length, "sample")}`;
+    const counts = `${grouped(scored)} scored, ${grouped(without)} undefined, ${grouped(failed)} failed`;
+    const shown = `${grouped(this.#listed.length)} of ${counted(this.#rows.length, "sample")}`;
     const average = mean === null ? "" : `, mean of these ${threeDigits(mean)}`;
     this.#status.replaceChildren(`${shown}. `, inLine(name), `: ${counts}${average}${more ? `; ${more}` : ""}`);
   }
@@ -157,9 +190,10 @@ class SampleList {
       element("span", { class: "id" }, inLine(firstOf(row.id, MOST_LETTERS))),
       element("span", { class: "question" }, inLine(row.question)),
     );
-    const cells = row.outcomes.map((outcome, at) =>
-      element("td", { class: columnClass(at, this.#chosen.metric) }, ...outcomeCell(outcome, row.before?.[at], this.#config.metrics[at])),
-    );
+    const cells = row.outcomes.map((outcome, at) => {
+      const content = outcomeCell(outcome, row.before?.[at], this.#config.metrics[at]);
+      return element("td", { class: columnClass(at, this.#chosen.metric) }, ...content);
+    });
     const closed = element("tr", {}, element("th", { scope: "row" }, button), ...cells);
     button.addEventListener("click", () => this.#toggle(row, closed));
     return open ? [closed, this.#detailsRow(row, id)] : [closed];
