@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from localjudge.record.results import Run
+    from localjudge.report.page.html_report import write_report
     from localjudge.run.verify import verify
     from localjudge.types import Context, Sample
 
@@ -47,6 +48,7 @@ __all__ = [
     "compare",
     "evaluate",
     "verify",
+    "write_report",
 ]
 
 _HOMES = {
@@ -65,6 +67,7 @@ _HOMES = {
     "compare": "localjudge.analysis.comparison",
     "evaluate": "localjudge.api",
     "verify": "localjudge.run.verify",
+    "write_report": "localjudge.report.page.html_report",
 }
 
 

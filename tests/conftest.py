@@ -26,6 +26,7 @@ ENGINE = (
     "tests/cli/test_gate_options.py",
     "tests/cli/test_judge_named.py",
     "tests/cli/test_verbose.py",
+    "tests/cli/test_report_command.py::test_run_writes",
     "tests/cli/test_verify_command.py",
     "tests/dataset/test_fuzz.py",  # thousands of made-up files
     "tests/doctor/test_injection.py::test_the_reference_judge",
@@ -36,6 +37,7 @@ ENGINE = (
     "tests/record/test_manifest_ingredients.py",
     "tests/record/test_untrusted.py::test_no_reader_hangs",  # processes that read gigabytes
     "tests/reference_judge/",
+    "tests/report/test_page_in_browser.py",
     "tests/run/test_judges.py",
     "tests/run/test_kills.py",
     "tests/stats/test_coverage.py",  # a simulation

@@ -260,8 +260,8 @@ class _Comparer:
 
     def __init__(self, baseline: Run, run: Run, pairing: Pairing, moved: int) -> None:
         self._baseline, self._run = baseline, run
-        self._scores_before, self._scores_after = _scores(baseline), _scores(run)
-        self._places_before, self._places_after = _places(baseline), _places(run)
+        self._scores_before, self._scores_after = scores_by_metric(baseline), scores_by_metric(run)
+        self._places_before, self._places_after = places_of_verdicts(baseline), places_of_verdicts(run)
         self._pairing = pairing
         self._moved = moved
         self._cluster_of = run.cluster_of if baseline.cluster_of is not None else None
@@ -307,8 +307,8 @@ def _shared(pairing: Pairing) -> SharedSamples:
     )
 
 
-def _scores(run: Run) -> dict[str, dict[str, float]]:
-    """By metric, then by sample."""
+def scores_by_metric(run: Run) -> dict[str, dict[str, float]]:
+    """The scores that there are, by metric, then by sample."""
     found: dict[str, dict[str, float]] = {metric: {} for metric in run.summary.metrics}
     for row in run.iter_scores():
         if row.score is not None:
@@ -316,8 +316,8 @@ def _scores(run: Run) -> dict[str, dict[str, float]]:
     return found
 
 
-def _places(run: Run) -> dict[str, dict[str, int]]:
-    """By metric, then by sample: where its verdicts begin."""
+def places_of_verdicts(run: Run) -> dict[str, dict[str, int]]:
+    """By metric, then by sample: where its verdicts begin, for `Run.verdicts_at`."""
     found: dict[str, dict[str, int]] = {metric: {} for metric in run.summary.metrics}
     for row, place in run.verdict_places():
         found.setdefault(row.metric, {}).setdefault(row.sample_id, place)

@@ -1,11 +1,13 @@
-"""What `localjudge run` holds a run to once it has scored it: a baseline, gates, and files for CI systems about both.
+"""What a run is held to once it is scored: a baseline, gates, and files for CI systems and people about both.
 
 All that can be refused is refused before anything is judged.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
 
 from localjudge.errors import UsageError
 
@@ -17,6 +19,38 @@ if TYPE_CHECKING:
     from localjudge.record.results import Run
 
 
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def gate_options(command: _Command) -> _Command:
+    """Give a command the options `--baseline`, `--gate` and `--undecided`."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+_OPTIONS = (
+    click.option(
+        "--baseline", type=click.Path(path_type=Path), metavar="RUN", help="Also compare with this earlier run."
+    ),
+    click.option(
+        "--gate",
+        "gates",
+        multiple=True,
+        metavar="GATE",
+        help="Promise, decided on the 95 % interval: context_recall>=0.8, or, with --baseline, "
+        "context_recall.delta>=-0.02 (may be repeated). Exit code 3 if one is missed.",
+    ),
+    click.option(
+        "--undecided",
+        type=click.Choice(["pass", "fail"]),
+        default="fail",
+        show_default=True,
+        help="What a gate counts as when there are too few samples to decide it.",
+    ),
+)
+
+
 class Checks:
     """The baseline and the gates of a run to come. Raises UsageError for a gate that could not be decided."""
 
@@ -26,8 +60,8 @@ class Checks:
         *,
         baseline: Path | None,
         undecided: "Undecided",
-        junit: Path | None,
-        markdown: Path | None,
+        junit: Path | None = None,
+        markdown: Path | None = None,
     ) -> None:
         from localjudge.analysis.gates import parse_gate, refuse_without_baseline
         from localjudge.record.results import Run
@@ -76,6 +110,12 @@ class Checks:
         _write(self._markdown, run_markdown(run, found))
         return found
 
+    def report(self, run: "Run", found: "Check", out: Path | None = None) -> Path:
+        """Write the run as a page, with what was found: into its directory, if no file is named."""
+        from localjudge.report.page.html_report import write_checked_report
+
+        return write_checked_report(run, found, self._baseline, out)
+
 
 def _write(file: Path | None, content: str) -> None:
     if file is None:
@@ -96,10 +136,14 @@ def values(found: "Check") -> dict[str, Any]:
     return given
 
 
-def views(found: "Check") -> "list[RenderableType]":
-    """For people: the same."""
+def views(found: "Check", report: Path | None = None) -> "list[RenderableType]":
+    """For people: the same, and where the report is."""
+    from rich.padding import Padding
+
     from localjudge.report.comparison_view import comparison_view
     from localjudge.report.gates_view import gates_view
+    from localjudge.report.terminal import safe_text
 
     shown = [comparison_view(found.comparison)] if found.comparison else []
-    return [*shown, gates_view(found.decisions)] if found.decisions else shown
+    shown += [gates_view(found.decisions)] if found.decisions else []
+    return [*shown, Padding(safe_text(f"report {report}"), (0, 1), expand=False)] if report else shown

@@ -29,6 +29,7 @@ COMMANDS = {
     "doctor": "Check a judge and this machine before a run.",
     "show": "Look at a finished run, or at one of its samples.",
     "compare": "Say what changed from one run to another.",
+    "report": "Write a run as one HTML page to look at.",
     "verify": "Ask the judge again and say what is still the same.",
     "export": "Write a run's results in another format.",
     "segment": "Show where a text is cut into sentences.",

@@ -25,7 +25,7 @@ _GROUPS = {
     ),
     "Judge": ("judge", "prompts", "reasons", "protocol", "n_ctx", "threads", "gpu_layers"),
     "Scoring": ("metrics", "threshold", "min_legal_mass", "max_failed"),
-    "Evidence": ("baseline", "gates", "undecided", "junit", "markdown"),
+    "Evidence": ("baseline", "gates", "undecided", "junit", "markdown", "as_page"),
     "Output": ("out", "dry_run", "verbose", "quiet", "as_json"),
 }
 

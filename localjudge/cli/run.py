@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from localjudge.cli.gate_options import gate_options
 from localjudge.cli.main import ExitCode, be_quiet, be_verbose
 from localjudge.cli.option_groups import GroupedCommand
 from localjudge.cli.options import settings
@@ -47,22 +48,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Default: runs/<data>-<hash>.")
 @settings()
-@click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN", help="Also compare with this earlier run.")
-@click.option(
-    "--gate",
-    "gates",
-    multiple=True,
-    metavar="GATE",
-    help="Promise, decided on the 95 % interval: context_recall>=0.8, or, with --baseline, context_recall.delta>=-0.02 "
-    "(may be repeated). Exit code 3 if one is missed.",
-)
-@click.option(
-    "--undecided",
-    type=click.Choice(["pass", "fail"]),
-    default="fail",
-    show_default=True,
-    help="What a gate counts as when there are too few samples to decide it.",
-)
+@gate_options
 @click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the gates as JUnit XML.")
 @click.option(
     "--markdown",
@@ -70,11 +56,14 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
     metavar="FILE",
     help="Write table, gates and what moved as Markdown, for a pull request or the summary of a CI job.",
 )
+@click.option(
+    "--report", "as_page", is_flag=True, help="Also write the run as one HTML page: report.html in its directory."
+)
 @click.option("--dry-run", is_flag=True, help="Only estimate what the run would take: verdicts, tokens, time, memory.")
 @click.option("--verbose", is_flag=True, help="Also what engineers of the engine want to know: tokens and seconds.")
 @click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_run: bool, **options: Any) -> int:
+def command(data: tuple[str, ...], quiet: bool, as_json: bool, as_page: bool, dry_run: bool, **options: Any) -> int:
     """Score DATA (JSONL, JSON, CSV or Parquet files; - for standard input) with a local judge.
 
     Everything asked and answered is kept in the run directory. An interrupted run continues where it
@@ -89,7 +78,7 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
     from localjudge.run.settings import checked
 
     checks = Checks(**{name: options.pop(name) for name in ("gates", "baseline", "undecided", "junit", "markdown")})
-    judge, metrics, out = (options.pop(name) for name in ("judge", "metrics", "out"))
+    judge, metrics, out, demo = (options.pop(name) for name in ("judge", "metrics", "out", "demo"))
     if options.pop("verbose"):
         be_verbose()
     if quiet:
@@ -106,11 +95,13 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
             return _show_estimate(estimated, as_json)
         run = run_plan(planned, judge=judge, out=out, progress=progress)
     found = checks.check(run)
+    report = checks.report(run, found) if as_page else None
     if as_json:
-        summary = {"run": str(run.directory), **run.summary.model_dump(mode="json"), **values(found)}
-        put(f"{json.dumps(summary, indent=2)}\n")
+        written = {"report": str(report)} if report else {}
+        summary = run.summary.model_dump(mode="json")
+        put(f"{json.dumps({'run': str(run.directory), **written, **summary, **values(found)}, indent=2)}\n")
     else:
-        show(*_views(run, max_failed=checked_settings.max_failed, with_sentences=demo), *views(found))
+        show(*_views(run, max_failed=checked_settings.max_failed, with_sentences=demo), *views(found, report))
     if not found.kept:
         return ExitCode.GATE_MISSED
     return ExitCode.SOME_FAILED if run.summary.failed_beyond(checked_settings.max_failed) else ExitCode.DONE

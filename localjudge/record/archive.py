@@ -5,7 +5,7 @@ is never more than what is in it.
 """
 
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import chain, islice, pairwise
 from pathlib import Path
@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter
 from localjudge.errors import RunDirectoryError
 from localjudge.record.database import Reader, more_than_fits, read_only
 from localjudge.record.store import STORE_VERSION, answers_by_key, answers_by_number, rows_named, schema, storable
-from localjudge.record.untrusted import BY_HAND, MOST_BYTES_OF_VALUE, too_much
+from localjudge.record.untrusted import BY_HAND, MOST_BYTES_OF_VALUE, shown, too_much
 from localjudge.types import Answer, Grammar, NoAnswer, Node, Piece, Record, Sample, VerdictRequest
 
 _MOST_PIECES = 1_000_000
@@ -91,6 +91,17 @@ def stored_sample(path: Path, sample_id: str) -> Sample | None:
         found = reader.rows(_TEXT, "SELECT content FROM sample WHERE id = ?", (storable(sample_id),))
         samples = (reader.json(_SAMPLE, content) for (content,) in found)
         return next((sample for sample in samples if sample.id == sample_id), None)
+
+
+def stored_samples_named(path: Path, ids: Collection[str]) -> dict[str, Sample]:
+    """The samples of these ids, by id. Raises RunDirectoryError if one is not there, or the file cannot be read."""
+    query = "SELECT content FROM sample WHERE id IN "
+    with _reading(path) as reader:
+        rows = rows_named(reader, _TEXT, query, map(storable, ids))
+        found = {sample.id: sample for (content,) in rows for sample in [reader.json(_SAMPLE, content)]}
+    if lost := set(ids) - found.keys():
+        raise RunDirectoryError(f"{path} lacks the sample {shown(min(lost))}", hint=BY_HAND)
+    return found
 
 
 def _in_order(path: Path, column: Literal["content", "id"]) -> Iterator[tuple[Reader, list[str]]]:

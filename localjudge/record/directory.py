@@ -64,10 +64,7 @@ class RunDirectory:
 
     def part(self, name: str) -> "PartFile":
         """Begin to write the file `name` anew."""
-        path = self.part_path(name)
-        with _translated(self.path):
-            path.unlink(missing_ok=True)
-            return PartFile(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE))
+        return new_part(self.path / name)
 
     def part_after(self, name: str, written: Written) -> "PartFile | None":
         """Go on with the part of `name` after what was written; None if it is not there, or not what was written."""
@@ -84,7 +81,7 @@ class RunDirectory:
 
     def part_path(self, name: str) -> Path:
         """Where the file `name` is as long as it is not whole."""
-        return self.path / f"{name}{_PART}"
+        return _part_of(self.path / name)
 
     def remove(self, name: str) -> None:
         """Remove the file `name` if it is there."""
@@ -101,6 +98,14 @@ class RunDirectory:
             raise RunDirectoryError(
                 f"{self.path} is not empty and holds no run", hint=f"name another directory with {option('out')}"
             )
+
+
+def new_part(file: Path) -> "PartFile":
+    """Begin to write a file anew, under the name of its part."""
+    path = _part_of(file)
+    with _translated(file.parent):
+        path.unlink(missing_ok=True)
+        return PartFile(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE))
 
 
 class PartFile:
@@ -155,6 +160,10 @@ class PartFile:
     def _count(self, content: bytes) -> None:
         self._sha256.update(content)
         self._size += len(content)
+
+
+def _part_of(file: Path) -> Path:
+    return file.with_name(f"{file.name}{_PART}")
 
 
 def _own_file(path: Path) -> int | None:

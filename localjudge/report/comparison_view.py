@@ -70,12 +70,12 @@ def comparison_lines(comparison: RunComparison) -> Iterator[str]:
     """What has to be said beside the tables, a line each; what holds for all metrics or both runs is said once."""
     metrics_of: dict[str, list[str]] = {}
     for name, change in comparison.metrics.items():
-        for remark in _remarks(name, change):
+        for remark in change_remarks(name, change):
             metrics_of.setdefault(remark, []).append(name)
     for remark, names in metrics_of.items():
         for_all = len(names) == len(comparison.metrics) > 1
         yield f"{'all metrics' if for_all else ', '.join(names)}: {remark}"
-    yield _samples(comparison.samples)
+    yield shared_samples(comparison.samples)
     yield from (f"warning: {warning}" for warning in comparison.warnings)
     signatures = (f"signature {comparison.baseline_signature}", f"signature {comparison.signature}")
     if comparison.baseline_judge == comparison.judge:
@@ -92,7 +92,8 @@ def comparison_lines(comparison: RunComparison) -> Iterator[str]:
         yield f"   {signatures[1]}, run {comparison.run}"
 
 
-def _samples(samples: SharedSamples) -> str:
+def shared_samples(samples: SharedSamples) -> str:
+    """How many samples were paired, and by what."""
     grounds = {"id": samples.by_id, "content": samples.by_content, "question": samples.by_question}
     paired = sum(grounds.values())
     by = ", ".join(f"{count:,} by {ground}" for ground, count in grounds.items() if count)
@@ -103,7 +104,8 @@ def _samples(samples: SharedSamples) -> str:
     )
 
 
-def _remarks(name: str, change: MetricChange) -> Iterator[str]:
+def change_remarks(name: str, change: MetricChange) -> Iterator[str]:
+    """What the differences of a metric allow to say."""
     if change.scores is None:
         yield "no sample has a score in both runs"
         return

@@ -22,7 +22,12 @@ def gates_view(decisions: Sequence[GateDecision]) -> RenderableType:
     return LabelledTexts([_row(decision) for decision in decisions])
 
 
-def _row(decision: GateDecision) -> LabelledText:
+def reason_of(decision: GateDecision) -> str:
+    """Why it was decided so; of an undecided gate also what it counts as."""
     counts_as = f" (counts as {'kept' if decision.kept else 'missed'})" if decision.outcome == "undecided" else ""
+    return f"{decision.reason}{counts_as}"
+
+
+def _row(decision: GateDecision) -> LabelledText:
     labels = (Text(decision.outcome, style=_STYLE[decision.outcome]), safe_text(decision.gate))
-    return LabelledText(labels, safe_text(f"{decision.reason}{counts_as}"))
+    return LabelledText(labels, safe_text(reason_of(decision)))

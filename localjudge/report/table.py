@@ -59,7 +59,7 @@ def remarks(run: Run, *, max_failed: int = 0, metric: str | None = None) -> Iter
     """What a reader has to know beside the table, a line each: warnings, words, who judged and how decidedly."""
     withheld = run.summary.failed_beyond(max_failed)
     for name, found in _metrics(run, metric).items():
-        yield from _remarks(name, found, name in withheld)
+        yield from (f"{name}: {remark}" for remark in metric_remarks(name, found, withheld=name in withheld))
     if run.summary.skipped_rows:
         yield f"{run.summary.skipped_rows:,} rows of the data could not be used and were left out"
     yield f"judge {run.judge}"
@@ -108,15 +108,16 @@ def _warnings(run: Run, verdicts: VerdictSummary) -> Iterator[str]:
         )
 
 
-def _remarks(name: str, metric: MetricSummary, withheld: bool) -> Iterator[str]:
+def metric_remarks(name: str, metric: MetricSummary, *, withheld: bool) -> Iterator[str]:
+    """What has to be said beside the numbers of a metric: one group, failures, the mean in words."""
     if metric.interval is not None and metric.interval.one_cluster:
         yield (
-            f"warning: {name}: all samples are in one group, and no interval can be told from one: name a column with "
-            f"several with {option('cluster_by')}, or leave it out"
+            "warning: all samples are in one group, and no interval can be told from one: name a column with several "
+            f"with {option('cluster_by')}, or leave it out"
         )
     if metric.failed and metric.bounds:
         low, high = map(number, metric.bounds)
         no_mean = f", more than allowed ({option_name('max_failed')}): no mean" if withheld else ""
-        yield f"{name}: {metric.failed:,} failed{no_mean}; it is from {low} to {high} whatever they are worth"
+        yield f"{metric.failed:,} failed{no_mean}; it is from {low} to {high} whatever they are worth"
     if not withheld and metric.ci95 is not None and (words := meaning(name, metric.ci95)):
-        yield f"{name}: {words}"
+        yield words

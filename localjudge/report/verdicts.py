@@ -43,7 +43,7 @@ def verdicts_view(run: Run, *, metric: str | None = None, sample_id: str | None 
 def scored_units(scores: Sequence[ScoreRow], verdicts: Sequence[VerdictRow]) -> RenderableType:
     """Scores of one sample, and the units that all of them rest on."""
     headings = [
-        Padding(safe_text(f"{score.sample_id}: {score.metric} {_outcome(score)}", style="bold"), (0, 1), expand=False)
+        Padding(safe_text(f"{score.sample_id}: {score.metric} {outcome_of(score)}", style="bold"), (0, 1), expand=False)
         for score in scores
     ]
     if not verdicts:
@@ -78,14 +78,15 @@ def _list(verdicts: Sequence[VerdictRow]) -> RenderableType:
     for verdict in verdicts:
         label = "?" if verdict.label is None else str(verdict.label)
         text = safe_text(verdict.text)
-        if remark := _remark(verdict):
+        if remark := remark_on(verdict):
             text.append(f"  ({safe(remark)})", style="dim")
         probability = "" if verdict.p_yes is None else number(verdict.p_yes)
         grid.add_row(Text(label, style=LABEL_STYLE[verdict.label]), Text(probability), text)
     return grid
 
 
-def _outcome(score: ScoreRow) -> str:
+def outcome_of(score: ScoreRow) -> str:
+    """`2/3 = 0.667`, or `undefined: ...` with the reason."""
     if score.score is None:
         return f"{score.status}: {score.detail}"
     detail = f" ({score.detail})" if score.detail else ""
@@ -94,7 +95,8 @@ def _outcome(score: ScoreRow) -> str:
     return f"{score.numerator:g}/{score.denominator:g} = {number(score.score)}{detail}"
 
 
-def _remark(verdict: VerdictRow) -> str | None:
+def remark_on(verdict: VerdictRow) -> str | None:
+    """What a verdict was held against, its window and its reason; or why there is none."""
     if verdict.error is not None:
         return verdict.error
     context = "the reference" if verdict.against == "reference" else f"context {verdict.against}"

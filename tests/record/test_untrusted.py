@@ -31,9 +31,9 @@ ROWS = [
     {"id": "b", "user_input": "How?", "retrieved_contexts": ["So.", "Thus."], "reference": "One."},
 ]
 
-RESULTS = {"open", "sample", "compare", "export", "check"}
+RESULTS = {"open", "sample", "compare", "export", "report", "check"}
 """Readers that open the run as a whole."""
-STORED = {"sample", "compare", "export", "verify", "resume"}
+STORED = {"sample", "compare", "export", "report", "verify", "resume"}
 """Readers of what `run.sqlite` holds."""
 
 
@@ -56,6 +56,7 @@ READERS: dict[str, Callable[[Path], object]] = {
     "sample": shown,
     "compare": lambda directory: localjudge.compare(Run.open(directory), Run.open(directory)),
     "export": lambda directory: exported(Run.open(directory), "ragas"),
+    "report": lambda directory: localjudge.write_report(directory, baseline=directory),
     "check": lambda directory: Run.open(directory).summary,
     "verify": lambda directory: localjudge.verify(Run.open(directory, check=False), engine=engine()),
     "resume": made,
@@ -299,6 +300,11 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "half a row": (put("scores.jsonl", b'{"sample_id": "a"}\n'), RESULTS, "metric: Field required"),
     "sample of another shape": (stored_as("'{\"id\": 5}'"), READ_BACK, "id: Input should be a valid string"),
     "sample of bytes": (stored_as("x'ff00'"), READ_BACK, "Input should be a valid string"),
+    "sample of another id": (
+        stored_as("replace(content, '\"a\"', '\"x\"')"),
+        {"report", "sample"},
+        " sample ",
+    ),
     "sample, not UTF-8": (stored_as("CAST(x'ff' AS TEXT)"), READ_BACK, "Could not decode to UTF-8"),
     "store, not a database": (put("run.sqlite", b"text" * 999), STORED, "file is not a database"),
     "store of another version": (sql("PRAGMA user_version = 7"), STORED, "has schema version 7"),

@@ -1,0 +1,191 @@
+// One opened sample: its scores with one line why, and its texts with every judged unit highlighted where it stands.
+
+const MOST_SHOWN = 20_000;
+const FIELD_NAMES = {
+  user_input: "Question",
+  response: "Response",
+  reference: "Reference",
+  retrieved_contexts: "Retrieved contexts",
+  reference_contexts: "Reference contexts",
+};
+const VERDICTS = {
+  1: { kind: "yes", sign: "✓", words: "verdict 1" },
+  0: { kind: "no", sign: "✗", words: "verdict 0" },
+  null: { kind: "none", sign: "?", words: "no verdict" },
+};
+
+/** A row of verdict values as an object; `was` is its label and probability in the baseline. */
+function verdictOf([field, context, start, end, label, p, words], was) {
+  return { field, context, start, end, label, p, words, was };
+}
+
+/** The sign of a verdict and its probability, in words for who hears it. */
+function badge(label, p) {
+  const { kind, sign, words } = VERDICTS[label];
+  return element(
+    "span",
+    { class: `badge ${kind}` },
+    element("span", { "aria-hidden": "true" }, sign),
+    element("span", { class: "heard" }, p === null ? words : `${words}, probability `),
+    p === null ? null : ` ${threeDigits(p)}`,
+  );
+}
+
+/** What the verdict was in the baseline. */
+function earlier([label, p]) {
+  const words = label === null ? ["no verdict in the baseline"] : ["was", badge(label, p)];
+  return element("span", { class: "was" }, ...words);
+}
+
+/** What stands behind a unit: its verdicts, what they were in the baseline if that was another, and remarks. */
+function verdictNotes(verdicts) {
+  return verdicts.map(({ label, p, words, was }) =>
+    element(
+      "span",
+      { class: "verdict" },
+      badge(label, p),
+      was && was[0] !== label ? earlier(was) : null,
+      words ? element("span", { class: "note", dir: "auto" }, inLine(words)) : null,
+    ),
+  );
+}
+
+/** The style of a unit with one verdict or several. */
+function kindOf(verdicts, { threshold, near }) {
+  const kinds = new Set(verdicts.map(({ label }) => VERDICTS[label].kind));
+  const close = verdicts.some(({ p }) => p !== null && Math.abs(p - threshold) <= near);
+  return kinds.size > 1 ? "mixed" : `${[...kinds][0]}${close ? " near" : ""}`;
+}
+
+/** Verdicts on the same piece of text together, in the order of the text. */
+function byPlace(verdicts) {
+  const places = Map.groupBy(verdicts, ({ start, end }) => `${start}-${end}`);
+  return [...places.values()].sort(([one], [other]) => one.start - other.start || one.end - other.end);
+}
+
+/** The text with its judged units marked. A long one is shown in part, with a button for all of it. */
+function judgedText(text, verdicts, config, most = MOST_SHOWN) {
+  const holder = element("div", { class: "text", dir: "auto" });
+  const end = firstOf(text, most).length;
+  let at = 0;
+  for (const together of byPlace(verdicts)) {
+    const [{ start, end: last }] = together;
+    if (start >= end) break;
+    const from = Math.max(start, at);
+    const to = Math.max(Math.min(last, end), from);
+    holder.append(
+      ...visible(text.slice(at, from), { lines: true }),
+      element("mark", { class: kindOf(together, config) }, ...visible(text.slice(from, to), { lines: true })),
+      ...verdictNotes(together),
+    );
+    at = to;
+  }
+  holder.append(...visible(text.slice(at, end), { lines: true }));
+  if (end < text.length) {
+    const all = () => holder.replaceWith(judgedText(text, verdicts, config, Infinity));
+    holder.append(
+      element("button", { type: "button", class: "more", click: all }, `Show all ${counted(text.length, "character")}`),
+    );
+  }
+  return holder;
+}
+
+function remark(...words) {
+  return element("p", { class: "remark" }, ...words);
+}
+
+/** One context with its number, id and score. */
+function contextItem({ text, id, score }, verdicts, config) {
+  return element(
+    "li",
+    {},
+    id === undefined ? null : element("span", { class: "known" }, "id ", inLine(id)),
+    score === undefined ? null : element("span", { class: "known" }, `retrieval score ${score}`),
+    text === undefined ? remark("no text, only an id") : judgedText(text, verdicts, config),
+  );
+}
+
+/** A field of a sample with the verdicts on it. */
+function fieldView(field, value, verdicts, config) {
+  const here = verdicts.filter((verdict) => verdict.field === field);
+  if (value === null || value === undefined) return remark("not given");
+  if (!Array.isArray(value)) return judgedText(value, here, config);
+  if (!value.length) return remark("none");
+  const items = value.map((context, at) =>
+    contextItem(
+      context,
+      here.filter((verdict) => verdict.context === at),
+      config,
+    ),
+  );
+  return element("ol", { class: "contexts", start: "0" }, ...items);
+}
+
+/** All fields, one below the other; where the baseline's text or units are others, both side by side. */
+function textsView(sample, metric, config) {
+  const { texts, before } = sample;
+  const now = sample.metrics[metric];
+  const then = before?.metrics[metric];
+  const verdicts = (now?.verdicts ?? []).map((values, at) => verdictOf(values, then?.was[at]));
+  const old = (then?.verdicts ?? []).map((values) => verdictOf(values));
+  const textsBefore = { ...texts, ...before?.texts };
+  const fields = Object.keys(FIELD_NAMES).filter((field) => field in texts || field in textsBefore);
+  return fields.map((field) => {
+    const differs = before && (field in before.texts || old.some((verdict) => verdict.field === field));
+    const view = fieldView(field, texts[field], verdicts, config);
+    return element(
+      "section",
+      { class: "field" },
+      element("h3", {}, FIELD_NAMES[field]),
+      differs
+        ? element(
+            "div",
+            { class: "sides" },
+            element("div", {}, element("h4", {}, "Baseline"), fieldView(field, textsBefore[field], old, config)),
+            element("div", {}, element("h4", {}, "This run"), view),
+          )
+        : view,
+    );
+  });
+}
+
+/** The line of a metric: outcome, and why. Choosing it highlights its verdicts. */
+function metricLine(sample, { name }, chosen, choose) {
+  const found = sample.metrics[name];
+  const before = sample.before?.metrics[name]?.score;
+  const words = [
+    element("span", { class: "name" }, inLine(name)),
+    " ",
+    element("span", { class: "outcome" }, inLine(found.outcome)),
+    before === null || before === undefined ? null : ` (baseline ${threeDigits(before)})`,
+    found.why ? element("span", { class: "why" }, inLine(found.why)) : null,
+  ];
+  if (!found.verdicts.length) return element("li", { class: "computed" }, element("span", {}, ...words));
+  const group = `highlight-${sample.number}`;
+  const attributes = { type: "radio", name: group, checked: name === chosen, change: () => choose(name) };
+  return element("li", {}, element("label", {}, element("input", attributes), element("span", {}, ...words)));
+}
+
+/** Everything about one sample; `metric` is highlighted at first, if it has verdicts. */
+function sampleView(sample, metric, config) {
+  const known = config.metrics.filter(({ name }) => name in sample.metrics);
+  const judged = known.filter(({ name }) => sample.metrics[name].verdicts.length);
+  const chosen = (judged.find(({ name }) => name === metric) ?? judged[0])?.name;
+  const texts = element("div", { class: "fields" });
+  const choose = (name) => texts.replaceChildren(...textsView(sample, name, config));
+  choose(chosen);
+  const renamed = sample.before && sample.before.id !== sample.id;
+  return element(
+    "div",
+    { class: "sample" },
+    element(
+      "fieldset",
+      { class: "scores" },
+      element("legend", {}, judged.length ? "Scores, and whose verdicts are highlighted" : "Scores"),
+      element("ul", {}, ...known.map((one) => metricLine(sample, one, chosen, choose))),
+    ),
+    config.compared && !sample.before ? remark("The baseline does not have this sample.") : null,
+    renamed ? remark("In the baseline: ", inLine(sample.before.id)) : null,
+    texts,
+  );
+}

@@ -1,0 +1,70 @@
+// Elements made of data. Text becomes text nodes, never markup, and what would act on a reader becomes visible.
+
+/** What `localjudge/printable.py` escapes: controls, writing directions, separators, halves of characters. */
+const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/u;
+const UNSAFE_IN_LINES = new RegExp(UNSAFE.source.replace("\\u0000-\\u001f", "\\u0000-\\u0008\\u000b-\\u001f"), "u");
+const SHORT_ESCAPES = { "\t": "\\t", "\n": "\\n", "\r": "\\r" };
+
+/** An element with attributes (functions listen to events, true and false switch) and children (strings are text). */
+function element(name, attributes = {}, ...children) {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (typeof value === "function") made.addEventListener(key, value);
+    else if (value === true) made.setAttribute(key, "");
+    else if (value !== false && value !== null && value !== undefined) made.setAttribute(key, value);
+  }
+  made.append(...children.flat().filter((child) => child !== null && child !== undefined));
+  return made;
+}
+
+/** The escape that stands for a character: `\x1b`, `\u202e`. */
+function escapeOf(character) {
+  const code = character.codePointAt(0);
+  const hex = code.toString(16);
+  return SHORT_ESCAPES[character] ?? (code < 256 ? `\\x${hex.padStart(2, "0")}` : `\\u${hex.padStart(4, "0")}`);
+}
+
+/** The text as nodes, with escapes for what would act on a reader; in `lines`, line ends and tabs stay. */
+function visible(text, { lines = false } = {}) {
+  const split = new RegExp(`(${(lines ? UNSAFE_IN_LINES : UNSAFE).source})`, "u");
+  return text
+    .split(split)
+    .map((part, at) =>
+      at % 2 ? element("span", { class: "escape", title: "control character" }, escapeOf(part)) : part,
+    );
+}
+
+/** The same as one string, for where no elements can be. */
+function visibleText(text) {
+  return element("span", {}, ...visible(text)).textContent;
+}
+
+/** A text of the user's in a line: isolated, so that its direction moves nothing around it. */
+function inLine(text) {
+  return element("bdi", {}, ...visible(text));
+}
+
+/** The first `length` code units of a text, one less where that would cut a character in two. */
+function firstOf(text, length) {
+  const cut = text.slice(0, length);
+  return text.length > length && /[\ud800-\udbff]$/.test(cut) ? cut.slice(0, -1) : cut;
+}
+
+function threeDigits(value) {
+  return value.toFixed(3);
+}
+
+/** A difference with its sign; what rounds to nothing has none. */
+function signed(value) {
+  const digits = threeDigits(Math.abs(value));
+  return Number(digits) === 0 ? digits : `${value > 0 ? "+" : "-"}${digits}`;
+}
+
+/** A count with its thousands set apart: 20,000. */
+function grouped(count) {
+  return count.toLocaleString("en");
+}
+
+function counted(count, noun) {
+  return `${grouped(count)} ${noun}${count === 1 ? "" : "s"}`;
+}

@@ -1,0 +1,316 @@
+"""The page of a run, as a file: what it says, what it holds, and that no text in it is more than text."""
+
+import base64
+import gzip
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localjudge import Run, ScriptedEngine, UsageError, evaluate, verify, write_report
+from localjudge.analysis.check import Check
+from localjudge.errors import RunDirectoryError
+from localjudge.report.page import data_blocks, html_report
+from localjudge.report.page.html_report import page
+from localjudge.report.page.sample_values import PlacesInBrowser
+from localjudge.types import Context, Sample
+
+ScriptedRun = Callable[..., Run]
+HOSTILE = (
+    "</script><script>owned()</script>",
+    "</style><style>*{display:none}</style>",
+    "<img src=x onerror=owned()>",
+    "javascript:owned()",
+    '"><svg onload=owned()>',
+    "<!--",
+    "{{ 7 * 7 }}",
+    "\x1b[2J\x1b]0;owned\x07",
+    "\u202eevil\u202c \u2028 \u2066x",
+)
+ROW = {"id": "a", "user_input": "Q?", "retrieved_contexts": ["Rain. Snow."], "reference": "It rains. It snows."}
+TAGS = {
+    *("html", "head", "meta", "title", "style", "body", "a", "header", "main", "footer", "section", "p", "h1", "h2"),
+    *("strong", "code", "bdi", "span", "dl", "div", "dt", "dd", "ul", "li", "noscript", "script"),
+    *("table", "thead", "tbody", "tr", "th", "td", "svg", "line", "circle", "rect", "text"),
+}
+
+
+class PageReader(HTMLParser):
+    """Elements with their attributes, the text outside of scripts and styles, and what scripts and styles hold."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.raw: list[tuple[str, dict[str, str | None], str]] = []
+        self.text = ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Remember it; the content of a script or a style comes as one piece of data."""
+        self.elements.append((tag, dict(attrs)))
+        if tag in {"script", "style"}:
+            self.raw.append((tag, dict(attrs), ""))
+
+    def handle_data(self, data: str) -> None:
+        """Text, or what a script or a style holds."""
+        if self.cdata_elem:
+            tag, attributes, before = self.raw.pop()
+            self.raw.append((tag, attributes, before + data))
+        else:
+            self.text += data
+
+    def content(self, tag: str, **attributes: str) -> list[str]:
+        """What the scripts or styles with these attributes hold."""
+        return [content for name, found, content in self.raw if name == tag and attributes.items() <= found.items()]
+
+    def unpacked(self, kind: str) -> list[Any]:
+        """The values of all data blocks of a kind, in order."""
+        blocks = self.content("script", **{"data-kind": kind})
+        return [value for block in blocks for value in json.loads(gzip.decompress(base64.b64decode(block)))]
+
+
+def in_words(html: str) -> str:
+    """The page's text, its white space collapsed."""
+    return " ".join(PageReader(html).text.split())
+
+
+def html(run: Run, **options: Any) -> str:
+    return write_report(run, **options).read_text(encoding="utf-8")
+
+
+def hostile_row(**given: Any) -> dict[str, Any]:
+    text = " ".join(HOSTILE)
+    return {"id": f"id {text}", "user_input": text, "retrieved_contexts": [text], "reference": text, **given}
+
+
+@pytest.fixture
+def hostile_page(tmp_path: Path) -> str:
+    """Every field, the id, the group, the reason, the judge's name and the data file's name would like to act."""
+    row = hostile_row(doc="</script><b>group")
+    engine = ScriptedEngine({}, default=0.2)
+    run = evaluate([row], engine=engine, metrics=["context_recall"], out=tmp_path / "run", cluster_by="doc")
+    card = run.judge.model_copy(update={"name": HOSTILE[0], "caution": HOSTILE[2]})
+    manifest = run.manifest.model_copy(
+        update={"environment": {**run.manifest.environment, "sources": ["dir/<script>owned()<\\script>\u202e.jsonl"]}}
+    )
+    name = f"{HOSTILE[0]}\u202e"
+    metrics = {**run.summary.metrics, name: run.summary.metrics["context_recall"]}
+    summary = run.summary.model_copy(update={"judge": card, "metrics": metrics})
+    return "".join(page(replace(run, summary=summary, manifest=manifest), Check(comparison=None, decisions=())))
+
+
+def test_no_text_of_the_user_is_markup(hostile_page: str) -> None:
+    """Elements and attributes are those of the template, whatever the texts are."""
+    read = PageReader(hostile_page)
+    assert {tag for tag, _ in read.elements} <= TAGS
+    attributes = {name for _, found in read.elements for name in found}
+    assert not {name for name in attributes if name.startswith("on") or name in {"src", "style"}}
+    assert {found["href"] for _, found in read.elements if "href" in found} == {"#samples"}
+    assert [found.get("type") for _, found, _ in read.raw] == [
+        None,
+        "application/json",
+        "application/octet-stream",
+        "application/octet-stream",
+        "module",
+    ]
+
+
+def test_no_character_in_the_file_acts_on_who_opens_it_in_a_terminal(hostile_page: str) -> None:
+    assert not re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]", hostile_page)
+    assert "\\u202e" in PageReader(hostile_page).text
+
+
+def test_hostile_texts_stand_in_the_data_as_they_were_given(hostile_page: str) -> None:
+    (details,) = PageReader(hostile_page).unpacked("details")
+    assert details["texts"] == {
+        "user_input": " ".join(HOSTILE),
+        "reference": " ".join(HOSTILE),
+        "retrieved_contexts": [{"text": " ".join(HOSTILE)}],
+    }
+
+
+def test_the_policy_allows_this_style_and_this_script_and_nothing_else(run: Run) -> None:
+    """The hashes are those of what stands between the tags, byte for byte."""
+    read = PageReader(html(run))
+    (policy,) = (found["content"] for tag, found in read.elements if found.get("http-equiv"))
+    (style,), (script,) = read.content("style"), read.content("script", type="module")
+    hashes = [base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (style, script)]
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; base-uri 'none'; "
+        "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    )
+
+
+def test_the_policy_stands_before_all_that_it_is_about(run: Run) -> None:
+    text = html(run)
+    assert text.index("Content-Security-Policy") < text.index("<style>") < text.index("<script")
+
+
+def test_the_script_makes_no_markup_of_strings_and_reaches_for_no_network(run: Run) -> None:
+    (script,) = PageReader(html(run)).content("script", type="module")
+    words = ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "fetch(", "XMLHttp", "import(")
+    assert script
+    assert not [word for word in words if word in script]
+
+
+def test_every_file_beside_the_modules_stands_in_the_page_once(run: Run) -> None:
+    text = html(run)
+    files = [file for file in Path(html_report.__file__).parent.iterdir() if file.suffix in {".css", ".js"}]
+    assert len(files) == 8
+    assert [text.count(file.read_text(encoding="utf-8")) for file in files] == [1] * 8
+
+
+def test_the_same_run_gives_the_same_bytes_wherever_it_lies(run: Run, tmp_path: Path) -> None:
+    shutil.copytree(run.directory, tmp_path / "copy")
+    first = write_report(run).read_bytes()
+    assert write_report(tmp_path / "copy").read_bytes() == first
+    assert write_report(run, out=tmp_path / "elsewhere.html").read_bytes() == first
+
+
+def test_the_first_screen_says_what_the_summary_says(scripted_run: ScriptedRun) -> None:
+    """Of two statements one is attributed: 1/2; the exact interval of one score has all of [0, 1] but its ends."""
+    run = scripted_run("run", [ROW, {**ROW, "id": "b", "reference": None}], {"It snows.": 0.1})
+    read = in_words(html(run, gates=["context_recall>=0.9", "context_recall>=0"]))
+    metric = run.summary.metrics["context_recall"]
+    assert metric.ci95 is not None
+    assert "context_recall between '" in read
+    assert f"0.500 {metric.ci95[0]:.3f} to {metric.ci95[1]:.3f}" in read
+    assert "undecided context_recall>=0.9 " in read
+    assert "pass context_recall>=0 " in read
+    assert f"Signature{run.summary.signature}" in read
+    assert "2 samples, judged by scripted" in read
+
+
+def test_a_judge_of_whom_one_must_beware_is_named_with_that(hostile_page: str) -> None:
+    assert "Mind the judge: <img src=x onerror=owned()>" in in_words(hostile_page)
+
+
+def test_a_mean_is_withheld_where_too_many_failed(failed_run: Run) -> None:
+    read = in_words(html(failed_run))
+    assert "1 failed, more than allowed (--max-failed): no mean; it is from 0.500 to 1.000" in read
+    assert "why: no verdict for 1 of 1 units: it does not fit" in read
+
+
+def test_drawings_show_mean_interval_and_distribution(scripted_run: ScriptedRun) -> None:
+    """Scores 0, 1/2 and 1, drawn on 200 units: the mean at 100; three bins of ten hold one score each."""
+    rows = [
+        {**ROW, "id": str(at), "reference": text}
+        for at, text in enumerate(["It rains.", "It rains. It snows.", "It snows."])
+    ]
+    run = scripted_run("run", rows, {"It rains.": 0.0}, metrics=["context_recall"])
+    read = PageReader(html(run))
+    assert [found["cx"] for tag, found in read.elements if tag == "circle"] == ["100.0"]
+    heights = [found["height"] for tag, found in read.elements if tag == "rect"]
+    assert heights == ["32.0", "0", "0", "0", "0", "32.0", "0", "0", "0", "32.0"]
+    labels = [found["aria-label"] for tag, found in read.elements if tag == "svg"]
+    assert labels[1] == "0 to 0.1: 1, 0.5 to 0.6: 1, 0.9 to 1: 1 samples"
+
+
+def test_the_list_and_the_details_hold_every_sample(run: Run) -> None:
+    read = PageReader(html(run))
+    assert [row[0] for row in read.unpacked("list")] == [sample.id for sample in run.samples]
+    assert [row[3] for row in read.unpacked("list")] == [[0.5, 0.0], [0.0, 0.0], ["u", 0.0]]
+    good = read.unpacked("details")[0]
+    assert good["metrics"]["context_recall"] == {
+        "outcome": "1/2 = 0.500",
+        "why": '1 of 2 attributed; not attributed: "It is red."',
+        "verdicts": [["reference", None, 0, 9, 1, 0.9, None], ["reference", None, 10, 20, 0, 0.1, None]],
+    }
+
+
+def test_blocks_follow_each_other(scripted_run: ScriptedRun, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each says the number of its first sample, so that one is found without unpacking those before it."""
+    monkeypatch.setattr(data_blocks, "_SAMPLES_OF_A_LIST", 3)
+    monkeypatch.setattr(data_blocks, "_LETTERS_OF_DETAILS", 1)
+    run = scripted_run("run", [{**ROW, "id": str(number)} for number in range(7)], {})
+    blocks = list(data_blocks.data_blocks(run))
+    assert [block.first for block in blocks if block.kind == "list"] == [0, 3, 6]
+    assert [block.first for block in blocks if block.kind == "details"] == list(range(7))
+
+
+@given(st.text(max_size=30), st.data())
+def test_places_count_as_browsers_count(text: str, data: st.DataObject) -> None:
+    """Of UTF-16 code units, two bytes each; what stands between two places is the same text."""
+    start = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(start, len(text)))
+    sample = Sample(id="a", reference="x", retrieved_contexts=(Context(text="y"), Context(text=text or "y")))
+    verdict: Any = type("Place", (), {"source": "retrieved_contexts", "source_index": 1})
+    places = PlacesInBrowser(sample)
+    units = text.encode("utf-16-le", "surrogatepass")
+    cut = units[2 * places.place(verdict, start) : 2 * places.place(verdict, end)]
+    assert cut.decode("utf-16-le", "surrogatepass") == text[start:end]
+
+
+def test_with_a_baseline_a_text_that_is_the_same_is_written_once(scripted_run: ScriptedRun) -> None:
+    rows = [{**ROW, "response": "Yes. No."}, {**ROW, "id": "b"}]
+    old = scripted_run("old", rows, {"It snows.": 0.1}, metrics=["context_recall"])
+    new = scripted_run("new", [{**rows[0], "response": "No."}, {**rows[1], "id": "c"}], {}, metrics=["context_recall"])
+    read = PageReader(html(new, baseline=old))
+    assert [row[4] for row in read.unpacked("list")] == [[0.5], [0.5]]
+    one, other = (sample["before"] for sample in read.unpacked("details"))
+    assert (one["id"], one["texts"]) == ("a", {"response": "Yes. No."})
+    assert (other["id"], other["texts"]) == ("b", {})
+    assert one["metrics"]["context_recall"]["was"] == [[1, 1.0], [0, 0.1]]
+    assert other["metrics"] == {"context_recall": {"score": 0.5, "was": [[1, 1.0], [0, 0.1]]}}
+    assert "samples: 2 paired (1 by id, 1 by content), 1 of them with the same content" in " ".join(read.text.split())
+
+
+def test_a_sample_that_the_baseline_lacks_says_so(scripted_run: ScriptedRun) -> None:
+    old = scripted_run("old", [ROW], {})
+    new = scripted_run("new", [ROW, {**ROW, "id": "z", "user_input": "Other?"}], {})
+    read = PageReader(html(new, baseline=old))
+    assert [row[4] for row in read.unpacked("list")][1] == [None] * len(new.summary.metrics)
+    assert read.unpacked("details")[1]["before"] is None
+
+
+def test_only_its_owner_can_read_it(run: Run, tmp_path: Path) -> None:
+    assert write_report(run, out=tmp_path / "report.html").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_run_with_its_report_opens_verifies_and_goes_on(scripted_run: ScriptedRun) -> None:
+    run = scripted_run("run", [ROW], {})
+    write_report(run)
+    assert Run.open(run.directory).summary == run.summary
+    assert verify(run, engine=ScriptedEngine({}, default=1.0)).result == "bit-identical"
+    assert scripted_run("run", [ROW], {}).summary == run.summary
+
+
+def test_what_is_not_a_report_is_not_replaced(run: Run, tmp_path: Path) -> None:
+    data = tmp_path / "data.jsonl"
+    data.write_text("{}")
+    with pytest.raises(UsageError, match=r"data\.jsonl is not a report of localjudge"):
+        write_report(run, out=data)
+    with pytest.raises(UsageError, match="is a directory"):
+        write_report(run, out=tmp_path)
+    (tmp_path / "link").symlink_to(write_report(run))
+    with pytest.raises(RunDirectoryError, match="link is a link"):
+        write_report(run, out=tmp_path / "link")
+    with pytest.raises(RunDirectoryError, match="cannot be written"):
+        write_report(run, out=tmp_path / "none" / "report.html")
+    assert data.read_text() == "{}"
+
+
+def test_an_earlier_report_stays_until_the_new_one_is_whole(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write_report(run, out=tmp_path / "report.html")
+    before = path.read_bytes()
+
+    def interrupted(*_: Any) -> Iterator[data_blocks.DataBlock]:
+        yield data_blocks.DataBlock("list", 0, "")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(html_report, "data_blocks", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_report(run, out=path)
+    assert path.read_bytes() == before

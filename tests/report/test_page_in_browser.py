@@ -1,0 +1,335 @@
+"""The page of a run in a real browser: it asks for nothing, works by keyboard, and shows hostile text as text.
+
+Needs Chromium: of the system, or the one that LOCALJUDGE_TEST_CHROMIUM names.
+"""
+
+import json
+import os
+import re
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
+
+from localjudge import Run, ScriptedEngine, evaluate, write_report
+from localjudge.printable import printable, printable_lines
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+UNSAFE = "".join(map(chr, (*range(32), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), 0x2066)))
+HOSTILE = (
+    "</script><script>window.owned = 1</script><img src=x onerror='window.owned = 1'>",
+    "<a href='javascript:window.owned = 1'>x</a></style><style>*{display:none}</style>",
+    "{{ 7 * 7 }} ${window.owned = 1} \x1b[2J\x1b]0;owned\x07 \u202eevil \u2066x",
+)
+
+Open = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """A headless Chromium; the tests are skipped where there is none."""
+    named = os.environ.get("LOCALJUDGE_TEST_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    if not named:
+        pytest.skip("needs Chromium: apt-get install chromium, or name one by LOCALJUDGE_TEST_CHROMIUM")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=named)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def open_page(browser: Browser) -> Iterator[Open]:
+    """Opens a page from its file. At the end: nothing else was asked for, nothing was said, no dialog was shown."""
+    requests: list[str] = []
+    asked: list[str] = []
+    said: list[str] = []
+
+    def opened(path: Path, **options: Any) -> Page:
+        found = browser.new_context(**options).new_page()
+        found.on("request", lambda request: requests.append(request.url))
+        found.on("console", lambda message: said.append(message.text))
+        found.on("pageerror", lambda error: said.append(str(error)))
+        found.on("dialog", lambda dialog: said.append(dialog.message))
+        asked.append(path.as_uri())
+        found.goto(path.as_uri())
+        expect(found.locator("html[data-ready]")).to_have_count(1)
+        return found
+
+    yield opened
+    for context in browser.contexts:
+        context.close()
+    assert (requests, said) == (asked, [])
+
+
+def rows(count: int) -> list[dict[str, Any]]:
+    """Sample 0 has no statement attributed, sample 1 one of two, sample 2 none ..."""
+    return [
+        {
+            "id": f"sample {number}",
+            "user_input": f"What is {number}?",
+            "retrieved_contexts": [f"First of {number}. 😀 Second.", f"Needle {number}."],
+            "reference": f"😀 It is {number}. It was {number}.",
+            "response": f"Old {number}.",
+            "doc": f"document {number % 3}",
+        }
+        for number in range(count)
+    ]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
+    """A baseline of 70 samples that has nothing attributed, and a run that has half of every other sample's."""
+    out = tmp_path_factory.mktemp("runs")
+    metrics = ["context_recall", "context_relevancy_chunk"]
+    old = evaluate(rows(70), engine=ScriptedEngine({}, default=0.25), metrics=metrics, out=out / "old")
+    attributed = {f"😀 It is {number}.": 0.75 for number in range(1, 70, 2)}
+    script: dict[str, float | str] = {**attributed, "It was 3.": "it does not fit"}
+    new = [{**row, "response": f"New {at}."} for at, row in enumerate(rows(70))]
+    options: dict[str, Any] = {"metrics": metrics, "cluster_by": "doc", "max_failed": 1}
+    return old, evaluate(new, engine=ScriptedEngine(script, default=0.25), out=out / "new", **options)
+
+
+@pytest.fixture(scope="module")
+def report(runs: tuple[Run, Run]) -> Path:
+    """The new run by itself."""
+    return write_report(runs[1])
+
+
+@pytest.fixture(scope="module")
+def compared(runs: tuple[Run, Run]) -> Path:
+    """The new run with its baseline and gates."""
+    old, new = runs
+    gates = ["context_recall>=0.9", "context_recall.delta>=0"]
+    return write_report(new, baseline=old, gates=gates, out=new.directory / "compared.html")
+
+
+def ids(page: Page) -> list[str]:
+    return page.locator(".opener .id").all_inner_texts()
+
+
+def opened_sample(page: Page, sample: str) -> Any:
+    """The details of a sample of the list, once they are there."""
+    page.locator(".opener").filter(has_text=sample).first.click()
+    details = page.locator("tr.details")
+    expect(details.locator(".sample")).to_have_count(1)
+    return details
+
+
+def test_using_the_whole_page_asks_for_nothing_and_says_nothing(open_page: Open, compared: Path) -> None:
+    """The fixture counts requests, messages of the console, errors and dialogs."""
+    page = open_page(compared)
+    opened_sample(page, "sample 1")
+    page.get_by_label("Search").fill("needle 1")
+    expect(page.get_by_role("status")).to_have_text(re.compile("^11 of 70 samples"))
+    page.get_by_label("Search").fill("")
+    expect(page.get_by_role("status")).to_have_text(re.compile("^70 of 70 samples"))
+    page.get_by_label("Order").select_option("best")
+    page.get_by_role("button", name="Next").click()
+    expect(page.get_by_text("51 to 70, page 2 of 2")).to_be_visible()
+
+
+def test_markup_cannot_be_made_of_strings(browser: Browser, report: Path) -> None:
+    page = browser.new_page()
+    page.goto(report.as_uri())
+    with pytest.raises(Error, match="TrustedHTML"):
+        page.evaluate("() => { document.body.innerHTML = '<b>x</b>' }")
+    page.close()
+
+
+def test_a_request_that_the_page_is_made_to_make_is_refused_and_heard(browser: Browser, report: Path) -> None:
+    """So the test of no requests and no messages would fail if there were one."""
+    page = browser.new_page()
+    said: list[str] = []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(report.as_uri())
+    assert page.evaluate("fetch('https://example.org/').then(() => 'sent', () => 'refused')") == "refused"
+    page.evaluate("document.body.append(Object.assign(new Image(), {src: 'https://example.org/x.png'}))")
+    page.close()
+    assert [text for text in said if "Content Security Policy" in text]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 400])
+def test_the_accessibility_engine_finds_nothing(open_page: Open, compared: Path, scheme: str, width: int) -> None:
+    page = open_page(compared, color_scheme=scheme, viewport={"width": width, "height": 900})
+    opened_sample(page, "sample 3")
+    found = Axe().run(page).response["violations"]
+    assert {one["id"]: [node["html"] for node in one["nodes"]] for one in found} == {}
+
+
+def test_the_accessibility_engine_finds_what_is_wrong(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    page.evaluate("document.querySelector('#control-query').labels[0].remove()")
+    assert [one["id"] for one in Axe().run(page).response["violations"]] == ["label"]
+
+
+def test_everything_can_be_done_with_the_keyboard(open_page: Open, compared: Path) -> None:
+    page = open_page(compared)
+    page.keyboard.press("Tab")
+    expect(page.get_by_text("Skip to the samples")).to_be_focused()
+    page.keyboard.press("Enter")
+    page.keyboard.press("Tab")
+    expect(page.get_by_label("Search")).to_be_focused()
+    page.get_by_role("button", name="Reset").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    heading = page.get_by_role("columnheader", name="context_recall").last
+    expect(heading).to_have_attribute("aria-sort", "ascending")
+    page.keyboard.press("Enter")
+    expect(heading).to_have_attribute("aria-sort", "descending")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Tab")
+    opener = page.locator(".opener").first
+    expect(opener).to_be_focused()
+    page.keyboard.press("Space")
+    expect(opener).to_have_attribute("aria-expanded", "true")
+    expect(page.locator(".sample")).to_have_count(1)
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("radio", name="context_recall")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(page.get_by_role("radio", name="context_relevancy_chunk")).to_be_checked()
+    opener.press("Enter")
+    expect(page.locator(".sample")).to_have_count(0)
+
+
+def test_every_judged_unit_is_marked_where_it_stands(open_page: Open, runs: tuple[Run, Run], report: Path) -> None:
+    """In the text, whose characters may take two code units; with its verdict, probability and remark beside it."""
+    details = opened_sample(open_page(report), "sample 3")
+    verdicts = [row for row in runs[1].verdicts_of("sample 3") if row.metric == "context_recall"]
+    assert details.locator("mark").all_inner_texts() == [row.text for row in verdicts] == ["😀 It is 3.", "It was 3."]
+    assert details.locator("mark.yes").all_inner_texts() == ["😀 It is 3."]
+    assert details.locator(".badge").all_text_contents() == ["✓verdict 1, probability  0.750", "?no verdict"]
+    expect(details.locator(".note")).to_have_text("it does not fit")
+    details.get_by_role("radio", name="context_relevancy_chunk").check()
+    assert details.locator("mark.no").all_inner_texts() == ["First of 3. 😀 Second.", "Needle 3."]
+    expect(details.locator(".why")).to_have_text('0 of 2 needed; not needed: "First of 3. 😀 Second." and 1 more')
+
+
+def test_samples_are_sorted_filtered_and_searched(open_page: Open, report: Path) -> None:
+    """Of 70, 34 score 1/2, 35 score 0 and one failed, which comes first."""
+    page = open_page(report)
+    shown = page.get_by_role("status")
+    expect(shown).to_have_text(
+        re.compile(r"70 of 70 samples. context_recall: 69 scored, 0 undefined, 1 failed, mean of these 0\.246")
+    )
+    assert ids(page)[:3] == ["sample 3", "sample 0", "sample 2"]
+    page.get_by_label("Order").select_option("best")
+    assert ids(page)[0] == "sample 1"
+    page.get_by_label("Score from").fill("0.4")
+    expect(shown).to_have_text(re.compile("34 of 70 samples.*mean of these 0.500"))
+    page.get_by_role("button", name="Reset").click()
+    expect(shown).to_have_text(re.compile("70 of 70"))
+    page.get_by_label("Outcome").select_option("failed")
+    assert ids(page) == ["sample 3"]
+    page.get_by_label("Outcome").select_option("any")
+    page.get_by_label("Group").fill("Document 1")
+    expect(shown).to_have_text(re.compile("23 of 70"))
+    page.get_by_label("Group").fill("")
+    page.get_by_label("Search").fill("NEEDLE 42.")
+    expect(shown).to_have_text(re.compile("^1 of 70 samples"))
+    assert ids(page) == ["sample 42"]
+
+
+def test_pages_of_the_list_follow_each_other(open_page: Open, report: Path) -> None:
+    page = open_page(report)
+    page.get_by_label("Order").select_option("data")
+    assert ids(page) == [f"sample {number}" for number in range(50)]
+    page.get_by_role("button", name="Next").click()
+    assert ids(page) == [f"sample {number}" for number in range(50, 70)]
+    expect(page.get_by_role("button", name="Previous")).to_be_focused()
+
+
+def test_what_moved_is_shown_side_by_side(open_page: Open, compared: Path) -> None:
+    """0 -> 1/2: one of two verdicts flipped, and the response is another."""
+    page = open_page(compared)
+    assert ids(page)[0] == "sample 1"
+    details = opened_sample(page, "sample 1")
+    response = details.locator(".field").nth(1)
+    assert response.locator("h4").all_inner_texts() == ["Baseline", "This run"]
+    assert response.locator(".text").all_inner_texts() == ["Old 1.", "New 1."]
+    assert details.locator(".was").all_text_contents() == ["was✗verdict 0, probability  0.250"]
+    page.get_by_label("Change").select_option("better")
+    expect(page.get_by_role("status")).to_have_text(re.compile("34 of 70 samples"))
+    page.get_by_label("Change").select_option("worse")
+    assert ids(page) == []
+
+
+def test_hostile_text_is_text(open_page: Open, tmp_path: Path) -> None:
+    """In every field, in ids and groups, and in what the judge says; and a word of a million letters."""
+    text = " ".join(HOSTILE)
+    row = {"id": text, "user_input": text, "retrieved_contexts": [text, "w" * 1_000_000], "reference": text, "d": text}
+    engine = ScriptedEngine({}, default=0.5)
+    page = open_page(write_report(evaluate([row], engine=engine, out=tmp_path / "run", cluster_by="d")))
+    details = opened_sample(page, "owned")
+    assert page.evaluate("[window.owned, document.images.length, document.links.length]") == [None, 0, 1]
+    assert page.locator(".opener .question").inner_text() == printable(text[:200])
+    texts = details.locator(".text")
+    assert texts.nth(0).inner_text() == printable_lines(text)
+    expect(texts.last).to_have_text(re.compile("^w{20000}"))
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    details.get_by_role("button", name="Show all 1,000,000 characters").click()
+    expect(texts.last).to_have_text(re.compile("^w{1000000}"))
+
+
+def test_the_page_makes_the_same_characters_visible_as_the_terminal(open_page: Open, tmp_path: Path) -> None:
+    text = f"a{'.'.join(UNSAFE)}b 😀 مرحبا"
+    run = evaluate(
+        [{"id": "a", "user_input": text, "reference": "x", "retrieved_contexts": ["x"]}], **scripted(tmp_path)
+    )
+    page = open_page(write_report(run))
+    assert page.locator(".opener .question").text_content() == printable(text)
+    shown = opened_sample(page, "a").locator(".text").first.text_content()
+    assert shown == "\n".join("\t".join(map(printable, line.split("\t"))) for line in text.split("\n"))
+
+
+def scripted(tmp_path: Path) -> dict[str, Any]:
+    return {"engine": ScriptedEngine({}, default=0.5), "out": tmp_path / "run", "metrics": ["context_recall"]}
+
+
+def test_without_a_script_the_first_screen_is_there(open_page: Open, browser: Browser, report: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    expect(page.get_by_role("rowheader", name="context_recall")).to_be_visible()
+    expect(page.get_by_text("which has not run here")).to_be_visible()
+
+
+def test_it_follows_light_and_dark_and_prints_on_white(open_page: Open, report: Path) -> None:
+    grounds = {}
+    for scheme in ("light", "dark"):
+        page = open_page(report, color_scheme=scheme)
+        ground = "getComputedStyle(document.body).backgroundColor"
+        grounds[scheme] = page.evaluate(ground)
+        page.emulate_media(media="print")
+        assert page.evaluate(ground) == "rgb(255, 255, 255)"
+        expect(page.locator(".controls")).to_be_hidden()
+        assert page.pdf().startswith(b"%PDF")
+    assert grounds == {"light": "rgb(247, 248, 249)", "dark": "rgb(19, 22, 26)"}
+
+
+@pytest.mark.slow
+def test_a_thousand_real_samples_are_small_and_quick(open_page: Open, labelled_data: Path, tmp_path: Path) -> None:
+    """Questions of two public data sets with their passages: 3 MB at most; a second is far more than they take."""
+    files = [labelled_data / f"rag_{name}.dev.jsonl" for name in ("clapnq", "hotpotqa")]
+    real = [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+    rows = [{**real[number % len(real)], "id": str(number)} for number in range(1_000)]
+    metrics = ["context_recall", "context_relevancy", "context_precision"]
+    run = evaluate(rows, engine=ScriptedEngine({}, default=0.25), metrics=metrics, out=tmp_path / "run")
+    path = write_report(run)
+    assert 1e6 < path.stat().st_size < 3e6
+    began = time.perf_counter()
+    page = open_page(path)
+    opened = time.perf_counter()
+    page.get_by_label("Outcome").select_option("failed")
+    expect(page.get_by_role("status")).to_have_text(re.compile("^0 of 1,000 samples"))
+    filtered = time.perf_counter()
+    assert opened - began < 5
+    assert filtered - opened < 1
+    page.get_by_label("Outcome").select_option("any")
+    page.get_by_label("Search").fill("anthroposophical")
+    expect(page.get_by_role("status")).to_have_text(re.compile("^[1-9][0-9]* of 1,000 samples"))
