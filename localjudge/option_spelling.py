@@ -4,6 +4,8 @@
     option("protocol", "joint")                --protocol joint           protocol='joint'
     option("mapping", {"reference": "gold"})   --map reference=gold       mapping={'reference': 'gold'}
     option_name("max_failed")                  --max-failed               max_failed
+    call("verify", "runs/a", "judge", "b.gguf")
+        localjudge verify runs/a --judge b.gguf         localjudge.verify('runs/a', judge='b.gguf')
 
 Errors, warnings and remarks name options by these, so that what they advise can be typed where they are read. What is
 written to a run's files never does: it is the same whoever began the run.
@@ -49,3 +51,10 @@ def option(name: str, value: Any = _UNNAMED) -> str:
         return flag(name)
     values = [f"{key}={one}" for key, one in value.items()] if isinstance(value, Mapping) else [str(value)]
     return " ".join(f"{flag(name)} {shlex.quote(one)}" for one in values)
+
+
+def call(command: str, run: str, name: str, value: str) -> str:
+    """A command on a run with one option, as it is given where it is read."""
+    if not _on_the_command_line.get():
+        return f"localjudge.{command}({run!r}, {option(name, value)})"
+    return f"localjudge {command} {shlex.quote(run)} {option(name, value)}"

@@ -12,7 +12,7 @@ import localjudge
 from localjudge import ScriptedEngine
 from localjudge.cli.main import main
 from localjudge.errors import LocaljudgeError
-from localjudge.option_spelling import as_typed, option, option_name
+from localjudge.option_spelling import as_typed, call, option, option_name
 
 ROW = {"id": "a", "user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains."}
 FLAG = re.compile(r"--[a-z]")
@@ -45,6 +45,13 @@ def test_the_bare_name_is_that_of_the_argument_or_of_the_flag() -> None:
     assert (option_name("max_failed"), option_name("prompts")) == ("max_failed", "prompts")
     with as_typed():
         assert (option_name("max_failed"), option_name("prompts")) == ("--max-failed", "--prompt")
+
+
+def test_a_command_on_a_run_can_be_copied() -> None:
+    given = ("verify", "my runs/a", "judge", "b.gguf")
+    assert call(*given) == "localjudge.verify('my runs/a', judge='b.gguf')"
+    with as_typed():
+        assert call(*given) == "localjudge verify 'my runs/a' --judge b.gguf"
 
 
 def _evaluate(**options: Any) -> None:

@@ -24,7 +24,7 @@ from localjudge.engine.protocol import Engine
 from localjudge.errors import ModelError, UsageError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.documents import DocumentMetric
-from localjudge.option_spelling import option
+from localjudge.option_spelling import call, option
 from localjudge.progress import Progress, Silence
 from localjudge.record.archive import (
     StoredRequest,
@@ -192,7 +192,7 @@ def _refuse_moved(judge: str, run: Run) -> None:
     sha256 = str(run.manifest.judge["engine"].get("model_sha256", "unknown"))
     raise ModelError(
         f"the model of this run ({Path(judge).stem}, sha256 {shown(sha256[:_SHA256_SHOWN])}) is not at {file} any more",
-        hint=f"say where it is now with {option('judge')}",
+        hint=f"say where it is now: {call('verify', str(run.directory), 'judge', 'PATH')}",
     )
 
 
