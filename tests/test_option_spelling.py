@@ -74,11 +74,24 @@ def _with_a_gate_about_a_difference() -> None:
     localjudge.check("run", gates=["context_recall.delta>=0"])
 
 
+TWO_COLUMNS = {"question": "Q?", "documents": ["Some text."], "chunks": ["Some text."]}
 MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a value out of bounds": (lambda: _evaluate(max_failed=-1), "max_failed must be at least 0"),
     "abbreviations that are none": (lambda: _evaluate(abbreviations=3), "abbreviations must be a list of words"),
     "a directory of something else": (_with_a_strange_directory, "name another directory with out=..."),
     "a directory of another run": (_again_with_other_data, "name another directory with out=..., or leave it away"),
+    "two columns for one field": (
+        lambda: localjudge.evaluate([TWO_COLUMNS], engine=ScriptedEngine({}), out="run"),
+        "say which one counts: mapping={'retrieved_contexts': 'documents'}",
+    ),
+    "a column of another name": (
+        lambda: localjudge.evaluate([{"gold_standard": "It rains."}], engine=ScriptedEngine({}), out="run"),
+        "if that is what they hold: mapping={'reference': 'gold_standard'}",
+    ),
+    "a row that cannot be used": (
+        lambda: localjudge.evaluate([{**ROW, "reference": 3}], engine=ScriptedEngine({}), out="run"),
+        "leave them out: skip_bad_rows=True",
+    ),
     "a group without a name": (
         lambda: localjudge.evaluate(
             [{**ROW, "document": None}], engine=ScriptedEngine({}), cluster_by="document", out="run"

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from localjudge.errors import DataError, UsageError
+from localjudge.option_spelling import option
 from localjudge.types import CONTEXT_FIELDS
 
 ALIASES: dict[str, tuple[str, ...]] = {
@@ -90,9 +91,10 @@ def check_mapping(mapping: Mapping[str, str]) -> None:
     """Raise UsageError if a mapping names a field that is not ours."""
     for field in mapping:
         if field not in ALIASES:
+            form = option("mapping", {"FIELD": "COLUMN"})
             raise UsageError(
                 f"the mapping {field}={mapping[field]} names no field of ours",
-                hint=f"--map FIELD=COLUMN takes a column of yours for one of {', '.join(ALIASES)}",
+                hint=f"{form} takes a column of yours for one of {', '.join(ALIASES)}",
             )
 
 
@@ -130,7 +132,7 @@ def resolve(columns: Columns, mapping: Mapping[str, str], source: str) -> Resolv
             if len(found) > 1:
                 raise DataError(
                     f"{source}: the columns {' and '.join(found)} both give {field}",
-                    hint=f"say which one counts: --map {field}={found[0]}",
+                    hint=f"say which one counts: {option('mapping', {field: found[0]})}",
                 )
             resolved.update((field, column) for column in found)
     return {field: resolved[field] for field in ALIASES if field in resolved}

@@ -6,9 +6,13 @@ from localjudge.dataset import Dataset
 from localjudge.dataset.guesses import map_option
 from localjudge.dataset.problems import shown
 
-ANOTHER_NAME = f"if a column has another name, say so: {map_option({'FIELD': ['COLUMN']})}"
 _MOST_NAMES = 10
 _MOST_FILES = 2
+
+
+def another_name() -> str:
+    """How to say that a column is a field whose name it does not have."""
+    return f"if a column has another name, say so: {map_option({'FIELD': ['COLUMN']})}"
 
 
 def understood(dataset: Dataset) -> str:

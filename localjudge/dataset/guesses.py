@@ -7,11 +7,11 @@ The last word of a name says what the column holds, the words before it whose: a
 
 import difflib
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES, reads_like
+from localjudge.option_spelling import option
 from localjudge.types import CONTEXT_FIELDS, Field_
 
 LOOKED_AT = 1_000
@@ -71,9 +71,7 @@ def likely_field(name: str) -> str | None:
 
 def map_option(guessed: Mapping[str, Sequence[str]]) -> str:
     """How to say that these columns are these fields; columns that are numbered are one field together."""
-    pairs = {field: _one_column(field, columns) for field, columns in guessed.items()}
-    options = " ".join(f"--map {shlex.quote(f'{field}={column}')}" for field, column in pairs.items())
-    return f"{options} (Python: mapping={pairs})"
+    return option("mapping", {field: _one_column(field, columns) for field, columns in guessed.items()})
 
 
 def _one_column(field: str, columns: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ from typing import Any
 
 from localjudge.dataset.problems import Place, shown
 from localjudge.errors import DataError, UsageError
+from localjudge.option_spelling import option
 
 _MARK = "|"
 _OF_DEEPEVAL = ("additional_metadata", "custom_column_key_values", "expected_tools", "source_file", "tools_called")
@@ -66,7 +67,7 @@ def _refuse_joined(value: Any, place: Place, column: str) -> Any:
         raise DataError(
             f"{place}: {shown(column)}: found one text with {_MARK!r} in it, in a file with the columns of DeepEval, "
             "which writes a list so",
-            hint=f"split such texts: --context-separator {_MARK!r} (Python: context_separator={_MARK!r}); if it is one "
-            "text, give a separator that it does not hold; DeepEval's save_as('json') keeps lists",
+            hint=f"split such texts: {option('context_separator', _MARK)}; if it is one text, give a separator that it "
+            "does not hold; DeepEval's save_as('json') keeps lists",
         )
     return value

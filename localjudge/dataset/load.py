@@ -29,6 +29,7 @@ from localjudge.dataset.sound_rows import SoundRows, id_hash
 from localjudge.dataset.sources import STDIN, Source, shown_name
 from localjudge.dataset.survey import Survey
 from localjudge.errors import DataError, UsageError
+from localjudge.option_spelling import option
 from localjudge.progress import Progress, Silence, counted
 from localjudge.types import Sample
 
@@ -163,7 +164,8 @@ def _columns(table: _Table, survey: Survey, mapping: Mapping[str, str]) -> Resol
         described = {column: _described(column, value) for row in rows for column, value in row.items()}
         columns = [described.get(column, shown(str(column))) for column in islice(survey.columns, SHOWN)]
         guessed = guessed_columns(rows, set())
-        name_them = f"name them, such as --map user_input=COLUMN; our fields are {', '.join(ALIASES)}"
+        such_as = option("mapping", {"user_input": "COLUMN"})
+        name_them = f"name them, such as {such_as}; our fields are {', '.join(ALIASES)}"
         raise DataError(
             f"{table.name}: none of its columns is known (found: {', '.join(columns) or 'none'})",
             hint=f"if that is what they hold: {map_option(guessed)}" if guessed else name_them,
@@ -191,7 +193,7 @@ def _check_mapped_columns_exist(sources: Sequence[_Resolved], mapping: Mapping[s
             names = ", ".join(source.table.name for source in sources)
             raise UsageError(
                 f"the mapping {field}={column} names a column that no row of {names} has",
-                hint="--map FIELD=COLUMN: the name on the right is the one in the data",
+                hint=f"{option('mapping', {'FIELD': 'COLUMN'})}: the name on the right is the one in the data",
             )
 
 
@@ -235,7 +237,5 @@ def _stop_if_bad(problems: Problems, sound: int, skip_bad_rows: bool, total: int
         return
     raise problems.error(
         f"{problems.bad_rows} of {total} rows cannot be used, nothing was judged (problems: {problems.count})",
-        hint="mend the rows"
-        if skip_bad_rows
-        else "mend the rows, or leave them out: --skip-bad-rows (Python: skip_bad_rows=True)",
+        hint="mend the rows" if skip_bad_rows else f"mend the rows, or leave them out: {option('skip_bad_rows', True)}",
     )

@@ -15,6 +15,7 @@ from localjudge.dataset.checks import Report, check_id, check_text
 from localjudge.dataset.contexts import add_ids, check_contexts
 from localjudge.dataset.joined_lists import Split
 from localjudge.dataset.problems import Place, Problem, describe
+from localjudge.option_spelling import option
 from localjudge.types import CONTEXT_FIELDS
 
 TEXT_FIELDS = ("user_input", "reference", "response")
@@ -58,7 +59,7 @@ def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | lis
     values: dict[str, Any] = {"id": check_id(given.get("id"), "id", report)}
     for field in TEXT_FIELDS:
         value = _single(given.get(field), report) if field == "reference" else given.get(field)
-        inside = f" (what is inside is named with a dot: --map {field}={resolved.get(field)}.NAME)"
+        inside = f" (what is inside is named with a dot: {option('mapping', {field: f'{resolved.get(field)}.NAME'})})"
         values[field] = check_text(value, field, report, f"text or null{inside if isinstance(value, Mapping) else ''}")
     for field in CONTEXT_FIELDS:
         values[field] = check_contexts(given.get(field), field, report)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard, cast
 
 from localjudge.dataset import Dataset, from_rows, load
-from localjudge.dataset.columns_in_words import ANOTHER_NAME, left_out_lines, listed, missing, understood, unused
+from localjudge.dataset.columns_in_words import another_name, left_out_lines, listed, missing, understood, unused
 from localjudge.dataset.guesses import map_option
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.metrics import Metric, catalog
@@ -176,4 +176,4 @@ def _columns(dataset: Dataset) -> str:
 
 def _what_to_map(fields: frozenset[str], dataset: Dataset) -> str:
     guessed = {field: columns for field, columns in dataset.guesses.items() if field in fields}
-    return f"if that is what they hold: {map_option(guessed)}" if guessed else ANOTHER_NAME
+    return f"if that is what they hold: {map_option(guessed)}" if guessed else another_name()

@@ -241,7 +241,7 @@ def test_what_is_taken_is_checked_row_by_row() -> None:
 def test_two_such_names_are_an_error_that_says_how_to_choose() -> None:
     with pytest.raises(DataError, match="the columns documents and chunks both give retrieved_contexts") as caught:
         only({"question": "q", "documents": ["Some text."], "chunks": ["Some text."]})
-    assert "--map retrieved_contexts=documents" in str(caught.value)
+    assert "mapping={'retrieved_contexts': 'documents'}" in str(caught.value)
 
 
 def test_prompt_is_not_taken_for_the_question() -> None:

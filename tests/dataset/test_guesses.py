@@ -7,6 +7,7 @@ import pytest
 from localjudge.dataset import from_rows
 from localjudge.dataset.guesses import guessed_columns, likely_field, map_option
 from localjudge.errors import DataError
+from localjudge.option_spelling import as_typed
 
 
 @pytest.mark.parametrize(
@@ -58,17 +59,17 @@ def test_a_name_that_opik_or_phoenix_means_otherwise_is_guessed_too(row: dict[st
 
 def test_the_option_can_be_pasted_and_takes_numbered_columns_together() -> None:
     guessed = {"retrieved_contexts": ["context_1", "context_2"], "reference": ["Ground Truth", "gold"]}
-    assert map_option(guessed) == (
-        "--map retrieved_contexts=context_1,context_2 --map 'reference=Ground Truth' "
-        "(Python: mapping={'retrieved_contexts': 'context_1,context_2', 'reference': 'Ground Truth'})"
-    )
+    in_python = "mapping={'retrieved_contexts': 'context_1,context_2', 'reference': 'Ground Truth'}"
+    assert map_option(guessed) == in_python
+    with as_typed():
+        assert map_option(guessed) == "--map retrieved_contexts=context_1,context_2 --map 'reference=Ground Truth'"
 
 
 def test_data_of_which_nothing_is_known_is_refused_with_what_to_map() -> None:
     with pytest.raises(DataError) as caught:
         from_rows([{"Question": "Why?", "Contexts": ["Some text."], "lang": "en"}])
     assert "none of its columns is known (found: Question, Contexts, lang)" in str(caught.value)
-    assert "--map user_input=Question --map retrieved_contexts=Contexts" in str(caught.value.hint)
+    assert "mapping={'user_input': 'Question', 'retrieved_contexts': 'Contexts'}" in str(caught.value.hint)
 
 
 def test_a_guess_is_never_taken() -> None:

@@ -52,7 +52,7 @@ def test_a_joined_list_in_a_file_of_deepeval_is_refused_by_line_and_column_with_
         load(path, skip_bad_rows=skip_bad_rows)
     line = 2 if write is as_jsonl else 3  # a CSV file begins with its header
     assert f"{path}:{line}: retrieval_context: found one text with '|' in it" in str(caught.value)
-    assert "--context-separator '|'" in str(caught.value.hint)
+    assert "context_separator='|'" in str(caught.value.hint)
 
 
 def test_ground_truth_that_is_joined_is_refused_too(tmp_path: Path) -> None:

@@ -96,7 +96,7 @@ def test_an_object_in_place_of_a_text_is_refused_with_how_to_reach_into_it() -> 
     with pytest.raises(DataError) as caught:
         from_rows([{"input": {"question": "q"}}])
     assert "input: found an object with the keys question, expected text or null" in str(caught.value)
-    assert "--map user_input=input.NAME" in str(caught.value)
+    assert "mapping={'user_input': 'input.NAME'}" in str(caught.value)
     assert from_rows([{"input": {"question": "q"}}], mapping={"user_input": "input.question"}).samples
 
 

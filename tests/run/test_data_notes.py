@@ -85,7 +85,7 @@ def test_a_column_that_looks_like_what_is_missing_is_a_warning_with_what_to_do(
     said = Said([{**ROW, "gold_standard": "It is so.", "zone": "z"}], caplog)
     assert said.warnings == [
         "gold_standard may be the reference missing for context_recall, context_precision: "
-        "--map reference=gold_standard (Python: mapping={'reference': 'gold_standard'})"
+        "mapping={'reference': 'gold_standard'}"
     ]
     assert "no column for reference, so left out: context_recall, context_precision" in said.notes
     assert "columns not used: gold_standard, zone" in said.notes
@@ -114,7 +114,7 @@ def test_texts_that_may_stand_beside_the_ids_are_guessed(caplog: pytest.LogCaptu
     assert warning.startswith(
         "top_chunks may be the retrieved_contexts missing for context_recall, context_relevancy, "
     )
-    assert "--map retrieved_contexts=top_chunks" in warning
+    assert "mapping={'retrieved_contexts': 'top_chunks'}" in warning
 
 
 def test_a_run_says_what_an_estimate_says(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -132,7 +132,7 @@ def test_where_nothing_can_be_scored_the_data_s_own_columns_are_named_with_what_
     said = refusal({"question": "Why?", "context_1": "It is so.", "context_2": "It is not.", "lang": "en"})
     assert "enough for no metric (taken: user_input (column question); not used: context_1, context_2, lang)" in said
     assert "\n  no column for retrieved_contexts, so left out: context_relevancy, context_relevancy_chunk" in said
-    assert "--map retrieved_contexts=context_1,context_2" in said
+    assert "mapping={'retrieved_contexts': 'context_1,context_2'}" in said
 
 
 def test_where_a_metric_lacks_its_column_the_data_s_own_columns_are_named_with_what_to_map() -> None:
@@ -141,5 +141,5 @@ def test_where_a_metric_lacks_its_column_the_data_s_own_columns_are_named_with_w
         "context_recall needs reference, retrieved_contexts, and the data has no column for reference (taken: " in said
     )
     assert "not used: gold_standard)" in said
-    assert "if that is what they hold: --map reference=gold_standard" in said
-    assert "say so: --map FIELD=COLUMN" in refusal(ROW, metrics=["context_recall"])
+    assert "if that is what they hold: mapping={'reference': 'gold_standard'}" in said
+    assert "say so: mapping={'FIELD': 'COLUMN'}" in refusal(ROW, metrics=["context_recall"])
