@@ -66,7 +66,7 @@ def test_samples_of_one_group_are_told_to_have_no_interval(tmp_path: Path) -> No
     options: dict[str, Any] = {"engine": ScriptedEngine({}, default=1.0), "metrics": ["context_recall"]}
     text = printed(summary_view(evaluate(rows, **options, cluster_by="document", out=tmp_path / "one")))
     assert re.search(r"context_recall +1\.000 +0\.000 - 1\.000 +3 ", text)
-    assert "context_recall: all samples are in one group, and no interval can be told from one: name a column" in text
+    assert "context_recall: warning: all samples are in one group, and no interval can be told from one" in text
     assert "one group" not in printed(summary_view(evaluate(rows, **options, cluster_by="id", out=tmp_path / "three")))
 
 
