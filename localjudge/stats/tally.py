@@ -186,9 +186,10 @@ def _sums_of_clusters(values: Floats, clusters: Counts) -> tuple[Floats, Floats]
     order = np.argsort(clusters, kind="stable")
     starts = np.flatnonzero(np.diff(clusters[order], prepend=clusters[order[0]] - 1))
     ends = np.append(starts[1:], len(order))
-    ordered = values[order].tolist()
-    bounds: Iterable[tuple[int, int]] = zip(starts.tolist(), ends.tolist(), strict=True)
-    return np.array([math.fsum(ordered[start:end]) for start, end in bounds]), (ends - starts).astype(np.float64)
+    ordered = values[order]
+    bounds: Iterable[tuple[int, int]] = zip(starts, ends, strict=True)
+    sums = (math.fsum(ordered[start:end].tolist()) for start, end in bounds)
+    return np.fromiter(sums, dtype=np.float64, count=len(starts)), (ends - starts).astype(np.float64)
 
 
 def _binned(sums: Floats, sizes: Floats) -> Draws:
