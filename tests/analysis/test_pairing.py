@@ -1,5 +1,6 @@
 """Which samples of two runs are taken for the same."""
 
+import tracemalloc
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -153,3 +154,17 @@ def test_every_sample_is_in_one_pair_or_left_over(before: list[Sample], after: l
     assert sorted([*found.before, *found.only_before]) == list(range(len(before)))
     assert sorted([*found.after, *found.only_after]) == list(range(len(after)))
     assert (np.diff(found.after) > 0).all()
+
+
+def test_of_a_pair_a_few_numbers_are_held() -> None:
+    """Six hashes of 16 bytes, and while they are sorted about as much again."""
+    count = 4_000
+    before = [sample(f"s{number}", f"q{number}") for number in range(count)]
+    after = before[::-1]
+    paired(before[:1], after[:1])  # what is made once is no part of it
+    tracemalloc.start()
+    found = paired(before, after)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 300 * count
+    assert found.before.tolist() == list(range(count - 1, -1, -1))
