@@ -5,8 +5,10 @@ nothing in common      other judges      other questions under the same ids     
 
 from collections.abc import Iterator, Sequence
 
-from localjudge.analysis.pairing import Pair
-from localjudge.option_spelling import option_name
+import numpy as np
+
+from localjudge.analysis.pairing import Pairing
+from localjudge.analysis.sample_columns import Groups
 from localjudge.record.manifest import Difference, differences
 from localjudge.record.results import Run
 
@@ -19,35 +21,35 @@ def judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
     return tuple(change for change in found if not change.ingredient.startswith(aside))
 
 
-def other_questions(pairs: Sequence[Pair]) -> int:
+def other_questions(pairing: Pairing) -> int:
     """How many pairs do not ask the same: ids that stand for something else."""
-    return sum(pair.before.question != pair.after.question for pair in pairs)
+    return int(np.count_nonzero(~pairing.same_question))
 
 
-def warnings(baseline: Run, run: Run, pairs: Sequence[Pair], judges: Sequence[Difference]) -> Iterator[str]:
-    """One sentence for each reason for caution."""
-    if not pairs:
+def warnings(
+    baseline: Run, run: Run, pairing: Pairing, groups: tuple[Groups, Groups], judges: Sequence[Difference]
+) -> Iterator[str]:
+    """One sentence for each reason for caution. `groups` are those of the baseline and those of the new run."""
+    if not len(pairing.after):
         yield "the runs have no sample in common, by id, content or question: give the rows of both an id column"
     if not baseline.summary.metrics.keys() & run.summary.metrics.keys():
         yield "the runs have no metric in common"
     if judges:
         names = ", ".join(change.ingredient for change in judges)
         yield f"the judges differ ({names}): a difference may be theirs, not that of what they judged"
-    if others := other_questions(pairs):
+    if others := other_questions(pairing):
         yield f"samples with the same id and another question or reference: {others:,}"
-    yield from _group_warnings(baseline, run, pairs)
+    yield from _group_warnings(*groups, pairing)
     yield from _failure_warnings("the baseline", baseline)
     yield from _failure_warnings("the new run", run)
 
 
-def _group_warnings(baseline: Run, run: Run, pairs: Sequence[Pair]) -> Iterator[str]:
-    before, after = baseline.cluster_of, run.cluster_of
+def _group_warnings(before: Groups, after: Groups, pairing: Pairing) -> Iterator[str]:
     if (before is None) != (after is None):
-        groups = f"groups ({option_name('cluster_by')})"
-        yield f"one of the runs has {groups} and the other has none: samples are taken one by one"
+        yield "one of the runs has groups of samples and the other has none: samples are taken one by one"
     if before is None or after is None:
         return
-    if regrouped := sum(before[pair.before.id] != after[pair.after.id] for pair in pairs):
+    if regrouped := int(np.count_nonzero(before[pairing.before] != after[pairing.after])):
         yield f"samples that are in another group in the baseline: {regrouped:,}; the groups of the new run are used"
 
 

@@ -8,24 +8,28 @@ one, so that how hard a sample is cancels. Where a metric has several verdicts p
 each other: the interval of their changes is then taken over samples, or over the groups that both runs name.
 """
 
-import math
-from array import array
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from localjudge.analysis.comparability import judge_changes, other_questions, warnings
-from localjudge.analysis.pairing import Pair, Pairing, pair_samples
+from localjudge.analysis.pairing import Flags, Pairing, Places, pair_samples
+from localjudge.analysis.sample_columns import SampleColumn, sample_columns
 from localjudge.analysis.unit_changes import UnitChange, labelled_in_both, unit_changes
 from localjudge.record.manifest import Difference
+from localjudge.record.result_rows import VerdictRow
 from localjudge.record.results import Run, as_run
-from localjudge.stats import Interval, mcnemar, paired_difference
+from localjudge.stats import Interval, PairedTally, mcnemar
 from localjudge.types import JudgeCard, Record
 
 COMPARISON_VERSION = 1
 MOVED_SAMPLES = 5
 
 _SPARE = 1000
+_PAIRS_AT_ONCE = 1024
 
 
 class SampleChange(Record):
@@ -141,10 +145,7 @@ def compare(baseline: Run | str | Path, run: Run | str | Path, *, moved: int = M
     warning. Raises RunDirectoryError for a directory without a finished run.
     """
     baseline, run = as_run(baseline), as_run(run)
-    before, after = ((sample for sample, _ in one.iter_scored_samples()) for one in (baseline, run))
-    pairing = pair_samples(before, after)
-    names = [name for name in run.summary.metrics if name in baseline.summary.metrics]
-    comparer = _Comparer(baseline, run, pairing, moved)
+    comparer = _Comparer(baseline, run, moved)
     judges = judge_changes(baseline, run)
     return RunComparison(
         baseline=str(baseline.directory),
@@ -153,62 +154,73 @@ def compare(baseline: Run | str | Path, run: Run | str | Path, *, moved: int = M
         signature=run.summary.signature,
         baseline_judge=baseline.judge,
         judge=run.judge,
-        samples=_shared(pairing),
+        samples=_shared(comparer.pairing),
         judge_changes=judges,
-        warnings=tuple(warnings(baseline, run, pairing.pairs, judges)),
-        metrics={name: comparer.change(name) for name in names},
+        warnings=tuple(warnings(baseline, run, comparer.pairing, comparer.groups, judges)),
+        metrics={name: comparer.change(name) for name in comparer.metrics},
     )
 
 
-class _Scored(NamedTuple):
-    """A pair with a score in both runs, and its units."""
+class _Pairs(NamedTuple):
+    """Some pairs with a score of one metric in both runs: where their samples stand, the scores, and a cluster each."""
 
-    pair: Pair
+    before: Places
+    after: Places
+    old: npt.NDArray[np.float64]
+    new: npt.NDArray[np.float64]
+    same_content: Flags
+    clusters: Places
+
+
+class _Scored(NamedTuple):
+    """A pair whose score moved, and its units."""
+
+    before_at: int
+    after_at: int
     before: float
     after: float
     units: list[UnitChange]
 
 
 class _Column:
-    """Running numbers of one metric: scores and labels of all pairs, texts only of the `most` that moved most."""
+    """Running numbers of one metric: a few of each verdict, and texts only of the `most` pairs that moved most.
 
-    def __init__(self, most: int, cluster_of: Mapping[str, str] | None) -> None:
+    A cluster is a group of samples if they are `grouped`, or the one sample.
+    """
+
+    def __init__(self, most: int, *, grouped: bool) -> None:
         self._most = most
-        self._cluster_of = cluster_of
-        self._before, self._after = array("d"), array("d")
-        self._old_labels, self._new_labels, self._pair_of_label = array("b"), array("b"), array("q")
-        self._clusters: list[str] = []
+        self._grouped = grouped
+        self._scores, self._verdicts = PairedTally(), PairedTally()
         self._units = 0
         self._one_each = True
         self._moved: list[_Scored] = []
 
     def __len__(self) -> int:
-        return len(self._before)
+        return self._scores.before.n
 
-    def add(self, scored: _Scored) -> None:
-        """The next pair."""
-        for labels in labelled_in_both(scored.units):
-            self._old_labels.append(labels.before)
-            self._new_labels.append(labels.after)
-            self._pair_of_label.append(len(self))
-        self._before.append(scored.before)
-        self._after.append(scored.after)
-        if self._cluster_of is not None:
-            self._clusters.append(self._cluster_of[scored.pair.after.id])
-        self._units += len(scored.units)
-        self._one_each = self._one_each and len(scored.units) <= 1
-        if scored.before != scored.after:
-            self._moved.append(scored)
-            if len(self._moved) > 2 * self._most + _SPARE:
-                self._moved = self._moved_most()
+    def add(self, pairs: _Pairs, units: Sequence[list[UnitChange]]) -> None:
+        """The next pairs, and the units of each."""
+        self._scores.add(pairs.old, pairs.new, pairs.clusters if self._grouped else None)
+        labels = [labelled_in_both(changes) for changes in units]
+        self._verdicts.add(
+            [label.before for one in labels for label in one],
+            [label.after for one in labels for label in one],
+            np.repeat(pairs.clusters, [len(one) for one in labels]),
+        )
+        self._units += sum(map(len, units))
+        self._one_each = self._one_each and all(len(one) <= 1 for one in units)
+        columns = (column.tolist() for column in (pairs.before, pairs.after, pairs.old, pairs.new))
+        self._moved += (one for one in map(_Scored, *columns, units) if one.before != one.after)
+        if len(self._moved) > 2 * self._most + _SPARE:
+            self._moved = self.moved()
 
     def scores(self) -> ScoreChanges:
         """The scores of the pairs, one at least."""
-        clusters = None if self._cluster_of is None else self._clusters
-        change = paired_difference(self._before, self._after, clusters=clusters)
+        change = self._scores.difference()
         return ScoreChanges(
-            before=math.fsum(self._before) / len(self),
-            after=math.fsum(self._after) / len(self),
+            before=self._scores.before.mean,
+            after=self._scores.after.mean,
             difference=change.difference.mean,
             ci95=(change.difference.low, change.difference.high),
             method=change.difference.method,
@@ -221,15 +233,14 @@ class _Column:
 
     def verdicts(self) -> VerdictChanges | None:
         """Verdicts of the pairs; None for a metric that has none on the same text."""
-        if not self._old_labels:
+        paired = self._verdicts.before.n
+        if not paired:
             return None
-        grouped = self._cluster_of is not None
-        clusters = [self._clusters[pair] for pair in self._pair_of_label] if grouped else self._pair_of_label
-        change = paired_difference(self._old_labels, self._new_labels, clusters=clusters)
-        alone = not grouped and self._one_each
+        change = self._verdicts.difference()
+        alone = not self._grouped and self._one_each
         return VerdictChanges(
-            paired=len(self._old_labels),
-            unpaired=self._units - len(self._old_labels),
+            paired=paired,
+            unpaired=self._units - paired,
             up=change.improved,
             down=change.worsened,
             difference=change.difference.mean,
@@ -237,88 +248,87 @@ class _Column:
             mcnemar_p=mcnemar(change.improved, change.worsened) if alone else None,
         )
 
-    def moved(self) -> tuple[SampleChange, ...]:
+    def moved(self) -> list[_Scored]:
         """The furthest first; among equals what became worse, then in the order of the new run."""
-        return tuple(
-            SampleChange(
-                sample_id=scored.pair.after.id,
-                baseline_id=scored.pair.before.id,
-                before=scored.before,
-                after=scored.after,
-                units=tuple(unit for unit in scored.units if unit.before != unit.after),
-            )
-            for scored in self._moved_most()
-        )
-
-    def _moved_most(self) -> list[_Scored]:
         order = sorted(self._moved, key=lambda one: (-abs(one.after - one.before), one.after > one.before))
         return order[: self._most]
 
 
 class _Comparer:
-    """The scores of both runs, by metric and sample, and where the verdicts of each stand in their file."""
+    """Two runs in columns. What is long, the ids of samples and the verdicts, is read where it is needed."""
 
-    def __init__(self, baseline: Run, run: Run, pairing: Pairing, moved: int) -> None:
+    def __init__(self, baseline: Run, run: Run, moved: int) -> None:
         self._baseline, self._run = baseline, run
-        self._scores_before, self._scores_after = scores_by_metric(baseline), scores_by_metric(run)
-        self._places_before, self._places_after = places_of_verdicts(baseline), places_of_verdicts(run)
-        self._pairing = pairing
         self._moved = moved
-        self._cluster_of = run.cluster_of if baseline.cluster_of is not None else None
+        self.metrics = [name for name in run.summary.metrics if name in baseline.summary.metrics]
+        numbers: dict[str, int] = {}
+        read = (sample_columns(one, self.metrics, numbers) for one in (baseline, run))
+        (old, self._before), (new, self._after) = read
+        self.groups = self._before.groups, self._after.groups
+        self._clusters = None if self._before.groups is None else self._after.groups
+        self.pairing = pair_samples(old, new)
 
     def change(self, metric: str) -> MetricChange:
         """One metric over all pairs."""
-        both = _Column(self._moved, self._cluster_of)
-        for pair in self._pairing.pairs:
-            old = self._scores_before[metric].get(pair.before.id)
-            new = self._scores_after[metric].get(pair.after.id)
-            if old is not None and new is not None:
-                both.add(_Scored(pair, old, new, self._units(metric, pair)))
+        both = _Column(self._moved, grouped=self._clusters is not None)
+        for pairs in self._scored(metric):
+            both.add(pairs, [*self._units(metric, pairs)])
         return MetricChange(
             compared=len(both),
-            unpaired=len(self._pairing.only_before) + len(self._pairing.only_after),
-            unscored=len(self._pairing.pairs) - len(both),
+            unpaired=len(self.pairing.only_before) + len(self.pairing.only_after),
+            unscored=len(self.pairing.after) - len(both),
             failed_in_baseline=self._baseline.summary.metrics[metric].failed,
             scores=both.scores() if len(both) else None,
             verdicts=both.verdicts(),
-            moved=both.moved(),
+            moved=self._named(both.moved()),
         )
 
-    def _units(self, metric: str, pair: Pair) -> list[UnitChange]:
-        before = self._places_before[metric].get(pair.before.id)
-        after = self._places_after[metric].get(pair.after.id)
-        return unit_changes(
-            () if before is None else tuple(self._baseline.verdicts_at(before)),
-            () if after is None else tuple(self._run.verdicts_at(after)),
-            same_content=pair.same_content,
+    def _scored(self, metric: str) -> Iterator[_Pairs]:
+        """The pairs that have a score in both runs, some at a time."""
+        (old, in_old), (new, in_new) = self._before.scores[metric], self._after.scores[metric]
+        scored = np.flatnonzero(in_old[self.pairing.before] & in_new[self.pairing.after])
+        for start in range(0, len(scored), _PAIRS_AT_ONCE):
+            some = scored[start : start + _PAIRS_AT_ONCE]
+            before, after = self.pairing.before[some], self.pairing.after[some]
+            clusters = after if self._clusters is None else self._clusters[after]
+            yield _Pairs(before, after, old[before], new[after], self.pairing.same_content[some], clusters)
+
+    def _units(self, metric: str, pairs: _Pairs) -> Iterator[list[UnitChange]]:
+        """The units of each pair."""
+        old = _verdicts(self._baseline, self._before.places[metric], pairs.before)
+        new = _verdicts(self._run, self._after.places[metric], pairs.after)
+        for before, after, same_content in zip(old, new, pairs.same_content.tolist(), strict=True):
+            yield unit_changes(before, after, same_content=same_content)
+
+    def _named(self, moved: Sequence[_Scored]) -> tuple[SampleChange, ...]:
+        """With the ids of the samples, and the units that moved."""
+        before = self._baseline.samples_at([one.before_at for one in moved])
+        after = self._run.samples_at([one.after_at for one in moved])
+        return tuple(
+            SampleChange(
+                sample_id=after[one.after_at].id,
+                baseline_id=before[one.before_at].id,
+                before=one.before,
+                after=one.after,
+                units=tuple(unit for unit in one.units if unit.before != unit.after),
+            )
+            for one in moved
         )
+
+
+def _verdicts(run: Run, places: SampleColumn[np.int64], samples: Places) -> Iterator[tuple[VerdictRow, ...]]:
+    """The verdicts on each of the samples."""
+    for place, there in zip(places.numbers[samples].tolist(), places.there[samples].tolist(), strict=True):
+        yield tuple(run.verdicts_at(place)) if there else ()
 
 
 def _shared(pairing: Pairing) -> SharedSamples:
-    grounds = [pair.by for pair in pairing.pairs]
     return SharedSamples(
-        by_id=grounds.count("id"),
-        by_content=grounds.count("content"),
-        by_question=grounds.count("question"),
-        same_content=sum(pair.same_content for pair in pairing.pairs),
-        other_question=other_questions(pairing.pairs),
+        by_id=pairing.by("id"),
+        by_content=pairing.by("content"),
+        by_question=pairing.by("question"),
+        same_content=int(np.count_nonzero(pairing.same_content)),
+        other_question=other_questions(pairing),
         only_baseline=len(pairing.only_before),
         only_new=len(pairing.only_after),
     )
-
-
-def scores_by_metric(run: Run) -> dict[str, dict[str, float]]:
-    """The scores that there are, by metric, then by sample."""
-    found: dict[str, dict[str, float]] = {metric: {} for metric in run.summary.metrics}
-    for row in run.iter_scores():
-        if row.score is not None:
-            found.setdefault(row.metric, {})[row.sample_id] = row.score
-    return found
-
-
-def places_of_verdicts(run: Run) -> dict[str, dict[str, int]]:
-    """By metric, then by sample: where its verdicts begin, for `Run.verdicts_at`."""
-    found: dict[str, dict[str, int]] = {metric: {} for metric in run.summary.metrics}
-    for row, place in run.verdict_places():
-        found.setdefault(row.metric, {}).setdefault(row.sample_id, place)
-    return found

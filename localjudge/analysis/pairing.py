@@ -7,101 +7,129 @@
 A question is a `user_input` with its `reference`: what the system under test was given and should have found. It finds
 the samples of data without an id column again whose contexts or responses have changed. Each sample has one partner at
 most, and no pair rests on its place in a file.
+
+Of each sample three hashes of 16 bytes are held, and of each pair a few numbers: no text, no id and no object.
 """
 
 import hashlib
 import json
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Literal, NamedTuple, get_args
 
-from localjudge.dataset.identity import content_hash
+import numpy as np
+import numpy.typing as npt
+
+from localjudge.dataset.identity import Hashes, content_hash
+from localjudge.dataset.positions import Positions
 from localjudge.types import Sample
 
 Ground = Literal["id", "content", "question"]
+Places = npt.NDArray[np.int64]
+"""Samples by their positions in the data of their run."""
+Flags = npt.NDArray[np.bool_]
 
+GROUNDS: tuple[Ground, ...] = get_args(Ground)
 _BYTES = 16
+_NOTHING = b""
+"""NumPy's way to write a hash of zeros, which stands for a sample that asks nothing."""
+_Hashed = npt.NDArray[np.bytes_]
 
 
-class Named(NamedTuple):
-    """A sample without its texts: its id, and 16 bytes of the hashes of what it says and of what it asks."""
+class HashedSamples:
+    """The samples of a run in the order of the data: what each is called, says and asks."""
 
-    id: str
-    content: bytes
-    question: bytes | None
+    def __init__(self, samples: Iterable[Sample] = ()) -> None:
+        self.ids = Positions()
+        self.contents = Hashes(_BYTES)
+        self.questions = Hashes(_BYTES)
+        for sample in samples:
+            self.append(sample)
 
+    def __len__(self) -> int:
+        return len(self.ids)
 
-class Pair(NamedTuple):
-    """One sample in both runs, what makes it the same, and whether it also says the same."""
+    def append(self, sample: Sample) -> None:
+        """The next sample."""
+        self.ids.append(sample.id)
+        self.contents.append(bytes.fromhex(content_hash(sample)))
+        self.questions.append(_question(sample))
 
-    before: Named
-    after: Named
-    by: Ground
-    same_content: bool
+    def columns(self) -> dict[Ground, _Hashed]:
+        """The hashes that make two samples the same, by the ground on which they do, each (n,)."""
+        return {
+            "id": self.ids.hashes.array(),
+            "content": self.contents.array(),
+            "question": self.questions.array(),
+        }
 
 
 class Pairing(NamedTuple):
-    """Pairs in the order of the new run, and the ids of the samples that only one of the runs has."""
+    """The pairs in the order of the new run, a column for each fact of them, and the samples that one run alone has.
 
-    pairs: tuple[Pair, ...]
-    only_before: tuple[str, ...]
-    only_after: tuple[str, ...]
-
-
-_Key = Callable[[Named], Hashable | None]
-
-
-def pair_samples(before: Iterable[Sample], after: Iterable[Sample]) -> Pairing:
-    """Pair by id; what is left by content; what is still left by question, where only one on each side asks it.
-
-    The samples are read once, and their texts are not kept.
+    `grounds` are places in GROUNDS.
     """
-    steps: list[tuple[Ground, _Key]] = [
-        ("id", lambda sample: sample.id),
-        ("content", lambda sample: sample.content),
-        ("question", lambda sample: sample.question),
-    ]
-    there, here = [_named(sample) for sample in before], [_named(sample) for sample in after]
-    order = here
-    found: dict[str, Pair] = {}
-    for ground, key in steps:
-        matches = _matches(there, here, key, single=ground == "question")
-        found |= {new.id: Pair(old, new, ground, old.content == new.content) for old, new in matches}
-        taken = {old.id for old, _ in matches}
-        there = [sample for sample in there if sample.id not in taken]
-        here = [sample for sample in here if sample.id not in found]
+
+    before: Places
+    after: Places
+    grounds: npt.NDArray[np.int8]
+    same_content: Flags
+    same_question: Flags
+    only_before: Places
+    only_after: Places
+
+    def by(self, ground: Ground) -> int:
+        """How many pairs are the same sample on that ground."""
+        return int(np.count_nonzero(self.grounds == GROUNDS.index(ground)))
+
+
+def pair_samples(before: HashedSamples, after: HashedSamples) -> Pairing:
+    """Pair by id; what is left by content; what is still left by question, where only one on each side asks it."""
+    old, new = before.columns(), after.columns()
+    left_before, left_after = np.ones(len(before), dtype=bool), np.ones(len(after), dtype=bool)
+    partners = np.zeros(len(after), dtype=np.int64)
+    grounds = np.zeros(len(after), dtype=np.int8)
+    for number, ground in enumerate(GROUNDS):
+        single = ground == "question"
+        there, here = (np.flatnonzero(left) for left in (left_before, left_after))
+        if single:
+            there, here = there[old[ground][there] != _NOTHING], here[new[ground][here] != _NOTHING]
+        first, second = _matches(old[ground][there], new[ground][here], single=single)
+        partners[here[second]] = there[first]
+        grounds[here[second]] = number
+        left_before[there[first]] = left_after[here[second]] = False
+    paired = np.flatnonzero(~left_after)
+    partners = partners[paired]
     return Pairing(
-        pairs=tuple(found[sample.id] for sample in order if sample.id in found),
-        only_before=tuple(sample.id for sample in there),
-        only_after=tuple(sample.id for sample in here),
+        before=partners,
+        after=paired,
+        grounds=grounds[paired],
+        same_content=old["content"][partners] == new["content"][paired],
+        same_question=old["question"][partners] == new["question"][paired],
+        only_before=np.flatnonzero(left_before),
+        only_after=np.flatnonzero(left_after),
     )
 
 
-def _named(sample: Sample) -> Named:
-    return Named(sample.id, bytes.fromhex(content_hash(sample))[:_BYTES], _question(sample))
+def _matches(there: _Hashed, here: _Hashed, *, single: bool) -> tuple[Places, Places]:
+    """Places of equal hashes, the first with the first, the second with the second; or only where each is single."""
+    if not single and np.array_equal(there, here):  # the usual case: the same samples in the same order
+        every = np.arange(len(here))
+        return every, every
+    order_there, order_here = (np.argsort(hashes, kind="stable") for hashes in (there, here))
+    there, here = there[order_there], here[order_here]
+    start, own_start = np.searchsorted(there, here), np.searchsorted(here, here)
+    count = np.searchsorted(there, here, side="right") - start
+    rank = np.arange(len(here)) - own_start
+    matched = rank < count
+    if single:
+        own_count = np.searchsorted(here, here, side="right") - own_start
+        matched &= (count == 1) & (own_count == 1)
+    return order_there[start[matched] + rank[matched]], order_here[matched]
 
 
-def _question(sample: Sample) -> bytes | None:
-    """What the sample asks; None if it holds neither question nor reference."""
+def _question(sample: Sample) -> bytes:
+    """What the sample asks; zeros if it holds neither question nor reference."""
     if sample.user_input is None and sample.reference is None:
-        return None
+        return bytes(_BYTES)
     asked = json.dumps([sample.user_input, sample.reference])
-    return hashlib.sha256(asked.encode()).digest()[:_BYTES]
-
-
-def _matches(there: Sequence[Named], here: Sequence[Named], key: _Key, *, single: bool) -> list[tuple[Named, Named]]:
-    """Those with equal keys, the first with the first, the second with the second; or only where each is single."""
-    before, after = _by_key(there, key), _by_key(here, key)
-    return [
-        match
-        for name in before.keys() & after.keys()
-        if not single or len(before[name]) == len(after[name]) == 1
-        for match in zip(before[name], after[name], strict=False)
-    ]
-
-
-def _by_key(candidates: Sequence[Named], key: _Key) -> dict[Hashable, list[Named]]:
-    found: dict[Hashable, list[Named]] = {}
-    for candidate in candidates:
-        if (name := key(candidate)) is not None:
-            found.setdefault(name, []).append(candidate)
-    return found
+    return hashlib.sha256(asked.encode()).digest()

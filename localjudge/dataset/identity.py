@@ -66,6 +66,9 @@ class Hashes:
     def __len__(self) -> int:
         return len(self._bytes) // self._size
 
+    def __getitem__(self, position: int) -> bytes:
+        return bytes(self._bytes[position * self._size : (position + 1) * self._size])
+
     def append(self, one: bytes) -> None:
         """Add a hash, of which as many bytes are kept as were agreed."""
         self._bytes += one[: self._size]
@@ -73,6 +76,13 @@ class Hashes:
     def replace(self, position: int, one: bytes) -> None:
         """Put another hash in the place of one."""
         self._bytes[position * self._size : (position + 1) * self._size] = one[: self._size]
+
+    def array(self) -> "npt.NDArray[np.bytes_]":
+        """The hashes in their order, (n,). Nothing can be added while it is held: it is no copy."""
+        import numpy as np
+
+        # NumPy leaves the zero bytes at the end of a value out when it gives it, and knows them when it compares.
+        return np.frombuffer(self._bytes, dtype=f"S{self._size}")
 
     def sorted(self) -> Iterator[bytes]:
         """The hashes in ascending order."""
@@ -96,5 +106,4 @@ class Hashes:
     def _ordered(self) -> "npt.NDArray[np.bytes_]":
         import numpy as np
 
-        # NumPy leaves the zero bytes at the end of a value out when it gives it, and knows them when it compares.
-        return np.sort(np.frombuffer(self._bytes, dtype=f"S{self._size}"))
+        return np.sort(self.array())

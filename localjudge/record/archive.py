@@ -5,7 +5,7 @@ is never more than what is in it.
 """
 
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import chain, islice, pairwise
 from pathlib import Path
@@ -14,9 +14,10 @@ from typing import Annotated, Literal, NamedTuple, TypeVar
 from pydantic import Field, TypeAdapter
 
 from localjudge.errors import RunDirectoryError
+from localjudge.record.clusters import Clusters
 from localjudge.record.database import Reader, more_than_fits, read_only
 from localjudge.record.store import STORE_VERSION, answers_by_key, answers_by_number, rows_named, schema, storable
-from localjudge.record.untrusted import BY_HAND, MOST_BYTES_OF_VALUE, shown, too_much
+from localjudge.record.untrusted import BY_HAND, MOST_BYTES_OF_VALUE, too_much
 from localjudge.types import Answer, Grammar, NoAnswer, Node, Piece, Record, Sample, VerdictRequest
 
 _MOST_PIECES = 1_000_000
@@ -93,15 +94,13 @@ def stored_sample(path: Path, sample_id: str) -> Sample | None:
         return next((sample for sample in samples if sample.id == sample_id), None)
 
 
-def stored_samples_named(path: Path, ids: Collection[str]) -> dict[str, Sample]:
-    """The samples of these ids, by id. Raises RunDirectoryError if one is not there, or the file cannot be read."""
-    query = "SELECT content FROM sample WHERE id IN "
+def stored_samples_at(path: Path, positions: Sequence[int]) -> dict[int, Sample]:
+    """The samples at these positions in the order of the data. Raises RunDirectoryError if the file cannot be read."""
+    rows = _rows_in_order(path)
+    numbers = {rows[position]: position for position in positions}
     with _reading(path) as reader:
-        rows = rows_named(reader, _TEXT, query, map(storable, ids))
-        found = {sample.id: sample for (content,) in rows for sample in [reader.json(_SAMPLE, content)]}
-    if lost := set(ids) - found.keys():
-        raise RunDirectoryError(f"{path} lacks the sample {shown(min(lost))}", hint=BY_HAND)
-    return found
+        found = rows_named(reader, _NUMBER_AND_TEXT, _named("sample", "content"), numbers)
+        return {numbers[number]: reader.json(_SAMPLE, content) for number, content in found}
 
 
 def _in_order(path: Path, column: Literal["content", "id"]) -> Iterator[tuple[Reader, list[str]]]:
@@ -132,22 +131,21 @@ def _rows_in_order(path: Path) -> "array[int]":
     return array("q", (numbers[place] for place in sorted(range(len(numbers)), key=positions.__getitem__)))
 
 
-def stored_clusters(path: Path) -> dict[str, str] | None:
-    """The group of each sample by its id; None for a run whose samples each stand alone.
+def stored_clusters(path: Path) -> Clusters | None:
+    """The group of each sample; None for a run whose samples each stand alone.
 
     Raises RunDirectoryError if the file cannot be read, or gives a group to some samples only.
     """
-    names: dict[str, str] = {}
-    groups: dict[str, str] = {}
+    clusters = Clusters()
     samples = 0
     with _reading(path) as reader:
         for sample_id, cluster in reader.rows(TypeAdapter(tuple[str, str | None]), "SELECT id, cluster FROM sample"):
             samples += 1
             if cluster is not None:
-                groups[sample_id] = names.setdefault(cluster, cluster)
-    if 0 < len(groups) < samples:
+                clusters.add(sample_id, cluster)
+    if 0 < len(clusters) < samples:
         raise RunDirectoryError(f"{path} gives a group to some samples only", hint=BY_HAND)
-    return groups or None
+    return clusters if len(clusters) else None
 
 
 def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:

@@ -18,7 +18,7 @@ or NumPy drew the resamples, or would take minutes, a limit may be off by a tent
 import hashlib
 import math
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from itertools import groupby, islice
@@ -34,6 +34,7 @@ from localjudge.metrics.context_recall import ContextRecall
 from localjudge.metrics.context_relevancy import ContextRelevancy, ContextRelevancyChunk
 from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.metrics.matrix import MatrixMetric
+from localjudge.record.clusters import GroupOf
 from localjudge.record.manifest import Manifest, signature
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.summary import MetricSummary, Summary
@@ -62,7 +63,7 @@ class Results(NamedTuple):
     manifest: Manifest
     scores: Iterable[ScoreRow]
     verdicts: Iterable[VerdictRow]
-    cluster_of: Mapping[str, str] | None
+    cluster_of: GroupOf | None
 
 
 def contradictions(results: Results) -> Iterator[str]:
@@ -179,15 +180,17 @@ class _Column:
 
     def __init__(self) -> None:
         self.values = array("d")
-        self.groups: list[str] = []
+        self.groups = array("i")
+        self._numbers: dict[str, int] = {}
         self.failed = self.undefined = 0
 
-    def add(self, row: ScoreRow, cluster_of: Mapping[str, str] | None) -> None:
+    def add(self, row: ScoreRow, cluster_of: GroupOf | None) -> None:
         """The next row. A score counts whatever its status, as a status counts only without one."""
         if row.score is not None:
             self.values.append(row.score)
             if cluster_of is not None:
-                self.groups.append(cluster_of.get(row.sample_id, ""))
+                group = cluster_of.get(row.sample_id, "")
+                self.groups.append(self._numbers.setdefault(group, len(self._numbers)))
         self.failed += row.status == "failed"
         self.undefined += row.score is None and row.status != "failed"
 

@@ -66,10 +66,9 @@ def judge_part(
     }
 
 
-def data_part(fingerprint: str, rows: int, cluster_of: Mapping[str, str] | None) -> dict[str, Any]:
+def data_part(fingerprint: str, rows: int, clusters_sha256: str | None) -> dict[str, Any]:
     """The samples, and the groups that they belong to, which move the intervals."""
-    clusters = None if cluster_of is None else canonical_sha256(cluster_of)
-    return {"sha256": fingerprint, "rows": rows, "clusters_sha256": clusters}
+    return {"sha256": fingerprint, "rows": rows, "clusters_sha256": clusters_sha256}
 
 
 def signature(judge: Mapping[str, Any], data: Mapping[str, Any]) -> str:

@@ -9,7 +9,7 @@ What is read may be a stranger's: `untrusted.py` says what is refused, `consiste
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import dropwhile, groupby, takewhile, zip_longest
@@ -21,7 +21,8 @@ from pydantic import ConfigDict, Field
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.printable import printable
 from localjudge.record import begun_by
-from localjudge.record.archive import stored_clusters, stored_ids, stored_samples
+from localjudge.record.archive import stored_clusters, stored_ids, stored_samples, stored_samples_at
+from localjudge.record.clusters import Clusters
 from localjudge.record.consistency import Results, contradictions
 from localjudge.record.directory import MANIFEST, STORE
 from localjudge.record.frames import (
@@ -196,6 +197,10 @@ class Run:
         """
         return stored_samples(self.directory / STORE)
 
+    def samples_at(self, positions: Sequence[int]) -> dict[int, Sample]:
+        """Those of `iter_samples` at these positions, a few. Raises RunDirectoryError as it does."""
+        return stored_samples_at(self.directory / STORE, positions)
+
     def verdict_places(self) -> Iterator[tuple[VerdictRow, int]]:
         """The rows of `iter_verdicts` with the places in their file where they begin, for `verdicts_at`."""
         return ((row, place) for place, row in placed_rows(self.directory / VERDICTS, VERDICT_ROWS))
@@ -235,10 +240,7 @@ class Run:
         for row in self.iter_scores():
             scores.setdefault(row.sample_id, {})[row.metric] = row
         if lost := scores.keys() - set(stored_ids(self.directory / STORE)):
-            raise RunDirectoryError(
-                f"{self.directory / STORE} lacks the sample {shown(min(lost))}, which {SCORES} has a score of",
-                hint="are both files of the same run?",
-            )
+            raise unknown_sample(self, min(lost))
         return ((sample, scores.get(sample.id, {})) for sample in self.iter_samples())
 
     @cached_property
@@ -267,7 +269,7 @@ class Run:
             )
 
     @cached_property
-    def cluster_of(self) -> dict[str, str] | None:
+    def cluster_of(self) -> Clusters | None:
         """The group of each sample by its id; None if each stands alone."""
         return stored_clusters(self.directory / STORE)
 
@@ -276,6 +278,14 @@ def _standing_together(rows: Iterable[_Row], sample_id: str) -> Iterator[_Row]:
     """The first rows on end that are of the sample."""
     found = dropwhile(lambda row: row.sample_id != sample_id, rows)
     return takewhile(lambda row: row.sample_id == sample_id, found)
+
+
+def unknown_sample(run: Run, sample_id: str) -> RunDirectoryError:
+    """The error for a score of a sample that is not stored."""
+    return RunDirectoryError(
+        f"{run.directory / STORE} lacks the sample {shown(sample_id)}, which {SCORES} has a score of",
+        hint="are both files of the same run?",
+    )
 
 
 def as_run(run: Run | str | Path, *, check: bool = True) -> Run:

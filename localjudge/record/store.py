@@ -23,6 +23,7 @@ from pydantic import TypeAdapter
 
 from localjudge.errors import OutOfResource, RunDirectoryError
 from localjudge.option_spelling import option
+from localjudge.record.clusters import GroupOf
 from localjudge.record.database import Reader, bounded, guard, refuse_other_tables, refuse_strange_files
 from localjudge.record.keys import KeyedRequest
 from localjudge.record.untrusted import MOST_BYTES_OF_VALUE, shown
@@ -112,15 +113,14 @@ class Store:
         self._asked: dict[str, int] = {}
         """Numbers of the requests that were added last, by their keys."""
 
-    def add_samples(self, samples: Iterable[Sample], cluster_of: Mapping[str, str] | None = None) -> None:
+    def add_samples(self, samples: Iterable[Sample], cluster_of: GroupOf | None = None) -> None:
         """Keep the data, in the order of this run, and the group that each sample belongs to, by its id."""
-        groups = cluster_of or {}
         rows = (
             (
                 storable(sample.id),
                 position,
                 json.dumps(sample.model_dump(mode="json", exclude_defaults=True)),
-                storable(groups[sample.id]) if sample.id in groups else None,
+                None if cluster_of is None else storable(cluster_of[sample.id]),
             )
             for position, sample in enumerate(samples)
         )

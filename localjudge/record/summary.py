@@ -11,11 +11,12 @@ judge that gives legal answers little of its probability hardly answers what it 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pydantic import ConfigDict
 
+from localjudge.record.clusters import GroupOf
 from localjudge.record.evaluation import Evaluation
 from localjudge.record.result_rows import VerdictRow
 from localjudge.types import Failed, JudgeCard, NoAnswer, Record, Scored, Undefined, Verdict
@@ -98,9 +99,7 @@ class Totals:
     id: then as 12 bytes a sample.
     """
 
-    def __init__(
-        self, metric_names: Iterable[str], threshold: float, cluster_of: Mapping[str, str] | None = None
-    ) -> None:
+    def __init__(self, metric_names: Iterable[str], threshold: float, cluster_of: GroupOf | None = None) -> None:
         self._metrics = {name: _MetricTotals(cluster_of) for name in metric_names}
         self._verdicts = _VerdictTotals(threshold)
         self.samples = 0
@@ -132,7 +131,7 @@ class Totals:
 
 
 class _MetricTotals:
-    def __init__(self, cluster_of: Mapping[str, str] | None) -> None:
+    def __init__(self, cluster_of: GroupOf | None) -> None:
         from localjudge.stats import Tally
 
         self._cluster_of = cluster_of

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
+from localjudge.record.clusters import clusters_sha256
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.result_files import ResultFiles, write_manifest
 from localjudge.record.results import Run, read_manifest
@@ -89,7 +90,9 @@ class _Job:
             planned.metrics,
             self._rule,
         )
-        self._data_part = manifests.data_part(dataset.fingerprint, len(dataset.samples), planned.cluster_of)
+        groups = planned.cluster_of
+        groups_hash = None if groups is None else clusters_sha256((one.id for one in dataset.samples), groups)
+        self._data_part = manifests.data_part(dataset.fingerprint, len(dataset.samples), groups_hash)
         self._signature = manifests.signature(self._judge_part, self._data_part)
 
     def run(self, out: Path | None) -> Run:

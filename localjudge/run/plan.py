@@ -18,6 +18,7 @@ from localjudge.metrics import Metric, catalog
 from localjudge.metrics.documents import by_id_without_texts
 from localjudge.option_spelling import option, option_name
 from localjudge.progress import Progress, Silence
+from localjudge.record.clusters import Clusters
 from localjudge.record.keys import canonical_sha256
 from localjudge.record.manifest import Manifest, differences
 from localjudge.record.untrusted import shown as cut
@@ -45,7 +46,7 @@ class Plan(NamedTuple):
     dataset: Dataset
     metrics: tuple[Metric, ...]
     left_out: Mapping[str, frozenset[str]]
-    cluster_of: dict[str, str] | None
+    cluster_of: Clusters | None
     settings: RunSettings
 
 
@@ -134,15 +135,15 @@ def _are_files(data: Data) -> TypeGuard[Files]:
     return isinstance(data, Sequence) and len(data) > 0 and all(isinstance(item, str | Path) for item in data)
 
 
-def _clusters(dataset: Dataset, column: str) -> dict[str, str]:
-    clusters = {}
+def _clusters(dataset: Dataset, column: str) -> Clusters:
+    clusters = Clusters()
     for sample, value in zip(dataset.samples, dataset.column(column), strict=True):
         if value is None:
             raise UsageError(
                 f"the sample {sample.id!r} has no value in the column {column!r}",
                 hint=f"{option_name('cluster_by')} needs a value for every sample",
             )
-        clusters[sample.id] = str(value)
+        clusters.add(sample.id, str(value))
     return clusters
 
 

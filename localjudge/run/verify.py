@@ -35,6 +35,7 @@ from localjudge.record.archive import (
     stored_keys,
     stored_requests,
 )
+from localjudge.record.clusters import clusters_sha256
 from localjudge.record.directory import MANIFEST, STORE
 from localjudge.record.keys import RequestKeys
 from localjudge.record.manifest import Difference, Manifest, data_part, differences, judge_part
@@ -356,7 +357,9 @@ def _row_verdict(answers: Sequence[Answer | NoAnswer], rule: VerdictRule) -> Ver
 
 def _data_changes(run: Run) -> tuple[Difference, ...]:
     rows = sum(1 for _ in stored_ids(run.directory / STORE))
-    now = data_part(fingerprint(run.iter_samples()), rows, run.cluster_of)
+    groups = run.cluster_of
+    groups_hash = None if groups is None else clusters_sha256(stored_ids(run.directory / STORE), groups)
+    now = data_part(fingerprint(run.iter_samples()), rows, groups_hash)
     return tuple(differences(run.manifest.data, now))
 
 

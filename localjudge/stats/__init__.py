@@ -3,7 +3,13 @@
 from localjudge.stats.bounds import Bounds, tally_bounds
 from localjudge.stats.decision import Comparison, Decision, decide
 from localjudge.stats.intervals import Interval, mean_interval, statistic_interval, tally_interval
-from localjudge.stats.paired import PairedDifference, mcnemar, paired_difference, smallest_detectable_difference
+from localjudge.stats.paired import (
+    PairedDifference,
+    PairedTally,
+    mcnemar,
+    paired_difference,
+    smallest_detectable_difference,
+)
 from localjudge.stats.tally import Tally
 
 __all__ = [
@@ -12,6 +18,7 @@ __all__ = [
     "Decision",
     "Interval",
     "PairedDifference",
+    "PairedTally",
     "Tally",
     "decide",
     "mcnemar",

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from localjudge.stats.binomial import binomial_cdf
-from localjudge.stats.intervals import Interval, mean_interval
-from localjudge.stats.resampling import RESAMPLES, SEED
+from localjudge.stats.intervals import Interval, tally_interval
+from localjudge.stats.resampling import RESAMPLES, SEED, cluster_numbers
+from localjudge.stats.tally import Tally
 
 # The last bits of a sum depend on the order in which it was taken; no score moves by so little.
 _TIE = 1e-9
@@ -31,6 +32,42 @@ class PairedDifference(NamedTuple):
     smallest_detectable: float
 
 
+class PairedTally:
+    """Pairs of scores in [0, 1], added in blocks; either all blocks name clusters or none does."""
+
+    def __init__(self) -> None:
+        self.before, self.after = Tally(), Tally()
+        self._differences = Tally(lowest=-1.0)
+        self._improved = self._worsened = 0
+
+    def add(self, before: npt.ArrayLike, after: npt.ArrayLike, clusters: npt.ArrayLike | None = None) -> None:
+        """Add the scores of some samples, (k,) each, and where they belong together the numbers of their clusters.
+
+        Raises ValueError for unequal lengths or values out of range.
+        """
+        first, second = (np.asarray(scores, dtype=np.float64) for scores in (before, after))
+        if first.shape != second.shape:
+            raise ValueError(f"before has shape {first.shape} and after {second.shape}: they must pair up")
+        self.before.add(first)
+        self.after.add(second)
+        differences = second - first
+        differences[np.abs(differences) < _TIE] = 0.0
+        self._differences.add(differences, clusters)
+        self._improved += int((differences > 0).sum())
+        self._worsened += int((differences < 0).sum())
+
+    def difference(self, *, confidence: float = 0.95, resamples: int = RESAMPLES, seed: int = SEED) -> PairedDifference:
+        """The difference over all pairs; see `mean_interval` for the rest. Raises ValueError for no samples."""
+        interval = tally_interval(self._differences, confidence=confidence, resamples=resamples, seed=seed)
+        return PairedDifference(
+            difference=interval,
+            improved=self._improved,
+            worsened=self._worsened,
+            tied=interval.n - self._improved - self._worsened,
+            smallest_detectable=smallest_detectable_difference(interval),
+        )
+
+
 def paired_difference(
     before: npt.ArrayLike,
     after: npt.ArrayLike,
@@ -44,24 +81,9 @@ def paired_difference(
 
     Raises ValueError for no samples, unequal lengths or values out of range.
     """
-    first, second = (np.asarray(scores, dtype=np.float64) for scores in (before, after))
-    if first.shape != second.shape:
-        raise ValueError(f"before has shape {first.shape} and after {second.shape}: they must pair up")
-    if not ((first >= 0) & (first <= 1) & (second >= 0) & (second <= 1)).all():
-        raise ValueError("values must lie in [0, 1]")
-    differences = second - first
-    differences[np.abs(differences) < _TIE] = 0.0
-    interval = mean_interval(
-        differences, clusters=clusters, confidence=confidence, resamples=resamples, seed=seed, lowest=-1.0
-    )
-    improved, worsened = int((differences > 0).sum()), int((differences < 0).sum())
-    return PairedDifference(
-        difference=interval,
-        improved=improved,
-        worsened=worsened,
-        tied=interval.n - improved - worsened,
-        smallest_detectable=smallest_detectable_difference(interval),
-    )
+    tally = PairedTally()
+    tally.add(before, after, None if clusters is None else cluster_numbers(clusters, len(np.asarray(before))))
+    return tally.difference(confidence=confidence, resamples=resamples, seed=seed)
 
 
 def smallest_detectable_difference(interval: Interval, power: float = 0.8) -> float:

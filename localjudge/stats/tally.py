@@ -64,10 +64,10 @@ class Tally:
         self._sum = _ExactSum()
         self._points = _Points()
         self._values = array("d")
-        self._clusters = array("q")
+        self._clusters = array("i")
 
     def add(self, values: npt.ArrayLike, clusters: npt.ArrayLike | None = None) -> None:
-        """Add some values (k,) and, where samples belong together, the number of each one's cluster (k,).
+        """Add some values (k,) and, where samples belong together, the number of each one's cluster (k,), below 2^31.
 
         Raises ValueError for values out of range or not finite, and for shapes that are not these.
         """
@@ -83,7 +83,7 @@ class Tally:
         if clusters is None:
             self._points.add(scaled)
         else:
-            numbers = np.asarray(clusters, dtype=np.int64)
+            numbers = np.asarray(clusters, dtype=np.int32)
             if numbers.shape != scores.shape:
                 raise ValueError(f"clusters has shape {numbers.shape}, expected {scores.shape}: one entry per row")
             self._values.frombytes(scaled.tobytes())
@@ -181,14 +181,15 @@ def _points_of(shares: Counts) -> tuple[Floats, Floats]:
     return taken / (1 << _STEP_BITS), shares[taken] / (1 << _PART_BITS)
 
 
-def _sums_of_clusters(values: Floats, clusters: Counts) -> tuple[Floats, Floats]:
+def _sums_of_clusters(values: Floats, clusters: npt.NDArray[np.int32]) -> tuple[Floats, Floats]:
     """Sum and size of each cluster; a sum is exact and then rounded once, so that no order moves it."""
     order = np.argsort(clusters, kind="stable")
     starts = np.flatnonzero(np.diff(clusters[order], prepend=clusters[order[0]] - 1))
     ends = np.append(starts[1:], len(order))
-    ordered = values[order].tolist()
-    bounds: Iterable[tuple[int, int]] = zip(starts.tolist(), ends.tolist(), strict=True)
-    return np.array([math.fsum(ordered[start:end]) for start, end in bounds]), (ends - starts).astype(np.float64)
+    ordered = values[order]
+    bounds: Iterable[tuple[int, int]] = zip(starts, ends, strict=True)
+    sums = (math.fsum(ordered[start:end].tolist()) for start, end in bounds)
+    return np.fromiter(sums, dtype=np.float64, count=len(starts)), (ends - starts).astype(np.float64)
 
 
 def _binned(sums: Floats, sizes: Floats) -> Draws:

@@ -105,7 +105,7 @@ def test_groups_that_only_one_run_has_are_said_and_not_used(scripted_run: Script
     rows = [row(str(number), f"Sentence {number}.", document="one") for number in range(3)]
     found = compare(scripted_run("old", rows, {}), scripted_run("new", rows, {}, cluster_by="document"))
     assert scores(found.metrics["context_recall"]).clusters == 3
-    assert any("cluster_by" in warning for warning in found.warnings)
+    assert any("groups of samples" in warning for warning in found.warnings)
 
 
 def test_groups_that_changed_are_said(scripted_run: ScriptedRun) -> None:

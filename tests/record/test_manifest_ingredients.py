@@ -289,5 +289,5 @@ def test_shuffled_rows_are_the_same_data_and_another_cell_is_not(
 
 def test_groups_and_the_number_of_rows_belong_to_the_data() -> None:
     plain = data_part("hash", 2, None)
-    assert [one.ingredient for one in differences(plain, data_part("hash", 2, {"a": "x"}))] == ["clusters_sha256"]
+    assert [one.ingredient for one in differences(plain, data_part("hash", 2, "hash of groups"))] == ["clusters_sha256"]
     assert [one.ingredient for one in differences(plain, data_part("hash", 3, None))] == ["rows"]

@@ -13,7 +13,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from localjudge.analysis.comparison import places_of_verdicts
+import numpy as np
+
+from localjudge.analysis.sample_columns import SampleColumn, sample_columns
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
 from localjudge.record.results import Run
 from localjudge.report.page.baseline_side import BaselineSide
@@ -39,9 +41,8 @@ class DataBlock(NamedTuple):
 
 def data_blocks(run: Run, baseline: Run | None = None) -> Iterator[DataBlock]:
     """All samples of the run in the order of the data, with what they were in the baseline."""
-    side = BaselineSide(baseline, run) if baseline else None
     listed, details = _Block("list"), _Block("details")
-    for row, values in _samples(run, side):
+    for row, values in _samples(run, baseline):
         listed.add(row)
         details.add(values)
         if len(listed) >= _SAMPLES_OF_A_LIST:
@@ -76,26 +77,28 @@ class _Block:
         return block
 
 
-def _samples(run: Run, side: BaselineSide | None) -> Iterator[tuple[list[Any], Values]]:
+def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values]]:
     """Row of the list and details of each sample."""
-    places = places_of_verdicts(run)
-    scored = run.iter_scored_samples()
-    groups = run.cluster_of or {}
+    hashed, columns = sample_columns(run, list(run.summary.metrics), {})
+    side = BaselineSide(baseline, run.summary.metrics, hashed) if baseline else None
+    scored = enumerate(run.iter_scored_samples())
+    groups = run.cluster_of
     while some := list(islice(scored, _SAMPLES_READ_AT_ONCE)):
         if side:
-            side.read(sample for sample, _ in some)
-        for sample, scores in some:
-            verdicts = {metric: _verdicts(run, places, metric, sample.id) for metric in scores}
-            row: list[Any] = [sample.id, _question(sample), groups.get(sample.id), _outcomes(run, scores)]
+            side.read(position for position, _ in some)
+        for position, (sample, scores) in some:
+            verdicts = {metric: _verdicts(run, columns.places[metric], position) for metric in scores}
+            group = None if groups is None else groups[sample.id]
+            row: list[Any] = [sample.id, _question(sample), group, _outcomes(run, scores)]
             values = sample_values(sample, scores, verdicts.__getitem__)
             if side:
-                row.append([side.score(sample.id, metric) for metric in run.summary.metrics])
-                values["before"] = side.values(sample, scores, verdicts.__getitem__)
+                row.append([side.score(position, metric) for metric in run.summary.metrics])
+                values["before"] = side.values(position, sample, verdicts.__getitem__)
             yield row, values
 
 
-def _verdicts(run: Run, places: Mapping[str, Mapping[str, int]], metric: str, sample_id: str) -> list[VerdictRow]:
-    place = places.get(metric, {}).get(sample_id)
+def _verdicts(run: Run, places: SampleColumn[np.int64], position: int) -> list[VerdictRow]:
+    place = places.at(position)
     return [] if place is None else list(run.verdicts_at(place))
 
 

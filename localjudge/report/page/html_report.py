@@ -22,6 +22,7 @@ from localjudge.analysis.check import Check, check
 from localjudge.analysis.gates import Undecided
 from localjudge.errors import UsageError
 from localjudge.metrics import catalog
+from localjudge.option_spelling import as_typed
 from localjudge.printable import printable
 from localjudge.record.directory import new_part
 from localjudge.record.results import Run, as_run
@@ -96,7 +97,7 @@ def page(run: Run, checked: Check, baseline: Run | None = None) -> Iterator[str]
         _environment()
         .get_template("page.html")
         .generate(
-            **overview(run, checked),
+            **_in_words_for_anybody(run, checked),
             version=version("localjudge"),
             policy=policy(style, script),
             style=Markup(style),
@@ -105,6 +106,12 @@ def page(run: Run, checked: Check, baseline: Run | None = None) -> Iterator[str]
             blocks=data_blocks(run, baseline),
         )
     )
+
+
+def _in_words_for_anybody(run: Run, checked: Check) -> dict[str, Any]:
+    """The first screen, which calls options as the command line does: the page is the same whoever wrote it."""
+    with as_typed():
+        return overview(run, checked)
 
 
 def policy(style: str, script: str) -> str:
