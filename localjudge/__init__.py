@@ -24,7 +24,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from localjudge.record.results import Run
-    from localjudge.run.job import evaluate
+    from localjudge.run.job import evaluate, rescore
     from localjudge.run.verify import verify
     from localjudge.types import Context, Sample
 
@@ -46,6 +46,7 @@ __all__ = [
     "check",
     "compare",
     "evaluate",
+    "rescore",
     "verify",
 ]
 
@@ -64,6 +65,7 @@ _HOMES = {
     "check": "localjudge.analysis.check",
     "compare": "localjudge.analysis.comparison",
     "evaluate": "localjudge.run.job",
+    "rescore": "localjudge.run.job",
     "verify": "localjudge.run.verify",
 }
 

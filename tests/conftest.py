@@ -25,6 +25,7 @@ ENGINE = (
     "tests/cli/test_exit_codes.py",
     "tests/cli/test_gate_options.py",
     "tests/cli/test_judge_named.py",
+    "tests/cli/test_rescore_command.py",
     "tests/cli/test_verify_command.py",
     "tests/dataset/test_fuzz.py",  # thousands of made-up files
     "tests/doctor/test_injection.py::test_the_reference_judge",

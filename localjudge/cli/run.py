@@ -1,7 +1,6 @@
 """`localjudge run`: the main job. A thin layer over `localjudge.evaluate`, which does the same."""
 
 import json
-import re
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from localjudge.cli.main import ExitCode, be_quiet
-from localjudge.cli.options import settings
+from localjudge.cli.options import metrics, settings
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -18,13 +17,6 @@ if TYPE_CHECKING:
     from localjudge.run.estimate import Estimate
 
 _DEMO_METRIC = "context_recall"
-# A comma that is not between the options of one metric.
-_BETWEEN_METRICS = re.compile(r",(?![^()]*\))")
-
-
-def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> list[str] | None:
-    names = [name.strip() for value in given for name in _BETWEEN_METRICS.split(value)]
-    return [name for name in names if name] if given else None
 
 
 @click.command("run")
@@ -33,13 +25,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
 @click.option(
     "--judge", default="reference", show_default=True, metavar="NAME|PATH", help="Registered name or GGUF file."
 )
-@click.option(
-    "--metrics",
-    multiple=True,
-    callback=_names,
-    metavar="A,B",
-    help="Default: all whose columns the data has. Options in parentheses: 'document_map(compare_by=id)'.",
-)
+@metrics("all whose columns the data has. Options in parentheses: 'document_map(compare_by=id)'.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Default: runs/<data>-<hash>.")
 @settings()
 @click.option("--baseline", type=click.Path(path_type=Path), metavar="RUN", help="Also compare with this earlier run.")
@@ -76,14 +62,14 @@ def command(data: tuple[str, ...], demo: bool, quiet: bool, as_json: bool, dry_r
     from localjudge.run.settings import checked
 
     checks = Checks(**{name: options.pop(name) for name in ("gates", "baseline", "undecided", "junit")})
-    judge, metrics, out = (options.pop(name) for name in ("judge", "metrics", "out"))
+    judge, names, out = (options.pop(name) for name in ("judge", "metrics", "out"))
     checked_settings = checked(options)
     if quiet:
         be_quiet()
     if not dry_run:
         checks.begin()
     with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
-        planned = plan(_sources(data, demo), metrics, checked_settings, progress)
+        planned = plan(_sources(data, demo), names, checked_settings, progress)
         checks.refuse_unknown([metric.name for metric in planned.metrics])
         if dry_run:
             estimated = estimate_plan(planned, judge=judge, progress=progress)

@@ -19,10 +19,12 @@ from pydantic import AliasChoices, ConfigDict, Field
 from localjudge.metrics.metric import Metric
 from localjudge.metrics.naming import options_of
 from localjudge.record.keys import canonical_sha256
+from localjudge.record.untrusted import shown
 from localjudge.types import Record, VerdictRule
 
 MANIFEST_VERSION = 1
 _DIGITS = 8
+_SHOWN = 5
 _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
 
 
@@ -66,6 +68,16 @@ def judge_part(
     }
 
 
+def answering_part(judge: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a judge part can move an answer: the engine, its prompts and grammars, the versions of the packages.
+
+    The rest cannot: metrics and cuts decide what is asked, and every word of that is in the key of a request; the
+    threshold and the smallest legal mass decide what is made of an answer. So an answer is as good in any run whose
+    part this is the same, and in no other: a key does not name the packages that turned a request into an answer.
+    """
+    return {name: judge.get(name) for name in ("engine", "judge", "versions")}
+
+
 def data_part(fingerprint: str, rows: int, cluster_of: Mapping[str, str] | None) -> dict[str, Any]:
     """The samples, and the groups that they belong to, which move the intervals."""
     clusters = None if cluster_of is None else canonical_sha256(cluster_of)
@@ -96,6 +108,16 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Dif
         for name in sorted(old.keys() | new.keys())
         if old.get(name) != new.get(name)
     ]
+
+
+def in_lines(different: Sequence[Difference]) -> str:
+    """The first of them, each on a line of its own with what it is on either side; how many more there are."""
+    lines = [
+        f"\n  {shown(change.ingredient)}: {shown(change.before)} there, {shown(change.after)} now"
+        for change in different[:_SHOWN]
+    ]
+    more = len(different) - len(lines)
+    return "".join(lines) + (f"\n  and {more} more" if more else "")
 
 
 def _leaves(part: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

@@ -15,18 +15,21 @@ from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
 from localjudge.engine.protocol import Engine, EngineStats
+from localjudge.errors import UsageError
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
+from localjudge.record.answer_cache import open_cache
 from localjudge.record.directory import STORE, RunDirectory
+from localjudge.record.earlier_answers import EarlierAnswers, OtherRun
 from localjudge.record.result_files import ResultFiles, write_manifest
-from localjudge.record.results import Run, read_manifest
+from localjudge.record.results import Run, as_run, read_manifest
 from localjudge.record.store import Store
 from localjudge.record.summary import Summary, Totals
 from localjudge.run.blocks import Blocks
 from localjudge.run.data_notes import tell
-from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, opened
-from localjudge.run.plan import Data, Plan, default_directory, plan, refuse_other_run
-from localjudge.run.settings import Options, checked
+from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, judge_of, opened
+from localjudge.run.plan import Data, Plan, default_directory, plan, plan_again, refuse_other_run
+from localjudge.run.settings import RESCORE_OPTIONS, Options, checked, settings_again
 from localjudge.types import Sample, VerdictRule
 
 
@@ -72,6 +75,40 @@ def run_plan(
         return _Job(planned, ours, told).run(Path(out) if out is not None else None)
 
 
+def rescore(
+    run: Run | str | Path,
+    *,
+    metrics: Sequence[str] | None = None,
+    out: str | Path | None = None,
+    judge: str | Path | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+    **options: Unpack[Options],
+) -> Run:
+    """Score the samples of a run once more, with other metrics or options; only what it did not ask is asked.
+
+    The result is a run of its own, which holds the answers that it took. `metrics` are those of the run if None, and so
+    is all that the options do not name; `judge` says where the run's model is now. Data, sentences and judge stay the
+    same, so the options are `threshold`, `min_legal_mass`, `max_failed`, `threads` and `reuse`.
+
+    Raises what `evaluate` raises, and UsageError if the judge, or a package that it rests on, is another one now.
+    """
+    for name in options:
+        if name not in RESCORE_OPTIONS:
+            raise UsageError(
+                f"a run cannot be rescored with another {name}: that asks other questions",
+                hint="run the data again; what is the same is not asked again with --reuse",
+            )
+    told = progress or Silence()
+    with closing(told):
+        before = as_run(run)
+        given = checked(options).reuse
+        settings = settings_again(before.manifest, **options | {"reuse": (str(before.directory), *given)})
+        planned = plan_again(before, metrics, settings)
+        named = str(judge) if judge else judge_of(before, needed=engine is None)
+        return run_plan(planned, judge=named, out=out, engine=engine, progress=told)
+
+
 class _Session(NamedTuple):
     """One start of the job: when, when it ended, and what it asked. The times are UTC."""
 
@@ -114,6 +151,7 @@ class _Job:
         """Judge what is not judged yet, in the directory, and write the results."""
         path = out or default_directory(self._plan.dataset, self._judge_part, self._data_part)
         with ExitStack() as stack:
+            earlier = [stack.enter_context(closing(one)) for one in self._earlier_answers()]
             directory = stack.enter_context(closing(RunDirectory(path)))
             sessions = self._earlier_sessions(path)
             session = _Session(started=_now())
@@ -126,16 +164,20 @@ class _Job:
             if known := store.answer_count:
                 self._progress.note(f"going on: {known:,} answers are stored already")
             results = stack.enter_context(closing(ResultFiles(directory)))
-            judging = self._judging(store)
+            judging = self._judging(store, earlier)
             totals = self._judged(judging, results, store)
             summary = self._summary(totals)
             session = session._replace(finished=_now(), asked=judging.asked, effort=self._engine.stats.model_dump())
-            manifest = self._manifest([*sessions, session._asdict()])
+            reused = store.reused_from()
+            asked = store.answer_count - sum(reused.values())
+            manifest = self._manifest([*sessions, session._asdict()], answers={"asked": asked, "reused": reused})
             results.finish(summary)
             write_manifest(directory, manifest)
         for metric, reason in totals.failed_everywhere.items():
             self._progress.note(f"{metric} failed on every sample: {reason}")
         self._progress.note(_work_done(judging.asked, self._engine.stats))
+        for source, count in reused.items():
+            self._progress.note(f"reused {count:,} answers of {source}")
         return Run(path, summary, manifest)
 
     def _judged(self, judging: Blocks, results: ResultFiles, store: Store) -> Totals:
@@ -168,7 +210,17 @@ class _Job:
     def _totals(self) -> Totals:
         return Totals([metric.name for metric in self._plan.metrics], self._rule.threshold, self._plan.cluster_of)
 
-    def _judging(self, store: Store) -> Blocks:
+    def _earlier_answers(self) -> list[EarlierAnswers]:
+        """The runs to reuse, then the user's cache if it is on.
+
+        No answer of an engine that was brought along outlives its run unasked: how well its identity names it is not
+        known.
+        """
+        runs = [OtherRun(Path(name), self._judge_part) for name in self._settings.reuse]
+        cache = open_cache(self._judge_part) if self._open_judge.source else None
+        return [*runs, cache] if cache else [*runs]
+
+    def _judging(self, store: Store, earlier: Sequence[EarlierAnswers]) -> Blocks:
         return Blocks(
             self._open_judge,
             store,
@@ -176,6 +228,7 @@ class _Job:
             segmenter=self._segmenter,
             rule=self._rule,
             progress=self._progress,
+            earlier=earlier,
         )
 
     def _summary(self, totals: Totals) -> Summary:
@@ -196,7 +249,8 @@ class _Job:
         refuse_other_run(path, there, self._manifest([]))
         return list(there.environment["sessions"])
 
-    def _manifest(self, sessions: Sequence[dict[str, Any]]) -> manifests.Manifest:
+    def _manifest(self, sessions: Sequence[dict[str, Any]], **done: Any) -> manifests.Manifest:
+        """What the run rests on, and what is known of it when it is done."""
         dataset = self._plan.dataset
         return manifests.Manifest(
             signature=self._signature,
@@ -209,6 +263,7 @@ class _Job:
                 "settings": self._settings.model_dump(mode="json"),
                 "host": manifests.host(),
                 "sessions": list(sessions),
+                **done,
             },
         )
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard, cast
 
-from localjudge.dataset import Dataset, from_rows, load
+from localjudge.dataset import Dataset, from_rows, from_samples, load
 from localjudge.dataset.columns_in_words import ANOTHER_NAME, left_out_lines, listed, missing, understood, unused
 from localjudge.dataset.guesses import map_option
 from localjudge.errors import RunDirectoryError, UsageError
@@ -18,7 +18,8 @@ from localjudge.metrics import Metric, catalog
 from localjudge.metrics.documents import by_id_without_texts
 from localjudge.progress import Progress, Silence
 from localjudge.record.keys import canonical_sha256
-from localjudge.record.manifest import Manifest, differences
+from localjudge.record.manifest import Manifest, differences, in_lines
+from localjudge.record.results import Run
 from localjudge.record.untrusted import shown as cut
 from localjudge.run.settings import RunSettings
 from localjudge.types import Sample
@@ -32,7 +33,6 @@ Data = Files | Rows
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 _ENDINGS = re.compile(r"(\.(gz|jsonl|ndjson|json|csv|tsv|parquet))+$", re.IGNORECASE)
 _DIGITS = 8
-_DIFFERENCES_SHOWN = 5
 
 
 class Plan(NamedTuple):
@@ -66,6 +66,16 @@ def plan(
     metrics, left_out = choose_metrics(metric_names, dataset)
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by else None
     return Plan(dataset, metrics, left_out, clusters, settings)
+
+
+def plan_again(run: Run, metric_names: Sequence[str] | None, settings: RunSettings) -> Plan:
+    """The same for the samples that a run stored, with the groups that it gave them; its metrics if none is named.
+
+    Raises UsageError for a metric that does not exist or lacks its columns.
+    """
+    dataset = from_run(run)
+    metrics, left_out = choose_metrics(list(run.summary.metrics) if metric_names is None else metric_names, dataset)
+    return Plan(dataset, metrics, left_out, run.cluster_of, settings)
 
 
 def choose_metrics(wanted: Sequence[str] | None, dataset: Dataset) -> MetricChoice:
@@ -106,13 +116,9 @@ def refuse_other_run(directory: Path, there: Manifest, ours: Manifest) -> None:
     different = differences(there.judge, ours.judge) + differences(there.data, ours.data)
     if not different:
         return
-    shown = different[:_DIFFERENCES_SHOWN]
-    lines = [f"\n  {cut(change.ingredient)}: {cut(change.before)} there, {cut(change.after)} now" for change in shown]
-    more = len(different) - len(lines)
     raise RunDirectoryError(
         f"{directory} belongs to another run ({cut(there.signature)}, this one is {ours.signature}):"
-        + "".join(lines)
-        + (f"\n  and {more} more" if more else ""),
+        f"{in_lines(different)}",
         hint="name another directory with --out, or leave --out away",
     )
 
@@ -125,6 +131,19 @@ def _read(data: Data, settings: RunSettings, progress: Progress) -> Dataset:
         "progress": progress,
     }
     return load(data, **how) if _are_files(data) else from_rows(cast(Rows, data), **how)
+
+
+def from_run(run: Run) -> Dataset:
+    """The data that a run stored, under the names of files and columns that it had then."""
+    environment = run.manifest.environment
+    given = environment.get("mapping")
+    mapping = {ours: str(column) for ours, column in given.items()} if isinstance(given, Mapping) else {}
+    return from_samples(
+        run.iter_samples(),
+        sources=[str(source) for source in environment.get("sources") or ("rows",)],
+        mapping=mapping,
+        skipped=run.summary.skipped_rows,
+    )
 
 
 def _are_files(data: Data) -> TypeGuard[Files]:
