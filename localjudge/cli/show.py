@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 @click.option("--prompts", is_flag=True, help="With SAMPLE: also show the prompts, as the judge saw them.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(directory: Path, sample: str | None, metric: str | None, worst: int, prompts: bool, as_json: bool) -> None:
-    """Show a run (its table and its worst samples), or one SAMPLE with its texts, sentences and verdicts."""
+    """Show a run (its table and its worst samples), or one SAMPLE with its texts, sentences and verdicts.
+
+    A run that is still running, or was stopped, is shown as far as it is.
+    """
     from localjudge.record.results import Run
 
-    run = Run.open(directory)
+    run = Run.open(directory, unfinished=True)
     if metric is not None and metric not in run.summary.metrics:
         raise UsageError(f"the run has no metric {metric!r}", hint=f"it has {', '.join(run.summary.metrics)}")
     if as_json:
@@ -65,7 +68,12 @@ def _values(run: "Run", sample: str | None, metric: str | None, worst: int) -> d
     names = [metric] if metric else list(run.summary.metrics)
     if sample is None:
         found = [vars(row) for rows in worst_of_each(run.iter_scores(), names, worst).values() for row in rows]
-        return {**run.summary.model_dump(mode="json"), "run": str(run.directory), "worst": found}
+        return {
+            **run.summary.model_dump(mode="json"),
+            "run": str(run.directory),
+            "finished": run.so_far is None,
+            "worst": found,
+        }
     given = find_sample(run, sample).model_dump(mode="json")
     return {
         "schema_version": run.summary.schema_version,

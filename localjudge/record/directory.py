@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from localjudge.errors import OutOfResource, RunDirectoryError
-from localjudge.record.untrusted import refuse_irregular
+from localjudge.record.untrusted import open_regular, refuse_irregular
 
 MANIFEST = "manifest.json"
 STORE = "run.sqlite"
@@ -83,7 +83,7 @@ class RunDirectory:
 
     def part_path(self, name: str) -> Path:
         """Where the file `name` is as long as it is not whole."""
-        return self.path / f"{name}{_PART}"
+        return part_path(self.path, name)
 
     def remove(self, name: str) -> None:
         """Remove the file `name` if it is there."""
@@ -100,6 +100,24 @@ class RunDirectory:
             raise RunDirectoryError(
                 f"{self.path} is not empty and holds no run", hint="name another directory with --out"
             )
+
+
+def part_path(directory: Path, name: str) -> Path:
+    """Where the file `name` of a run's directory is as long as it is not whole."""
+    return directory / f"{name}{_PART}"
+
+
+def starts_with(path: Path, written: Written) -> bool:
+    """Whether a regular file begins with what was written, whatever was written since.
+
+    Raises RunDirectoryError if it cannot be read.
+    """
+    sha256, left = hashlib.sha256(), written.size
+    with open_regular(path) as file:
+        while left > 0 and (content := file.read(min(_AT_ONCE, left))):
+            sha256.update(content)
+            left -= len(content)
+    return left == 0 and sha256.hexdigest() == written.sha256
 
 
 class PartFile:

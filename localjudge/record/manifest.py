@@ -19,7 +19,7 @@ from pydantic import AliasChoices, ConfigDict, Field
 from localjudge.metrics.metric import Metric
 from localjudge.metrics.naming import options_of
 from localjudge.record.keys import canonical_sha256
-from localjudge.record.untrusted import shown
+from localjudge.record.untrusted import shown, validated
 from localjudge.types import Record, VerdictRule
 
 MANIFEST_VERSION = 1
@@ -39,6 +39,20 @@ class Manifest(Record):
     data: dict[str, Any]
     environment: dict[str, Any] = Field(validation_alias=AliasChoices("environment", "beside"))
     """Called `beside` in the manifests of earlier versions."""
+
+
+class Part(Record):
+    """How many samples a run has of how many that the data had, and how they were chosen."""
+
+    samples: int = Field(ge=0)
+    whole: int = Field(ge=0)
+    sample: int | None = None
+    seed: int = 0
+
+    def __str__(self) -> str:
+        """`10 of 306 samples, drawn by seed 0`."""
+        of = f"{self.samples:,} of {self.whole:,} samples"
+        return f"the first {of}" if self.sample is None else f"{of}, drawn by seed {self.seed}"
 
 
 class Difference(Record):
@@ -82,6 +96,16 @@ def data_part(fingerprint: str, rows: int, cluster_of: Mapping[str, str] | None)
     """The samples, and the groups that they belong to, which move the intervals."""
     clusters = None if cluster_of is None else canonical_sha256(cluster_of)
     return {"sha256": fingerprint, "rows": rows, "clusters_sha256": clusters}
+
+
+def part_of(manifest: Manifest) -> Part | None:
+    """Which part of the data a run is about; None if it is all of it, or of a time when there were no parts."""
+    settings, whole = manifest.environment["settings"], manifest.environment.get("samples_read")
+    if whole is None or whole == manifest.data["rows"]:
+        return None
+    seed = settings.get("seed", 0)
+    values = {"samples": manifest.data["rows"], "whole": whole, "sample": settings.get("sample"), "seed": seed}
+    return validated(Part, values, "manifest.json: samples_read")
 
 
 def signature(judge: Mapping[str, Any], data: Mapping[str, Any]) -> str:

@@ -39,6 +39,13 @@ def summary_view(run: Run, *, max_failed: int = 0) -> RenderableType:
     lines = [line for name, metric in run.summary.metrics.items() for line in _remarks(name, metric, name in withheld)]
     if run.summary.skipped_rows:
         lines.append(f"{run.summary.skipped_rows:,} rows of the data could not be used and were left out")
+    if run.so_far:
+        planned = run.manifest.data["rows"]
+        lines.append(
+            f"not finished: the first {run.summary.samples:,} of {planned:,} samples, in the order of the data"
+        )
+    if run.part:
+        lines.append(f"a part of the data: {run.part}")
     lines.append(f"judge {run.judge}")
     if run.summary.verdicts:
         lines.append(decidedness_line(run.summary.verdicts))

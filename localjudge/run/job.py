@@ -178,6 +178,8 @@ class _Job:
         self._progress.note(_work_done(judging.asked, self._engine.stats))
         for source, count in reused.items():
             self._progress.note(f"reused {count:,} answers of {source}")
+        if manifests.part_of(manifest):
+            self._progress.note(f"all samples, without asking about these again: --reuse {path}")
         return Run(path, summary, manifest)
 
     def _judged(self, judging: Blocks, results: ResultFiles, store: Store) -> Totals:
@@ -259,6 +261,7 @@ class _Job:
             environment={
                 "judge": self._open_judge.source,
                 "sources": list(dataset.sources),
+                "samples_read": self._plan.whole,
                 "mapping": dataset.mapping,
                 "settings": self._settings.model_dump(mode="json"),
                 "host": manifests.host(),

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple, TypeGuard, cast
 from localjudge.dataset import Dataset, from_rows, from_samples, load
 from localjudge.dataset.columns_in_words import ANOTHER_NAME, left_out_lines, listed, missing, understood, unused
 from localjudge.dataset.guesses import map_option
+from localjudge.dataset.part import drawn, first
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.documents import by_id_without_texts
 from localjudge.progress import Progress, Silence
 from localjudge.record.keys import canonical_sha256
-from localjudge.record.manifest import Manifest, differences, in_lines
+from localjudge.record.manifest import Manifest, differences, in_lines, part_of
 from localjudge.record.results import Run
 from localjudge.record.untrusted import shown as cut
 from localjudge.run.settings import RunSettings
@@ -38,7 +39,8 @@ _DIGITS = 8
 class Plan(NamedTuple):
     """Samples, the metrics to compute on them, and, for each sample id, its group (None: each stands alone).
 
-    `left_out` says of each metric that was not computed which fields it lacks.
+    `left_out` says of each metric that was not computed which fields it lacks; `whole` counts the samples that were
+    read, of which the dataset may be a part.
     """
 
     dataset: Dataset
@@ -46,6 +48,7 @@ class Plan(NamedTuple):
     left_out: Mapping[str, frozenset[str]]
     cluster_of: dict[str, str] | None
     settings: RunSettings
+    whole: int
 
 
 class MetricChoice(NamedTuple):
@@ -62,10 +65,11 @@ def plan(
 
     Raises DataError for data that cannot be used, UsageError for a metric that does not exist or lacks its columns.
     """
-    dataset = _read(data, settings, progress or Silence())
+    whole = _read(data, settings, progress or Silence())
+    dataset = _part(whole, settings)
     metrics, left_out = choose_metrics(metric_names, dataset)
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by else None
-    return Plan(dataset, metrics, left_out, clusters, settings)
+    return Plan(dataset, metrics, left_out, clusters, settings, len(whole.samples))
 
 
 def plan_again(run: Run, metric_names: Sequence[str] | None, settings: RunSettings) -> Plan:
@@ -75,7 +79,9 @@ def plan_again(run: Run, metric_names: Sequence[str] | None, settings: RunSettin
     """
     dataset = from_run(run)
     metrics, left_out = choose_metrics(list(run.summary.metrics) if metric_names is None else metric_names, dataset)
-    return Plan(dataset, metrics, left_out, run.cluster_of, settings)
+    part = part_of(run.manifest)
+    whole = part.whole if part else len(dataset.samples)
+    return Plan(dataset, metrics, left_out, run.cluster_of, settings, whole)
 
 
 def choose_metrics(wanted: Sequence[str] | None, dataset: Dataset) -> MetricChoice:
@@ -144,6 +150,13 @@ def from_run(run: Run) -> Dataset:
         mapping=mapping,
         skipped=run.summary.skipped_rows,
     )
+
+
+def _part(dataset: Dataset, settings: RunSettings) -> Dataset:
+    """The samples that are asked for."""
+    if settings.limit is not None:
+        return first(dataset, settings.limit)
+    return dataset if settings.sample is None else drawn(dataset, settings.sample, settings.seed)
 
 
 def _are_files(data: Data) -> TypeGuard[Files]:

@@ -48,6 +48,9 @@ class Options(TypedDict, total=False):
     cluster_by: str | None
     max_failed: int
     reuse: str | Path | Sequence[str | Path]
+    limit: int | None
+    sample: int | None
+    seed: int
     n_ctx: int | None
     threads: int | None
     gpu_layers: int | None
@@ -87,6 +90,12 @@ class RunSettings(EngineSettings):
     """Samples of a metric that may fail before it has no mean."""
     reuse: tuple[str, ...] = ()
     """Run of the same judge whose answers are taken in place of asking (may be repeated)."""
+    limit: int | None = Field(default=None, ge=1)
+    """Only the first samples of the data, so many."""
+    sample: int | None = Field(default=None, ge=1)
+    """Only so many samples, drawn by their ids: those drawn for a smaller number are among them."""
+    seed: int = 0
+    """Which samples --sample draws."""
 
     @field_validator("abbreviations", mode="before")
     @classmethod
@@ -107,6 +116,12 @@ class RunSettings(EngineSettings):
         return (
             tuple(str(one) if isinstance(one, Path) else one for one in given) if isinstance(given, Sequence) else given
         )
+
+    @model_validator(mode="after")
+    def _one_part(self) -> Self:
+        if self.limit is not None and self.sample is not None:
+            raise UsageError("--limit and --sample cannot both be given", hint="--sample draws from all of the data")
+        return self
 
     @model_validator(mode="after")
     def _can_be_cut(self) -> Self:
