@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from localjudge.analysis.check import check
     from localjudge.analysis.comparison import compare
-    from localjudge.api import evaluate
+    from localjudge.api import evaluate, rescore
     from localjudge.engine.scripted import ScriptedEngine
     from localjudge.errors import (
         DataError,
@@ -47,6 +47,7 @@ __all__ = [
     "check",
     "compare",
     "evaluate",
+    "rescore",
     "verify",
     "write_report",
 ]
@@ -66,6 +67,7 @@ _HOMES = {
     "check": "localjudge.analysis.check",
     "compare": "localjudge.analysis.comparison",
     "evaluate": "localjudge.api",
+    "rescore": "localjudge.api",
     "verify": "localjudge.run.verify",
     "write_report": "localjudge.report.page.html_report",
 }

@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from localjudge.engine.protocol import Engine
 from localjudge.progress import Progress, Silence
 from localjudge.record.results import Run
-from localjudge.run.job import run_plan
+from localjudge.run.job import rescore_run, run_plan
 from localjudge.run.judges import DEFAULT_JUDGE
 from localjudge.run.plan import Data, plan
 from localjudge.run.settings import Options, RunSettings, checked
@@ -52,6 +52,29 @@ def evaluate(
     with closing(_progress(progress)) as told:
         planned = plan(data, metrics, settings, told)
         return run_plan(planned, judge=judge, out=out, engine=engine, progress=told)
+
+
+def rescore(
+    run: Run | str | Path,
+    *,
+    metrics: Sequence[str] | None = None,
+    out: str | Path | None = None,
+    judge: str | Path | None = None,
+    engine: Engine | None = None,
+    progress: Progress | bool | None = None,
+    **options: Unpack[Options],
+) -> Run:
+    """Score the samples of a run once more, with other metrics or options; only what it did not ask is asked.
+
+    The result is a run of its own, which holds the answers that it took. `metrics` are those of the run if None, and so
+    is all that the options do not name; `judge` says where the run's model is now. Data, sentences and judge stay the
+    same, so the options are `threshold`, `min_legal_mass`, `max_failed`, `threads` and `reuse`; `progress` as in
+    `evaluate`.
+
+    Raises what `evaluate` raises, and UsageError if the judge, or a package that it rests on, is another one now.
+    """
+    with closing(_progress(progress)) as told:
+        return rescore_run(run, metrics, options, out=out, judge=judge, engine=engine, progress=told)
 
 
 def _progress(wanted: Progress | bool | None) -> Progress:

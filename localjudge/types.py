@@ -175,7 +175,7 @@ class Answer(Record):
     """What the model gave: the probability of label 1 among the legal answers, and how much mass was legal."""
 
     p_yes: float = Field(ge=0, le=1)
-    legal_mass: float = Field(ge=0)
+    legal_mass: float = Field(ge=0, allow_inf_nan=False)
     raw: str
     reason: str | None = None
 

@@ -27,12 +27,14 @@ from localjudge.printable import printable_lines
 COMMANDS = {
     "run": "Score data with a local judge.",
     "doctor": "Check a judge and this machine before a run.",
+    "rescore": "Score a run again with another threshold or other metrics.",
     "show": "Look at a finished run, or at one of its samples.",
     "compare": "Say what changed from one run to another.",
     "report": "Write a run as one HTML page to look at.",
     "verify": "Ask the judge again and say what is still the same.",
     "export": "Write a run's results in another format.",
     "segment": "Show where a text is cut into sentences.",
+    "cache": "Keep answers for later runs, or stop keeping them.",
 }
 _messages = logging.StreamHandler()
 _COMPLETION = "_LOCALJUDGE_COMPLETE"
@@ -164,7 +166,7 @@ def _reported(error: BaseException, again: str) -> ExitCode:
 
 
 def _again(given: Sequence[str]) -> str:
-    """What the same command does when it is given again: only a run keeps what it has done."""
-    if given[:1] == ["run"] and "--dry-run" not in given:
+    """What the same command does when it is given again: only what makes a run keeps what it has done."""
+    if given[:1] in (["run"], ["rescore"]) and "--dry-run" not in given:
         return "run the same command again to go on"
     return "run the same command again: it begins anew"

@@ -15,6 +15,9 @@ import click
 _GROUPS = {
     "Data": (
         "demo",
+        "limit",
+        "sample",
+        "seed",
         "mapping",
         "context_separator",
         "skip_bad_rows",
@@ -23,7 +26,7 @@ _GROUPS = {
         "segmenter",
         "abbreviations",
     ),
-    "Judge": ("judge", "prompts", "reasons", "protocol", "n_ctx", "threads", "gpu_layers"),
+    "Judge": ("judge", "prompts", "reasons", "protocol", "reuse", "n_ctx", "threads", "gpu_layers"),
     "Scoring": ("metrics", "threshold", "min_legal_mass", "max_failed"),
     "Evidence": ("baseline", "gates", "undecided", "junit", "markdown", "as_page"),
     "Output": ("out", "dry_run", "verbose", "quiet", "as_json"),

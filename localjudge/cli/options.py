@@ -4,6 +4,7 @@ threshold: float = Field(default=0.5, ge=0, le=1)      --threshold P   Probabili
                                                                        From 0 to 1.  [default: 0.5]
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeVar, get_args, get_origin
 
@@ -22,23 +23,43 @@ _SHOWN = {
     "mapping": "FIELD=COLUMN",
     "min_legal_mass": "P",
     "prompts": "FILE",
+    "reuse": "RUN",
     "segmenter": "PIPELINE",
     "threshold": "P",
 }
 """What stands for the value in a help text; N for whole numbers."""
+# A comma that is not between the options of one metric.
+_BETWEEN_METRICS = re.compile(r",(?![^()]*\))")
+_REPEATED = {"prompts", "reuse"}
 _ALL = tuple(sorted(RunSettings.model_fields, key=lambda name: name in EngineSettings.model_fields))
 """Those of the engine last."""
 
 
-def settings(*names: str) -> Callable[[_Command], _Command]:
-    """Give a command an option for each of these settings, in their order; for all if none is named."""
+def settings(*names: str, default: str | None = None) -> Callable[[_Command], _Command]:
+    """Give a command an option for each of these settings, in their order; for all if none is named.
+
+    With a `default` in words, an option that is not given is None, or no value at all where it may be repeated.
+    """
 
     def decorate(command: _Command) -> _Command:
         for name in reversed(names or _ALL):
-            command = click.option(*_declaration(name), **_attributes(name, RunSettings.model_fields[name]))(command)
+            attributes = _attributes(name, RunSettings.model_fields[name])
+            if default is not None and name not in _REPEATED:
+                attributes |= {"default": None, "show_default": default}
+            command = click.option(*_declaration(name), **attributes)(command)
         return command
 
     return decorate
+
+
+def metrics(default: str) -> Callable[[_Command], _Command]:
+    """Give a command the option `--metrics`, several names in one text or in several; the default is words."""
+    return click.option("--metrics", multiple=True, callback=_names, metavar="A,B", help=f"Default: {default}")
+
+
+def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> list[str] | None:
+    names = [name.strip() for value in given for name in _BETWEEN_METRICS.split(value)]
+    return [name for name in names if name] if given else None
 
 
 def _declaration(name: str) -> tuple[str, str]:
@@ -54,7 +75,7 @@ def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:
         return {**attributes, "type": click.Choice(get_args(kind)), "default": field.default, "show_default": True}
     if name == "mapping":
         return {**attributes, "multiple": True, "callback": _pairs}
-    if name == "prompts":
+    if name in _REPEATED:
         return {**attributes, "multiple": True}
     simple = next(one for one in (int, float, str) if one in {kind, *get_args(kind)})
     if simple is int:

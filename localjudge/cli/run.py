@@ -1,7 +1,6 @@
 """`localjudge run`: the main job. A thin layer over `localjudge.evaluate`, which does the same."""
 
 import json
-import re
 import sys
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +11,7 @@ import click
 from localjudge.cli.gate_options import gate_options
 from localjudge.cli.main import ExitCode, be_quiet, be_verbose
 from localjudge.cli.option_groups import GroupedCommand
-from localjudge.cli.options import settings
+from localjudge.cli.options import metrics, settings
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,13 +21,6 @@ if TYPE_CHECKING:
     from localjudge.run.estimate import Estimate
 
 _DEMO_METRIC = "context_recall"
-# A comma that is not between the options of one metric.
-_BETWEEN_METRICS = re.compile(r",(?![^()]*\))")
-
-
-def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> list[str] | None:
-    names = [name.strip() for value in given for name in _BETWEEN_METRICS.split(value)]
-    return [name for name in names if name] if given else None
 
 
 @click.command(
@@ -39,13 +31,7 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
 @click.option(
     "--judge", default="reference", show_default=True, metavar="NAME|PATH", help="Registered name or GGUF file."
 )
-@click.option(
-    "--metrics",
-    multiple=True,
-    callback=_names,
-    metavar="A,B",
-    help="Default: all whose columns the data has. Options in parentheses: 'document_map(compare_by=id)'.",
-)
+@metrics("all whose columns the data has. Options in parentheses: 'document_map(compare_by=id)'.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Default: runs/<data>-<hash>.")
 @settings()
 @gate_options
@@ -78,7 +64,7 @@ def command(data: tuple[str, ...], quiet: bool, as_json: bool, as_page: bool, dr
     from localjudge.run.settings import checked
 
     checks = Checks(**{name: options.pop(name) for name in ("gates", "baseline", "undecided", "junit", "markdown")})
-    judge, metrics, out, demo = (options.pop(name) for name in ("judge", "metrics", "out", "demo"))
+    judge, names, out, demo = (options.pop(name) for name in ("judge", "metrics", "out", "demo"))
     if options.pop("verbose"):
         be_verbose()
     if quiet:
@@ -87,7 +73,7 @@ def command(data: tuple[str, ...], quiet: bool, as_json: bool, as_page: bool, dr
     if not dry_run:
         checks.begin()
     with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
-        planned = plan(_sources(data, demo), metrics, checked_settings, progress)
+        planned = plan(_sources(data, demo), names, checked_settings, progress)
         checks.refuse_unknown([metric.name for metric in planned.metrics])
         if dry_run:
             estimated = estimate_plan(planned, judge=judge, progress=progress)

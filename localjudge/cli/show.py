@@ -32,12 +32,13 @@ if TYPE_CHECKING:
 def command(directory: Path, sample: str | None, metric: str | None, worst: int, prompts: bool, as_json: bool) -> None:
     """Show a run (its table and its worst samples), or one SAMPLE with its texts, sentences and verdicts.
 
-    SAMPLE is an id, the beginning of one, or a row of the data, counted from 1.
+    A run that is still running, or was stopped, is shown as far as it is. SAMPLE is an id, the beginning of one, or a
+    row of the data, counted from 1.
     """
     from localjudge.record.results import Run
     from localjudge.report.terminal import put, show
 
-    run = Run.open(directory)
+    run = Run.open(directory, unfinished=True)
     if metric is not None and metric not in run.summary.metrics:
         raise UsageError(f"the run has no metric {metric!r}", hint=f"it has {', '.join(run.summary.metrics)}")
     if as_json:
@@ -78,7 +79,7 @@ def _values(run: "Run", sample: str | None, metric: str | None, worst: int) -> d
             {"row": one.row, "user_input": one.question, **vars(one.score)} for one in worst_samples(run, names, worst)
         ]
         summary["judge"] = run.judge.model_dump(mode="json")
-        return {**summary, "run": str(run.directory), "worst": found}
+        return {**summary, "run": str(run.directory), "finished": run.so_far is None, "worst": found}
     given = find_sample(run, sample)
     return {
         "schema_version": run.summary.schema_version,

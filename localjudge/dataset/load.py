@@ -102,6 +102,24 @@ def from_rows(
     return _build([table], mapping or {}, skip_bad_rows, context_separator, progress or Silence())
 
 
+def from_samples(samples: Iterable[Sample], *, sources: Sequence[str], mapping: Resolved, skipped: int = 0) -> Dataset:
+    """Samples that were checked before, with the names that their sources and columns had then; one pass over them."""
+    sound = SoundRows()
+    for sample in samples:
+        sound.add(sample.model_dump(), {})
+    return Dataset(
+        samples=sound.samples,
+        sources=tuple(sources),
+        mappings=(mapping,) * len(sources),
+        unused=((),) * len(sources),
+        extras=sound.extras,
+        fingerprint=sound.fingerprint,
+        without_text=sound.without_text,
+        ids_alone=sound.ids_alone,
+        skipped=skipped,
+    )
+
+
 def _check_names(names: Sequence[str]) -> None:
     if not names:
         raise UsageError("no data was named", hint="name a file, or - for standard input")

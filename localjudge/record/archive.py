@@ -16,7 +16,7 @@ from pydantic import Field, TypeAdapter
 from localjudge.errors import RunDirectoryError
 from localjudge.record.clusters import Clusters
 from localjudge.record.database import Reader, more_than_fits, read_only
-from localjudge.record.store import STORE_VERSION, answers_by_key, answers_by_number, rows_named, schema, storable
+from localjudge.record.store import READ_VERSIONS, answers_by_key, answers_by_number, rows_named, schema, storable
 from localjudge.record.untrusted import BY_HAND, MOST_BYTES_OF_VALUE, too_much
 from localjudge.types import Answer, Grammar, NoAnswer, Node, Piece, Record, Sample, VerdictRequest
 
@@ -290,8 +290,13 @@ def _named(table: str, *columns: str) -> str:
 def schema_is_ours(path: Path) -> bool:
     """Whether the file has the tables and views that localjudge creates, word for word, and nothing else."""
     with _reading(path) as reader:
-        return reader.schema() == schema()
+        return reader.schema() == schema(reader.version)
 
 
 def _reading(path: Path) -> AbstractContextManager[Reader]:
-    return read_only(path, {name: schema()[name] for name in _TABLES}, version=STORE_VERSION)
+    return read_only(path, {version: _tables(version) for version in READ_VERSIONS})
+
+
+def _tables(version: int) -> dict[str, str]:
+    """The tables that are read, as a file of that version has them."""
+    return {name: statement for name, statement in schema(version).items() if name in _TABLES}

@@ -42,6 +42,9 @@ class Clusters:
             raise KeyError(sample_id)
         return self._names[self._numbers[position]]
 
+    def __contains__(self, sample_id: str, /) -> bool:
+        return self._position_of(sample_id) is not None
+
     def get(self, sample_id: str, default: str, /) -> str:
         """The name of the sample's group; the default if it has none."""
         position = self._position_of(sample_id)

@@ -69,6 +69,11 @@ class Results(NamedTuple):
 def contradictions(results: Results) -> Iterator[str]:
     """One line for the first contradiction of each kind. Only the first line is sure: those after it may follow."""
     yield from _in_the_manifest(results.summary, results.manifest)
+    yield from contradictions_of_rows(results)
+
+
+def contradictions_of_rows(results: Results) -> Iterator[str]:
+    """The same of what a run that is not finished has so far: the summary, scores and verdicts among themselves."""
     order, verdicts = _Order(results.summary), _Verdicts(results)
     columns = [_Column() for _ in results.summary.metrics]
     in_a_score = _First()

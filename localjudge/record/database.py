@@ -65,8 +65,11 @@ def guard(connection: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def read_only(path: Path, tables: Tables, *, version: int) -> Iterator["Reader"]:
-    """The database for as long as it is read. Raises RunDirectoryError where it is not what localjudge writes."""
+def read_only(path: Path, versions: Mapping[int, Tables]) -> Iterator["Reader"]:
+    """The database for as long as it is read; `versions` has the tables of each version that can be.
+
+    Raises RunDirectoryError where it is not what localjudge writes.
+    """
     refuse_strange_files(path)
     # A file that nobody writes is opened as immutable: that works on a read-only disk, too.
     written_now = path.with_name(f"{path.name}-wal").exists()
@@ -78,13 +81,14 @@ def read_only(path: Path, tables: Tables, *, version: int) -> Iterator["Reader"]
             connection.execute("PRAGMA query_only = ON")
             reader = Reader(connection, path)
             found = connection.execute("PRAGMA user_version").fetchone()[0]
-            if found != version:
+            if found not in versions:
                 raise RunDirectoryError(
-                    f"{path} has schema version {found}, this localjudge reads {version}",
+                    f"{path} has schema version {found}, this localjudge reads {max(versions)}",
                     hint="read it with the version of localjudge that wrote it",
                 )
-            there = reader.schema()
+            there, tables = reader.schema(), versions[found]
             refuse_other_tables(path, {name: there.get(name) for name in tables}, tables)
+            reader.version = found
             yield reader
     except sqlite3.Error as error:
         raise RunDirectoryError(
@@ -119,6 +123,8 @@ class Reader:
 
     def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self.path = path
+        self.version = 0
+        """Of the schema, once that is known."""
         self._connection = connection
         self._latest = _latest(path)
         self._left = _size(path)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from localjudge.errors import OutOfResource, RunDirectoryError
 from localjudge.option_spelling import option
-from localjudge.record.untrusted import refuse_irregular
+from localjudge.record.untrusted import open_regular, refuse_irregular
 
 MANIFEST = "manifest.json"
 STORE = "run.sqlite"
@@ -81,7 +81,7 @@ class RunDirectory:
 
     def part_path(self, name: str) -> Path:
         """Where the file `name` is as long as it is not whole."""
-        return _part_of(self.path / name)
+        return part_path(self.path / name)
 
     def remove(self, name: str) -> None:
         """Remove the file `name` if it is there."""
@@ -100,12 +100,30 @@ class RunDirectory:
             )
 
 
+def part_path(file: Path) -> Path:
+    """Where a file is as long as it is not whole."""
+    return file.with_name(f"{file.name}{_PART}")
+
+
 def new_part(file: Path) -> "PartFile":
     """Begin to write a file anew, under the name of its part."""
-    path = _part_of(file)
+    path = part_path(file)
     with _translated(file.parent):
         path.unlink(missing_ok=True)
         return PartFile(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE))
+
+
+def starts_with(path: Path, written: Written) -> bool:
+    """Whether a regular file begins with what was written, whatever was written since.
+
+    Raises RunDirectoryError if it cannot be read.
+    """
+    sha256, left = hashlib.sha256(), written.size
+    with open_regular(path) as file:
+        while left > 0 and (content := file.read(min(_AT_ONCE, left))):
+            sha256.update(content)
+            left -= len(content)
+    return left == 0 and sha256.hexdigest() == written.sha256
 
 
 class PartFile:
@@ -160,10 +178,6 @@ class PartFile:
     def _count(self, content: bytes) -> None:
         self._sha256.update(content)
         self._size += len(content)
-
-
-def _part_of(file: Path) -> Path:
-    return file.with_name(f"{file.name}{_PART}")
 
 
 def _own_file(path: Path) -> int | None:

@@ -42,7 +42,7 @@ class FrameColumns(NamedTuple):
     kinds: dict[str, _Kind]
 
 
-def sample_columns(scored: Iterable[tuple[Sample, Mapping[str, ScoreRow]]], metrics: Sequence[str]) -> FrameColumns:
+def columns_of_samples(scored: Iterable[tuple[Sample, Mapping[str, ScoreRow]]], metrics: Sequence[str]) -> FrameColumns:
     """One row for each sample: its id, its texts, and of each metric score and status."""
     kinds: dict[str, _Kind] = {
         "sample_id": "text",
@@ -72,7 +72,7 @@ def sample_columns(scored: Iterable[tuple[Sample, Mapping[str, ScoreRow]]], metr
     return FrameColumns(values, kinds)
 
 
-def verdict_columns(verdicts: Iterable[VerdictRow]) -> FrameColumns:
+def columns_of_verdicts(verdicts: Iterable[VerdictRow]) -> FrameColumns:
     """One row for each judged unit, as in `verdicts.jsonl`."""
     kinds: dict[str, _Kind] = {
         field.name: _KIND_OF_VERDICT_COLUMN.get(field.name, "text") for field in fields(VerdictRow)

@@ -19,10 +19,12 @@ from pydantic import AliasChoices, ConfigDict, Field
 from localjudge.metrics.metric import Metric
 from localjudge.metrics.naming import options_of
 from localjudge.record.keys import canonical_sha256
+from localjudge.record.untrusted import shown, validated
 from localjudge.types import Record, VerdictRule
 
 MANIFEST_VERSION = 1
 _DIGITS = 8
+_SHOWN = 5
 _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
 
 
@@ -37,6 +39,20 @@ class Manifest(Record):
     data: dict[str, Any]
     environment: dict[str, Any] = Field(validation_alias=AliasChoices("environment", "beside"))
     """Called `beside` in the manifests of earlier versions."""
+
+
+class Part(Record):
+    """How many samples a run has of how many that the data had, and how they were chosen."""
+
+    samples: int = Field(ge=0)
+    whole: int = Field(ge=0)
+    sample: int | None = None
+    seed: int = 0
+
+    def __str__(self) -> str:
+        """`10 of 306 samples, drawn by seed 0`."""
+        of = f"{self.samples:,} of {self.whole:,} samples"
+        return f"the first {of}" if self.sample is None else f"{of}, drawn by seed {self.seed}"
 
 
 class Difference(Record):
@@ -66,9 +82,29 @@ def judge_part(
     }
 
 
+def answering_part(judge: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a judge part can move an answer: the engine, its prompts and grammars, the versions of the packages.
+
+    The rest cannot: metrics and cuts decide what is asked, and every word of that is in the key of a request; the
+    threshold and the smallest legal mass decide what is made of an answer. So an answer is as good in any run whose
+    part this is the same, and in no other: a key does not name the packages that turned a request into an answer.
+    """
+    return {name: judge.get(name) for name in ("engine", "judge", "versions")}
+
+
 def data_part(fingerprint: str, rows: int, clusters_sha256: str | None) -> dict[str, Any]:
     """The samples, and the groups that they belong to, which move the intervals."""
     return {"sha256": fingerprint, "rows": rows, "clusters_sha256": clusters_sha256}
+
+
+def part_of(manifest: Manifest) -> Part | None:
+    """Which part of the data a run is about; None if it is all of it, or of a time when there were no parts."""
+    settings, whole = manifest.environment["settings"], manifest.environment.get("samples_read")
+    if whole is None or whole == manifest.data["rows"]:
+        return None
+    seed = settings.get("seed", 0)
+    values = {"samples": manifest.data["rows"], "whole": whole, "sample": settings.get("sample"), "seed": seed}
+    return validated(Part, values, "manifest.json: samples_read")
 
 
 def signature(judge: Mapping[str, Any], data: Mapping[str, Any]) -> str:
@@ -95,6 +131,16 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Dif
         for name in sorted(old.keys() | new.keys())
         if old.get(name) != new.get(name)
     ]
+
+
+def in_lines(different: Sequence[Difference]) -> str:
+    """The first of them, each on a line of its own with what it is on either side; how many more there are."""
+    lines = [
+        f"\n  {shown(change.ingredient)}: {shown(change.before)} there, {shown(change.after)} now"
+        for change in different[:_SHOWN]
+    ]
+    more = len(different) - len(lines)
+    return "".join(lines) + (f"\n  and {more} more" if more else "")
 
 
 def _leaves(part: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

@@ -15,6 +15,7 @@ one byte of them is another, if the store lacks an answer or the data come in an
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import Any
 
 from pydantic import Field
@@ -70,7 +71,7 @@ class ResultFiles:
 
         None if there is no such place: then `begin`.
         """
-        point = self._point()
+        point = resume_point(self._directory.path)
         if point is None or answers < point.answers:
             return None
         parts = {}
@@ -111,14 +112,15 @@ class ResultFiles:
         for part in parts.values():
             self._opened.enter_context(closing(part))
 
-    def _point(self) -> ResumePoint | None:
-        """What `resume.json` says; None if it is not there, or not as it was written."""
-        file = self._directory.path / _RESUME
-        try:
-            point = validated(ResumePoint, read_object(file), str(file))
-        except RunDirectoryError:
-            return None
-        return point if point.parts.keys() == set(ROW_FILES) else None
+
+def resume_point(directory: Path) -> ResumePoint | None:
+    """What `resume.json` says; None if it is not there, or not as it was written."""
+    file = directory / _RESUME
+    try:
+        point = validated(ResumePoint, read_object(file), str(file))
+    except RunDirectoryError:
+        return None
+    return point if point.parts.keys() == set(ROW_FILES) else None
 
 
 def write_manifest(directory: RunDirectory, manifest: Manifest) -> None:

@@ -10,34 +10,35 @@ What is read may be a stranger's: `untrusted.py` says what is refused, `consiste
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import dropwhile, groupby, takewhile, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, TypeAdapter
 
+from localjudge import model_registry
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.printable import printable
 from localjudge.record import begun_by
 from localjudge.record.archive import stored_clusters, stored_ids, stored_samples, stored_samples_at
 from localjudge.record.clusters import Clusters
-from localjudge.record.consistency import Results, contradictions
-from localjudge.record.directory import MANIFEST, STORE
+from localjudge.record.consistency import Results, contradictions, contradictions_of_rows
+from localjudge.record.directory import MANIFEST, STORE, part_path, starts_with
 from localjudge.record.frames import (
     FrameColumns,
     FrameRows,
+    columns_of_samples,
+    columns_of_verdicts,
     pandas_frame,
     polars_frame,
-    sample_columns,
-    verdict_columns,
 )
-from localjudge.record.manifest import MANIFEST_VERSION, Manifest
-from localjudge.record.result_files import SCORES, SUMMARY, VERDICTS
-from localjudge.record.result_rows import SCORE_ROWS, VERDICT_ROWS, ScoreRow, VerdictRow
-from localjudge.record.summary import SUMMARY_VERSION, MetricSummary, Summary
-from localjudge.record.untrusted import placed_rows, read_object, read_rows, shown, validated
+from localjudge.record.manifest import MANIFEST_VERSION, Manifest, Part, part_of
+from localjudge.record.result_files import SCORES, SUMMARY, VERDICTS, ResumePoint, resume_point
+from localjudge.record.result_rows import SCORE_ROWS, VERDICT_ROWS, ScoreRow, VerdictRow, evaluations_of
+from localjudge.record.summary import SUMMARY_VERSION, MetricSummary, Summary, Totals
+from localjudge.record.untrusted import BY_HAND, placed_rows, read_object, shown, validated
 from localjudge.types import JudgeCard, Record, Sample
 
 if TYPE_CHECKING:
@@ -95,12 +96,14 @@ class Run:
     directory: Path
     summary: Summary
     manifest: Manifest
+    so_far: ResumePoint | None = None
+    """Of a run that is not finished: which rows there were when it was opened. Nothing else of it is looked at."""
     html_view: ClassVar[Callable[["Run"], str] | None] = None
     """What a notebook shows of a run. A record shows nothing by itself: `localjudge.api` says who does."""
 
     @classmethod
-    def open(cls, directory: str | Path, *, check: bool = True) -> "Run":
-        """Read the run in a directory.
+    def open(cls, directory: str | Path, *, check: bool = True, unfinished: bool = False) -> "Run":
+        """Read the run in a directory; an `unfinished` one as far as it is, while it is written or was stopped.
 
         Raises RunDirectoryError if there is none, if it is not finished, or if its files are not what localjudge
         writes, or contradict each other. Without `check` the last is left to `verify`, which works them out again.
@@ -110,7 +113,10 @@ class Run:
             raise _no_run(path)
         manifest = _manifest(path / MANIFEST)
         if not os.path.lexists(path / SUMMARY):
-            raise _unfinished(path, manifest)
+            point = resume_point(path) if unfinished else None
+            if point is None:
+                raise _unfinished(path, manifest)
+            return _run_so_far(path, manifest, point)
         run = cls(path, _read_object(path / SUMMARY, Summary, SUMMARY_VERSION), manifest)
         if check:
             run._refuse_contradictions()
@@ -120,12 +126,19 @@ class Run:
     def judge(self) -> JudgeCard:
         """Who judged; of a run whose summary does not say it, as far as its manifest does."""
         engine = self.manifest.judge.get("engine", {})
+        packaged = model_registry.packaged_as(str(engine.get("model_sha256")))
         return self.summary.judge or JudgeCard(
             name=Path(str(self.manifest.environment.get("judge") or engine.get("engine"))).stem,
             sha256=engine.get("model_sha256"),
             size=engine.get("model_size"),
             quantisation=engine.get("quantisation"),
+            caution=packaged.caution or None if packaged else None,
         )
+
+    @property
+    def part(self) -> Part | None:
+        """Which part of the data was scored; None if it was all of it."""
+        return part_of(self.manifest)
 
     @property
     def max_failed(self) -> int:
@@ -171,9 +184,9 @@ class Run:
     def _columns(self, rows: FrameRows) -> FrameColumns:
         match rows:
             case "samples":
-                return sample_columns(self.iter_scored_samples(), list(self.summary.metrics))
+                return columns_of_samples(self.iter_scored_samples(), list(self.summary.metrics))
             case "verdicts":
-                return verdict_columns(self.iter_verdicts())
+                return columns_of_verdicts(self.iter_verdicts())
         raise UsageError(f"there are no rows {rows!r}", hint='rows are "samples" and "verdicts"')
 
     def iter_scores(self) -> Iterator[ScoreRow]:
@@ -181,14 +194,14 @@ class Run:
 
         Raises RunDirectoryError for a row that localjudge does not write.
         """
-        return read_rows(self.directory / SCORES, SCORE_ROWS)
+        return (row for _, row in self._rows(SCORES, SCORE_ROWS))
 
     def iter_verdicts(self) -> Iterator[VerdictRow]:
         """One row for each judged unit, in the order of the data, then of the metrics, then of the units; one is held.
 
         Raises RunDirectoryError for a row that localjudge does not write.
         """
-        return read_rows(self.directory / VERDICTS, VERDICT_ROWS)
+        return (row for _, row in self._rows(VERDICTS, VERDICT_ROWS))
 
     def iter_samples(self) -> Iterator[Sample]:
         """The data that was scored, in its order, some samples at a time.
@@ -203,11 +216,11 @@ class Run:
 
     def verdict_places(self) -> Iterator[tuple[VerdictRow, int]]:
         """The rows of `iter_verdicts` with the places in their file where they begin, for `verdicts_at`."""
-        return ((row, place) for place, row in placed_rows(self.directory / VERDICTS, VERDICT_ROWS))
+        return ((row, place) for place, row in self._rows(VERDICTS, VERDICT_ROWS))
 
     def verdicts_at(self, place: int) -> Iterator[VerdictRow]:
         """The rows from that place on that are of the same sample and metric as the first of them."""
-        rows = (row for _, row in placed_rows(self.directory / VERDICTS, VERDICT_ROWS, place))
+        rows = (row for _, row in self._rows(VERDICTS, VERDICT_ROWS, place))
         return next(iter(groupby(rows, key=lambda row: (row.sample_id, row.metric))))[1]
 
     def scores_of(self, sample_id: str) -> list[ScoreRow]:
@@ -258,20 +271,56 @@ class Run:
         """All samples of `iter_samples` at once: they stay in memory with their texts."""
         return tuple(self.iter_samples())
 
+    def _rows(self, name: str, kind: TypeAdapter[_Row], start: int = 0) -> Iterator[tuple[int, _Row]]:
+        if self.so_far is None:
+            return placed_rows(self.directory / name, kind, start)
+        return placed_rows(part_path(self.directory / name), kind, start, self.so_far.parts[name].size)
+
     def _refuse_contradictions(self) -> None:
-        grouped = self.manifest.data["clusters_sha256"] is not None
-        clusters = self.cluster_of if grouped else None
-        results = Results(self.summary, self.manifest, self.iter_scores(), self.iter_verdicts(), clusters)
-        for contradiction in contradictions(results):
+        results = Results(self.summary, self.manifest, self.iter_scores(), self.iter_verdicts(), self._groups())
+        for contradiction in contradictions_of_rows(results) if self.so_far else contradictions(results):
             raise RunDirectoryError(
                 f"the files in {self.directory} contradict each other: {contradiction}",
                 hint="`localjudge verify` says which of them the stored answers do not give",
             )
 
+    def _groups(self) -> Clusters | None:
+        """The group of each sample, not looked for where the manifest says that there are none."""
+        return self.cluster_of if self.manifest.data["clusters_sha256"] is not None else None
+
     @cached_property
     def cluster_of(self) -> Clusters | None:
         """The group of each sample by its id; None if each stands alone."""
         return stored_clusters(self.directory / STORE)
+
+
+def _run_so_far(path: Path, manifest: Manifest, point: ResumePoint) -> Run:
+    """A run that is not finished, with a summary of what there is.
+
+    Raises RunDirectoryError where the rows are not what `resume.json` says that they were.
+    """
+    for name, written in point.parts.items():
+        if not starts_with(part_path(path / name), written):
+            raise RunDirectoryError(
+                f"{part_path(path / name)} is not as it was left", hint="is it written anew just now?"
+            )
+    names = list(manifest.judge["metrics"])
+    nothing = Summary(signature=manifest.signature, threshold=manifest.judge["threshold"], samples=0, metrics={})
+    run = Run(path, nothing, manifest, point)
+    groups = run._groups()
+    totals = Totals(names, nothing.threshold, groups)
+    evaluations = evaluations_of(run.iter_scores(), run.iter_verdicts())
+    for sample_id, of_sample in groupby(evaluations, key=lambda evaluation: evaluation.sample_id):
+        found = list(of_sample)
+        if [one.metric for one in found] != names or (groups is not None and sample_id not in groups):
+            raise RunDirectoryError(
+                f"the rows of {shown(sample_id)} in {path} are not those of its metrics", hint=BY_HAND
+            )
+        totals.add(found)
+    found_so_far = {"samples": totals.samples, "metrics": totals.metrics, "verdicts": totals.verdicts}
+    run = replace(run, summary=nothing.model_copy(update={**found_so_far, "judge": run.judge}))
+    run._refuse_contradictions()
+    return run
 
 
 def _standing_together(rows: Iterable[_Row], sample_id: str) -> Iterator[_Row]:

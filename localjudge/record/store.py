@@ -29,12 +29,11 @@ from localjudge.record.keys import KeyedRequest
 from localjudge.record.untrusted import MOST_BYTES_OF_VALUE, shown
 from localjudge.types import Answer, NoAnswer, Node, Sample
 
-STORE_VERSION = 1
+STORE_VERSION = 2
 _CACHE_KIB = 65_536
 _NAMED_AT_ONCE = 500
 _BUSY_SECONDS = 30
-_SCHEMA = f"""
-BEGIN;
+_FIRST = """
 -- The data as it was read, one JSON object for each sample, in the order of the data, with its group if it has one.
 CREATE TABLE sample (id TEXT PRIMARY KEY, position INTEGER NOT NULL, content TEXT NOT NULL, cluster TEXT);
 -- A piece of prompt. `pieces` lists [code points, 1 if it is our own text and 0 if it is the user's] along `text`.
@@ -60,9 +59,15 @@ CREATE VIEW verdict AS
     SELECT unit.sample_id, unit.metric, unit.position, unit.window, prompt.text AS prompt, answer.p_yes,
            answer.legal_mass, answer.raw, answer.reason, answer.error
     FROM unit JOIN prompt ON prompt.request = unit.request LEFT JOIN answer ON answer.request = unit.request;
-PRAGMA user_version = {STORE_VERSION};
-COMMIT;
 """
+_SECOND = """
+-- Answers that were not asked for here, and where they were taken from: the directory of another run, or `cache`.
+CREATE TABLE reused (request INTEGER PRIMARY KEY REFERENCES request, source TEXT NOT NULL);
+"""
+_ADDED = {1: _FIRST, 2: _SECOND}
+"""What each version has beside those before it: a file of an earlier version is read as it is, and is made one of this
+version when its run is gone on with."""
+READ_VERSIONS = tuple(_ADDED)
 # What stands there already is not written again: a run that goes on would double the size of its log.
 _PUT_SAMPLE = """
 INSERT INTO sample VALUES (?, ?, ?, ?)
@@ -160,14 +165,25 @@ class Store:
     def add_answer(self, request_key: str, answer: Answer | NoAnswer) -> None:
         """Store one answer to a question that was added last; it is safe when this returns."""
         before = self.answer_count
-        columns = dict.fromkeys(_ANSWER_COLUMNS) | answer.model_dump()
-        row = {name: storable(value) if isinstance(value, str) else value for name, value in columns.items()}
-        row["request"] = self._asked[request_key]
         with self._translated():
-            self._connection.execute(
-                "INSERT INTO answer VALUES (:request, :p_yes, :legal_mass, :raw, :reason, :error)", row
-            )
+            self._put(request_key, answer)
         self._answers = before + 1
+
+    def add_reused(self, answers: Mapping[str, Answer], source: str) -> None:
+        """Store answers to questions that were added last, and where they are from."""
+        before = self.answer_count
+        with self._translated(), self._transaction():
+            for key, answer in answers.items():
+                self._put(key, answer)
+            rows = [(self._asked[key], storable(source)) for key in answers]
+            self._connection.executemany("INSERT INTO reused VALUES (?, ?)", rows)
+        self._answers = before + len(answers)
+
+    def reused_from(self) -> dict[str, int]:
+        """How many of the answers were not asked for here, by where they are from."""
+        with self._translated(), bounded(self._connection, self._path):
+            query = "SELECT source, count(*) FROM reused GROUP BY source ORDER BY source"
+            return dict(self._reader().rows(_IDS, query))
 
     def close(self) -> None:
         """Fold the write-ahead log into the file."""
@@ -177,15 +193,22 @@ class Store:
     def _prepare(self) -> None:
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
         tables = self._reader().schema()
-        if version == 0 and not tables:
-            self._connection.executescript(_SCHEMA)
-        elif version != STORE_VERSION:
+        if (version or tables) and version not in _ADDED:
             raise RunDirectoryError(
                 f"{self._path} has schema version {version}, this localjudge writes {STORE_VERSION}",
                 hint=f"name another directory with {option('out')}",
             )
-        else:
-            refuse_other_tables(self._path, tables, schema())
+        refuse_other_tables(self._path, tables, schema(version))
+        if version < STORE_VERSION:
+            self._connection.executescript(_script(version))
+
+    def _put(self, request_key: str, answer: Answer | NoAnswer) -> None:
+        columns = dict.fromkeys(_ANSWER_COLUMNS) | answer.model_dump()
+        row = {name: storable(value) if isinstance(value, str) else value for name, value in columns.items()}
+        row["request"] = self._asked[request_key]
+        self._connection.execute(
+            "INSERT INTO answer VALUES (:request, :p_yes, :legal_mass, :raw, :reason, :error)", row
+        )
 
     def _reader(self) -> Reader:
         return Reader(self._connection, self._path)
@@ -254,11 +277,20 @@ _UNUSABLE = {
 }
 
 
+def _script(after: int = 0, up_to: int = STORE_VERSION) -> str:
+    """What makes a file of one version one of a later version; 0 is an empty file."""
+    added = "".join(_ADDED[version] for version in range(after + 1, up_to + 1))
+    return f"BEGIN;{added}PRAGMA user_version = {up_to};COMMIT;"
+
+
 @cache
-def schema() -> dict[str, str]:
-    """The statement that creates each part of the file, by its name; none for an index that SQLite makes by itself."""
+def schema(version: int) -> dict[str, str]:
+    """The statement that creates each part of a file of that version, by its name.
+
+    There is none for an index that SQLite makes by itself.
+    """
     with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(_SCHEMA)
+        connection.executescript(_script(up_to=version))
         return dict(connection.execute("SELECT name, coalesce(sql, '') FROM sqlite_master"))
 
 

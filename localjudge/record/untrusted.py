@@ -82,12 +82,17 @@ def read_rows(path: Path, kind: TypeAdapter[_Row]) -> Iterator[_Row]:
     return (row for _, row in placed_rows(path, kind))
 
 
-def placed_rows(path: Path, kind: TypeAdapter[_Row], start: int = 0) -> Iterator[tuple[int, _Row]]:
-    """The rows with the places in the file where they begin, from such a place on. Raises as `read_rows` does."""
+def placed_rows(
+    path: Path, kind: TypeAdapter[_Row], start: int = 0, end: int = MOST_BYTES
+) -> Iterator[tuple[int, _Row]]:
+    """The rows with the places in the file where they begin, from such a place on up to another.
+
+    Raises as `read_rows` does.
+    """
     with open_regular(path) as file:
         file.seek(start)
         place, number = start, 0
-        while line := file.readline(MOST_BYTES_OF_VALUE + 1):
+        while line := file.readline(min(MOST_BYTES_OF_VALUE + 1, end - place)):
             number += 1
             if len(line) > MOST_BYTES_OF_VALUE:
                 raise too_much(f"{path}:{number}", f"{MOST_BYTES_OF_VALUE >> 20} MiB in a row")

@@ -62,6 +62,11 @@ def remarks(run: Run, *, max_failed: int = 0, metric: str | None = None) -> Iter
         yield from (f"{name}: {remark}" for remark in metric_remarks(name, found, withheld=name in withheld))
     if run.summary.skipped_rows:
         yield f"{run.summary.skipped_rows:,} rows of the data could not be used and were left out"
+    if run.so_far:
+        planned = run.manifest.data["rows"]
+        yield f"not finished: the first {run.summary.samples:,} of {planned:,} samples, in the order of the data"
+    if run.part:
+        yield f"a part of the data: {run.part}"
     yield f"judge {run.judge}"
     if verdicts := _verdicts(run, metric):
         yield decidedness_line(verdicts)

@@ -1,9 +1,10 @@
 """A run in blocks of samples: memory does not grow with the data, and the first verdict comes at once.
 
-    block of samples ──metrics──> tasks ──wording──> questions ──stored? else the engine──> answers ──rule──> verdicts
+    block of samples ──metrics──> tasks ──wording──> questions ──known? else the engine──> answers ──rule──> verdicts
 
-Answers are stored the moment they are there, so a run that was stopped asks only what is missing. A verdict is a
-function of its own question, so neither the size of the blocks nor where they are cut moves a byte.
+Answers are stored the moment they are there, so a run that was stopped asks only what is missing. What was answered
+before, in another run or to this user, is copied into the store. A verdict is a function of its own question, so
+neither the size of the blocks nor where they are cut moves a byte.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,6 +12,7 @@ from itertools import islice
 
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
+from localjudge.record.earlier_answers import EarlierAnswers
 from localjudge.record.evaluation import Evaluation
 from localjudge.record.store import Asking, Store
 from localjudge.run.answers import Answers, ask, verdicts_of
@@ -18,7 +20,7 @@ from localjudge.run.evaluate import evaluate_samples
 from localjudge.run.judges import OpenJudge
 from localjudge.run.wording import AskedTask, Worded, Wording, distinct
 from localjudge.text import Segmenter
-from localjudge.types import NoAnswer, Sample, Verdict, VerdictRule
+from localjudge.types import Answer, NoAnswer, Sample, Verdict, VerdictRule
 
 _FIRST_BLOCK, _LARGEST_BLOCK = 16, 256
 
@@ -35,9 +37,11 @@ class Blocks:
         segmenter: Segmenter,
         rule: VerdictRule,
         progress: Progress,
+        earlier: Sequence[EarlierAnswers] = (),
     ) -> None:
         self._engine = judge.engine
         self._store = store
+        self._earlier = earlier
         self._metrics = metrics
         self._segmenter = segmenter
         self._wording = Wording(judge.judge, judge.engine, segmenter)
@@ -45,7 +49,7 @@ class Blocks:
         self._expected = _Expected(progress)
         self._progress = progress
         self.asked = 0
-        """Questions that the engine was asked; answers from the store are not counted."""
+        """Questions that the engine was asked; answers that were known are not counted."""
 
     def evaluations(
         self, samples: Iterable[Sample], count: int, *, done: int = 0, answered: int = 0
@@ -63,20 +67,28 @@ class Blocks:
             yield evaluate_samples(block, self._metrics, self._segmenter, self.verdicts)
 
     def verdicts(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
-        """One verdict for each task, in their order; what is not stored is asked."""
+        """One verdict for each task, in their order; what is not known is asked."""
         worded = self._wording.worded(tasks)
         return verdicts_of(worded, self._answers(tasks, worded), self._rule)
 
     def _answers(self, tasks: Sequence[AskedTask], worded: Sequence[Worded]) -> Answers:
         questions = distinct(worded)
         known = self._store.answers_to(questions)
-        missing = {key: keyed for key, keyed in questions.items() if key not in known}
         self._store.add_requests(questions, _askings(tasks, worded))
+        for earlier in self._earlier:
+            found = earlier.answers_to([key for key in questions if key not in known])
+            self._store.add_reused(found, earlier.name)
+            known |= found
         self._expected.add(len(questions), known=len(known))
-        requests = {key: keyed.request for key, keyed in missing.items()}
-        asked = ask(self._engine, requests, self._progress, on_answer=self._store.add_answer)
+        requests = {key: keyed.request for key, keyed in questions.items() if key not in known}
+        asked = ask(self._engine, requests, self._progress, on_answer=self._keep)
         self.asked += len(asked)
         return {**known, **asked}
+
+    def _keep(self, key: str, answer: Answer | NoAnswer) -> None:
+        self._store.add_answer(key, answer)
+        for earlier in self._earlier:
+            earlier.keep(key, answer)
 
 
 def blocks(samples: Iterable[Sample]) -> Iterator[list[Sample]]:

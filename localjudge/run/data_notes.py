@@ -19,6 +19,7 @@ from localjudge.dataset.guesses import map_option
 from localjudge.metrics.documents import DocumentMetric
 from localjudge.printable import printable
 from localjudge.progress import Progress
+from localjudge.record.manifest import Part
 from localjudge.run.plan import Plan
 from localjudge.run.settings import RunSettings
 from localjudge.text.language_fit import misfit
@@ -58,8 +59,12 @@ def _prose(sample: Sample) -> str:
 
 def _notes(planned: Plan) -> Iterator[str]:
     dataset = planned.dataset
-    yield f"{len(dataset.samples):,} samples with {understood(dataset)}"
-    if not_used := unused(dataset, planned.settings.cluster_by):
+    samples, settings = len(dataset.samples), planned.settings
+    if samples < planned.whole:
+        part = Part(samples=samples, whole=planned.whole, sample=settings.sample, seed=settings.seed)
+        yield f"a part of the data: {part}"
+    yield f"{samples:,} samples with {understood(dataset)}"
+    if not_used := unused(dataset, settings.cluster_by):
         yield f"columns not used: {not_used}"
     if dataset.without_text:
         compared_by = {metric.compare_by for metric in planned.metrics if isinstance(metric, DocumentMetric)}

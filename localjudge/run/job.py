@@ -16,18 +16,23 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge.engine.protocol import Engine, EngineStats
+from localjudge.errors import UsageError
+from localjudge.option_spelling import option, option_name
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
+from localjudge.record.answer_cache import open_cache
 from localjudge.record.clusters import clusters_sha256
 from localjudge.record.directory import STORE, RunDirectory
+from localjudge.record.earlier_answers import EarlierAnswers, OtherRun
 from localjudge.record.result_files import ResultFiles, write_manifest
-from localjudge.record.results import Run, read_manifest
+from localjudge.record.results import Run, as_run, read_manifest
 from localjudge.record.store import Store
 from localjudge.record.summary import Summary, Totals
 from localjudge.run.blocks import Blocks
 from localjudge.run.data_notes import tell
-from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, opened
-from localjudge.run.plan import Plan, default_directory, refuse_other_run
+from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, judge_of, opened
+from localjudge.run.plan import Plan, default_directory, plan_again, refuse_other_run
+from localjudge.run.settings import RESCORE_OPTIONS, Options, checked, settings_again
 from localjudge.types import Sample, VerdictRule
 
 _log = logging.getLogger(__name__)
@@ -53,6 +58,36 @@ def run_plan(
     with opened(str(judge), engine, settings) as ours:
         told.note(ours.announcement)
         return _Job(planned, ours, told).run(Path(out) if out is not None else None)
+
+
+def rescore_run(
+    run: Run | str | Path,
+    metrics: Sequence[str] | None,
+    options: Options,
+    *,
+    out: str | Path | None = None,
+    judge: str | Path | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Run:
+    """Score the samples of a run once more, with other metrics or options; only what it did not ask is asked.
+
+    The result is a run of its own, which holds the answers that it took. What is None or not among the options is as it
+    was in the run; `judge` says where the run's model is now. Raises what `run_plan` raises, and UsageError if the
+    judge, or a package that it rests on, is another one now, or if an option would make the questions others.
+    """
+    for name in options:
+        if name not in RESCORE_OPTIONS:
+            raise UsageError(
+                f"a run cannot be rescored with another {option_name(name)}: that asks other questions",
+                hint=f"run the data again; what is the same is not asked again with {option('reuse')}",
+            )
+    before = as_run(run)
+    given = checked(options).reuse
+    settings = settings_again(before.manifest, **options | {"reuse": (str(before.directory), *given)})
+    planned = plan_again(before, metrics, settings)
+    named = str(judge) if judge else judge_of(before, needed=engine is None)
+    return run_plan(planned, judge=named, out=out, engine=engine, progress=progress)
 
 
 class _Session(NamedTuple):
@@ -99,6 +134,7 @@ class _Job:
         """Judge what is not judged yet, in the directory, and write the results."""
         path = out or default_directory(self._plan.dataset, self._judge_part, self._data_part)
         with ExitStack() as stack:
+            earlier = [stack.enter_context(closing(one)) for one in self._earlier_answers()]
             directory = stack.enter_context(closing(RunDirectory(path)))
             sessions = self._earlier_sessions(path)
             session = _Session(started=_now())
@@ -111,11 +147,13 @@ class _Job:
             if known := store.answer_count:
                 self._progress.note(f"going on: {known:,} answers are stored already")
             results = stack.enter_context(closing(ResultFiles(directory)))
-            judging = self._judging(store)
+            judging = self._judging(store, earlier)
             totals = self._judged(judging, results, store)
             summary = self._summary(totals)
             session = session._replace(finished=_now(), asked=judging.asked, effort=self._engine.stats.model_dump())
-            manifest = self._manifest([*sessions, session._asdict()])
+            reused = store.reused_from()
+            asked = store.answer_count - sum(reused.values())
+            manifest = self._manifest([*sessions, session._asdict()], answers={"asked": asked, "reused": reused})
             results.finish(summary)
             write_manifest(directory, manifest)
         for metric, reason in totals.failed_everywhere.items():
@@ -123,6 +161,10 @@ class _Job:
         verdicts = "1 verdict" if judging.asked == 1 else f"{judging.asked:,} verdicts"
         self._progress.note(f"asked {verdicts} in {self._engine.stats.seconds_total:.1f} s")
         _log.debug(_work_done(self._engine.stats))
+        for source, count in reused.items():
+            self._progress.note(f"reused {count:,} answers of {source}")
+        if manifests.part_of(manifest):
+            self._progress.note(f"all samples, without asking about these again: {option('reuse', str(path))}")
         return Run(path, summary, manifest)
 
     def _judged(self, judging: Blocks, results: ResultFiles, store: Store) -> Totals:
@@ -155,7 +197,17 @@ class _Job:
     def _totals(self) -> Totals:
         return Totals([metric.name for metric in self._plan.metrics], self._rule.threshold, self._plan.cluster_of)
 
-    def _judging(self, store: Store) -> Blocks:
+    def _earlier_answers(self) -> list[EarlierAnswers]:
+        """The runs to reuse, then the user's cache if it is on.
+
+        No answer of an engine that was brought along outlives its run unasked: how well its identity names it is not
+        known.
+        """
+        runs = [OtherRun(Path(name), self._judge_part) for name in self._settings.reuse]
+        cache = open_cache(self._judge_part) if self._open_judge.source else None
+        return [*runs, cache] if cache else [*runs]
+
+    def _judging(self, store: Store, earlier: Sequence[EarlierAnswers]) -> Blocks:
         return Blocks(
             self._open_judge,
             store,
@@ -163,6 +215,7 @@ class _Job:
             segmenter=self._segmenter,
             rule=self._rule,
             progress=self._progress,
+            earlier=earlier,
         )
 
     def _summary(self, totals: Totals) -> Summary:
@@ -183,7 +236,8 @@ class _Job:
         refuse_other_run(path, there, self._manifest([]))
         return list(there.environment["sessions"])
 
-    def _manifest(self, sessions: Sequence[dict[str, Any]]) -> manifests.Manifest:
+    def _manifest(self, sessions: Sequence[dict[str, Any]], **done: Any) -> manifests.Manifest:
+        """What the run rests on, and what is known of it when it is done."""
         dataset = self._plan.dataset
         return manifests.Manifest(
             signature=self._signature,
@@ -192,10 +246,12 @@ class _Job:
             environment={
                 "judge": self._open_judge.source,
                 "sources": list(dataset.sources),
+                "samples_read": self._plan.whole,
                 "mapping": dataset.mapping,
                 "settings": self._settings.model_dump(mode="json"),
                 "host": manifests.host(),
                 "sessions": list(sessions),
+                **done,
             },
         )
 

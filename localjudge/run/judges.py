@@ -11,12 +11,14 @@ from typing import NamedTuple
 from localjudge import model_registry
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.protocol import Engine, EngineBuild, InspectableEngine
+from localjudge.errors import UsageError
 from localjudge.judge import prompts
 from localjudge.judge.judge import Judge, require
 from localjudge.judge.own_prompt import with_prompt
 from localjudge.judge.prompts import PromptProfile
 from localjudge.model_registry import ModelFile
 from localjudge.option_spelling import option
+from localjudge.record.results import Run
 from localjudge.run.settings import RunSettings
 from localjudge.types import ChatEnds, JudgeCard
 
@@ -50,6 +52,17 @@ def opened(judge: str, engine: Engine | None, settings: RunSettings) -> Iterator
     ours = open_judge(judge, settings)
     with closing(ours.engine):
         yield ours
+
+
+def judge_of(run: Run, *, needed: bool = True) -> str:
+    """The judge that a run was made with, as its manifest names it.
+
+    Raises UsageError if it does not say, unless an engine that is there makes the name needless.
+    """
+    named = run.manifest.environment.get("judge")
+    if named is None and needed:
+        raise UsageError(f"{run.directory} does not say which judge it was made with", hint="name it with --judge")
+    return str(named)
 
 
 def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard, cast
 
-from localjudge.dataset import Dataset, from_rows, load
+from localjudge.dataset import Dataset, from_rows, from_samples, load
 from localjudge.dataset.columns_in_words import another_name, left_out_lines, listed, missing, understood, unused
 from localjudge.dataset.guesses import map_option
+from localjudge.dataset.part import drawn, first
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.documents import by_id_without_texts
@@ -20,7 +21,8 @@ from localjudge.option_spelling import option, option_name
 from localjudge.progress import Progress, Silence
 from localjudge.record.clusters import Clusters
 from localjudge.record.keys import canonical_sha256
-from localjudge.record.manifest import Manifest, differences
+from localjudge.record.manifest import Manifest, differences, in_lines, part_of
+from localjudge.record.results import Run
 from localjudge.record.untrusted import shown as cut
 from localjudge.run.settings import RunSettings
 from localjudge.types import Sample
@@ -34,13 +36,13 @@ Data = Files | Rows
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 _ENDINGS = re.compile(r"(\.(gz|jsonl|ndjson|json|csv|tsv|parquet))+$", re.IGNORECASE)
 _DIGITS = 8
-_DIFFERENCES_SHOWN = 5
 
 
 class Plan(NamedTuple):
     """Samples, the metrics to compute on them, and, for each sample id, its group (None: each stands alone).
 
-    `left_out` says of each metric that was not computed which fields it lacks.
+    `left_out` says of each metric that was not computed which fields it lacks; `whole` counts the samples that were
+    read, of which the dataset may be a part.
     """
 
     dataset: Dataset
@@ -48,6 +50,7 @@ class Plan(NamedTuple):
     left_out: Mapping[str, frozenset[str]]
     cluster_of: Clusters | None
     settings: RunSettings
+    whole: int
 
 
 class MetricChoice(NamedTuple):
@@ -64,10 +67,23 @@ def plan(
 
     Raises DataError for data that cannot be used, UsageError for a metric that does not exist or lacks its columns.
     """
-    dataset = _read(data, settings, progress or Silence())
+    whole = _read(data, settings, progress or Silence())
+    dataset = _part(whole, settings)
     metrics, left_out = choose_metrics(metric_names, dataset)
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by else None
-    return Plan(dataset, metrics, left_out, clusters, settings)
+    return Plan(dataset, metrics, left_out, clusters, settings, len(whole.samples))
+
+
+def plan_again(run: Run, metric_names: Sequence[str] | None, settings: RunSettings) -> Plan:
+    """The same for the samples that a run stored, with the groups that it gave them; its metrics if none is named.
+
+    Raises UsageError for a metric that does not exist or lacks its columns.
+    """
+    dataset = from_run(run)
+    metrics, left_out = choose_metrics(list(run.summary.metrics) if metric_names is None else metric_names, dataset)
+    part = part_of(run.manifest)
+    whole = part.whole if part else len(dataset.samples)
+    return Plan(dataset, metrics, left_out, run.cluster_of, settings, whole)
 
 
 def choose_metrics(wanted: Sequence[str] | None, dataset: Dataset) -> MetricChoice:
@@ -108,13 +124,9 @@ def refuse_other_run(directory: Path, there: Manifest, ours: Manifest) -> None:
     different = differences(there.judge, ours.judge) + differences(there.data, ours.data)
     if not different:
         return
-    shown = different[:_DIFFERENCES_SHOWN]
-    lines = [f"\n  {cut(change.ingredient)}: {cut(change.before)} there, {cut(change.after)} now" for change in shown]
-    more = len(different) - len(lines)
     raise RunDirectoryError(
         f"{directory} belongs to another run ({cut(there.signature)}, this one is {ours.signature}):"
-        + "".join(lines)
-        + (f"\n  and {more} more" if more else ""),
+        f"{in_lines(different)}",
         hint=f"name another directory with {option('out')}, or leave it away",
     )
 
@@ -127,6 +139,26 @@ def _read(data: Data, settings: RunSettings, progress: Progress) -> Dataset:
         "progress": progress,
     }
     return load(data, **how) if _are_files(data) else from_rows(cast(Rows, data), **how)
+
+
+def from_run(run: Run) -> Dataset:
+    """The data that a run stored, under the names of files and columns that it had then."""
+    environment = run.manifest.environment
+    given = environment.get("mapping")
+    mapping = {ours: str(column) for ours, column in given.items()} if isinstance(given, Mapping) else {}
+    return from_samples(
+        run.iter_samples(),
+        sources=[str(source) for source in environment.get("sources") or ("rows",)],
+        mapping=mapping,
+        skipped=run.summary.skipped_rows,
+    )
+
+
+def _part(dataset: Dataset, settings: RunSettings) -> Dataset:
+    """The samples that are asked for."""
+    if settings.limit is not None:
+        return first(dataset, settings.limit)
+    return dataset if settings.sample is None else drawn(dataset, settings.sample, settings.seed)
 
 
 def _are_files(data: Data) -> TypeGuard[Files]:

@@ -10,10 +10,17 @@ from localjudge.engine.engine_settings import EngineSettings
 from localjudge.errors import UsageError
 from localjudge.judge.judge import JudgingProtocol, Reasons
 from localjudge.option_spelling import option_name
+from localjudge.record.directory import MANIFEST
+from localjudge.record.manifest import Manifest
+from localjudge.record.untrusted import validated
 from localjudge.suggestion import suggestion
 from localjudge.text import Segmenter
 from localjudge.text.own_abbreviations import checked_abbreviations, read_abbreviations
 
+RESCORE_OPTIONS = ("threshold", "min_legal_mass", "max_failed", "threads", "reuse")
+"""Settings that change neither what is asked nor who is: a run can be rescored with others."""
+_BEFORE = {"min_legal_mass": 0.0}
+"""What a run did whose settings do not say."""
 _KINDS = {
     "int": "a whole number",
     "float": "a number",
@@ -40,6 +47,10 @@ class Options(TypedDict, total=False):
     skip_bad_rows: bool
     cluster_by: str | None
     max_failed: int
+    reuse: str | Path | Sequence[str | Path]
+    limit: int | None
+    sample: int | None
+    seed: int
     n_ctx: int | None
     threads: int | None
     gpu_layers: int | None
@@ -77,6 +88,14 @@ class RunSettings(EngineSettings):
     """Column that names what samples share, such as a document: intervals are then over these groups."""
     max_failed: int = Field(default=0, ge=0)
     """Samples of a metric that may fail before it has no mean."""
+    reuse: tuple[str, ...] = ()
+    """Run of the same judge whose answers are taken in place of asking (may be repeated)."""
+    limit: int | None = Field(default=None, ge=1)
+    """Only the first samples of the data, so many."""
+    sample: int | None = Field(default=None, ge=1)
+    """Only so many samples, drawn by their ids: those drawn for a smaller number are among them."""
+    seed: int = 0
+    """Which samples --sample draws."""
 
     @field_validator("abbreviations", mode="before")
     @classmethod
@@ -89,6 +108,22 @@ class RunSettings(EngineSettings):
             name = option_name("abbreviations")
             raise UsageError(f"{name} must be a list of words or the name of a file, got {given!r:.80}")
         return checked_abbreviations(given)
+
+    @field_validator("reuse", mode="before")
+    @classmethod
+    def _directories(cls, given: object) -> object:
+        if isinstance(given, str | Path):
+            return (str(given),)
+        return (
+            tuple(str(one) if isinstance(one, Path) else one for one in given) if isinstance(given, Sequence) else given
+        )
+
+    @model_validator(mode="after")
+    def _one_part(self) -> Self:
+        if self.limit is not None and self.sample is not None:
+            limit, sample = option_name("limit"), option_name("sample")
+            raise UsageError(f"{limit} and {sample} cannot both be given", hint=f"{sample} draws from all of the data")
+        return self
 
     @model_validator(mode="after")
     def _can_be_cut(self) -> Self:
@@ -122,6 +157,19 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
         first = error.errors()[0]
         name = str(first["loc"][0])
         raise UsageError(f"{option_name(name)} must be {_expected(first)}, got {first['input']!r:.80}") from error
+
+
+def settings_again(manifest: Manifest, **changed: Any) -> RunSettings:
+    """The settings of a run as it resolved them, but for those that are changed.
+
+    A file with a prompt that is gone is left out: it is missed in the judge's identity. Raises UsageError for a change
+    that cannot be, RunDirectoryError for settings of the run that cannot be.
+    """
+    checked(changed)
+    kept = {name: value for name, value in manifest.environment["settings"].items() if name in RunSettings.model_fields}
+    values = {**_BEFORE, **kept, "n_ctx": manifest.judge["engine"].get("n_ctx"), **changed}
+    settings = validated(RunSettings, values, f"{MANIFEST}: settings")
+    return settings.model_copy(update={"prompts": tuple(file for file in settings.prompts if Path(file).is_file())})
 
 
 def _expected(problem: Mapping[str, Any]) -> str:

@@ -21,10 +21,10 @@ from typing import Literal
 from localjudge import model_registry
 from localjudge.dataset.identity import fingerprint
 from localjudge.engine.protocol import Engine
-from localjudge.errors import ModelError, UsageError
+from localjudge.errors import ModelError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.documents import DocumentMetric
-from localjudge.option_spelling import call, option
+from localjudge.option_spelling import call
 from localjudge.progress import Progress, Silence
 from localjudge.record.archive import (
     StoredRequest,
@@ -36,15 +36,15 @@ from localjudge.record.archive import (
     stored_requests,
 )
 from localjudge.record.clusters import clusters_sha256
-from localjudge.record.directory import MANIFEST, STORE
+from localjudge.record.directory import STORE
 from localjudge.record.keys import RequestKeys
-from localjudge.record.manifest import Difference, Manifest, data_part, differences, judge_part
+from localjudge.record.manifest import Difference, data_part, differences, judge_part
 from localjudge.record.results import Run, as_run
-from localjudge.record.untrusted import shown, validated
+from localjudge.record.untrusted import shown
 from localjudge.run.answers import Answers, WindowAnswer, answers_in_order, verdict_of
-from localjudge.run.judges import opened
+from localjudge.run.judges import judge_of, opened
 from localjudge.run.replay import Replay, RowPlace
-from localjudge.run.settings import RunSettings, checked
+from localjudge.run.settings import settings_again
 from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
 
 VERIFICATION_VERSION = 1
@@ -52,8 +52,6 @@ Result = Literal["bit-identical", "same verdicts", "different"]
 
 _SHA256_SHOWN = 12
 _ASKED_AT_ONCE = 1024
-_BEFORE = {"min_legal_mass": 0.0}
-"""What a run did whose settings do not say."""
 _MACHINE = {"engine.system", "engine.gpu_layers", "engine.repack"}
 
 
@@ -140,21 +138,17 @@ def verify(
     model. Raises UsageError (ModelError, RunDirectoryError) where the judge or the run cannot be opened.
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
-    settings = _settings(run.manifest, threads)
-    named = judge or run.manifest.environment.get("judge")
-    if named is None and engine is None:
-        raise UsageError(
-            f"{run.directory} does not say which judge it was made with", hint=f"name it with {option('judge')}"
-        )
+    settings = settings_again(run.manifest, threads=threads)
+    named = judge or judge_of(run, needed=engine is None)
     if judge is None and engine is None:
-        _refuse_moved(str(named), run)
+        _refuse_moved(named, run)
     told = progress or Silence()
     stored = _Stored(run)
     chosen = stored.drawn(count, seed)
     metrics = _metrics(run)
     segmenter = settings.sentences
     rule = VerdictRule(run.summary.threshold, settings.min_legal_mass)
-    with opened(str(named), engine, settings) as ours:
+    with opened(named, engine, settings) as ours:
         card = ours.card
         replay = Replay(run, ours, stored.answers_to, metrics=metrics, sentences=segmenter, rule=rule)
         files = replay.differing_files(told)
@@ -195,15 +189,6 @@ def _refuse_moved(judge: str, run: Run) -> None:
         f"the model of this run ({Path(judge).stem}, sha256 {shown(sha256[:_SHA256_SHOWN])}) is not at {file} any more",
         hint=f"say where it is now: {call('verify', str(run.directory), 'judge', 'PATH')}",
     )
-
-
-def _settings(manifest: Manifest, threads: int | None) -> RunSettings:
-    """The run's settings as it resolved them. A file with a prompt that is gone is missed in the judge's identity."""
-    kept = {name: value for name, value in manifest.environment["settings"].items() if name in RunSettings.model_fields}
-    n_ctx = manifest.judge["engine"].get("n_ctx")
-    checked({"threads": threads})
-    settings = validated(RunSettings, {**_BEFORE, **kept, "n_ctx": n_ctx, "threads": threads}, f"{MANIFEST}: settings")
-    return settings.model_copy(update={"prompts": tuple(file for file in settings.prompts if Path(file).is_file())})
 
 
 @dataclass(frozen=True)

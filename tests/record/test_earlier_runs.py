@@ -1,14 +1,18 @@
 """Run directories that an earlier version left: opened and verified as what they are, without what they lack."""
 
 import json
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import localjudge
+from localjudge.errors import RunDirectoryError
 from localjudge.record.manifest import signature
+from localjudge.record.store import STORE_VERSION
 from tests.conftest import ScriptedRun
 
 ROWS: list[dict[str, Any]] = [
@@ -25,8 +29,8 @@ def rewrite(file: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 @pytest.fixture
 def earlier(scripted_run: ScriptedRun) -> localjudge.Run:
-    """A run whose summary names no judge, whose rows have neither legal mass nor position, and whose manifest calls the
-    part that moves no number `beside`.
+    """A run whose summary names no judge, whose rows have neither legal mass nor position, whose manifest calls the
+    part that moves no number `beside`, and whose store is of the first version.
     """
     directory = scripted_run("run", ROWS, {"Two.": 0.2}, min_legal_mass=0).directory
     file = directory / "verdicts.jsonl"
@@ -42,6 +46,8 @@ def earlier(scripted_run: ScriptedRun) -> localjudge.Run:
         manifest["beside"] = manifest.pop("environment")
         del manifest["beside"]["settings"]["min_legal_mass"]
 
+    with closing(sqlite3.connect(directory / "run.sqlite")) as store:
+        store.executescript("DROP TABLE reused; PRAGMA user_version = 1;")
     rewrite(directory / "summary.json", without_judge)
     rewrite(directory / "manifest.json", without_bound)
     return localjudge.Run.open(directory)
@@ -68,6 +74,24 @@ def test_it_is_gone_on_with_and_its_manifest_written_as_manifests_are_now(earlie
     manifest = json.loads((earlier.directory / "manifest.json").read_text(encoding="utf-8"))
     assert manifest.keys() == {"schema_version", "signature", "judge", "data", "environment"}
     assert len(manifest["environment"]["sessions"]) == 2
+    with closing(sqlite3.connect(earlier.directory / "run.sqlite")) as store:
+        assert store.execute("PRAGMA user_version").fetchone() == (STORE_VERSION,)
+    assert localjudge.verify(earlier.directory, engine=engine).files == ()
+
+
+def test_its_answers_are_reused(earlier: localjudge.Run, tmp_path: Path) -> None:
+    engine = localjudge.ScriptedEngine({"Two.": 0.2}, default=1.0)
+    localjudge.evaluate(ROWS, out=tmp_path / "again", engine=engine, threshold=0.1, reuse=earlier.directory)
+    assert not engine.asked
+
+
+def test_a_store_of_then_that_holds_something_else_is_not_made_one_of_now(earlier: localjudge.Run) -> None:
+    with closing(sqlite3.connect(earlier.directory / "run.sqlite")) as store:
+        store.execute("CREATE TABLE another (id INTEGER)")
+    with pytest.raises(RunDirectoryError, match="another is not as localjudge creates it"):
+        localjudge.evaluate(
+            ROWS, out=earlier.directory, engine=localjudge.ScriptedEngine({"Two.": 0.2}, default=1.0), min_legal_mass=0
+        )
 
 
 @pytest.mark.parametrize("compare_by", ["id", "content"])

@@ -302,7 +302,7 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "sample of bytes": (stored_as("x'ff00'"), READ_BACK, "Input should be a valid string"),
     "sample of another id": (
         stored_as("replace(content, '\"a\"', '\"x\"')"),
-        {"report", "sample"},
+        {"compare", "report", "sample"},
         " sample ",
     ),
     "sample, not UTF-8": (stored_as("CAST(x'ff' AS TEXT)"), READ_BACK, "Could not decode to UTF-8"),

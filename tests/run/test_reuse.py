@@ -1,0 +1,223 @@
+"""Nothing is judged twice: answers of other runs are taken where they are good, and nowhere else."""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localjudge import Run, ScriptedEngine, evaluate, rescore, verify
+from localjudge.errors import RunDirectoryError, UsageError
+
+FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
+SCRIPT: dict[str, float | str] = {"Two 1.": 0.4, "Two 2.": "it does not fit"}
+
+
+def engine(script: dict[str, float | str] | None = None) -> ScriptedEngine:
+    return ScriptedEngine(SCRIPT if script is None else script, default=0.8)
+
+
+def rows(count: int = 3) -> list[dict[str, Any]]:
+    """Two questions a sample for context recall, one for faithfulness."""
+    return [
+        {
+            "id": str(number),
+            "retrieved_contexts": [f"Context {number}."],
+            "reference": f"One {number}. Two {number}.",
+            "response": f"Answer {number}.",
+        }
+        for number in range(count)
+    ]
+
+
+def judged(out: Path, using: ScriptedEngine, data: Any = None, **options: Any) -> Run:
+    options = {"metrics": ["context_recall"], **options}
+    return evaluate(rows() if data is None else data, out=out, engine=using, **options)
+
+
+def results(run: Run) -> dict[str, bytes]:
+    return {name: (run.directory / name).read_bytes() for name in FILES}
+
+
+def answers(run: Run) -> dict[str, Any]:
+    """Where the answers are from, as the manifest says it."""
+    found: dict[str, Any] = run.manifest.environment["answers"]
+    return found
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> Run:
+    """Six answers, one of them an error."""
+    return judged(tmp_path / "first", engine())
+
+
+@pytest.mark.parametrize(
+    ("options", "asked"),
+    [
+        ({"threshold": 0.3}, 0),
+        ({"min_legal_mass": 0.5}, 0),
+        ({"metrics": ["context_recall", "faithfulness"]}, 3),
+        ({"data": rows(4)}, 2),
+        ({"data": rows(4)[::-1]}, 2),
+        ({"data": rows(2)}, 0),
+    ],
+    ids=["threshold", "mass", "metric", "row", "order", "fewer"],
+)
+def test_only_what_is_new_is_asked_and_the_files_are_those_of_a_run_that_asked_all(
+    tmp_path: Path, first: Run, options: dict[str, Any], asked: int
+) -> None:
+    """And the error, which the third sample's `Two 2.` is, again; two rows have none of it."""
+    errors = 0 if len(options.get("data", rows())) == 2 else 1
+    using = engine()
+    reusing = judged(tmp_path / "reusing", using, reuse=first.directory, **options)
+    alone = judged(tmp_path / "alone", engine(), **options)
+    assert len(using.asked) == asked + errors
+    assert results(reusing) == results(alone)
+    assert reusing.summary.signature == alone.summary.signature
+    reused = 4 if errors == 0 else 5
+    assert answers(reusing) == {"asked": asked + errors, "reused": {str(first.directory): reused}}
+    assert answers(alone)["reused"] == {}
+
+
+def test_a_run_that_reused_is_whole_by_itself(tmp_path: Path, first: Run) -> None:
+    """What it took is in its own store, and says from where; `verify` asks for all of it."""
+    second = judged(tmp_path / "second", engine(), threshold=0.3, reuse=[str(first.directory)])
+    shutil.rmtree(first.directory)
+    using = engine()
+    found = verify(second, engine=using)
+    assert (found.result, len(using.asked)) == ("bit-identical", 6)
+    with closing(sqlite3.connect(second.directory / "run.sqlite")) as store:
+        sources = store.execute("SELECT source, count(*) FROM answer JOIN reused USING (request) GROUP BY 1").fetchall()
+    assert sources == [(str(first.directory), 5)]
+
+
+def test_the_first_run_that_has_an_answer_gives_it(tmp_path: Path, first: Run) -> None:
+    small = judged(tmp_path / "small", engine(), rows(1))
+    both = judged(tmp_path / "both", engine(), reuse=[small.directory, first.directory])
+    assert answers(both) == {"asked": 1, "reused": {str(small.directory): 2, str(first.directory): 3}}
+
+
+def test_where_answers_are_from_is_known_after_an_interruption(tmp_path: Path, first: Run) -> None:
+    """A run that is stopped when it has copied five answers, and goes on without --reuse, has still not asked them."""
+
+    class Stopped(Exception):
+        """Before the first answer."""
+
+    class Stopping(ScriptedEngine):
+        """Stops at the first question; another engine by its class, not by its identity."""
+
+        def _answer(self, request: Any) -> Any:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        judged(tmp_path / "second", Stopping(SCRIPT, default=0.8), threshold=0.3, reuse=first.directory)
+    second = judged(tmp_path / "second", engine(), threshold=0.3)
+    assert answers(second) == {"asked": 1, "reused": {str(first.directory): 5}}
+
+
+def changed(file: Path, path: Iterable[str], value: Any) -> None:
+    content = json.loads(file.read_text(encoding="utf-8"))
+    *parents, last = path
+    part = content
+    for name in parents:
+        part = part[name]
+    part[last] = value
+    file.write_text(json.dumps(content), encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "said"),
+    [
+        (("judge", "versions", "localjudge"), "0.0.1", r"versions\.localjudge: 0\.0\.1 there"),
+        (("judge", "engine", "script_sha256"), "\x1b[31m", r"engine\.script_sha256: \\x1b\[31m there"),
+        (("judge", "judge", "protocol"), "joint", r"judge\.protocol: joint there"),
+    ],
+)
+def test_answers_of_another_judge_are_refused(
+    tmp_path: Path, first: Run, path: tuple[str, ...], value: str, said: str
+) -> None:
+    """Whatever can move an answer must be equal, even what is in no key; nothing is written then."""
+    changed(first.directory / "manifest.json", path, value)
+    with pytest.raises(UsageError, match=f"are of another judge:\n  {said}"):
+        judged(tmp_path / "second", engine(), reuse=first.directory)
+    assert not (tmp_path / "second").exists()
+
+
+def test_answers_of_another_engine_are_refused(tmp_path: Path, first: Run) -> None:
+    with pytest.raises(UsageError, match=r"another judge:\n  engine\.script_sha256: "):
+        judged(tmp_path / "second", engine({"One 0.": 0.1}), reuse=first.directory)
+
+
+def test_what_is_no_run_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    with pytest.raises(RunDirectoryError, match=r"nothing holds no run\n  hint: name the directory of one"):
+        judged(tmp_path / "second", engine(), reuse=tmp_path / "nothing")
+    assert not (tmp_path / "second").exists()
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        (
+            "CREATE TRIGGER t AFTER INSERT ON answer BEGIN SELECT 1; END; UPDATE answer SET p_yes = 2",
+            "less than or equal",
+        ),
+        ("UPDATE answer SET legal_mass = 9e999", "finite number"),
+        ("DROP TABLE answer; CREATE VIEW answer AS SELECT * FROM request", "answer is not as localjudge creates it"),
+    ],
+)
+def test_a_stranger_s_store_is_read_as_one(tmp_path: Path, first: Run, statement: str, said: str) -> None:
+    with closing(sqlite3.connect(first.directory / "run.sqlite")) as store:
+        store.executescript(statement)
+    with pytest.raises(RunDirectoryError, match=said):
+        judged(tmp_path / "second", engine(), reuse=first.directory)
+
+
+def test_a_forged_answer_is_found_by_verifying(tmp_path: Path, first: Run) -> None:
+    """Nothing else can find it: its key is that of the question."""
+    with closing(sqlite3.connect(first.directory / "run.sqlite")) as store, store:
+        store.execute("UPDATE answer SET p_yes = 0.1 WHERE p_yes = 0.8")
+    second = judged(tmp_path / "second", engine(), reuse=first.directory)
+    assert verify(second, engine=engine()).result == "different"
+
+
+def test_rescoring_asks_only_what_is_new(tmp_path: Path, first: Run) -> None:
+    """The third sample's error is asked again, and the three answers for faithfulness."""
+    using = engine()
+    metrics = ["context_recall", "faithfulness"]
+    again = rescore(first, threshold=0.3, metrics=metrics, out=tmp_path / "again", engine=using)
+    whole = judged(tmp_path / "whole", engine(), threshold=0.3, metrics=metrics)
+    assert len(using.asked) == 1 + 3
+    assert results(again) == results(whole)
+
+
+def test_rescoring_keeps_settings_groups_and_skipped_rows(tmp_path: Path) -> None:
+    data = [{**row, "topic": "x" if row["id"] == "0" else "y"} for row in rows()] + [{"id": 5, "reference": 7}]
+    using = engine({})
+    first = judged(
+        tmp_path / "first", using, data, cluster_by="topic", skip_bad_rows=True, max_failed=2, min_legal_mass=0.2
+    )
+    again = rescore(first.directory, out=tmp_path / "again", engine=engine({}))
+    assert results(again) == results(first)
+    assert again.summary.metrics["context_recall"].clusters == 2
+    assert (again.summary.skipped_rows, again.max_failed) == (1, 2)
+    settings = [run.manifest.environment["settings"] for run in (first, again)]
+    assert settings[1] == {**settings[0], "reuse": [str(first.directory)]}
+
+
+def test_a_run_is_not_rescored_with_what_asks_other_questions(first: Run) -> None:
+    with pytest.raises(UsageError, match="cannot be rescored with another language"):
+        rescore(first, language="de", engine=engine())
+
+
+def test_a_metric_that_the_data_cannot_have_is_refused(first: Run) -> None:
+    with pytest.raises(UsageError, match="document_mrr needs reference_contexts"):
+        rescore(first, metrics=["document_mrr"], engine=engine())
+
+
+def test_rescoring_a_run_of_a_python_engine_needs_one(first: Run) -> None:
+    with pytest.raises(UsageError, match="does not say which judge"):
+        rescore(first)
