@@ -7,6 +7,7 @@ are one program in a folder of its own. Of the commands that set up, which `.ci/
 here. Blocks in other languages are not run; that the options they name exist is checked.
 """
 
+import json
 import os
 import re
 import shutil
@@ -26,7 +27,7 @@ from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES
 from localjudge.metrics import catalog
 
 ROOT = Path(__file__).parent.parent
-PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").iterdir())))
+PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
 """What users read."""
 TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in (*PAGES, "ARCHITECTURE.md", "CONTRIBUTING.md")}
 OPTIONS_OF_OTHERS = {"--find-links", "--force-reinstall", "--modelfile", "--no-cache-dir", "--no-index", "--wheel-dir"}
@@ -222,6 +223,14 @@ def test_every_name_of_a_column_is_on_the_page_of_data() -> None:
     known = {field: {*ALIASES[field], *LOOSE_NAMES.get(field, ())} - {field} for field in rows}
     assert len(known) == 6
     assert {field: set(re.findall(r"`([\w.]+)`", row)) for field, row in rows.items()} == known
+
+
+def test_the_row_that_the_readme_shows_is_a_row() -> None:
+    """With each column of the table below it but the one that needs no judge."""
+    (row,) = blocks(TEXTS["README.md"], "json")
+    columns = re.findall(r"^\| `(\w+)` \|", TEXTS["README.md"], flags=re.MULTILINE)
+    assert sorted(json.loads(row)) == sorted({"id", *columns} - {"reference_contexts"})
+    assert set(columns) <= set(ALIASES)
 
 
 def test_the_picture_of_the_rooms_is_the_layers_that_are_enforced() -> None:
