@@ -1,37 +1,55 @@
-"""The README tells the truth: its commands run, and print what it shows.
+"""README and the pages of docs/ tell the truth: their commands run, and print what is shown.
 
-A console block is a list of commands behind `$ ` with their output. A line `...` in the output stands for any lines.
-Commands of `localjudge` are run, in order, in one fresh folder. The two set-up commands are what `.ci/run` runs; of the
-first, the job at its end is run here.
+A `console` block is a list of commands behind `$ ` with their output. A line `...` in the output stands for any lines,
+and three dots at the end of a line for the rest of it. The commands of a page are run by a shell, in order, in one
+fresh folder with the bundled example as `data.jsonl` and the reference judge as `model.gguf`; a page's `python` blocks
+are one program in a folder of its own. Of the commands that set up, which `.ci/run` runs, the job at the end is run
+here. Blocks in other languages are not run; that the options they name exist is checked.
 """
 
+import json
+import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from subprocess import PIPE, STDOUT
 from typing import NamedTuple
 
+import click
 import pytest
 
+from localjudge.cli.main import COMMANDS, command_line
+from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES
+from localjudge.metrics import catalog
+
 ROOT = Path(__file__).parent.parent
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
+"""What users read."""
+TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in (*PAGES, "ARCHITECTURE.md", "CONTRIBUTING.md")}
+OPTIONS_OF_OTHERS = {"--find-links", "--force-reinstall", "--modelfile", "--no-cache-dir", "--no-index", "--wheel-dir"}
+"""Those of pip and Ollama; `--verbose` is ours as well."""
 
 
 class Example(NamedTuple):
-    """A command of the README and what it shows as its output."""
+    """A command of a page and what is shown as its output."""
 
     command: str
     output: str
 
 
+def blocks(text: str, language: str) -> list[str]:
+    """All fenced blocks of a language, in order."""
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+
+
 def examples(text: str) -> list[Example]:
     """Commands of all console blocks, in order."""
     found: list[Example] = []
-    for block in re.findall(r"^```console\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL):
+    for block in blocks(text, "console"):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, output = part.partition("\n")
             found.append(Example(command, output))
@@ -39,14 +57,15 @@ def examples(text: str) -> list[Example]:
 
 
 def pattern(output: str) -> str:
-    """Regular expression for shown output, in which a line `...` stands for any lines.
+    """Regular expression for shown output, in which dots stand for what is left out.
 
     Other kinds of CPU round differently: there the signature is another, and a probability may differ in its digits.
     """
     parts = [re.escape(part) for part in re.split(r"^\.\.\.\n", output, flags=re.MULTILINE)]
     shown = r"(?:.*\n)*?".join(parts)
+    shown = re.sub(r"\\\.\\\.\\\.(?=\\\n|$)", ".*", shown)
     shown = re.sub(r"(judge:|demo\\-)[0-9a-f]{8}", r"\1[0-9a-f]{8}", shown)
-    return re.sub(r"^((?:\\ )+[01]\\ )[01]\\\.\d{3}", r"\1[01]\\.\\d{3}", shown, flags=re.MULTILINE)
+    return re.sub(r"(?<=\\ )([01]\\ )[01]\\\.\d{3}", r"\1[01]\\.\\d{3}", shown)
 
 
 def without_trailing_space(text: str) -> str:
@@ -54,51 +73,177 @@ def without_trailing_space(text: str) -> str:
     return "\n".join(line.rstrip() for line in text.split("\n")).rstrip("\n") + "\n"
 
 
-@pytest.mark.parametrize("name", ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"])
+def setting_up(name: str) -> list[str]:
+    """The commands of a page that install the project."""
+    return [example.command for example in examples(TEXTS[name]) if "pip install" in example.command]
+
+
+def runnable(example: Example) -> Example | None:
+    """The example as it is run here: of a command that sets up, the job at its end; None if it has none."""
+    if "pip install" not in example.command:
+        return example
+    job = example.command.rpartition(" && ")[2]
+    return example._replace(command=job) if job.startswith(".venv/bin/localjudge ") else None
+
+
+def folder_of(place: Path) -> Path:
+    """A folder like a copy of the repository after its set-up, with the example's data and a model."""
+    (place / "localjudge").symlink_to(ROOT / "localjudge")
+    (place / "model.gguf").symlink_to(ROOT / "models" / "reference-judge.gguf")
+    shutil.copy(ROOT / "localjudge" / "dataset" / "demo.jsonl", place / "data.jsonl")
+    installed = place / ".venv" / "bin" / "localjudge"
+    installed.parent.mkdir(parents=True)
+    installed.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m localjudge "$@"\n')
+    installed.chmod(0o755)
+    return place
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if examples(TEXTS[name])])
+def test_the_commands_of_a_page_print_what_it_shows(name: str, tmp_path: Path) -> None:
+    """In the order of the page: later commands use what earlier ones left."""
+    folder = folder_of(tmp_path)
+    run = [example for example in map(runnable, examples(TEXTS[name])) if example]
+    problems = [problem for example in run for problem in _differences(example, folder)]
+    assert not problems, "\n".join(problems)
+
+
+def _differences(example: Example, folder: Path) -> Iterator[str]:
+    """What is wrong with the command, in words; nothing if all is well."""
+    done = _run(["/bin/sh", "-c", example.command], folder)
+    shown, printed = without_trailing_space(example.output), without_trailing_space(done.stdout)
+    if done.returncode != 0:
+        yield f"{example.command} ends with {done.returncode}:\n{printed}"
+    elif not re.fullmatch(pattern(shown), printed):
+        yield f"{example.command}: the page shows:\n{shown}\nThe command prints:\n{printed}"
+
+
+def _run(command: list[str], folder: Path, given: str = "") -> subprocess.CompletedProcess[str]:
+    """Run a command in the folder, whose environment is active, with a text as its standard input."""
+    active = {**os.environ, "PATH": f"{folder}/.venv/bin:{os.environ['PATH']}"}
+    return subprocess.run(
+        command, cwd=folder, env=active, input=given, stdout=PIPE, stderr=STDOUT, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if blocks(TEXTS[name], "python")])
+def test_the_python_of_a_page_runs(name: str, tmp_path: Path) -> None:
+    """From top to bottom, as one program."""
+    done = _run([sys.executable, "-"], folder_of(tmp_path), "\n".join(blocks(TEXTS[name], "python")))
+    assert done.returncode == 0, done.stdout
+
+
+def test_ci_runs_the_commands_that_set_up() -> None:
+    """What a newcomer is told to type, to use the project or to change it, is what must work before a change lands."""
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    told = setting_up("README.md") + setting_up("CONTRIBUTING.md")
+    assert len(told) == 2
+    assert [command for command in told if f"\n{command}\n" not in ci] == []
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("a\n...\nz\n", "a\nb\nc\nz\n", True),
+        ("a\n...\nz\n", "a\nz\n", True),
+        ("a\nz\n", "a\nb\nz\n", False),
+        ("one, two, ...\n", "one, two, three\n", True),
+        ("one, two, ...\n", "one, three\n", False),
+        (" signature judge:cd1077ea|data:b9a49d87\n", " signature judge:00000000|data:b9a49d87\n", True),
+        (" signature judge:cd1077ea|data:b9a49d87\n", " signature judge:cd1077ea|data:00000000\n", False),
+        ("   1 0.806 It is.\n", "   1 0.807 It is.\n", True),
+        ("   1 0.806 It is.\n", "   0 0.806 It is.\n", False),
+    ],
+)
+def test_what_is_shown_is_held_against_what_is_printed(shown: str, printed: str, same: bool) -> None:
+    """Dots leave out; digits that differ by kind of CPU may differ; nothing else may."""
+    assert bool(re.fullmatch(pattern(shown), printed)) is same
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_links_inside_the_project_lead_somewhere(name: str) -> None:
+    """To a file that is there, and to a heading that it has."""
+    assert [target for target in _links(TEXTS[name]) if not _is_there((ROOT / name).parent, name, target)] == []
+
+
+def _links(text: str) -> list[str]:
+    return [target for target in re.findall(r"\]\(([^)\s]+)\)", text) if not re.match(r"[a-z]+:", target)]
+
+
+def _is_there(folder: Path, name: str, target: str) -> bool:
+    path, _, anchor = target.partition("#")
+    file = (folder / path).resolve() if path else ROOT / name
+    return file.exists() and (not anchor or anchor in anchors(file.read_text(encoding="utf-8")))
+
+
+def anchors(text: str) -> list[str]:
+    """What GitHub calls the headings of a page: small letters, blanks as hyphens, no other marks."""
+    without_blocks = re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", without_blocks, flags=re.MULTILINE)
+    return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
+
+
+def test_a_heading_is_named_as_github_names_it() -> None:
+    """A line of a block that begins with # is no heading."""
+    assert anchors("# Why not *ragas*, with Ollama?\n```sh\n# no\n```\n## a-b `c_d`\n") == [
+        "why-not-ragas-with-ollama",
+        "a-b-c_d",
+    ]
+
+
+def test_every_page_can_be_reached_from_the_readme() -> None:
+    assert set(PAGES[1:]) <= {target.partition("#")[0] for target in _links(TEXTS["README.md"])}
+
+
+@pytest.mark.parametrize("name", TEXTS)
 def test_files_that_are_named_are_there(name: str) -> None:
     """Paths inside the project, as `localjudge/types.py`; a reader goes there next."""
-    named = re.findall(r"`((?:localjudge|tests|scripts|grammars|models|\.ci)/[\w./-]*)[` ]", (ROOT / name).read_text())
-    assert named
+    named = re.findall(r"`((?:localjudge|tests|scripts|grammars|models|docs|\.ci)/[\w./-]*)[` ]", TEXTS[name])
     assert [path for path in named if not (ROOT / path).exists()] == []
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_options_that_are_named_exist(name: str) -> None:
+    """Also in blocks that are not run."""
+    commands = [command_line.get_command(click.Context(command_line), name) for name in COMMANDS]
+    ours = {option for command in commands if command for one in command.params for option in one.opts}
+    named = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", TEXTS[name]))
+    assert named - ours - OPTIONS_OF_OTHERS - {"--help"} == set()
+
+
+def test_every_metric_is_on_the_page_of_metrics() -> None:
+    """And all that can be named there: `name@k` stands for one metric for each k."""
+    named = set(re.findall(r"`([\w@]+)(?:\([^`]*\))?`", TEXTS["docs/metrics.md"]))
+    assert set(filter(catalog.is_ours, catalog.names())) <= named
+    assert {name for name in catalog.names() if name.endswith("@k")} <= named
+
+
+def test_every_name_of_a_column_is_on_the_page_of_data() -> None:
+    """Row by row: the names in the row of a field are those that are taken for it."""
+    rows = dict(re.findall(r"^\| `(\w+)` \|(.*)$", TEXTS["docs/data.md"], flags=re.MULTILINE))
+    known = {field: {*ALIASES[field], *LOOSE_NAMES.get(field, ())} - {field} for field in rows}
+    assert len(known) == 6
+    assert {field: set(re.findall(r"`([\w.]+)`", row)) for field, row in rows.items()} == known
+
+
+def test_the_row_that_the_readme_shows_is_a_row() -> None:
+    """With each column of the table below it but the one that needs no judge."""
+    (row,) = blocks(TEXTS["README.md"], "json")
+    columns = re.findall(r"^\| `(\w+)` \|", TEXTS["README.md"], flags=re.MULTILINE)
+    assert sorted(json.loads(row)) == sorted({"id", *columns} - {"reference_contexts"})
+    assert set(columns) <= set(ALIASES)
 
 
 def test_the_picture_of_the_rooms_is_the_layers_that_are_enforced() -> None:
     """In their order; those in parentheses need not be there."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     layers = project["tool"]["importlinter"]["contracts"][0]["layers"]
-    picture = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8").split("```")[1].strip().splitlines()
+    picture = TEXTS["ARCHITECTURE.md"].split("```")[1].strip().splitlines()
     assert [line.partition("  ")[0] for line in picture] == [re.sub(r" \| \(.*\)", "", layer) for layer in layers]
 
 
-SETUP = [example for example in examples(README) if "pip install" in example.command]
-RUN = [
-    Example(example.command.rpartition(".venv/bin/")[2], example.output)
-    for example in examples(README)
-    if example not in SETUP[1:]
-]
-
-
-def test_ci_runs_the_two_commands_of_the_readme() -> None:
-    """What a newcomer is told to type is what must work before a change lands."""
-    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    assert len(SETUP) == 2
-    for example in SETUP:
-        assert f"\n{example.command}\n" in ci
-
-
-def test_the_commands_of_the_readme_print_what_the_readme_shows(tmp_path: Path) -> None:
-    """In the order of the README, in a fresh folder with the bundled example: later commands use what earlier left."""
-    shutil.copy(ROOT / "localjudge" / "dataset" / "demo.jsonl", tmp_path / "data.jsonl")
-    assert [problem for example in RUN for problem in _differences(example, tmp_path)] == []
-
-
-def _differences(example: Example, folder: Path) -> list[str]:
-    """What is wrong with the command, in words; nothing if all is well."""
-    command = [sys.executable, "-m", "localjudge", *shlex.split(example.command)[1:]]
-    done = subprocess.run(command, cwd=folder, stdout=PIPE, stderr=STDOUT, text=True, check=False)
-    if done.returncode != 0:
-        return [f"{example.command} ends with {done.returncode}:\n{done.stdout}"]
-    shown, printed = without_trailing_space(example.output), without_trailing_space(done.stdout)
-    if re.fullmatch(pattern(shown), printed):
-        return []
-    return [f"{example.command}: README shows:\n{shown}\nThe command prints:\n{printed}"]
+def test_pages_are_not_in_the_wheel() -> None:
+    """They are read beside the code, whose files they name."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel["packages"] == ["localjudge"]
+    assert [path for path in wheel["force-include"] if path.startswith("docs")] == []

@@ -100,7 +100,7 @@ def test_the_classifiers_name_the_versions_that_install() -> None:
 
 def test_nobody_is_told_to_install_us_by_bare_name() -> None:
     """On the package index that name holds something of somebody else."""
-    places = [ROOT, *(ROOT / folder for folder in ("localjudge", "scripts", "grammars", "models", ".ci"))]
+    places = [ROOT, *(ROOT / folder for folder in ("localjudge", "scripts", "grammars", "models", "docs", ".ci"))]
     files = {path for place in places[1:] for path in place.rglob("*")} | set(ROOT.glob("*"))
     texts = [path for path in files if path.is_file() and path.suffix in TEXTS]
     told = {str(path): BARE_NAME.findall(path.read_text(encoding="utf-8")) for path in texts}
