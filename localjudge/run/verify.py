@@ -35,6 +35,7 @@ from localjudge.record.archive import (
     stored_requests,
 )
 from localjudge.record.directory import STORE
+from localjudge.record.extra_columns import extras_fingerprint
 from localjudge.record.keys import RequestKeys
 from localjudge.record.manifest import Difference, data_part, differences, judge_part
 from localjudge.record.results import Run, as_run
@@ -341,7 +342,11 @@ def _row_verdict(answers: Sequence[Answer | NoAnswer], rule: VerdictRule) -> Ver
 def _data_changes(run: Run) -> tuple[Difference, ...]:
     rows = sum(1 for _ in stored_ids(run.directory / STORE))
     now = data_part(fingerprint(run.iter_samples()), rows, run.cluster_of)
-    return tuple(differences(run.manifest.data, now))
+    found = differences(run.manifest.data, now)
+    kept = run.manifest.environment.get("extras_sha256")
+    if kept is not None and kept != (there := extras_fingerprint(run.iter_extras())):
+        found.append(Difference(ingredient="columns", before=kept, after=there))
+    return tuple(found)
 
 
 def _result(found: Verification) -> Result:
