@@ -62,7 +62,7 @@ class OtherRun:
         if different:
             raise UsageError(
                 f"the answers in {directory} are of another judge:{in_lines(different)}",
-                hint="leave out --reuse: every answer is then asked for",
+                hint="score the data without them: every answer is then asked for",
             )
         self.answers_to([])
 
