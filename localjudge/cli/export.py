@@ -32,9 +32,13 @@ if TYPE_CHECKING:
     show_default=True,
     help="One row per sample and metric, per judged unit, or per sample (for jsonl, csv, parquet).",
 )
+@click.option(
+    "--with-texts", "texts", is_flag=True, help="Beside each row the texts of its sample (jsonl, csv, parquet)."
+)
+@click.option("--with-columns", "columns", is_flag=True, help="Beside each row the other columns of your data.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Default: standard output.")
 @click.option("--json", "as_json", is_flag=True, help="With --out: print what was written as JSON.")
-def command(directory: Path, as_format: "Format", rows: "Rows", out: Path | None, as_json: bool) -> None:
+def command(directory: Path, as_format: "Format", rows: "Rows", out: Path | None, as_json: bool, **added: bool) -> None:
     """Write a run's results for another program.
 
     ragas, ragas-csv, ragas-parquet: a row per sample, its texts and a column for each metric, as ragas has them
@@ -46,13 +50,14 @@ def command(directory: Path, as_format: "Format", rows: "Rows", out: Path | None
     """
     from localjudge.record.results import Run
     from localjudge.report.export import exported_parts
+    from localjudge.report.rows_with_data import Added
 
     encoding = as_format.rpartition("-")[2]
     if as_json and out is None and encoding in {"csv", "parquet"}:
         raise UsageError(f"{as_format} is not JSON", hint="name a file with --out: --json then says what was written")
     if encoding == "parquet" and out is None and sys.stdout.isatty():
         raise UsageError("Parquet is binary and cannot be shown on a terminal", hint="name a file with --out")
-    parts = exported_parts(Run.open(directory), as_format, rows)
+    parts = exported_parts(Run.open(directory), as_format, rows, Added(**added))
     first = next(parts, b"")  # before the file is opened: a run that cannot be read must not empty it
     written = _write(chain([first], parts), out)
     if as_json and out is not None:

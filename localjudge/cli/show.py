@@ -27,9 +27,18 @@ if TYPE_CHECKING:
     show_default=True,
     help="How many of the worst samples to show.",
 )
+@click.option("--by", "column", metavar="COLUMN", help="Each metric by the values of a column of the data.")
 @click.option("--prompts", is_flag=True, help="With SAMPLE: also show the prompts, as the judge saw them.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(directory: Path, sample: str | None, metric: str | None, worst: int, prompts: bool, as_json: bool) -> None:
+def command(
+    directory: Path,
+    sample: str | None,
+    metric: str | None,
+    worst: int,
+    column: str | None,
+    prompts: bool,
+    as_json: bool,
+) -> None:
     """Show a run (its table and its worst samples), or one SAMPLE with its texts, sentences and verdicts.
 
     A run that is still running, or was stopped, is shown as far as it is. SAMPLE is an id, the beginning of one, or a
@@ -41,7 +50,11 @@ def command(directory: Path, sample: str | None, metric: str | None, worst: int,
     run = Run.open(directory, unfinished=True)
     if metric is not None and metric not in run.summary.metrics:
         raise UsageError(f"the run has no metric {metric!r}", hint=f"it has {', '.join(run.summary.metrics)}")
-    if as_json:
+    if column is not None:
+        if sample is not None:
+            raise UsageError("--by is about all samples", hint="leave out SAMPLE, or leave out --by")
+        _show_slices(run, column, metric, as_json)
+    elif as_json:
         put(f"{json.dumps(_values(run, sample, metric, worst), indent=2)}\n")
     elif sample is None:
         show(*_views_of_run(run, metric, worst))
@@ -55,6 +68,18 @@ def _views_of_run(run: "Run", metric: str | None, worst: int) -> "list[Renderabl
 
     table = summary_view(run, max_failed=run.max_failed, metric=metric)
     return [table, worst_view(run, metric=metric, count=worst)] if worst else [table]
+
+
+def _show_slices(run: "Run", column: str, metric: str | None, as_json: bool) -> None:
+    from localjudge.analysis.slices import slices
+    from localjudge.report.slices_view import slices_view
+    from localjudge.report.terminal import put, show
+
+    found = slices(run, column)
+    if as_json:
+        put(f"{found.model_dump_json(indent=2)}\n")
+    else:
+        show(slices_view(run, found, metric=metric, max_failed=run.max_failed))
 
 
 def _views_of_sample(run: "Run", sample: str, metric: str | None, *, prompts: bool) -> "list[RenderableType]":

@@ -102,11 +102,16 @@ def from_rows(
     return _build([table], mapping or {}, skip_bad_rows, context_separator, progress or Silence())
 
 
-def from_samples(samples: Iterable[Sample], *, sources: Sequence[str], mapping: Resolved, skipped: int = 0) -> Dataset:
-    """Samples that were checked before, with the names that their sources and columns had then; one pass over them."""
+def from_samples(
+    samples: Iterable[tuple[Sample, Mapping[str, Any]]], *, sources: Sequence[str], mapping: Resolved, skipped: int = 0
+) -> Dataset:
+    """Samples that were checked before, each with its other columns; how sources and columns were called then.
+
+    One pass is made over them.
+    """
     sound = SoundRows()
-    for sample in samples:
-        sound.add(sample.model_dump(), {})
+    for sample, extras in samples:
+        sound.add(sample.model_dump(), extras)
     return Dataset(
         samples=sound.samples,
         sources=tuple(sources),

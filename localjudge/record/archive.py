@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar
 
 from pydantic import Field, TypeAdapter
 
@@ -17,15 +17,16 @@ from localjudge.errors import RunDirectoryError
 from localjudge.record.clusters import Clusters
 from localjudge.record.database import Reader, more_than_fits, read_only
 from localjudge.record.store import READ_VERSIONS, answers_by_key, answers_by_number, rows_named, schema, storable
-from localjudge.record.untrusted import BY_HAND, MOST_BYTES_OF_VALUE, too_much
+from localjudge.record.untrusted import BY_HAND, MOST_BYTES_OF_VALUE, decoded_object, too_much
 from localjudge.types import Answer, Grammar, NoAnswer, Node, Piece, Record, Sample, VerdictRequest
 
 _MOST_PIECES = 1_000_000
 _ROWS_AT_ONCE = 256
-_TABLES = ("sample", "node", "shape", "request", "answer", "unit")
+_TABLES = ("sample", "node", "shape", "request", "answer", "unit", "extra")
 
 _ID = TypeAdapter(tuple[int])
 _TEXT = TypeAdapter(tuple[str])
+_TEXTS = TypeAdapter(tuple[str, str])
 _NUMBER_AND_TEXT = TypeAdapter(tuple[int, str])
 _SAMPLE = TypeAdapter(Sample)
 _Count = Annotated[int, Field(ge=0)]
@@ -83,6 +84,19 @@ def stored_ids(path: Path) -> Iterator[str]:
     """The ids of the samples in the order of the data. Raises RunDirectoryError if the file cannot be read."""
     for _, ids in _in_order(path, "id"):
         yield from ids
+
+
+def stored_extras(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Id and other columns of each sample in the order of the data; no columns in a file of a version without them.
+
+    Raises RunDirectoryError if the file cannot be read.
+    """
+    for reader, ids in _in_order(path, "id"):
+        there: dict[str, str] = {}
+        if "extra" in _tables(reader.version):
+            query = "SELECT sample_id, columns FROM extra WHERE sample_id IN "
+            there = dict(rows_named(reader, _TEXTS, query, ids))
+        yield from [(one, decoded_object(there.get(one, "{}"), path)) for one in ids]
 
 
 def stored_sample(path: Path, sample_id: str) -> Sample | None:

@@ -17,7 +17,6 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from localjudge.errors import RunDirectoryError, UsageError
-from localjudge.option_spelling import option_name
 from localjudge.record.archive import stored_answers
 from localjudge.record.directory import STORE
 from localjudge.record.manifest import answering_part, differences, in_lines
@@ -63,7 +62,7 @@ class OtherRun:
         if different:
             raise UsageError(
                 f"the answers in {directory} are of another judge:{in_lines(different)}",
-                hint=f"leave out {option_name('reuse')}: every answer is then asked for",
+                hint="score the data without them: every answer is then asked for",
             )
         self.answers_to([])
 

@@ -22,7 +22,7 @@ from localjudge import model_registry
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.printable import printable
 from localjudge.record import begun_by
-from localjudge.record.archive import stored_clusters, stored_ids, stored_samples, stored_samples_at
+from localjudge.record.archive import stored_clusters, stored_extras, stored_ids, stored_samples, stored_samples_at
 from localjudge.record.clusters import Clusters
 from localjudge.record.consistency import Results, contradictions, contradictions_of_rows
 from localjudge.record.directory import MANIFEST, STORE, part_path, starts_with
@@ -214,6 +214,18 @@ class Run:
         """Those of `iter_samples` at these positions, a few. Raises RunDirectoryError as it does."""
         return stored_samples_at(self.directory / STORE, positions)
 
+    def iter_extras(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        """Id of each sample and its columns that are no field of ours, in the order of the data, some at a time.
+
+        Raises RunDirectoryError if `run.sqlite` cannot be read.
+        """
+        return stored_extras(self.directory / STORE)
+
+    @property
+    def keeps_columns(self) -> bool:
+        """Whether it was made since columns are kept."""
+        return "extras_sha256" in self.manifest.environment
+
     def verdict_places(self) -> Iterator[tuple[VerdictRow, int]]:
         """The rows of `iter_verdicts` with the places in their file where they begin, for `verdicts_at`."""
         return ((row, place) for place, row in self._rows(VERDICTS, VERDICT_ROWS))
@@ -236,13 +248,13 @@ class Run:
 
         Raises RunDirectoryError, before the first of them, if a score is of none of the samples.
         """
-        if not self._in_one_order():
+        if not self.in_one_order():
             return self._scored_in_any_order()
         groups = groupby(self.iter_scores(), key=lambda row: row.sample_id)
         scores = ({row.metric: row for row in rows} for _, rows in groups)
         return zip(self.iter_samples(), scores, strict=True)
 
-    def _in_one_order(self) -> bool:
+    def in_one_order(self) -> bool:
         """Whether scores and stored samples name the same samples in the same order, as a finished run leaves them."""
         scored = (sample_id for sample_id, _ in groupby(row.sample_id for row in self.iter_scores()))
         return all(one == other for one, other in zip_longest(scored, stored_ids(self.directory / STORE)))

@@ -25,6 +25,7 @@ from localjudge.errors import OutOfResource, RunDirectoryError
 from localjudge.option_spelling import option
 from localjudge.record.clusters import GroupOf
 from localjudge.record.database import Reader, bounded, guard, refuse_other_tables, refuse_strange_files
+from localjudge.record.extra_columns import extras_text
 from localjudge.record.keys import KeyedRequest
 from localjudge.record.untrusted import MOST_BYTES_OF_VALUE, shown
 from localjudge.types import Answer, NoAnswer, Node, Sample
@@ -63,6 +64,8 @@ CREATE VIEW verdict AS
 _SECOND = """
 -- Answers that were not asked for here, and where they were taken from: the directory of another run, or `cache`.
 CREATE TABLE reused (request INTEGER PRIMARY KEY REFERENCES request, source TEXT NOT NULL);
+-- The columns of the data that are no field of ours, one JSON object for each sample.
+CREATE TABLE extra (sample_id TEXT PRIMARY KEY, columns TEXT NOT NULL);
 """
 _ADDED = {1: _FIRST, 2: _SECOND}
 """What each version has beside those before it: a file of an earlier version is read as it is, and is made one of this
@@ -73,6 +76,10 @@ _PUT_SAMPLE = """
 INSERT INTO sample VALUES (?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET position = excluded.position, content = excluded.content, cluster = excluded.cluster
 WHERE (position, content, cluster) IS NOT (excluded.position, excluded.content, excluded.cluster)
+"""
+
+_PUT_EXTRA = """
+INSERT INTO extra VALUES (?, ?) ON CONFLICT DO UPDATE SET columns = excluded.columns WHERE columns <> excluded.columns
 """
 
 _Row = TypeVar("_Row")
@@ -131,6 +138,12 @@ class Store:
         )
         with self._translated(), self._transaction():
             self._connection.executemany(_PUT_SAMPLE, rows)
+
+    def add_extras(self, extras: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
+        """Keep the other columns of the data, by the ids of the samples."""
+        rows = ((storable(sample_id), extras_text(columns)) for sample_id, columns in extras)
+        with self._translated(), self._transaction():
+            self._connection.executemany(_PUT_EXTRA, rows)
 
     @property
     def answer_count(self) -> int:

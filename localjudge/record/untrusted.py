@@ -67,13 +67,18 @@ def read_object(path: Path) -> dict[str, Any]:
         content = file.read(MOST_BYTES_OF_OBJECT + 1)
     if len(content) > MOST_BYTES_OF_OBJECT:
         raise too_much(path, f"{MOST_BYTES_OF_OBJECT >> 20} MiB")
+    return decoded_object(content, path)
+
+
+def decoded_object(content: bytes | str, where: Path) -> dict[str, Any]:
+    """The JSON object that is written there. Raises RunDirectoryError if something else is."""
     try:
-        value = _DECODER.decode(content.decode("utf-8"))
+        value = _DECODER.decode(content.decode("utf-8") if isinstance(content, bytes) else content)
     except (ValueError, RecursionError) as error:
-        raise RunDirectoryError(f"{path} cannot be read: {shown(reason(error))}", hint=BY_HAND) from error
+        raise RunDirectoryError(f"{where} cannot be read: {shown(reason(error))}", hint=BY_HAND) from error
     if not isinstance(value, dict):
-        raise RunDirectoryError(f"{path} cannot be read: it is not a JSON object", hint=BY_HAND)
-    refuse_deep(value, str(path))
+        raise RunDirectoryError(f"{where} cannot be read: it is not a JSON object", hint=BY_HAND)
+    refuse_deep(value, str(where))
     return value
 
 

@@ -4,8 +4,9 @@
     ragas-classifications             {"id", "classifications": [{"statement", "reason", "attributed"}]}
     jsonl, csv, parquet               for programs, for spreadsheets, for data frames
 
-Rows of the last three are the scores, the verdicts, or one row per sample with a column for each metric. A text that a
-spreadsheet would take for a formula gets an apostrophe in front, in the format csv alone.
+Rows of the last three are the scores, the verdicts, or one row per sample with a column for each metric; the texts of
+the sample and its other columns can stand beside them. A text that a spreadsheet would take for a formula gets an
+apostrophe in front, in the format csv alone.
 
 ragas's columns are `user_input, retrieved_contexts, reference_contexts, response, reference`, then the metrics by name
 (its `EvaluationResult.to_pandas`); reference contexts are there if any sample has some. Contexts are lists of texts; in
@@ -25,30 +26,40 @@ from localjudge.option_spelling import option_name
 from localjudge.record.result_rows import VerdictRow, json_line
 from localjudge.record.results import Run
 from localjudge.report.parquet import Row, parquet_parts
+from localjudge.report.rows_with_data import Added, rows_with_data
 from localjudge.types import Context, context_texts
 
 Format = Literal["ragas", "ragas-csv", "ragas-parquet", "ragas-classifications", "jsonl", "csv", "parquet"]
 Rows = Literal["scores", "verdicts", "samples"]
 CLASSIFIED_METRIC = "context_recall"
 
+_NOTHING_ADDED = Added()
 _NO_GROUP: tuple[str | None, Iterable[VerdictRow]] = (None, ())
 
 _FORMULA = re.compile(r"[\s\x00-\x1f\u200b-\u200f\ufeff]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 
 
-def exported(run: Run, as_format: Format, rows: Rows = "scores") -> bytes:
+def exported(run: Run, as_format: Format, rows: Rows = "scores", added: Added = _NOTHING_ADDED) -> bytes:
     """The whole file. Raises UsageError for what the run does not hold, or a package that is not installed."""
-    return b"".join(exported_parts(run, as_format, rows))
+    return b"".join(exported_parts(run, as_format, rows, added))
 
 
-def exported_parts(run: Run, as_format: Format, rows: Rows = "scores") -> Iterator[bytes]:
+def exported_parts(
+    run: Run, as_format: Format, rows: Rows = "scores", added: Added = _NOTHING_ADDED
+) -> Iterator[bytes]:
     """The file in parts, as the rows are read; raises what `exported` raises, most of it before the first part."""
+    if any(added) and as_format.startswith("ragas"):
+        raise UsageError(
+            f"{as_format} has the columns that ragas has", hint="texts and columns go with jsonl, csv, parquet"
+        )
     match as_format:
         case "ragas" | "ragas-csv" | "ragas-parquet":
             return _encoded(lambda: ragas_rows(run), as_format.removeprefix("ragas-"), _as_it_is)
         case "ragas-classifications":
             return _encoded(lambda: classification_rows(run), "jsonl", _as_it_is)
         case _:
+            if any(added):
+                return _encoded(lambda: rows_with_data(run, plain_rows(run, rows), added, as_format), as_format, inert)
             return _encoded(lambda: plain_rows(run, rows), as_format, inert)
 
 
@@ -142,7 +153,7 @@ def _as_it_is(cell: Any) -> Any:
 
 def _csv(rows: Iterator[Row], cell: Callable[[Any], Any]) -> Iterator[bytes]:
     first = next(rows, {})
-    yield _csv_line(first)
+    yield _csv_line(map(cell, first))
     if first:
         for row in chain([first], rows):
             yield _csv_line(map(cell, row.values()))

@@ -21,9 +21,11 @@ from localjudge.option_spelling import option, option_name
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
 from localjudge.record.answer_cache import open_cache
+from localjudge.record.archive import stored_extras
 from localjudge.record.clusters import clusters_sha256
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.earlier_answers import EarlierAnswers, OtherRun
+from localjudge.record.extra_columns import extras_fingerprint
 from localjudge.record.result_files import ResultFiles, write_manifest
 from localjudge.record.results import Run, as_run, read_manifest
 from localjudge.record.store import Store
@@ -144,6 +146,7 @@ class _Job:
             samples = self._plan.dataset.samples
             storing = counted(samples, self._progress, "storing", len(samples))
             store.add_samples(storing, self._plan.cluster_of)
+            store.add_extras(self._extras())
             if known := store.answer_count:
                 self._progress.note(f"going on: {known:,} answers are stored already")
             results = stack.enter_context(closing(ResultFiles(directory)))
@@ -153,7 +156,11 @@ class _Job:
             session = session._replace(finished=_now(), asked=judging.asked, effort=self._engine.stats.model_dump())
             reused = store.reused_from()
             asked = store.answer_count - sum(reused.values())
-            manifest = self._manifest([*sessions, session._asdict()], answers={"asked": asked, "reused": reused})
+            manifest = self._manifest(
+                [*sessions, session._asdict()],
+                answers={"asked": asked, "reused": reused},
+                extras_sha256=extras_fingerprint(stored_extras(path / STORE)),
+            )
             results.finish(summary)
             write_manifest(directory, manifest)
         for metric, reason in totals.failed_everywhere.items():
@@ -166,6 +173,10 @@ class _Job:
         if manifests.part_of(manifest):
             self._progress.note(f"all samples, without asking about these again: {option('reuse', str(path))}")
         return Run(path, summary, manifest)
+
+    def _extras(self) -> Iterator[tuple[str, dict[str, Any]]]:
+        dataset = self._plan.dataset
+        return ((sample.id, extras) for sample, extras in zip(dataset.samples, dataset.extras, strict=True))
 
     def _judged(self, judging: Blocks, results: ResultFiles, store: Store) -> Totals:
         """The totals of all samples, when their rows are written."""

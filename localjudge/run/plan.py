@@ -77,13 +77,17 @@ def plan(
 def plan_again(run: Run, metric_names: Sequence[str] | None, settings: RunSettings) -> Plan:
     """The same for the samples that a run stored, with the groups that it gave them; its metrics if none is named.
 
-    Raises UsageError for a metric that does not exist or lacks its columns.
+    Raises UsageError for a metric that does not exist or lacks its columns, and for groups by a column that is not
+    there.
     """
     dataset = from_run(run)
+    clusters = run.cluster_of
+    if settings.cluster_by and settings.cluster_by != run.manifest.environment["settings"].get("cluster_by"):
+        clusters = _clusters(dataset, settings.cluster_by)
     metrics, left_out = choose_metrics(list(run.summary.metrics) if metric_names is None else metric_names, dataset)
     part = part_of(run.manifest)
     whole = part.whole if part else len(dataset.samples)
-    return Plan(dataset, metrics, left_out, run.cluster_of, settings, whole)
+    return Plan(dataset, metrics, left_out, clusters, settings, whole)
 
 
 def choose_metrics(wanted: Sequence[str] | None, dataset: Dataset) -> MetricChoice:
@@ -147,7 +151,7 @@ def from_run(run: Run) -> Dataset:
     given = environment.get("mapping")
     mapping = {ours: str(column) for ours, column in given.items()} if isinstance(given, Mapping) else {}
     return from_samples(
-        run.iter_samples(),
+        zip(run.iter_samples(), (columns for _, columns in run.iter_extras()), strict=True),
         sources=[str(source) for source in environment.get("sources") or ("rows",)],
         mapping=mapping,
         skipped=run.summary.skipped_rows,

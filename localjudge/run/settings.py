@@ -17,7 +17,7 @@ from localjudge.suggestion import suggestion
 from localjudge.text import Segmenter
 from localjudge.text.own_abbreviations import checked_abbreviations, read_abbreviations
 
-RESCORE_OPTIONS = ("threshold", "min_legal_mass", "max_failed", "threads", "reuse")
+RESCORE_OPTIONS = ("threshold", "min_legal_mass", "cluster_by", "max_failed", "threads", "reuse")
 """Settings that change neither what is asked nor who is: a run can be rescored with others."""
 _BEFORE = {"min_legal_mass": 0.0}
 """What a run did whose settings do not say."""

@@ -37,6 +37,7 @@ from localjudge.record.archive import (
 )
 from localjudge.record.clusters import clusters_sha256
 from localjudge.record.directory import STORE
+from localjudge.record.extra_columns import extras_fingerprint
 from localjudge.record.keys import RequestKeys
 from localjudge.record.manifest import Difference, data_part, differences, judge_part
 from localjudge.record.results import Run, as_run
@@ -345,7 +346,11 @@ def _data_changes(run: Run) -> tuple[Difference, ...]:
     groups = run.cluster_of
     groups_hash = None if groups is None else clusters_sha256(stored_ids(run.directory / STORE), groups)
     now = data_part(fingerprint(run.iter_samples()), rows, groups_hash)
-    return tuple(differences(run.manifest.data, now))
+    found = differences(run.manifest.data, now)
+    kept = run.manifest.environment.get("extras_sha256")
+    if kept is not None and kept != (there := extras_fingerprint(run.iter_extras())):
+        found.append(Difference(ingredient="columns", before=kept, after=there))
+    return tuple(found)
 
 
 def _result(found: Verification) -> Result:

@@ -44,10 +44,12 @@ def earlier(scripted_run: ScriptedRun) -> localjudge.Run:
 
     def without_bound(manifest: dict[str, Any]) -> None:
         manifest["beside"] = manifest.pop("environment")
+        for name in ("extras_sha256", "answers", "samples_read"):
+            del manifest["beside"][name]
         del manifest["beside"]["settings"]["min_legal_mass"]
 
     with closing(sqlite3.connect(directory / "run.sqlite")) as store:
-        store.executescript("DROP TABLE reused; PRAGMA user_version = 1;")
+        store.executescript("DROP TABLE reused; DROP TABLE extra; PRAGMA user_version = 1;")
     rewrite(directory / "summary.json", without_judge)
     rewrite(directory / "manifest.json", without_bound)
     return localjudge.Run.open(directory)

@@ -119,6 +119,24 @@ def test_where_answers_are_from_is_known_after_an_interruption(tmp_path: Path, f
     assert answers(second) == {"asked": 1, "reused": {str(first.directory): 5}}
 
 
+def test_a_run_that_is_still_running_is_reused(tmp_path: Path) -> None:
+    """From inside it, at its fifth question: four answers are there, in a log that is not folded in yet."""
+    found: list[int] = []
+
+    class Looking(ScriptedEngine):
+        """Lets another run take what there is so far."""
+
+        def _answer(self, request: Any) -> Any:
+            if len(self.asked) == 5:
+                using = engine()
+                other = judged(tmp_path / "other", using, threshold=0.3, reuse=tmp_path / "running")
+                found.extend([len(using.asked), answers(other)["reused"][str(tmp_path / "running")]])
+            return super()._answer(request)
+
+    judged(tmp_path / "running", Looking(SCRIPT, default=0.8))
+    assert found == [2, 4]
+
+
 def changed(file: Path, path: Iterable[str], value: Any) -> None:
     content = json.loads(file.read_text(encoding="utf-8"))
     *parents, last = path

@@ -1,0 +1,133 @@
+"""The columns that are not ours: kept with the run, whatever is in them, and seen when they are changed."""
+
+import json
+import math
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localjudge import Run, ScriptedEngine, evaluate, rescore, verify
+from localjudge.errors import RunDirectoryError
+from localjudge.record.extra_columns import extras_fingerprint, extras_text
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "a", "contexts": ["It rains."], "ground_truth": "One.", "topic": "x", "meta": {"year": 2026, "tags": ["t"]}},
+    {"id": "b", "contexts": ["It rains."], "ground_truth": "Two.", "topic": None, "\x1b[31m": "\u202e=1+1"},
+    {"id": "c", "contexts": ["It rains."], "ground_truth": "Three."},
+]
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=10,
+)
+
+
+def engine() -> ScriptedEngine:
+    return ScriptedEngine({"Two.": 0.1}, default=0.9)
+
+
+def judged(out: Path, rows: list[dict[str, Any]] = ROWS, **options: Any) -> Run:
+    return evaluate(rows, metrics=["context_recall"], out=out, engine=engine(), **options)
+
+
+def test_they_are_kept_as_they_were_in_the_order_of_the_data(tmp_path: Path) -> None:
+    ours = {"id", "contexts", "ground_truth"}
+    expected = [(row["id"], {name: value for name, value in row.items() if name not in ours}) for row in ROWS]
+    assert list(judged(tmp_path / "run").iter_extras()) == expected
+
+
+def test_they_move_neither_signature_nor_results(tmp_path: Path) -> None:
+    """The data's part of the signature is that of the same samples without them."""
+    bare = [{name: row[name] for name in ("id", "contexts", "ground_truth")} for row in ROWS]
+    one, other = judged(tmp_path / "1"), judged(tmp_path / "2", bare)
+    assert one.summary == other.summary
+    assert one.scores == other.scores
+
+
+def test_columns_that_change_are_kept_anew_and_nothing_is_asked_again(tmp_path: Path) -> None:
+    judged(tmp_path / "run")
+    using = engine()
+    again = evaluate(
+        [{**row, "topic": "z"} for row in ROWS], metrics=["context_recall"], out=tmp_path / "run", engine=using
+    )
+    assert [columns["topic"] for _, columns in again.iter_extras()] == ["z", "z", "z"]
+    assert using.asked == ()
+    assert verify(again, engine=engine()).data_changes == ()
+
+
+def test_verify_says_when_one_was_changed(tmp_path: Path) -> None:
+    run = judged(tmp_path / "run")
+    with closing(sqlite3.connect(run.directory / "run.sqlite")) as store, store:
+        store.execute("UPDATE extra SET columns = replace(columns, 'x', 'y') WHERE sample_id = 'a'")
+    found = verify(run, engine=engine())
+    assert found.result == "different"
+    assert [change.ingredient for change in found.data_changes] == ["columns"]
+
+
+@pytest.mark.parametrize("content", ["[]", "{", '{"a": 1e999}', "[" * 5_000, '{"a": ' * 5_000, '{"a": 1, "a": 2}'])
+def test_a_stranger_s_columns_are_refused(tmp_path: Path, content: str) -> None:
+    run = judged(tmp_path / "run")
+    with closing(sqlite3.connect(run.directory / "run.sqlite")) as store, store:
+        store.execute("UPDATE extra SET columns = ?", (content,))
+    with pytest.raises(RunDirectoryError, match=r"run\.sqlite cannot be read"):
+        list(run.iter_extras())
+
+
+def test_a_rescored_run_has_them_too(tmp_path: Path) -> None:
+    """And can be grouped by one of them, also where the first run was not."""
+    first = judged(tmp_path / "first", [{**row, "topic": row["id"]} for row in ROWS])
+    again = rescore(first, out=tmp_path / "again", engine=engine(), cluster_by="topic")
+    assert list(again.iter_extras()) == list(first.iter_extras())
+    assert again.cluster_of == {"a": "a", "b": "b", "c": "c"}
+
+
+def test_what_json_does_not_have_is_kept_as_it_can_be() -> None:
+    """NaN is what pandas calls a missing value; what no file holds is said in words."""
+    values = {
+        "nan": math.nan,
+        "inf": -math.inf,
+        "half": "a\ud800",
+        "bytes": b"x",
+        "large": 2**63,
+        "largest": 2**63 - 1,
+        "kept as words": (b"a value of the Python type Thing",),
+    }
+    assert json.loads(extras_text(values)) == {
+        "nan": None,
+        "inf": "-inf",
+        "half": "a\\ud800",
+        "bytes": "a value of the Python type bytes",
+        "large": json.loads(extras_text(values))["large"],
+        "largest": 2**63 - 1,
+        "kept as words": "a value of the Python type Thing",
+    }
+    assert "9223372036854775808" in json.loads(extras_text(values))["large"]
+
+
+def test_what_is_nested_too_deep_is_cut() -> None:
+    deep: Any = "bottom"
+    for _ in range(1_000):
+        deep = [deep]
+    assert extras_text({"deep": deep}).count("[") < 100
+
+
+@given(st.dictionaries(st.text(), JSON, max_size=4))
+def test_any_columns_are_text_that_json_readers_take(extras: dict[str, Any]) -> None:
+    """And what is read is kept again as the same text."""
+    text = extras_text(extras)
+    text.encode()
+    assert extras_text(json.loads(text, parse_constant=lambda _: pytest.fail("not JSON"))) == text
+
+
+@given(
+    st.dictionaries(st.text(min_size=1), st.dictionaries(st.text(), st.integers(), max_size=3), max_size=4), st.data()
+)
+def test_the_checksum_knows_no_order(extras: dict[str, dict[str, int]], data: Any) -> None:
+    rows = list(extras.items())
+    shuffled = [(one, dict(data.draw(st.permutations(list(columns.items()))))) for one, columns in rows]
+    assert extras_fingerprint(data.draw(st.permutations(shuffled))) == extras_fingerprint(rows)
