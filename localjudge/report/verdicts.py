@@ -16,6 +16,7 @@ from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.results import Run
 from localjudge.report.terminal import number, safe, safe_text
 
+_TEXTS = {"reference": "the reference", "response": "the response", "cited": "what it cites"}
 _LABEL_STYLE = {0: "red", 1: "green", None: "yellow"}
 
 
@@ -62,7 +63,7 @@ def _outcome(score: ScoreRow) -> str:
 def _remark(verdict: VerdictRow) -> str | None:
     if verdict.error is not None:
         return verdict.error
-    context = "the reference" if verdict.against == "reference" else f"context {verdict.against}"
+    context = f"context {verdict.against}" if isinstance(verdict.against, int) else _TEXTS.get(verdict.against or "")
     parts = [
         f"against {context}" if verdict.against is not None else "",
         f"window {verdict.window}" if verdict.window is not None else "",
