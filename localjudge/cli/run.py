@@ -38,7 +38,8 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
     multiple=True,
     callback=_names,
     metavar="A,B",
-    help="Default: all whose columns the data has. Options in parentheses: 'document_map(compare_by=id)'.",
+    help="Default: a first picture of the data. Options in parentheses: 'document_map(compare_by=id)'. "
+    "What there is: localjudge metrics.",
 )
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Default: runs/<data>-<hash>.")
 @settings()

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Unpack
 
 from localjudge.engine.protocol import Engine, EngineStats
+from localjudge.metrics.catalog import special_tasks_of
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
 from localjudge.record.directory import STORE, RunDirectory
@@ -24,7 +25,7 @@ from localjudge.record.store import Store
 from localjudge.record.summary import Summary, Totals
 from localjudge.run.blocks import Blocks
 from localjudge.run.data_notes import tell
-from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, opened
+from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, opened, refuse_unaskable
 from localjudge.run.plan import Data, Plan, default_directory, plan, refuse_other_run
 from localjudge.run.settings import Options, checked
 from localjudge.types import Sample, VerdictRule
@@ -42,8 +43,8 @@ def evaluate(
 ) -> Run:
     """Score the data and leave a run directory; the same as the command `localjudge run`.
 
-    `data` is a file or several, or rows; `judge` a registered name or the path of a GGUF file; `metrics` all whose
-    columns the data has if None; `out` a directory under `runs/` if None. `engine` takes the place of the judge's
+    `data` is a file or several, or rows; `judge` a registered name or the path of a GGUF file; `metrics` a
+    first picture of the data if None; `out` a directory under `runs/` if None. `engine` takes the place of the judge's
     model (a `ScriptedEngine` in tests); it is not closed. The options are those of `RunSettings`.
 
     Raises UsageError (DataError, ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same
@@ -68,6 +69,7 @@ def run_plan(
     told = progress or Silence()
     tell(planned, told)
     with opened(str(judge), engine, settings) as ours:
+        refuse_unaskable(ours, planned.metrics)
         told.note(ours.announcement)
         return _Job(planned, ours, told).run(Path(out) if out is not None else None)
 
@@ -102,7 +104,7 @@ class _Job:
         dataset = planned.dataset
         self._judge_part = manifests.judge_part(
             self._engine.identity,
-            ours.judge.identity,
+            ours.judge.identity_for(special_tasks_of(planned.metrics)),
             self._segmenter.identity,
             planned.metrics,
             self._rule,
