@@ -6,6 +6,7 @@
 
 `answer_correctness` is f1, `answer_correctness(mode=precision)` and `answer_correctness(mode=recall)` the others, which
 ask half as much. A true sentence that the reference does not say lowers precision: right is what the reference says.
+Marks at the end of a sentence, such as [1], are no part of the statement (`citations.py` says what a mark is).
 
 Source: RAGChecker (Ru et al., "RAGChecker", 2024), overall precision, recall and F1; ragas calls it
 `FactualCorrectness`. Differences: there a model first breaks both texts into claims, here their own sentences are the
@@ -24,6 +25,7 @@ from typing import Literal, get_args
 
 from localjudge.errors import UsageError
 from localjudge.metrics.about import About
+from localjudge.metrics.citations import response_sentences
 from localjudge.metrics.metric import Sentences, Steps
 from localjudge.metrics.naming import with_options
 from localjudge.metrics.units import against_reference, against_response
@@ -59,7 +61,8 @@ class AnswerCorrectness:
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about the response against the reference, and about the reference against the response."""
-        response, reference = sentences(sample.response or ""), sentences(sample.reference or "")
+        response = [sentence.span for sentence in response_sentences(sample, sentences)]
+        reference = sentences(sample.reference or "")
         if not reference:
             return Undefined(reason=_NO_REFERENCE)
         precise = against_reference(sample, response) if self.mode != "recall" else []

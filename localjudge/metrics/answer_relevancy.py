@@ -4,7 +4,7 @@
 
 Each sentence is asked about by itself, beside the whole response, which tells what its pronouns mean. What is measured
 is whether it is to the point, not whether it is true: `faithfulness` and `answer_correctness` say that. A refusal ("I
-do not know") answers nothing and scores 0.
+do not know") answers nothing and scores 0. Marks at the end of a sentence, such as [1], are no part of it.
 
 Source: the formula of DeepEval's `AnswerRelevancyMetric` (relevant statements / statements), where a model writes the
 statements and what is ambiguous counts as relevant; here they are the response's own sentences, and each is 0 or 1.
@@ -17,6 +17,7 @@ Empty cases: no sentence in the response, or no question, is `Undefined`.
 from dataclasses import dataclass
 
 from localjudge.metrics.about import About
+from localjudge.metrics.citations import response_sentences
 from localjudge.metrics.metric import Sentences, Steps
 from localjudge.types import Relevance, Sample, Scored, Undefined, Unit
 
@@ -37,7 +38,7 @@ class AnswerRelevancy:
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence of the response, beside the response."""
         question, response = (sample.user_input or "").strip(), sample.response or ""
-        spans = sentences(response)
+        spans = [sentence.span for sentence in response_sentences(sample, sentences)]
         if not question:
             return Undefined(reason="there is no question")
         if not spans:

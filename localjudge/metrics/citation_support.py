@@ -24,7 +24,7 @@ from typing import Literal, get_args
 
 from localjudge.errors import UsageError
 from localjudge.metrics.about import About
-from localjudge.metrics.citations import Citation, citing_sentences, marks
+from localjudge.metrics.citations import Citation, response_sentences
 from localjudge.metrics.metric import Sentences, Steps
 from localjudge.metrics.naming import with_options
 from localjudge.types import Attribution, Context, Sample, Scored, Undefined, Unit
@@ -56,8 +56,7 @@ class CitationSupport:
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence that cites, against what it cites."""
-        response, retrieved = sample.response or "", sample.retrieved_contexts or ()
-        stated = citing_sentences(response, sentences(response), marks(response, retrieved))
+        stated = response_sentences(sample, sentences)
         if not stated:
             return Undefined(reason="the response has no sentence")
         if not any(sentence.citations for sentence in stated):
@@ -65,7 +64,7 @@ class CitationSupport:
         verdicts = yield [
             Attribution(
                 unit=Unit(kind="statement", index=index, source="response", span=sentence.span, against="cited"),
-                contexts=_texts(sentence.citations, retrieved),
+                contexts=_texts(sentence.citations, sample.retrieved_contexts or ()),
                 user_input=sample.user_input,
             )
             for index, sentence in enumerate(stated)

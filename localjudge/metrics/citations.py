@@ -18,7 +18,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from localjudge.types import Context, Span
+from localjudge.metrics.metric import Sentences
+from localjudge.types import Context, Sample, Span
 
 _BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\]")
 _BETWEEN = re.compile(r"\s*[,;]\s*")
@@ -62,10 +63,16 @@ def marks(text: str, contexts: Sequence[Context]) -> list[Mark]:
     return [Mark(match.start(), match.end(), citations) for match, citations in found if citations]
 
 
+def response_sentences(sample: Sample, sentences: Sentences) -> list[CitingSentence]:
+    """The sentences of the response as statements: without the marks at their ends, which no passage says."""
+    response = sample.response or ""
+    return citing_sentences(response, sentences(response), marks(response, sample.retrieved_contexts or ()))
+
+
 def citing_sentences(text: str, spans: Sequence[Span], found: Sequence[Mark]) -> list[CitingSentence]:
     """The sentences with their marks; one that holds nothing but marks is none, and its marks are the last one's.
 
-    Marks at the end of a sentence are cut off, since no passage says them; the rest is verbatim, marks inside it too.
+    Marks at the end of a sentence are cut off; the rest is verbatim, marks inside it too.
     """
     sentences: list[CitingSentence] = []
     for span in spans:

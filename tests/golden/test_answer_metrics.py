@@ -177,3 +177,13 @@ def test_what_is_not_there_is_neither_a_refusal_nor_an_answer(
     metric: str, changes: dict[str, str], reason: str
 ) -> None:
     assert score(metric, TOWER.model_copy(update=changes), {}) == Undefined(reason=reason)
+
+
+def test_marks_at_the_end_of_a_sentence_are_no_part_of_it_and_no_sentence() -> None:
+    """2 sentences, though [2] stands alone on its line; both are in the reference: 2 / 2."""
+    sample = TOWER.model_copy(update={"response": "It was built in 1889 [1]. It is in Paris.\n\n[2]"})
+    yes = table({"It was built in 1889": "1", "It is in Paris.": "1"}, ["reference"])
+    outcome = score("answer_correctness(mode=precision)", sample, yes)
+    assert outcome == Scored(value=1, numerator=2, denominator=2)
+    needed: dict[str, Label] = {"It was built in 1889": 1, "It is in Paris.": 0}
+    assert score("answer_relevancy", sample, needed) == Scored(value=1 / 2, numerator=1, denominator=2)
