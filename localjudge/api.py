@@ -39,7 +39,7 @@ def evaluate(
 
     data: a file or several (JSONL, JSON, CSV, Parquet), rows as mappings, or a mapping of columns.
     judge: a registered name, or the path of a GGUF file.
-    metrics: names such as "context_recall"; None for all whose columns the data has.
+    metrics: names such as "context_recall"; None for a first picture of the data.
     out: the run directory; None for one under `runs/`, named after the data and all that can move a number.
     engine: takes the place of the judge's model (a `ScriptedEngine` in tests); it is not closed.
     progress: True shows a bar, False nothing; None a bar in notebooks and on terminals and nothing elsewhere.
@@ -68,8 +68,8 @@ def rescore(
 
     The result is a run of its own, which holds the answers that it took. `metrics` are those of the run if None, and so
     is all that the options do not name; `judge` says where the run's model is now. Data, sentences and judge stay the
-    same, so the options are `threshold`, `min_legal_mass`, `cluster_by`, `max_failed`, `threads` and `reuse`. `progress`
-    as in `evaluate`.
+    same, so the options are `threshold`, `min_legal_mass`, `cluster_by`, `max_failed`, `threads` and `reuse`; what
+    `progress` may be, `evaluate` says.
 
     Raises what `evaluate` raises, and UsageError if the judge, or a package that it rests on, is another one now.
     """

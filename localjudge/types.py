@@ -15,6 +15,10 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 Field_ = Literal["user_input", "retrieved_contexts", "reference", "response", "reference_contexts"]
 CONTEXT_FIELDS: tuple[Field_, ...] = ("retrieved_contexts", "reference_contexts")
 Label = Literal[0, 1]
+UnitKind = Literal["statement", "sentence", "chunk", "question", "response"]
+UnitSource = Literal["user_input", "reference", "response", "retrieved_contexts"]
+AgainstText = Literal["reference", "response", "cited"]
+Against = int | AgainstText | None
 
 
 class Record(BaseModel):
@@ -65,13 +69,14 @@ class Span(Record):
 class Unit(Record):
     """The piece of a sample that one verdict is about, and where in the sample it stands."""
 
-    kind: Literal["statement", "sentence", "chunk"]
+    kind: UnitKind
     index: int
-    source: Literal["reference", "response", "retrieved_contexts"]
+    source: UnitSource
     source_index: int | None = None
     span: Span
-    against: int | Literal["reference"] | None = None
-    """What the unit is held against: the retrieved context of this index, the reference, or all contexts if None."""
+    against: Against = None
+    """What the unit is held against: the retrieved context of this index, the reference, the response, the contexts
+    that its own marks cite, or what its metric shows all units (mostly all contexts) if None."""
 
 
 class Attribution(Record):
@@ -99,7 +104,22 @@ class Usefulness(Record):
     reference: str
 
 
-Task = Attribution | Relevance | Usefulness
+class Sufficiency(Record):
+    """Do the contexts hold all that an answer to the unit (the question) needs?"""
+
+    unit: Unit
+    contexts: tuple[str, ...]
+    user_input: str
+
+
+class Refusal(Record):
+    """Does the unit (the response) decline to answer?"""
+
+    unit: Unit
+    user_input: str | None = None
+
+
+Task = Attribution | Relevance | Usefulness | Sufficiency | Refusal
 
 
 class Piece(NamedTuple):

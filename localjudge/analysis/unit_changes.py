@@ -7,7 +7,7 @@
 
 Units are the same if their text is: a passage that moved to another rank is still that passage. The same text twice is
 told apart by its order. Where a unit is held against one numbered context, that number only means the same context if
-the whole sample is the same; the reference is the reference.
+the whole sample is the same; the reference is the reference, the response the response, what it cites what it cites.
 """
 
 from collections import Counter

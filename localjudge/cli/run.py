@@ -31,7 +31,10 @@ _DEMO_METRIC = "context_recall"
 @click.option(
     "--judge", default="reference", show_default=True, metavar="NAME|PATH", help="Registered name or GGUF file."
 )
-@metrics("all whose columns the data has. Options in parentheses: 'document_map(compare_by=id)'.")
+@metrics(
+    "a first picture of the data. Options in parentheses: 'document_map(compare_by=id)'. "
+    "What there is: localjudge metrics."
+)
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Default: runs/<data>-<hash>.")
 @settings()
 @gate_options

@@ -26,6 +26,9 @@ from localjudge.run.plan import plan
 from localjudge.run.settings import RunSettings
 from localjudge.types import ChatEnds
 
+_EVERY_QUESTION = ("context_recall", "context_relevancy", "context_relevancy_chunk", "context_precision")
+"""Metrics that together ask whatever every judge can be asked."""
+
 
 class _Phase(NamedTuple):
     """A check that asks the judge, and how many verdicts it takes."""
@@ -50,7 +53,7 @@ class Interview:
 
     def checks(self, profile: PromptProfile, ends: ChatEnds | None) -> Iterator[HealthCheck]:
         """What is shown to the model, then what it says."""
-        demo = plan(str(resources.demo_file()), None, self._settings)
+        demo = plan(str(resources.demo_file()), _EVERY_QUESTION, self._settings)
         tasks = first_tasks(demo.dataset.samples, demo.metrics, self._settings.sentences)
         ways = list(verdicts.asking_modes(profile, ends))
         judge, engine, progress = ways[0].judge, self._engine, self._progress

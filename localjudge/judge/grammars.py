@@ -26,7 +26,7 @@ COMPILER = "outlines" if sys.version_info < (3, 14) else "outlines_core"
 """The package that makes the expressions; `pyproject.toml` installs it by the same rule."""
 
 _LABELS: dict[str, Label] = {"0": 0, "1": 1}
-_VERDICTS = ("attributed", "relevant", "useful")
+_VERDICTS = ("attributed", "relevant", "useful", "sufficient", "refused")
 _JOINT = "classifications"
 
 

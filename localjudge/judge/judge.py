@@ -12,10 +12,10 @@ The judge knows no backend and runs no tokens; the engine beside it does.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, cast
 
-from localjudge.errors import UsageError
+from localjudge.errors import SampleError, UsageError
 from localjudge.judge import grammars, prompts
 from localjudge.option_spelling import option, option_name
 from localjudge.types import Attribution, ChatEnds, Grammar, Piece, Task, VerdictRequest
@@ -49,8 +49,12 @@ class Judge:
 
     @property
     def identity(self) -> dict[str, Any]:
-        """Name and hash of the profile, hashes of the chat template and of each task's grammar, and how it asks."""
-        answers = {name: self._answer_shape(name) for name in sorted(self._profile.tasks) if name != prompts.JOINT}
+        """Name and hash of the profile, hashes of the chat template and of each task's grammar, and how it asks.
+
+        Of special tasks there is nothing: `identity_for` has those that are asked.
+        """
+        common = sorted(self._profile.tasks.keys() - self._profile.special.keys() - {prompts.JOINT})
+        answers = {name: self._answer_shape(name) for name in common}
         if self._protocol == "joint":
             answers[prompts.JOINT] = [grammars.for_statements(["statement"])]
         return {
@@ -63,9 +67,27 @@ class Judge:
             "protocol": self._protocol,
         }
 
+    def identity_for(self, special_tasks: Iterable[str]) -> dict[str, Any]:
+        """The identity of a judge that is also asked these special tasks: with hashes of their words and answers."""
+        asked = {
+            name: {"sha256": self._profile.special[name], "grammar_sha256": _digest(self._answer_shape(name))}
+            for name in sorted(special_tasks)
+            if name in self._profile.special
+        }
+        return self.identity | ({"special_tasks": asked} if asked else {})
+
+    def cannot_be_asked(self, tasks: Iterable[str]) -> list[str]:
+        """Which of the tasks the profile has no words for."""
+        return sorted(set(tasks) - self._profile.tasks.keys())
+
     def request(self, task: Task) -> VerdictRequest:
-        """The request for a task that is judged on its own: a pure function of the task and the judge's identity."""
+        """The request for a task that is judged on its own: a pure function of the task and the judge's identity.
+
+        Raises SampleError for a task that the profile has no words for.
+        """
         name = prompts.task_name(task)
+        if self.cannot_be_asked([name]):
+            raise SampleError(f"the prompt profile {self._profile.name!r} has no words for the task {name}")
         grammar, *explanation = self._answer_shape(name)
         prompt = self._profile.tasks[name]
         return VerdictRequest(
@@ -79,7 +101,7 @@ class Judge:
 
         Give the tasks of one metric on one sample: in the joint protocol, statements among them that share contexts
         and question are judged in one answer, and depend on each other. In any other, `tasks` may be cut anywhere.
-        Raises SampleError for a statement that a joint answer cannot hold.
+        Raises SampleError for a statement that a joint answer cannot hold, and as `request` does.
         """
         if self._protocol == "independent":
             return [self.request(task) for task in tasks]

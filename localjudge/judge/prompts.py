@@ -6,6 +6,8 @@ root first.
     instructions | context ... | question | statement        attribution
     instructions | context ... | question | sentence         relevance of a sentence
     instructions | chunk | question                          relevance of a chunk
+    instructions | context ... | question                    sufficiency of the contexts
+    instructions | question | response                       refusal to answer
 
     instructions, examples | context ... | question | statements     attribution of all statements in one answer
 
@@ -13,6 +15,9 @@ A node's end is a cut point. Cut points are the same whether or not anything is 
 moves the logits. `{fence}` becomes "", "-2", "-3" ...: the first for which none of the node's tags occurs in the text
 that it encloses, however it is spelled, so that no text can close its own tag. `{form}` says how to answer: the verdict
 alone, or a reason first. A reason after the verdict is not announced, so that it cannot move the verdict.
+
+Tasks that only some metrics ask stand in the profile's folder `special/` and have a hash each, which is part of the
+identity of the judges that are asked them: the others stay the judges that they were.
 """
 
 import hashlib
@@ -25,11 +30,11 @@ from itertools import count
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from localjudge.errors import UsageError
 from localjudge.judge.examples import Example
-from localjudge.types import Attribution, Node, Piece, Record, Relevance, Task, Usefulness
+from localjudge.types import Attribution, Node, Piece, Record, Refusal, Relevance, Sufficiency, Task, Usefulness
 
 JOINT = "attribution_joint"
 """The task of judging all statements in one answer."""
@@ -73,9 +78,10 @@ class TaskPrompt(Record):
 
 
 class PromptProfile(Record):
-    """How a kind of model is asked about every task. `sha256` covers every file of the profile.
+    """How a kind of model is asked about every task. `sha256` covers every file of the profile but the special tasks.
 
-    A model without `instructions` reads markers alone: it cannot be asked in other words.
+    A model without `instructions` reads markers alone: it cannot be asked in other words. `special` names the special
+    tasks, with the sha256 of each one's file.
     """
 
     name: str
@@ -86,6 +92,7 @@ class PromptProfile(Record):
     begin_of_text: bool = True
     bare_answer: str = ""
     tasks: dict[str, TaskPrompt]
+    special: dict[str, str] = Field(default_factory=dict)
 
 
 def load(name: str) -> PromptProfile:
@@ -99,12 +106,15 @@ def load(name: str) -> PromptProfile:
 
 def read(folder: Path) -> PromptProfile:
     """The profile in a folder. Raises UsageError for a file that is not what it should be."""
-    files = sorted(folder.glob("*.toml"))
     digest = hashlib.sha256()
+    special: dict[str, str] = {}
     tables: dict[str, dict[str, Any]] = {}
-    for file in files:
+    for file in (*sorted(folder.glob("*.toml")), *sorted(folder.glob("special/*.toml"))):
         content = file.read_bytes()
-        digest.update(f"{file.name}\0{len(content)}\0".encode() + content)
+        if file.parent == folder:
+            digest.update(f"{file.name}\0{len(content)}\0".encode() + content)
+        else:
+            special[file.stem] = hashlib.sha256(content).hexdigest()
         try:
             tables[file.stem] = tomllib.loads(content.decode())
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -112,7 +122,7 @@ def read(folder: Path) -> PromptProfile:
     settings = tables.pop("profile", {})
     try:
         return PromptProfile.model_validate(
-            {"name": folder.name, "sha256": digest.hexdigest(), "tasks": tables, **settings}
+            {"name": folder.name, "sha256": digest.hexdigest(), "tasks": tables, "special": special, **settings}
         )
     except (ValidationError, TypeError) as error:
         raise UsageError(f"the prompt profile {folder} is not valid: {error}", hint="mend its files") from error
@@ -127,6 +137,10 @@ def task_name(task: Task) -> str:
             return "relevance_chunk" if task.unit.kind == "chunk" else "relevance_sentence"
         case Usefulness():
             return "usefulness"
+        case Sufficiency():
+            return "sufficiency"
+        case Refusal():
+            return "refusal"
 
 
 def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[Node]:
@@ -135,7 +149,7 @@ def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[Node
     Our text is trusted, the user's is not.
     """
     task = tasks[0]
-    contexts = () if isinstance(task, Usefulness) else task.contexts
+    contexts = () if isinstance(task, Usefulness | Refusal) else task.contexts
     texts = {
         "unit": task.unit.span.text,
         "question": (task.user_input or "").strip(),

@@ -5,7 +5,8 @@
 
 Windows hold whole chunks, in order, as many as fit. A chunk that does not fit alone is cut into runs of whole
 sentences. A sentence that does not fit alone is left to the engine, which answers with the reason why not. The same
-holds for a chunk that is itself the unit: it is relevant if any run of its sentences is. A sentence of the contexts
+holds for a chunk that is itself the unit: it is relevant if any run of its sentences is; and for a question: it can be
+answered if any window suffices, so that an answer which needs two windows is missed. A sentence of the contexts
 that is judged beside them is shown the one window that it stands in, and not what stands before and after that.
 
 Windows depend on the task and the judge alone, never on other samples. The room kept for the unit is rounded up, so
@@ -17,8 +18,9 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
-from localjudge.types import Attribution, Relevance, Span, Task, Unit, Usefulness
+from localjudge.types import Attribution, Refusal, Relevance, Span, Sufficiency, Task, Unit, Usefulness
 
+_BesideContexts = Attribution | Relevance | Sufficiency
 Cost = Callable[[Task], int]
 """Tokens that a task occupies at its longest."""
 Sentences = Callable[[str], Sequence[Span]]
@@ -50,7 +52,7 @@ class Windows:
         if task.unit.kind == "chunk":
             return tuple(Window(part, number) for number, part in enumerate(self._runs_of_unit(task)))
         match task:
-            case Attribution():
+            case Attribution() | Sufficiency():
                 groups = self._cut_for(task).groups
                 return tuple(Window(_beside(task, group), number) for number, group in enumerate(groups))
             case Relevance():
@@ -60,13 +62,13 @@ class Windows:
 
     def _far_too_long(self, task: Task) -> bool:
         """Whether what the latest contexts came to shows, without another look at all of them, that it cannot fit."""
-        if isinstance(task, Usefulness) or self._latest[0] != _shared(task):
+        if isinstance(task, Usefulness | Refusal) or self._latest[0] != _shared(task):
             return False
         alone = self._alone(task)
         cut = self._latest[1].get(self._room(alone))
         return cut is not None and alone + cut.tokens > self._capacity + _ROUNDING_TOKENS
 
-    def _cut_for(self, task: Attribution | Relevance) -> "_Cut":
+    def _cut_for(self, task: _BesideContexts) -> "_Cut":
         """The contexts in windows: in each as many neighbouring parts as fit."""
         shared, alone = _shared(task), self._alone(task)
         if self._latest[0] != shared:
@@ -76,13 +78,13 @@ class Windows:
             cuts[room] = self._cut(task, alone, room)
         return cuts[room]
 
-    def _alone(self, task: Attribution | Relevance) -> int:
+    def _alone(self, task: _BesideContexts) -> int:
         return self._cost(_beside(task, ()))
 
     def _room(self, alone: int) -> int:
         return self._capacity - _rounded_up(alone)
 
-    def _cut(self, task: Attribution | Relevance, alone: int, room: int) -> "_Cut":
+    def _cut(self, task: _BesideContexts, alone: int, room: int) -> "_Cut":
         @cache
         def tokens(part: _Part) -> int:
             return self._cost(_beside(task, (part,))) - alone
@@ -126,7 +128,7 @@ class _Part(NamedTuple):
 
     def holds(self, unit: Unit) -> bool:
         place = unit.span.start - self.start
-        return unit.source_index == self.context and 0 <= place < len(self.text)
+        return _context_of(unit) == self.context and 0 <= place < len(self.text)
 
 
 class _Cut:
@@ -140,19 +142,25 @@ class _Cut:
 
     def window_of(self, unit: Unit) -> int | None:
         """The window that the unit begins in."""
-        if unit.source_index is None:
+        context = _context_of(unit)
+        if context is None:
             return None
-        last_before = bisect_right(self._places, (unit.source_index, unit.span.start)) - 1
+        last_before = bisect_right(self._places, (context, unit.span.start)) - 1
         part, number = self._parts[last_before] if last_before >= 0 else (None, 0)
         return number if part is not None and part.holds(unit) else None
 
 
-def _shared(task: Attribution | Relevance) -> object:
+def _context_of(unit: Unit) -> int | None:
+    """Which context a sentence stands in. One of the response is shown beside the response alone."""
+    return 0 if unit.source == "response" else unit.source_index
+
+
+def _shared(task: _BesideContexts) -> object:
     """What the windows of a task depend on, beside the room that its unit leaves for them."""
     return type(task), task.contexts, task.user_input
 
 
-def _beside(task: Attribution | Relevance, parts: Sequence[_Part]) -> Attribution | Relevance:
+def _beside(task: _BesideContexts, parts: Sequence[_Part]) -> _BesideContexts:
     return task.model_copy(update={"contexts": tuple(part.text for part in parts)})
 
 

@@ -9,15 +9,22 @@ name.
 """
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
+from typing import get_args
 
 from localjudge.errors import UsageError
 from localjudge.metrics import foreign, naming
+from localjudge.metrics.abstention import Abstention
+from localjudge.metrics.answer_correctness import AnswerCorrectness
+from localjudge.metrics.answer_relevancy import AnswerRelevancy
+from localjudge.metrics.citation_support import CitationSupport
+from localjudge.metrics.citation_validity import CitationValidity
 from localjudge.metrics.context_precision import ContextPrecision
 from localjudge.metrics.context_recall import ContextRecall
 from localjudge.metrics.context_relevancy import ContextRelevancy, ContextRelevancyChunk
+from localjudge.metrics.context_sufficiency import ContextSufficiency
 from localjudge.metrics.document_at_k import hit_rate_at, precision_at, recall_at
 from localjudge.metrics.document_map import DOCUMENT_MAP
 from localjudge.metrics.document_mrr import DOCUMENT_MRR
@@ -28,12 +35,13 @@ from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.metrics.matrix import MatrixPrecision, MatrixRecall, MatrixRedundancy
 from localjudge.metrics.metric import Metric
 from localjudge.metrics.noise_sensitivity import NoiseSensitivity
+from localjudge.metrics.refusal import ResponseRefusal
 from localjudge.suggestion import suggestion
 
 _Maker = Callable[..., Metric]
 """Makes a metric from its options, which are its keyword-only parameters."""
 
-_DEFAULT: tuple[_Maker, ...] = (
+_WITHOUT_K: tuple[_Maker, ...] = (
     ContextRecall,
     ContextRelevancy,
     ContextRelevancyChunk,
@@ -44,26 +52,49 @@ _DEFAULT: tuple[_Maker, ...] = (
     partial(DocumentMetric, DOCUMENT_MRR),
     partial(DocumentMetric, DOCUMENT_MAP),
     partial(DocumentMetric, DOCUMENT_NDCG),
+    AnswerCorrectness,
+    AnswerRelevancy,
+    ContextSufficiency,
+    ResponseRefusal,
+    Abstention,
+    CitationSupport,
+    CitationValidity,
+    MatrixRecall,
+    MatrixPrecision,
+    MatrixRedundancy,
+    NoiseSensitivity,
 )
-_ON_REQUEST: tuple[_Maker, ...] = (MatrixRecall, MatrixPrecision, MatrixRedundancy, NoiseSensitivity)
 _AT_K: dict[str, Callable[[int], _Maker]] = {
     "matrix_recall": lambda k: partial(MatrixRecall, k),
     "hit_rate": lambda k: partial(DocumentMetric, hit_rate_at(k)),
     "precision": lambda k: partial(DocumentMetric, precision_at(k)),
     "recall": lambda k: partial(DocumentMetric, recall_at(k)),
 }
-_BY_NAME: dict[str, _Maker] = {make().name: make for make in (*_DEFAULT, *_ON_REQUEST)}
+_BY_NAME: dict[str, _Maker] = {make().name: make for make in _WITHOUT_K}
 
 
-def default_names() -> tuple[str, ...]:
-    """Metrics that a run computes if the data has their fields, in the order in which they are reported."""
-    return tuple(_BY_NAME)[: len(_DEFAULT)]
+def our_names() -> tuple[str, ...]:
+    """Names of our metrics without their options, in the order in which they are reported; `name@k` as in `names`."""
+    return (*_BY_NAME, *(f"{name}@k" for name in _AT_K))
 
 
 def names() -> tuple[str, ...]:
     """Names of all metrics without their options; `name@k` stands for one metric for each k."""
-    ours = [*_BY_NAME, *(f"{name}@k" for name in _AT_K)]
+    ours = our_names()
     return (*ours, *(name for name in _installed() if name not in ours))
+
+
+def example(name: str) -> Metric:
+    """The metric of one of the `names`; of a `name@k` the one with k = 1. Raises as `get` does."""
+    return get(f"{name.removesuffix('k')}1" if name.endswith("@k") else name)
+
+
+def options_offered(name: str) -> dict[str, tuple[str, ...]]:
+    """The options of the metric of one of the `names`, each with its values, the default first; () for any text."""
+    parsed = naming.parse(name.replace("@k", "@1"))
+    make = _maker(parsed.base, parsed.k) if parsed else None
+    options = inspect.signature(make).parameters.values() if make else ()
+    return {option.name: get_args(option.annotation) for option in options if option.kind is option.KEYWORD_ONLY}
 
 
 def get(name: str) -> Metric:
@@ -92,11 +123,18 @@ def reads_texts_of(metric: Metric) -> frozenset[str]:
     return frozenset() if isinstance(metric, DocumentMetric) else metric.required_fields
 
 
+def special_tasks_of(metrics: Iterable[Metric]) -> frozenset[str]:
+    """The tasks that the metrics ask beyond those that every judge can be asked, as they say by `special_tasks`."""
+    return frozenset(task for metric in metrics for task in getattr(metric, "special_tasks", ()))
+
+
 def lower_is_better(name: str) -> bool:
     """Whether a smaller value of the metric of this name is the better one, as it says by `lower_is_better = True`."""
-    parsed = naming.parse(name)
-    make = _maker(parsed.base, parsed.k) if parsed else None
-    return make is not None and bool(getattr(make(), "lower_is_better", False))
+    try:
+        metric = get(name) if is_ours(name) else None
+    except UsageError:  # a name from a file, with an option that cannot be
+        return False
+    return bool(getattr(metric, "lower_is_better", False))
 
 
 @cache

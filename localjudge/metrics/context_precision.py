@@ -6,36 +6,71 @@ This is average precision. Source: RAGAS `context_precision` (`LLMContextPrecisi
 the denominator so that a perfect ranking scores just below 1; here the division is exact and the case of no
 useful chunk is decided: 0, because something was retrieved and none of it served. No chunk at all is `Undefined`, and
 so is a missing question or a blank reference.
+
+`context_precision(against=response)` needs no reference: a chunk is useful if the *response* can be taken from it, so
+it says whether the ranking served this response, right or wrong. Source: RAGAS `LLMContextPrecisionWithoutReference`
+(also `ContextUtilization`), from equal verdicts the same number but for the 1e-10. A blank response is `Undefined`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from math import fsum
+from typing import Literal, get_args
 
+from localjudge.errors import UsageError
+from localjudge.metrics.about import About
 from localjudge.metrics.metric import Sentences, Steps
+from localjudge.metrics.naming import with_options
 from localjudge.metrics.units import chunks
 from localjudge.types import Label, Sample, Scored, Undefined, Usefulness
 
+AnswerGiven = Literal["reference", "response"]
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, kw_only=True)
 class ContextPrecision:
-    """Average precision over the chunks judged useful for the reference."""
+    """Average precision over the chunks judged useful for the reference, or for the response.
 
-    name = "context_precision"
+    Raises UsageError for another text.
+    """
+
+    against: AnswerGiven = field(default="reference", metadata={"added": True})
     version = 1
-    required_fields = frozenset({"user_input", "reference", "retrieved_contexts"})
+    about = About(
+        asks="context: was it useful for the reference answer (the response)?",
+        verdicts="contexts",
+        source="RAGAS context_precision, with and without reference",
+    )
+
+    def __post_init__(self) -> None:
+        if self.against not in get_args(AnswerGiven):
+            raise UsageError(
+                f"context_precision is not against {self.against!r}", hint="write against=reference or against=response"
+            )
+
+    @property
+    def name(self) -> str:
+        """`context_precision`, `context_precision(against=response)`."""
+        return with_options("context_precision", self)
+
+    @property
+    def required_fields(self) -> frozenset[str]:
+        """The answer that is given, beside question and contexts."""
+        return frozenset({"user_input", self.against, "retrieved_contexts"})
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every chunk."""
-        question, reference = (sample.user_input or "").strip(), (sample.reference or "").strip()
+        question, answer = (sample.user_input or "").strip(), (getattr(sample, self.against) or "").strip()
         units = list(chunks(sample))
         if not question:
             return Undefined(reason="there is no question")
-        if not reference:
-            return Undefined(reason="there is no reference")
+        if not answer:
+            return Undefined(reason=f"there is no {self.against}")
         if not units:
             return Undefined(reason="the contexts have no chunk")
-        verdicts = yield [Usefulness(unit=unit, user_input=question, reference=reference) for unit in units]
+        if self.against == "response":
+            units = [unit.model_copy(update={"against": "response"}) for unit in units]
+        verdicts = yield [Usefulness(unit=unit, user_input=question, reference=answer) for unit in units]
         return Scored(value=average_precision([verdict.label for verdict in verdicts]))
 
 

@@ -11,6 +11,7 @@ Empty cases: no sentence in the reference is `Undefined`; no context text is 0 o
 
 from dataclasses import dataclass
 
+from localjudge.metrics.about import About
 from localjudge.metrics.metric import Sentences, Steps
 from localjudge.metrics.units import attributed_sentences, nothing_retrieved
 from localjudge.types import Sample, Scored, Undefined
@@ -23,6 +24,11 @@ class ContextRecall:
     name = "context_recall"
     version = 1
     required_fields = frozenset({"reference", "retrieved_contexts"})
+    about = About(
+        asks="sentence of the reference: can it be attributed to the retrieved contexts?",
+        verdicts="sentences of the reference",
+        source="RAGAS context_recall",
+    )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence of the reference."""

@@ -18,6 +18,7 @@ Empty cases: no sentence (chunk) in the contexts, or no question, is `Undefined`
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from localjudge.metrics.about import About
 from localjudge.metrics.metric import Sentences, Steps
 from localjudge.metrics.units import chunks
 from localjudge.types import Relevance, Sample, Scored, Undefined, Unit, context_texts
@@ -30,6 +31,11 @@ class ContextRelevancy:
     name = "context_relevancy"
     version = 1
     required_fields = frozenset({"user_input", "retrieved_contexts"})
+    about = About(
+        asks="sentence of the contexts: is it needed to answer the question?",
+        verdicts="sentences of the contexts",
+        source="RAGAS v0.1 ContextRelevancy",
+    )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence of every context, beside all contexts."""
@@ -45,6 +51,11 @@ class ContextRelevancyChunk:
     name = "context_relevancy_chunk"
     version = 1
     required_fields = frozenset({"user_input", "retrieved_contexts"})
+    about = About(
+        asks="context: is it needed to answer the question?",
+        verdicts="contexts",
+        source="RAGAS v0.1 ContextRelevancy, by context",
+    )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every context."""

@@ -16,6 +16,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, NamedTuple
 
 from localjudge.errors import SampleError, UsageError
+from localjudge.metrics.about import About
 from localjudge.metrics.metric import Metric, Sentences, Steps
 from localjudge.metrics.naming import with_options
 from localjudge.types import Context, Outcome, Sample, Scored, Undefined
@@ -43,6 +44,11 @@ class DocumentMetric:
     compare_by: str = "content"
     version = 1
     required_fields = frozenset({"retrieved_contexts", "reference_contexts"})
+    about = About(
+        asks="retrieved against ground-truth documents: which were found, and how early?",
+        verdicts="none",
+        source="Haystack's document evaluators",
+    )
 
     def __post_init__(self) -> None:
         if problem := _problem_with(self.compare_by):

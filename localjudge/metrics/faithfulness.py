@@ -9,6 +9,7 @@ Empty cases: no sentence in the response is `Undefined`; no context text is 0 of
 
 from dataclasses import dataclass
 
+from localjudge.metrics.about import About
 from localjudge.metrics.metric import Sentences, Steps
 from localjudge.metrics.units import attributed_sentences, nothing_retrieved
 from localjudge.types import Sample, Scored, Undefined
@@ -21,6 +22,11 @@ class Faithfulness:
     name = "faithfulness"
     version = 1
     required_fields = frozenset({"response", "retrieved_contexts"})
+    about = About(
+        asks="sentence of the response: can it be attributed to the retrieved contexts?",
+        verdicts="sentences of the response",
+        source="RAGAS faithfulness",
+    )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence of the response."""

@@ -23,6 +23,7 @@ Empty cases: no sentence in the reference, or no chunk, is `Undefined`; no suppo
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+from localjudge.metrics.about import About
 from localjudge.metrics.metric import Sentences, Steps
 from localjudge.metrics.units import SupportTable, against_each_chunk, chunks, support_table
 from localjudge.types import Outcome, Sample, Scored, Undefined
@@ -33,6 +34,11 @@ class MatrixMetric(ABC):
 
     version = 1
     required_fields = frozenset({"reference", "retrieved_contexts"})
+    about = About(
+        asks="sentence of the reference: can it be attributed to this context alone?",
+        verdicts="sentences of the reference x contexts",
+        source="RAGChecker",
+    )
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence of the reference against every chunk."""

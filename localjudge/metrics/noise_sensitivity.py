@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from localjudge.errors import UsageError
+from localjudge.metrics.about import About
 from localjudge.metrics.metric import Sentences, Steps
 from localjudge.metrics.naming import with_options
 from localjudge.metrics.units import SupportTable, against_each_chunk, against_reference, chunks, support_table
@@ -41,6 +42,11 @@ class NoiseSensitivity:
     version = 1
     lower_is_better = True
     required_fields = frozenset({"response", "reference", "retrieved_contexts"})
+    about = About(
+        asks="sentence of the response: is it wrong, and does a relevant (an irrelevant) context say it?",
+        verdicts="(sentences of the response + of the reference) x contexts, + sentences of the response",
+        source="RAGChecker; ragas NoiseSensitivity",
+    )
 
     def __post_init__(self) -> None:
         if self.mode not in get_args(Mode):

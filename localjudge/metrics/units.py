@@ -8,13 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localjudge.metrics.metric import Sentences
-from localjudge.types import Attribution, Sample, Span, Unit, Verdict, context_texts
+from localjudge.types import Against, Attribution, Sample, Span, Unit, Verdict, context_texts
 
 SupportTable = NDArray[np.bool_]
 """Shape (sentences, chunks): does the chunk support the sentence."""
 
 _Source = Literal["reference", "response"]
-_Against = int | Literal["reference"] | None
 
 
 def chunks(sample: Sample) -> Iterator[Unit]:
@@ -42,6 +41,12 @@ def against_reference(sample: Sample, statements: Sequence[Span]) -> list[Attrib
     return [_attribution(sample, "response", placed, contexts, "reference") for placed in enumerate(statements)]
 
 
+def against_response(sample: Sample, statements: Sequence[Span], *, said: bool) -> list[Attribution]:
+    """One attribution task for each sentence of the reference, against the response, or nothing if none was `said`."""
+    contexts = (_text(sample, "response"),) if said else ()
+    return [_attribution(sample, "reference", placed, contexts, "response") for placed in enumerate(statements)]
+
+
 def against_each_chunk(
     sample: Sample, source: _Source, statements: Sequence[Span], passages: Sequence[Unit]
 ) -> list[Attribution]:
@@ -54,7 +59,7 @@ def against_each_chunk(
 
 
 def _attribution(
-    sample: Sample, source: _Source, placed: tuple[int, Span], contexts: tuple[str, ...], against: _Against = None
+    sample: Sample, source: _Source, placed: tuple[int, Span], contexts: tuple[str, ...], against: Against = None
 ) -> Attribution:
     """Can the sentence of the field, with its number, be attributed to the contexts?"""
     index, span = placed

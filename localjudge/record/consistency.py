@@ -29,11 +29,17 @@ import numpy as np
 from localjudge import model_registry
 from localjudge.errors import UsageError
 from localjudge.metrics import catalog
+from localjudge.metrics.abstention import Abstention
+from localjudge.metrics.answer_correctness import AnswerCorrectness
+from localjudge.metrics.answer_relevancy import AnswerRelevancy
+from localjudge.metrics.citation_support import CitationSupport
 from localjudge.metrics.context_precision import ContextPrecision, average_precision
 from localjudge.metrics.context_recall import ContextRecall
 from localjudge.metrics.context_relevancy import ContextRelevancy, ContextRelevancyChunk
+from localjudge.metrics.context_sufficiency import ContextSufficiency
 from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.metrics.matrix import MatrixMetric
+from localjudge.metrics.refusal import ResponseRefusal
 from localjudge.record.clusters import GroupOf
 from localjudge.record.manifest import Manifest, signature
 from localjudge.record.result_rows import ScoreRow, VerdictRow
@@ -47,10 +53,18 @@ _ID_BYTES = 16
 _EXACT_UP_TO = 20_000
 _FEWER_RESAMPLES = 2_000
 _DRAWN_BY = ("localjudge", "numpy")
-_COUNTED = {
-    metric.name: metric
-    for metric in (ContextRecall(), Faithfulness(), ContextRelevancy(), ContextRelevancyChunk(), ContextPrecision())
-}
+_FRACTIONS = (
+    ContextRecall,
+    Faithfulness,
+    ContextRelevancy,
+    ContextRelevancyChunk,
+    AnswerRelevancy,
+    CitationSupport,
+    ContextSufficiency,
+    ResponseRefusal,
+)
+"""Metrics whose score is the share of their verdicts that are 1."""
+_COUNTED = (*_FRACTIONS, ContextPrecision, MatrixMetric, AnswerCorrectness, Abstention)
 
 
 class Results(NamedTuple):
@@ -324,32 +338,40 @@ def _in_an_outcome(score: ScoreRow, outcome: Outcome | None) -> Iterator[str]:
 
 def _known(name: str, manifest: Manifest) -> Any:
     """The judged metric of ours with this name, if its formula is still that of the run."""
-    metric = _COUNTED.get(name) or _of_the_matrix(name)
+    metric = _counted(name)
     definition = manifest.judge["metrics"].get(name)
     unchanged = metric is not None and isinstance(definition, dict) and definition.get("version") == metric.version
     return metric if unchanged else None
 
 
 @lru_cache(maxsize=64)
-def _of_the_matrix(name: str) -> Any:
+def _counted(name: str) -> Any:
     """Remembered, since each row asks: to make a metric from its name takes longer than to count its verdicts."""
     try:
         metric = catalog.get(name) if catalog.is_ours(name) else None
     except UsageError:
         return None
-    return metric if isinstance(metric, MatrixMetric) else None
+    return metric if isinstance(metric, _COUNTED) else None
 
 
 def _outcome(metric: Any, units: Sequence[VerdictRow], labels: list[Label]) -> Outcome | None:
-    """What the formula gives; None for verdicts that are no table where one is needed."""
-    if isinstance(metric, ContextPrecision):
-        return Scored(value=average_precision(labels))
-    if not isinstance(metric, MatrixMetric):
-        return Scored.fraction(labels)
-    statements = len({unit.index for unit in units})
-    if len(labels) % statements:
-        return None
-    return metric.read(np.array(labels, dtype=bool).reshape(statements, -1))
+    """What the formula gives; None for verdicts that are not of the number and kind that it needs."""
+    match metric:
+        case ContextPrecision():
+            return Scored(value=average_precision(labels))
+        case AnswerCorrectness():
+            placed = list(zip(units, labels, strict=True))
+            precise, complete = (
+                [label for unit, label in placed if unit.source == source] for source in ("response", "reference")
+            )
+            return metric.read(precise, complete)
+        case Abstention():
+            return metric.read(*labels) if [unit.unit for unit in units] == ["question", "response"] else None
+        case MatrixMetric():
+            statements = len({unit.index for unit in units})
+            table = np.array(labels, dtype=bool)
+            return None if len(labels) % statements else metric.read(table.reshape(statements, -1))
+    return Scored.fraction(labels)
 
 
 def _place(row: ScoreRow | VerdictRow) -> str:

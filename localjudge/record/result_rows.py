@@ -14,7 +14,20 @@ from pydantic import Field, TypeAdapter
 
 from localjudge.errors import RunDirectoryError
 from localjudge.record.evaluation import Evaluation, JudgedUnit
-from localjudge.types import Failed, Label, NoAnswer, Outcome, Scored, Span, Undefined, Unit, Verdict
+from localjudge.types import (
+    AgainstText,
+    Failed,
+    Label,
+    NoAnswer,
+    Outcome,
+    Scored,
+    Span,
+    Undefined,
+    Unit,
+    UnitKind,
+    UnitSource,
+    Verdict,
+)
 
 _LARGEST = 2**63 - 1
 
@@ -44,16 +57,16 @@ class ScoreRow:
 
 @dataclass(frozen=True)
 class VerdictRow:
-    """One judged unit: where its text stands, and what was found. `against`: the one context, or the reference.
+    """One judged unit: where its text stands, and what was found. `against`: the one context, or which text.
 
     `position` counts through the verdicts of its metric on its sample, in the order in which they were asked for.
     """
 
     sample_id: str
     metric: str
-    unit: Literal["statement", "sentence", "chunk"]
+    unit: UnitKind
     index: Place
-    source: Literal["reference", "response", "retrieved_contexts"]
+    source: UnitSource
     source_index: Place | None
     start: Place
     end: Place
@@ -63,7 +76,7 @@ class VerdictRow:
     reason: str | None
     window: Place | None
     error: str | None
-    against: Place | Literal["reference"] | None = None
+    against: Place | AgainstText | None = None
     legal_mass: Mass | None = None
     position: Place | None = None
 

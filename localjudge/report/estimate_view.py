@@ -1,18 +1,36 @@
-"""What a run would take, as a person reads it."""
+"""What a run would take, as a person reads it: in all, and what each metric adds to those above it."""
 
 from datetime import timedelta
 
+from rich import box
+from rich.console import Group, RenderableType
 from rich.table import Table
 
 from localjudge.report.terminal import safe
 from localjudge.run.estimate import Estimate
 
+_SHARED = "What several metrics need is counted once, with the first of them."
 _GIB = 1 << 30
 _MINUTE = timedelta(minutes=1)
 
 
-def estimate_view(estimate: Estimate) -> Table:
-    """One line for each thing that a run takes."""
+def estimate_view(estimate: Estimate) -> RenderableType:
+    """One line for each thing that a run takes, and below one for each metric if there are several."""
+    return Group(_in_all(estimate), *([_by_metric(estimate)] if len(estimate.metrics) > 1 else []))
+
+
+def _by_metric(estimate: Estimate) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=_SHARED, caption_justify="left")
+    table.add_column("metric", overflow="fold")
+    for heading in ("verdicts", "tokens", "time"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, share in estimate.by_metric.items():
+        time = "none" if share.seconds is None or not share.requests else _duration(share.seconds)
+        table.add_row(safe(name), f"{share.verdicts:,}", f"{share.tokens:,}", time)
+    return table
+
+
+def _in_all(estimate: Estimate) -> Table:
     table = Table.grid(padding=(0, 2))
     time = "none: nothing is asked" if estimate.seconds is None else f"about {_duration(estimate.seconds)}"
     rows = {

@@ -21,6 +21,8 @@ from localjudge.record.results import Run
 from localjudge.report.support_matrix import LABEL_STYLE, SupportMatrix
 from localjudge.report.terminal import number, safe, safe_text
 
+_TEXTS = {"reference": "the reference", "response": "the response", "cited": "what it cites"}
+
 
 def verdicts_view(run: Run, *, metric: str | None = None, sample_id: str | None = None) -> RenderableType:
     """Score and units of each sample, or of one, for all metrics, or for one."""
@@ -99,7 +101,7 @@ def remark_on(verdict: VerdictRow) -> str | None:
     """What a verdict was held against, its window and its reason; or why there is none."""
     if verdict.error is not None:
         return verdict.error
-    context = "the reference" if verdict.against == "reference" else f"context {verdict.against}"
+    context = f"context {verdict.against}" if isinstance(verdict.against, int) else _TEXTS.get(verdict.against or "")
     parts = [
         f"against {context}" if verdict.against is not None else "",
         f"window {verdict.window}" if verdict.window is not None else "",

@@ -3,8 +3,9 @@
     2 samples with user_input (column question), retrieved_contexts (column contexts)
     columns not used: department, gold_standard
     no column for response, so left out: faithfulness
-    no column for reference, so left out: context_recall, context_precision
-    gold_standard may be the reference missing for context_recall, context_precision: --map reference=gold_standard
+    no column for reference, so left out: context_recall
+    also possible with this data: context_relevancy, matrix_recall, hit_rate@k (localjudge metrics says what they ask)
+    gold_standard may be the reference missing for context_recall: --map reference=gold_standard
 
 A note goes where progress goes. Where a column that is not used may be the one that is missing, or the language is
 another than the sentences are cut as, it is a warning, which `--quiet` does not hide: a number is missing or wrong.
@@ -33,6 +34,9 @@ def tell(planned: Plan, progress: Progress) -> None:
     """Say which column is taken for which field, and what is left out for want of which."""
     for note in (*_notes(planned), *left_out_lines(planned.left_out, planned.dataset)):
         progress.note(note)
+    if planned.also_possible:
+        others = ", ".join(planned.also_possible)
+        progress.note(f"also possible with this data: {others} (localjudge metrics says what they ask)")
     for field, columns in planned.dataset.guesses.items() if planned.left_out else ():
         names = ", ".join(name for name, fields in planned.left_out.items() if field in fields)
         may_be = f"{', '.join(columns)} may be the {field} missing for {names}: {map_option({field: columns})}"
@@ -63,7 +67,7 @@ def _notes(planned: Plan) -> Iterator[str]:
     if samples < planned.whole:
         part = Part(samples=samples, whole=planned.whole, sample=settings.sample, seed=settings.seed)
         yield f"a part of the data: {part}"
-    yield f"{samples:,} samples with {understood(dataset)}"
+    yield f"{samples:,} sample{'' if samples == 1 else 's'} with {understood(dataset)}"
     if not_used := unused(dataset, settings.cluster_by):
         yield f"columns not used: {not_used}"
     if dataset.without_text:

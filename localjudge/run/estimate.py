@@ -5,6 +5,9 @@
     memory     weights, cache and working space of the model
 
 Nothing is written. Of a metric that asks in several rounds only the first is counted.
+
+Metrics share questions, and questions share the beginnings of their prompts. What several metrics need is counted once,
+with the first of them: a metric's share is what it adds to those before it, and the shares sum up to the whole.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,10 +24,10 @@ from localjudge.run.answers import answers_in_order
 from localjudge.run.blocks import blocks
 from localjudge.run.data_notes import tell
 from localjudge.run.evaluate import evaluate_samples
-from localjudge.run.judges import DEFAULT_JUDGE, opened
+from localjudge.run.judges import DEFAULT_JUDGE, opened, refuse_unaskable
 from localjudge.run.plan import Data, Plan, plan
 from localjudge.run.settings import Options, checked
-from localjudge.run.wording import AskedTask, Wording, distinct
+from localjudge.run.wording import AskedTask, Worded, Wording, distinct
 from localjudge.types import NoAnswer, Record, Sample, Verdict, VerdictRequest
 
 _MEASURED_TOKENS = 1024
@@ -33,12 +36,25 @@ _DIGEST_BYTES = 16
 """So much of a key is kept of each question: 1,000,000 take about 100 MB."""
 
 
+class MetricShare(Record):
+    """What a metric adds to those before it. `verdicts` are all of its own; `requests` those that none before it asks.
+
+    `seconds` is its part of the whole time by its tokens; None where nothing is asked.
+    """
+
+    verdicts: int = 0
+    requests: int = 0
+    tokens: int = 0
+    seconds: float | None = None
+
+
 class Estimate(Record):
     """What a run would take. `seconds` is None where nothing is asked."""
 
     schema_version: int = 1
     samples: int
     metrics: tuple[str, ...]
+    by_metric: dict[str, MetricShare]
     verdicts: int
     requests: int
     tokens: int
@@ -74,18 +90,22 @@ def estimate_plan(
     tell(planned, told)
     with opened(str(judge), engine, settings) as ours:
         wording = Wording(ours.judge, ours.engine, settings.sentences)
-        counts = _Counts(ours.engine)
+        refuse_unaskable(ours, planned.metrics)
+        names = tuple(metric.name for metric in planned.metrics)
+        counts = _Counts(ours.engine, names)
         samples = planned.dataset.samples
         for block in blocks(counted(samples, told, "counting", len(samples))):
             tasks = first_tasks(block, planned.metrics, settings.sentences)
-            counts.add(len(tasks), distinct(wording.worded(tasks)))
+            counts.add(tasks, wording.worded(tasks))
+        seconds = counts.seconds()
         return Estimate(
             samples=len(samples),
-            metrics=tuple(metric.name for metric in planned.metrics),
+            metrics=names,
+            by_metric=counts.shares(seconds),
             verdicts=counts.verdicts,
             requests=counts.requests,
             tokens=counts.tokens,
-            seconds=counts.seconds(),
+            seconds=seconds,
             memory_bytes=ours.engine.memory_bytes,
         )
 
@@ -105,23 +125,58 @@ def first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences:
 class _Counts:
     """What the blocks of the data come to; a question that was in an earlier block is not asked again."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, metrics: Sequence[str]) -> None:
         self._engine = engine
         self._seen: set[bytes] = set()
         self._first: list[VerdictRequest] = []
-        self.verdicts = self.tokens = 0
+        self._shares = dict.fromkeys(metrics, MetricShare())
 
-    def add(self, verdicts: int, questions: Mapping[str, KeyedRequest]) -> None:
+    def add(self, tasks: Sequence[AskedTask], worded: Sequence[Worded]) -> None:
+        """The next block: what each metric adds to those before it."""
+        of_metric: dict[str, list[Worded]] = {name: [] for name in self._shares}
+        for task, questions in zip(tasks, worded, strict=True):
+            of_metric[task.metric].append(questions)
+        asked: list[VerdictRequest] = []
+        tokens_before = 0
+        for name, its in of_metric.items():
+            new = self._new(distinct(its))
+            asked += new
+            tokens = self._engine.distinct_tokens(asked) if new else tokens_before
+            share = self._shares[name]
+            self._shares[name] = MetricShare(
+                verdicts=share.verdicts + len(its),
+                requests=share.requests + len(new),
+                tokens=share.tokens + tokens - tokens_before,
+            )
+            tokens_before = tokens
+        self._first += islice(asked, _MEASURED_REQUESTS - len(self._first))
+
+    def _new(self, questions: Mapping[str, KeyedRequest]) -> list[VerdictRequest]:
+        """The requests that were not counted before, and are from now on."""
         digests = {bytes.fromhex(key)[:_DIGEST_BYTES]: keyed.request for key, keyed in questions.items()}
         new = {digest: request for digest, request in digests.items() if digest not in self._seen}
         self._seen.update(new)
-        self.verdicts += verdicts
-        self.tokens += self._engine.distinct_tokens(list(new.values()))
-        self._first += islice(new.values(), _MEASURED_REQUESTS - len(self._first))
+        return list(new.values())
+
+    @property
+    def verdicts(self) -> int:
+        return sum(share.verdicts for share in self._shares.values())
 
     @property
     def requests(self) -> int:
         return len(self._seen)
+
+    @property
+    def tokens(self) -> int:
+        return sum(share.tokens for share in self._shares.values())
+
+    def shares(self, seconds: float | None) -> dict[str, MetricShare]:
+        """The share of each metric, with its part of the time."""
+        per_token = seconds / self.tokens if seconds is not None and self.tokens else None
+        return {
+            name: share.model_copy(update={"seconds": None if per_token is None else per_token * share.tokens})
+            for name, share in self._shares.items()
+        }
 
     def seconds(self) -> float | None:
         """Time for all requests, from the time of the first few."""

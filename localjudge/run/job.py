@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import UsageError
+from localjudge.metrics.catalog import special_tasks_of
 from localjudge.option_spelling import option, option_name
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
@@ -32,7 +33,7 @@ from localjudge.record.store import Store
 from localjudge.record.summary import Summary, Totals
 from localjudge.run.blocks import Blocks
 from localjudge.run.data_notes import tell
-from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, judge_of, opened
+from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, judge_of, opened, refuse_unaskable
 from localjudge.run.plan import Plan, default_directory, plan_again, refuse_other_run
 from localjudge.run.settings import RESCORE_OPTIONS, Options, checked, settings_again
 from localjudge.types import Sample, VerdictRule
@@ -58,6 +59,7 @@ def run_plan(
     told = progress or Silence()
     tell(planned, told)
     with opened(str(judge), engine, settings) as ours:
+        refuse_unaskable(ours, planned.metrics)
         told.note(ours.announcement)
         return _Job(planned, ours, told).run(Path(out) if out is not None else None)
 
@@ -122,7 +124,7 @@ class _Job:
         dataset = planned.dataset
         self._judge_part = manifests.judge_part(
             self._engine.identity,
-            ours.judge.identity,
+            ours.judge.identity_for(special_tasks_of(planned.metrics)),
             self._segmenter.identity,
             planned.metrics,
             self._rule,

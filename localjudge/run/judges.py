@@ -3,7 +3,7 @@
 The profile hangs on the model's checksum, not on the name or the path that it was called by, and not on who opened it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -16,6 +16,8 @@ from localjudge.judge import prompts
 from localjudge.judge.judge import Judge, require
 from localjudge.judge.own_prompt import with_prompt
 from localjudge.judge.prompts import PromptProfile
+from localjudge.metrics import Metric
+from localjudge.metrics.catalog import special_tasks_of
 from localjudge.model_registry import ModelFile
 from localjudge.option_spelling import option
 from localjudge.record.results import Run
@@ -117,6 +119,17 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     announcement = f"judge {card.name}{note}{advice} ({sha256}{profile.description}{slow})"
     judge = Judge(profile, ends, reasons=settings.reasons, protocol=settings.protocol)
     return OpenJudge(judge, engine, card, announcement, None)
+
+
+def refuse_unaskable(judge: OpenJudge, metrics: Sequence[Metric]) -> None:
+    """Raise UsageError for a metric whose questions the judge has no words for, before anything is asked."""
+    unaskable = [metric.name for metric in metrics if judge.judge.cannot_be_asked(special_tasks_of([metric]))]
+    if unaskable:
+        names = ", ".join(unaskable)
+        raise UsageError(
+            f"the judge {judge.card.name} cannot be asked what {names} asks: it does not read instructions",
+            hint=f"name a model that does with --judge, or leave out {names}",
+        )
 
 
 def card_of(engine: Engine, caution: str) -> JudgeCard:

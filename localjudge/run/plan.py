@@ -17,6 +17,7 @@ from localjudge.dataset.part import drawn, first
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.documents import by_id_without_texts
+from localjudge.metrics.first_picture import ALL_CHOICES, FIRST_CHOICES, first_picture
 from localjudge.option_spelling import option, option_name
 from localjudge.progress import Progress, Silence
 from localjudge.record.clusters import Clusters
@@ -41,23 +42,26 @@ _DIGITS = 8
 class Plan(NamedTuple):
     """Samples, the metrics to compute on them, and, for each sample id, its group (None: each stands alone).
 
-    `left_out` says of each metric that was not computed which fields it lacks; `whole` counts the samples that were
-    read, of which the dataset may be a part.
+    `left_out` says of each metric of the first picture that was not computed which fields it lacks, `also_possible`
+    which others the data has the fields for. Both are empty where the metrics were named. `whole` counts the samples
+    that were read, of which the dataset may be a part.
     """
 
     dataset: Dataset
     metrics: tuple[Metric, ...]
     left_out: Mapping[str, frozenset[str]]
+    also_possible: tuple[str, ...]
     cluster_of: Clusters | None
     settings: RunSettings
     whole: int
 
 
 class MetricChoice(NamedTuple):
-    """The metrics to compute, and of each one that is left out the fields that it lacks."""
+    """The metrics to compute, of each one that is left out the fields that it lacks, and what else is possible."""
 
     metrics: tuple[Metric, ...]
     left_out: dict[str, frozenset[str]]
+    also_possible: tuple[str, ...]
 
 
 def plan(
@@ -69,9 +73,9 @@ def plan(
     """
     whole = _read(data, settings, progress or Silence())
     dataset = _part(whole, settings)
-    metrics, left_out = choose_metrics(metric_names, dataset)
+    choice = choose_metrics(metric_names, dataset)
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by else None
-    return Plan(dataset, metrics, left_out, clusters, settings, len(whole.samples))
+    return Plan(dataset, *choice, clusters, settings, len(whole.samples))
 
 
 def plan_again(run: Run, metric_names: Sequence[str] | None, settings: RunSettings) -> Plan:
@@ -84,14 +88,14 @@ def plan_again(run: Run, metric_names: Sequence[str] | None, settings: RunSettin
     clusters = run.cluster_of
     if settings.cluster_by and settings.cluster_by != run.manifest.environment["settings"].get("cluster_by"):
         clusters = _clusters(dataset, settings.cluster_by)
-    metrics, left_out = choose_metrics(list(run.summary.metrics) if metric_names is None else metric_names, dataset)
+    choice = choose_metrics(list(run.summary.metrics) if metric_names is None else metric_names, dataset)
     part = part_of(run.manifest)
     whole = part.whole if part else len(dataset.samples)
-    return Plan(dataset, metrics, left_out, clusters, settings, whole)
+    return Plan(dataset, *choice, clusters, settings, whole)
 
 
 def choose_metrics(wanted: Sequence[str] | None, dataset: Dataset) -> MetricChoice:
-    """The wanted metrics; if None, all whose fields are there. In the order of the catalogue, whatever was asked.
+    """The wanted metrics; if None, those of a first picture. In the order of the catalogue, whatever was asked.
 
     Of documents without texts the ids are compared: `document_map(compare_by=id)` takes the place of `document_map`.
     Raises UsageError for a metric that does not exist or lacks a field, and where the data is enough for none.
@@ -100,20 +104,24 @@ def choose_metrics(wanted: Sequence[str] | None, dataset: Dataset) -> MetricChoi
         wanted = [wanted]
     if wanted is not None and not wanted:
         raise UsageError("no metric was named", hint=f"metrics are {', '.join(catalog.names())}")
-    lacks = {} if wanted is not None else _lacks(map(catalog.get, catalog.default_names()), dataset)
-    if lacks and all(lacks.values()):
-        raise _enough_for_none(lacks, dataset)
-    names = [name for name, fields in lacks.items() if not fields] if wanted is None else list(wanted)
+    lacks = {name: _lacking_fields(catalog.example(name), dataset) for name in catalog.our_names()}
+    possible = [name for name, fields in lacks.items() if not fields]
+    names = first_picture(possible) if wanted is None else list(wanted)
+    if not names:
+        raise _enough_for_none({name: lacks[name] for name in ALL_CHOICES}, dataset)
     metrics = [catalog.get(name) for name in names]
     if dataset.without_text:
         metrics = [by_id_without_texts(metric) for metric in metrics]
     metrics = list({metric.name: metric for metric in metrics}.values())
-    for name, fields in _lacks(metrics, dataset).items():
-        if fields:
-            raise _lacking(catalog.get(name), fields, dataset)
+    for metric in metrics:
+        if fields := _lacking_fields(metric, dataset):
+            raise _lacking(metric, fields, dataset)
     order = {name: place for place, name in enumerate(catalog.names())}
     metrics.sort(key=lambda metric: (order.get(metric.name.partition("(")[0], len(order)), metric.name))
-    return MetricChoice(tuple(metrics), {name: fields for name, fields in lacks.items() if fields})
+    if wanted is not None:
+        return MetricChoice(tuple(metrics), {}, ())
+    left_out = {name: lacks[name] for name in FIRST_CHOICES if lacks[name]}
+    return MetricChoice(tuple(metrics), left_out, tuple(name for name in possible if name not in names))
 
 
 def default_directory(dataset: Dataset, judge: Mapping[str, Any], data: Mapping[str, Any]) -> Path:
@@ -183,12 +191,9 @@ def _clusters(dataset: Dataset, column: str) -> Clusters:
     return clusters
 
 
-def _lacks(metrics: Iterable[Metric], dataset: Dataset) -> dict[str, frozenset[str]]:
-    """For each metric the fields that it needs and the data does not give, or of which it gives ids alone."""
-    return {
-        metric.name: (metric.required_fields - dataset.fields) | (catalog.reads_texts_of(metric) & dataset.without_text)
-        for metric in metrics
-    }
+def _lacking_fields(metric: Metric, dataset: Dataset) -> frozenset[str]:
+    """The fields that the metric needs and the data does not give, or of which it gives ids alone."""
+    return (metric.required_fields - dataset.fields) | (catalog.reads_texts_of(metric) & dataset.without_text)
 
 
 def _lacking(metric: Metric, fields: frozenset[str], dataset: Dataset) -> UsageError:

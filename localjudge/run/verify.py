@@ -158,7 +158,8 @@ def verify(
         verdicts, changed = _rows(run, again, rule)
         texts = replay.texts(map(_place, changed))
         rows = [row.model_copy(update={"text": texts.get(_place(row), "")}) for row in changed]
-        now = judge_part(ours.engine.identity, ours.judge.identity, segmenter.identity, metrics, rule)
+        asked = ours.judge.identity_for(catalog.special_tasks_of(metrics))
+        now = judge_part(ours.engine.identity, asked, segmenter.identity, metrics, rule)
     found = Verification(
         run=str(run.directory),
         signature=run.manifest.signature,

@@ -18,7 +18,7 @@ from localjudge.judge.judge import Judge
 from localjudge.judge.windows import Windows
 from localjudge.metrics.metric import Sentences
 from localjudge.record.keys import KeyedRequest, RequestKeys
-from localjudge.types import Attribution, NoAnswer, Node, Task, Verdict, VerdictRequest
+from localjudge.types import Attribution, NoAnswer, Node, Sufficiency, Task, Verdict, VerdictRequest
 
 NO_CONTEXT = Verdict(label=0)
 _ROOM_FOR_SPECIAL_TOKENS = 64
@@ -119,4 +119,4 @@ def _bytes(node: Node) -> int:
 
 
 def _has_no_context(task: Task) -> bool:
-    return isinstance(task, Attribution) and not any(context.strip() for context in task.contexts)
+    return isinstance(task, Attribution | Sufficiency) and not any(context.strip() for context in task.contexts)

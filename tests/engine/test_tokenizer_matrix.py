@@ -24,8 +24,10 @@ from localjudge.types import (
     Attribution,
     ChatEnds,
     Piece,
+    Refusal,
     Relevance,
     Span,
+    Sufficiency,
     Task,
     Unit,
     Usefulness,
@@ -114,6 +116,12 @@ def tasks(script: str) -> list[Task]:
         Relevance(unit=sentence, user_input=question),
         Relevance(unit=chunk, user_input=question),
         Usefulness(unit=chunk, user_input=question, reference=statement),
+        Sufficiency(
+            unit=Unit(kind="question", index=0, source="user_input", span=Span.whole(question)),
+            contexts=(context, statement),
+            user_input=question,
+        ),
+        Refusal(unit=Unit(kind="response", index=0, source="response", span=span), user_input=question),
     ]
 
 

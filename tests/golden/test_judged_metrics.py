@@ -1,12 +1,10 @@
 """Hand-worked scores of the judged metrics: the arithmetic is in each test, the judge is scripted."""
 
-from collections.abc import Mapping, Sequence
-
 import pytest
 
-from localjudge.metrics import catalog
 from localjudge.text import sentences
-from localjudge.types import Context, Label, Outcome, Sample, Scored, Task, Undefined, Verdict
+from localjudge.types import Context, Label, Sample, Scored, Undefined
+from tests.golden.scoring import score, table
 
 EIFFEL = Sample(
     id="eiffel-tower",
@@ -28,36 +26,6 @@ EINSTEIN = Sample(
         ),
     ),
 )
-
-
-def _key(task: Task) -> str:
-    """Text of the unit, and what it is held against where that is one chunk alone, or the reference."""
-    match task.unit.against:
-        case None:
-            return task.unit.span.text
-        case "reference":
-            return f"{task.unit.span.text} | reference"
-        case index:
-            return f"{task.unit.span.text} | chunk {index + 1}"
-
-
-def score(metric_name: str, sample: Sample, yes: Mapping[str, Label]) -> Outcome:
-    """Run a metric with a judge that says 1 to the units in `yes` with value 1, and 0 to those with value 0."""
-    steps = catalog.get(metric_name).steps(sample, sentences)
-    try:
-        tasks = next(steps)
-        while True:
-            tasks = steps.send([Verdict(label=yes[_key(task)]) for task in tasks])
-    except StopIteration as finished:
-        return finished.value  # type: ignore[no-any-return]
-
-
-def table(rows: Mapping[str, str], columns: Sequence[str]) -> dict[str, Label]:
-    """Verdicts by the text of the unit and what it is held against; one digit of a row for each column."""
-    yes: dict[str, Label] = {}
-    for text, digits in rows.items():
-        yes |= {f"{text} | {column}": 1 if digit == "1" else 0 for column, digit in zip(columns, digits, strict=True)}
-    return yes
 
 
 def test_context_recall_of_the_eiffel_tower_is_two_thirds() -> None:

@@ -21,7 +21,7 @@ from localjudge.judge import grammars
 from localjudge.types import Grammar
 from tests.engine.conftest import vocabulary_of
 
-VERDICTS = {"attributed": "attributed", "relevant": "relevant", "useful": "useful"}
+VERDICTS = {name: name for name in ("attributed", "relevant", "useful", "sufficient", "refused")}
 BEFORE = {f"reason_{key}": key for key in VERDICTS}
 AFTER = {f"{key}_reason": key for key in VERDICTS}
 STATEMENTS = ("It opened in 1936.", 'He said "no".\n', "桥 😀 \\ / </s>")

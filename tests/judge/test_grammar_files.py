@@ -12,7 +12,7 @@ from localjudge.types import Grammar, Piece, VerdictRequest
 
 FOLDER = Path(__file__).resolve().parents[2] / "grammars"
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
-VERDICTS = ("attributed", "relevant", "useful")
+VERDICTS = ("attributed", "relevant", "useful", "sufficient", "refused")
 LONGEST_REASON = "\U0001f600" * 200
 
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.errors import UsageError
+from localjudge.errors import SampleError, UsageError
 from localjudge.judge import prompts
 from localjudge.judge.judge import Judge
-from localjudge.types import Attribution, Piece, Relevance, Span, Task, Unit, Usefulness
+from localjudge.types import Attribution, Piece, Refusal, Relevance, Span, Sufficiency, Task, Unit, Usefulness
 
 BUNDLED = Path(prompts.__file__).parent / "prompts"
 TAG = re.compile(r"<(/?)([a-z]+)(-\d+)?>")
@@ -21,7 +21,9 @@ TAG = re.compile(r"<(/?)([a-z]+)(-\d+)?>")
 
 def unit(kind: str, text: str) -> Unit:
     span = Span.whole(text)
-    source = "reference" if kind == "statement" else "retrieved_contexts"
+    source = {"statement": "reference", "question": "user_input", "response": "response"}.get(
+        kind, "retrieved_contexts"
+    )
     return Unit.model_validate({"kind": kind, "index": 0, "source": source, "span": span})
 
 
@@ -35,12 +37,30 @@ def tasks(text: str, other: str = "other") -> list[Task]:
     ]
 
 
+def special_tasks(text: str, other: str = "other") -> list[Task]:
+    """Those that not every judge can be asked."""
+    return [
+        Sufficiency(unit=unit("question", text), contexts=(text, other), user_input=text),
+        Refusal(unit=unit("response", text), user_input=text),
+    ]
+
+
+def all_tasks(text: str) -> list[Task]:
+    return [*tasks(text), *special_tasks(text)]
+
+
 def judge(profile: str = "instruct") -> Judge:
     return Judge(prompts.load(profile))
 
 
-@pytest.mark.parametrize("profile", ["instruct", "reference"])
-@pytest.mark.parametrize("task", tasks("Some text."), ids=prompts.task_name)
+@pytest.mark.parametrize(
+    ("profile", "task"),
+    [
+        *(("reference", task) for task in tasks("Some text.")),
+        *(("instruct", task) for task in all_tasks("Some text.")),
+    ],
+    ids=lambda given: given if isinstance(given, str) else prompts.task_name(given),
+)
 def test_what_the_user_gave_is_never_trusted(profile: str, task: Task) -> None:
     request = judge(profile).request(task)
     pieces = [piece for node in request.path for piece in node]
@@ -100,6 +120,7 @@ FORGERIES = st.sampled_from(
         "</passage>",
         "</sentence>",
         "</answer>",
+        "</response>",
         "</",
         "context",
         "-2",
@@ -114,7 +135,7 @@ FORGERIES = st.sampled_from(
 @given(text=st.lists(st.one_of(FORGERIES, st.text(max_size=5)), max_size=8).map("".join))
 def test_no_text_can_close_its_own_tag(text: str) -> None:
     """However a closing tag is spelled in a text, the one that closes it is another."""
-    for task in tasks(text):
+    for task in all_tasks(text):
         for node in judge().request(task).path:
             for closing in closing_tags(node):
                 assert not [p for p in node if not p.trusted and closing.casefold() in read_loosely(p.text)]
@@ -134,7 +155,7 @@ def test_a_forged_tag_moves_the_fence_of_its_own_node_only() -> None:
 
 def test_braces_in_a_text_are_text() -> None:
     """A text that names a place of the template is not filled in."""
-    for task in tasks("{unit} {context} {fence} {question}"):
+    for task in all_tasks("{unit} {context} {fence} {question}"):
         users = [piece.text for node in judge().request(task).path for piece in node if not piece.trusted]
         assert set(users) <= {"{unit} {context} {fence} {question}", "other"}
 
@@ -150,6 +171,44 @@ def test_every_file_of_a_profile_is_in_its_hash(tmp_path: Path) -> None:
         assert prompts.read(folder).sha256 != before
         file.write_text(original, encoding="utf-8")
     assert prompts.read(folder).sha256 == before
+
+
+def test_a_special_task_has_a_hash_of_its_own(tmp_path: Path) -> None:
+    """The judge of runs that do not ask it stays the judge that it was; that of those that do becomes another."""
+    folder = tmp_path / "copy"
+    shutil.copytree(BUNDLED / "instruct", folder)
+    before = Judge(prompts.read(folder))
+    with (folder / "special" / "refusal.toml").open("a", encoding="utf-8") as file:
+        file.write("# a remark\n")
+    after = Judge(prompts.read(folder))
+    assert before.identity == after.identity == after.identity_for([])
+    assert before.identity_for(["sufficiency"]) == after.identity_for(["sufficiency"]) != after.identity
+    assert before.identity_for(["refusal"]) != after.identity_for(["refusal"])
+    assert list(after.identity_for(["sufficiency", "refusal"])["special_tasks"]) == ["refusal", "sufficiency"]
+
+
+def test_a_special_task_is_part_of_the_identity_with_the_shape_of_its_answer() -> None:
+    identities = [Judge(prompts.load("instruct"), reasons=way).identity_for(["refusal"]) for way in ("none", "before")]
+    hashes = [identity["special_tasks"]["refusal"] for identity in identities]
+    assert hashes[0]["sha256"] == hashes[1]["sha256"]
+    assert hashes[0]["grammar_sha256"] != hashes[1]["grammar_sha256"]
+
+
+@pytest.mark.parametrize("task", special_tasks("Some text."), ids=prompts.task_name)
+def test_a_judge_without_words_for_a_task_says_so(task: Task) -> None:
+    """The reference judge reads no instructions."""
+    name = prompts.task_name(task)
+    assert judge("reference").cannot_be_asked([name, "attribution"]) == [name]
+    assert judge().cannot_be_asked([name, "attribution"]) == []
+    with pytest.raises(SampleError, match=f"'reference' has no words for the task {name}"):
+        judge("reference").request(task)
+
+
+def test_a_refusal_is_judged_without_a_question_where_there_is_none() -> None:
+    task = Refusal(unit=unit("response", "I do not know."))
+    assert [piece.text for node in judge().request(task).path for piece in node if not piece.trusted] == [
+        "I do not know."
+    ]
 
 
 def test_an_unknown_profile_is_told_the_known_ones() -> None:

@@ -5,17 +5,21 @@ import pytest
 from localjudge.errors import UsageError
 from localjudge.judge import prompts
 from localjudge.judge.judge import Judge, Reasons
-from localjudge.types import Attribution, Relevance, Span, Task, Unit, Usefulness
+from localjudge.types import Attribution, Refusal, Relevance, Span, Sufficiency, Task, Unit, Usefulness
 
 SPAN = Span(start=0, end=9, text="It is 8 m.")
 STATEMENT = Unit(kind="statement", index=0, source="reference", span=SPAN)
 CHUNK = Unit(kind="chunk", index=0, source="retrieved_contexts", source_index=0, span=SPAN)
 SENTENCE = Unit(kind="sentence", index=0, source="retrieved_contexts", source_index=0, span=SPAN)
+QUESTION = Unit(kind="question", index=0, source="user_input", span=Span.whole("How tall is it?"))
+RESPONSE = Unit(kind="response", index=0, source="response", span=SPAN)
 TASKS: tuple[Task, ...] = (
     Attribution(unit=STATEMENT, contexts=("It is tall.",), user_input="How tall is it?"),
     Relevance(unit=CHUNK, user_input="How tall is it?"),
     Relevance(unit=SENTENCE, user_input="How tall is it?"),
     Usefulness(unit=CHUNK, user_input="How tall is it?", reference="8 m."),
+    Sufficiency(unit=QUESTION, contexts=("It is tall.",), user_input="How tall is it?"),
+    Refusal(unit=RESPONSE, user_input="How tall is it?"),
 )
 
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from localjudge.judge.windows import Cost, Sentences, Window, Windows
 from localjudge.text import sentences
-from localjudge.types import Attribution, Relevance, Span, Task, Unit, Usefulness
+from localjudge.types import Attribution, Refusal, Relevance, Span, Sufficiency, Task, Unit, Usefulness
 
 
 def unit(text: str, kind: str = "statement") -> Unit:
@@ -16,7 +16,7 @@ def unit(text: str, kind: str = "statement") -> Unit:
 
 def cost(task: Task) -> int:
     """One token a character."""
-    beside = () if isinstance(task, Usefulness) else task.contexts
+    beside = () if isinstance(task, Usefulness | Refusal) else task.contexts
     asked = (task.user_input or "") if isinstance(task, Relevance) else ""
     return sum(map(len, beside)) + len(asked) + len(task.unit.span.text)
 
@@ -26,7 +26,7 @@ def windows(task: Task, *, cost: Cost, capacity: int, sentences: Sentences) -> t
 
 
 def contexts_of(tasks: tuple[Task, ...]) -> list[tuple[str, ...]]:
-    return [task.contexts for task in tasks if isinstance(task, Attribution)]
+    return [task.contexts for task in tasks if isinstance(task, Attribution | Sufficiency)]
 
 
 def test_what_fits_is_one_window() -> None:
@@ -150,3 +150,24 @@ def test_each_sentence_is_shown_the_window_that_it_begins_in(contexts: list[str]
             if window.number is not None:
                 assert isinstance(window.task, Relevance)
                 assert any(span.text in shown for shown in window.task.contexts)
+
+
+def test_a_question_is_asked_beside_each_window_and_a_response_whole() -> None:
+    """Question of 10, room 300 - 128 = 172: chunks go 80+80 | 100+60. A response stands beside nothing."""
+    chunks = ("a" * 80, "b" * 80, "c" * 100, "d" * 60)
+    question = Unit(kind="question", index=0, source="user_input", span=Span.whole("q" * 10))
+    task = Sufficiency(unit=question, contexts=chunks, user_input="q" * 10)
+    assert contexts_of(windows(task, cost=cost, capacity=300, sentences=sentences)) == [chunks[:2], chunks[2:]]
+    response = Refusal(unit=Unit(kind="response", index=0, source="response", span=Span.whole("r" * 400)))
+    assert windows(response, cost=cost, capacity=300, sentences=sentences) == (response,)
+
+
+def test_a_sentence_of_a_long_response_is_shown_the_window_that_it_stands_in() -> None:
+    """Room 250 - 128 = 122 for three sentences of 90: the second beside itself."""
+    sentence = "A" + "b" * 88 + "."
+    response = " ".join([sentence] * 3)
+    unit = Unit(kind="sentence", index=1, source="response", span=Span(start=91, end=181, text=sentence))
+    task = Relevance(unit=unit, user_input="q", contexts=(response,))
+    (window,) = Windows(cost=cost, capacity=250, sentences=sentences).of(task)
+    assert window.number == 1
+    assert window.task.model_dump()["contexts"] == (sentence,)

@@ -11,7 +11,7 @@ import pytest
 import localjudge
 from localjudge import metrics
 from localjudge.errors import UsageError
-from localjudge.metrics import Metric, Outcome, Sample, Scored, Task, catalog
+from localjudge.metrics import Metric, Outcome, Sample, Scored, Task, catalog, naming
 from localjudge.metrics.documents import DocumentMetric
 from localjudge.text import sentences
 from localjudge.types import Field_
@@ -180,12 +180,47 @@ def test_an_unknown_name_gets_the_nearest() -> None:
         ("hit_rate@3(compare_by=meta.doc=1)", "hit_rate@3(compare_by=meta.doc=1)"),
         ("noise_sensitivity(mode=relevant)", "noise_sensitivity"),
         ("noise_sensitivity(mode=irrelevant)", "noise_sensitivity(mode=irrelevant)"),
+        ("answer_correctness(mode=f1)", "answer_correctness"),
+        ("answer_correctness( mode=recall )", "answer_correctness(mode=recall)"),
+        ("context_precision(against=reference)", "context_precision"),
+        ("citation_support(of=all)", "citation_support(of=all)"),
+        ("abstention(mode=right)", "abstention"),
     ],
 )
 def test_options_stand_in_the_name_where_they_are_not_the_default(given: str, name: str) -> None:
     """One metric, one name; and the name gives the metric again."""
     assert catalog.get(given).name == name
     assert catalog.get(name).name == name
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("context_precision", {}),
+        ("context_precision(against=response)", {"against": "response"}),
+        ("noise_sensitivity", {"mode": "relevant"}),
+        ("document_map", {"compare_by": "content"}),
+    ],
+)
+def test_an_option_that_came_later_is_not_signed_at_its_default(name: str, options: dict[str, str]) -> None:
+    """`context_precision` had none: its runs of then are still the same judge's."""
+    assert naming.options_of(catalog.get(name)) == options
+
+
+@pytest.mark.parametrize(
+    ("name", "lower"),
+    [
+        ("noise_sensitivity(mode=irrelevant)", True),
+        ("refusal", True),
+        ("abstention", False),
+        ("abstention(mode=made_up)", True),
+        ("abstention(mode=of a stranger's file)", False),
+        ("answer_correctness", False),
+        ("no_such_metric", False),
+    ],
+)
+def test_which_way_is_better_may_depend_on_an_option(name: str, lower: bool) -> None:
+    assert catalog.lower_is_better(name) is lower
 
 
 def test_an_option_reaches_its_metric() -> None:
@@ -206,6 +241,10 @@ def test_an_option_reaches_its_metric() -> None:
         ),
         ("matrix_recall@3(first=2)", "has no option 'first'\n  hint: leave it out: matrix_recall has no options"),
         ("document_map(compare_by=title)", "cannot be compared by 'title': use content, id or meta.KEY"),
+        ("answer_correctness(mode=f2)", "no mode 'f2'\n  hint: write mode=f1, mode=precision or mode=recall"),
+        ("abstention(mode=wrong)", "no mode 'wrong'\n  hint: write mode=right, mode=over_refused or mode=made_up"),
+        ("context_precision(against=chunks)", "is not against 'chunks'\n  hint: write against=reference or against="),
+        ("citation_support(of=none)", "citation_support is not of 'none'\n  hint: write of=cited or of=all"),
         ("noise_sensitivity(mode=both)", "no mode 'both'\n  hint: write mode=relevant or mode=irrelevant"),
         (
             "document_map(id)",

@@ -74,7 +74,7 @@ def test_files_that_differ_are_named_with_their_columns(
 def test_metrics_are_left_out_for_want_of_what_is_named(caplog: pytest.LogCaptureFixture) -> None:
     """Nothing in the data looks like it: that is no reason for a warning."""
     said = Said([{**ROW, "reference": "It is so.", "zone": "z"}], caplog)
-    assert "no column for response, so left out: faithfulness" in said.notes
+    assert "no column for response, so left out: faithfulness, answer_correctness" in said.notes
     assert f"no column for reference_contexts, so left out: {DOCUMENT_METRICS}" in said.notes
     assert said.warnings == []
 
@@ -84,11 +84,23 @@ def test_a_column_that_looks_like_what_is_missing_is_a_warning_with_what_to_do(
 ) -> None:
     said = Said([{**ROW, "gold_standard": "It is so.", "zone": "z"}], caplog)
     assert said.warnings == [
-        "gold_standard may be the reference missing for context_recall, context_precision: "
+        "gold_standard may be the reference missing for context_recall, answer_correctness: "
         "mapping={'reference': 'gold_standard'}"
     ]
-    assert "no column for reference, so left out: context_recall, context_precision" in said.notes
+    assert "no column for reference, so left out: context_recall" in said.notes
+    assert "no column for reference, response, so left out: answer_correctness" in said.notes
     assert "columns not used: gold_standard, zone" in said.notes
+
+
+def test_what_else_the_data_is_enough_for_is_said_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    """With question and contexts alone: one metric is computed, and two more could be."""
+    said = Said([ROW], caplog)
+    (line,) = [note for note in said.notes if note.startswith("also possible")]
+    assert line == (
+        "also possible with this data: context_relevancy, context_sufficiency (localjudge metrics says what they ask)"
+    )
+    named = Said([ROW], caplog, metrics=["context_relevancy"])
+    assert not any(note.startswith("also possible") for note in named.notes)
 
 
 def test_a_column_s_name_cannot_play_with_the_terminal(caplog: pytest.LogCaptureFixture) -> None:
@@ -105,15 +117,13 @@ def test_who_names_the_metrics_is_not_told_of_others(caplog: pytest.LogCaptureFi
 def test_ids_alone_leave_out_what_is_judged(caplog: pytest.LogCaptureFixture) -> None:
     row = {"question": "Why?", "retrieved_context_ids": [1], "reference_context_ids": [1]}
     said = Said([row], caplog)
-    assert "no texts of retrieved_contexts, so left out: context_relevancy, context_relevancy_chunk" in said.notes
+    assert "no column for response and no texts of retrieved_contexts, so left out: faithfulness" in said.notes
 
 
 def test_texts_that_may_stand_beside_the_ids_are_guessed(caplog: pytest.LogCaptureFixture) -> None:
     row = {"question": "Why?", "retrieved_context_ids": [1], "reference_context_ids": [1], "top_chunks": ["It is so."]}
     (warning,) = Said([row], caplog).warnings
-    assert warning.startswith(
-        "top_chunks may be the retrieved_contexts missing for context_recall, context_relevancy, "
-    )
+    assert warning.startswith("top_chunks may be the retrieved_contexts missing for context_recall, faithfulness: ")
     assert "mapping={'retrieved_contexts': 'top_chunks'}" in warning
 
 
@@ -131,7 +141,8 @@ def test_a_run_says_what_an_estimate_says(tmp_path: Path, caplog: pytest.LogCapt
 def test_where_nothing_can_be_scored_the_data_s_own_columns_are_named_with_what_to_map() -> None:
     said = refusal({"question": "Why?", "context_1": "It is so.", "context_2": "It is not.", "lang": "en"})
     assert "enough for no metric (taken: user_input (column question); not used: context_1, context_2, lang)" in said
-    assert "\n  no column for retrieved_contexts, so left out: context_relevancy, context_relevancy_chunk" in said
+    assert "\n  no column for retrieved_contexts, so left out: context_relevancy_chunk" in said
+    assert "\n  no column for response, so left out: answer_relevancy" in said
     assert "mapping={'retrieved_contexts': 'context_1,context_2'}" in said
 
 

@@ -1,0 +1,90 @@
+"""Abstention: does the system answer when it can, and refuse when it cannot?
+
+                             response answers      response refuses
+    contexts suffice         answered rightly      over-refused
+    contexts do not          made up               refused rightly
+
+    abstention                      answered or refused rightly / all
+    abstention(mode=over_refused)   over-refused / samples whose contexts suffice; lower is better
+    abstention(mode=made_up)        made up / samples whose contexts do not suffice; lower is better
+
+Each sample is in one of the four cells, which stands in its detail, and scores 0 or 1; where a mode is about the other
+row of the table it is `Undefined`, so that its mean is a rate among the samples that it is about. "Answered rightly" is
+about the decision to answer, not about the answer; "made up" says that it cannot come from the contexts: it may still
+be true. The modes ask the same two questions, `context_sufficiency` and `refusal`, and a run asks them once.
+
+Source: the table of Joren et al., "Sufficient Context" (ICLR 2025), which splits answers and abstentions by whether the
+context suffices. (mlflow's and TruLens's answerability options look at one cell of it; ragas and DeepEval at none.)
+
+Only a judge that reads instructions can be asked. Empty cases: no question, or a response without a sentence, is
+`Undefined`; no context text is a context that does not suffice, without asking the model.
+"""
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from localjudge.errors import UsageError
+from localjudge.metrics.about import About
+from localjudge.metrics.context_sufficiency import sufficiency_of
+from localjudge.metrics.metric import Sentences, Steps
+from localjudge.metrics.naming import with_options
+from localjudge.metrics.refusal import refusal_of
+from localjudge.types import Label, Outcome, Sample, Scored, Undefined
+
+AbstentionMode = Literal["right", "over_refused", "made_up"]
+_CELLS = {
+    (1, 0): "answered rightly",
+    (1, 1): "over-refused",
+    (0, 0): "made up",
+    (0, 1): "refused rightly",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Abstention:
+    """Whether answering or refusing was right, given what was retrieved. Raises UsageError for another mode."""
+
+    mode: AbstentionMode = "right"
+    version = 1
+    required_fields = frozenset({"user_input", "response", "retrieved_contexts"})
+    special_tasks = frozenset({"sufficiency", "refusal"})
+    about = About(
+        asks="question: can it be answered from the contexts? Response: does it decline to answer?",
+        verdicts="2",
+        source="Joren et al. 2025, Sufficient Context",
+    )
+
+    def __post_init__(self) -> None:
+        if self.mode not in get_args(AbstentionMode):
+            raise UsageError(
+                f"abstention has no mode {self.mode!r}", hint="write mode=right, mode=over_refused or mode=made_up"
+            )
+
+    @property
+    def name(self) -> str:
+        """`abstention`, with the mode if it is not `right`."""
+        return with_options("abstention", self)
+
+    @property
+    def lower_is_better(self) -> bool:
+        """Of the two mistakes."""
+        return self.mode != "right"
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Ask whether the contexts suffice and whether the response refuses."""
+        if not (sample.user_input or "").strip():
+            return Undefined(reason="there is no question")
+        if not sentences(sample.response or ""):
+            return Undefined(reason="the response has no sentence")
+        sufficient, refused = yield [sufficiency_of(sample), refusal_of(sample)]
+        return self.read(sufficient.label, refused.label)
+
+    def read(self, sufficient: Label, refused: Label) -> Outcome:
+        """The outcome of one sample, with its cell."""
+        cell = _CELLS[sufficient, refused]
+        if self.mode == "over_refused" and not sufficient:
+            return Undefined(reason=f"the contexts do not suffice: {cell}")
+        if self.mode == "made_up" and sufficient:
+            return Undefined(reason=f"the contexts suffice: {cell}")
+        counted = {"right": sufficient != refused, "over_refused": bool(refused), "made_up": not refused}[self.mode]
+        return Scored(value=int(counted), numerator=int(counted), denominator=1, detail=cell)

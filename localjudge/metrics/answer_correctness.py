@@ -1,0 +1,83 @@
+"""Answer correctness: how much of the response is in the reference, and how much of the reference is in the response.
+
+    precision   sentences of the response attributed to the reference / sentences of the response
+    recall      sentences of the reference attributed to the response / sentences of the reference
+    f1          2 * precision * recall / (precision + recall), 0 if both are 0
+
+`answer_correctness` is f1, `answer_correctness(mode=precision)` and `answer_correctness(mode=recall)` the others, which
+ask half as much. A true sentence that the reference does not say lowers precision: right is what the reference says.
+Marks at the end of a sentence, such as [1], are no part of the statement (`citations.py` says what a mark is).
+
+Source: RAGChecker (Ru et al., "RAGChecker", 2024), overall precision, recall and F1; ragas calls it
+`FactualCorrectness`. Differences: there a model first breaks both texts into claims, here their own sentences are the
+statements. ragas's recall divides the supported claims of the *response* by themselves and the claims of the reference
+that are missing, so a response that says one thing twice has a better recall; here, as in RAGChecker, it is a share of
+the reference, and F1 is of these two. (ragas's `AnswerCorrectness` mixes such an F1 with an embedding similarity: there
+is nothing of that here.) From equal verdicts, precision is ragas's before it rounds to two digits.
+
+Empty cases: no sentence in the reference is `Undefined`. A response without a sentence has none of the reference:
+recall and f1 are 0 without asking the model, precision is `Undefined`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from localjudge.errors import UsageError
+from localjudge.metrics.about import About
+from localjudge.metrics.citations import response_sentences
+from localjudge.metrics.metric import Sentences, Steps
+from localjudge.metrics.naming import with_options
+from localjudge.metrics.units import against_reference, against_response
+from localjudge.types import Label, Outcome, Sample, Scored, Undefined
+
+_NO_RESPONSE, _NO_REFERENCE = "the response has no sentence", "the reference has no sentence"
+CorrectnessMode = Literal["f1", "precision", "recall"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswerCorrectness:
+    """Agreement of response and reference, statement by statement. Raises UsageError for another mode."""
+
+    mode: CorrectnessMode = "f1"
+    version = 1
+    required_fields = frozenset({"response", "reference"})
+    about = About(
+        asks="sentence of the response: is it in the reference? Sentence of the reference: is it in the response?",
+        verdicts="sentences of response and reference",
+        source="RAGChecker; ragas FactualCorrectness",
+    )
+
+    def __post_init__(self) -> None:
+        if self.mode not in get_args(CorrectnessMode):
+            raise UsageError(
+                f"answer_correctness has no mode {self.mode!r}", hint="write mode=f1, mode=precision or mode=recall"
+            )
+
+    @property
+    def name(self) -> str:
+        """`answer_correctness`, with the mode if it is not f1."""
+        return with_options("answer_correctness", self)
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Ask about the response against the reference, and about the reference against the response."""
+        response = [sentence.span for sentence in response_sentences(sample, sentences)]
+        reference = sentences(sample.reference or "")
+        if not reference:
+            return Undefined(reason=_NO_REFERENCE)
+        precise = against_reference(sample, response) if self.mode != "recall" else []
+        complete = against_response(sample, reference, said=bool(response)) if self.mode != "precision" else []
+        labels = [verdict.label for verdict in (yield [*precise, *complete])]
+        return self.read(labels[: len(precise)], labels[len(precise) :])
+
+    def read(self, precise: Sequence[Label], complete: Sequence[Label]) -> Outcome:
+        """The outcome from the labels of the response's sentences and of the reference's: none of those not asked."""
+        if self.mode == "precision":
+            return Scored.fraction(precise) if precise else Undefined(reason=_NO_RESPONSE)
+        if self.mode == "recall":
+            return Scored.fraction(complete) if complete else Undefined(reason=_NO_REFERENCE)
+        right, found = sum(precise), sum(complete)
+        # 2PR / (P + R) with P = right / |precise| and R = found / |complete|, as one division.
+        value = 2 * right * found / (right * len(complete) + found * len(precise)) if right and found else 0.0
+        precision = f"precision {right}/{len(precise)}" if precise else _NO_RESPONSE
+        return Scored(value=value, detail=f"{precision}, recall {found}/{len(complete)}")

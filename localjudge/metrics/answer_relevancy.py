@@ -1,0 +1,54 @@
+"""Answer relevancy: how much of the response addresses the question.
+
+    answer_relevancy = sentences of the response that are needed to answer the question / sentences of the response
+
+Each sentence is asked about by itself, beside the whole response, which tells what its pronouns mean. What is measured
+is whether it is to the point, not whether it is true: `faithfulness` and `answer_correctness` say that. A refusal ("I
+do not know") answers nothing and scores 0. Marks at the end of a sentence, such as [1], are no part of it.
+
+Source: the formula of DeepEval's `AnswerRelevancyMetric` (relevant statements / statements), where a model writes the
+statements and what is ambiguous counts as relevant; here they are the response's own sentences, and each is 0 or 1.
+ragas's `ResponseRelevancy` (before: `answer_relevancy`) is another metric: the mean cosine similarity of the question
+and questions that a model makes up from the response, 0 for a noncommittal one. Nothing here is embedded.
+
+Empty cases: no sentence in the response, or no question, is `Undefined`.
+"""
+
+from dataclasses import dataclass
+
+from localjudge.metrics.about import About
+from localjudge.metrics.citations import response_sentences
+from localjudge.metrics.metric import Sentences, Steps
+from localjudge.types import Relevance, Sample, Scored, Undefined, Unit
+
+
+@dataclass(frozen=True)
+class AnswerRelevancy:
+    """Share of the response's sentences that address the question."""
+
+    name = "answer_relevancy"
+    version = 1
+    required_fields = frozenset({"user_input", "response"})
+    about = About(
+        asks="sentence of the response: is it needed to answer the question?",
+        verdicts="sentences of the response",
+        source="DeepEval AnswerRelevancyMetric, by sentence",
+    )
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Ask about every sentence of the response, beside the response."""
+        question, response = (sample.user_input or "").strip(), sample.response or ""
+        spans = [sentence.span for sentence in response_sentences(sample, sentences)]
+        if not question:
+            return Undefined(reason="there is no question")
+        if not spans:
+            return Undefined(reason="the response has no sentence")
+        verdicts = yield [
+            Relevance(
+                unit=Unit(kind="sentence", index=index, source="response", span=span),
+                user_input=question,
+                contexts=(response,),
+            )
+            for index, span in enumerate(spans)
+        ]
+        return Scored.fraction(verdict.label for verdict in verdicts)

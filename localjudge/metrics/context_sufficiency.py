@@ -1,0 +1,50 @@
+"""Context sufficiency: can the question be answered from what was retrieved?
+
+    context_sufficiency = 1 if the contexts hold all that an answer needs, otherwise 0
+
+The mean is the share of questions that retrieval made answerable. No reference is needed: the judge is shown question
+and contexts, not the answer, so it is told apart from `context_recall`, which asks what of a known answer is there.
+
+Source: Joren et al., "Sufficient Context: A New Lens on Retrieval Augmented Generation Systems" (ICLR 2025). It is one
+verdict for all contexts together: contexts too long for the model are judged in windows, any of which may suffice.
+(ragas and DeepEval have no metric of this name; TruLens considers answerability inside its groundedness.)
+
+Only a judge that reads instructions can be asked. Empty cases: no question is `Undefined`; no context text is 0
+without asking the model.
+"""
+
+from dataclasses import dataclass
+
+from localjudge.metrics.about import About
+from localjudge.metrics.metric import Sentences, Steps
+from localjudge.metrics.units import nothing_retrieved
+from localjudge.types import Sample, Scored, Span, Sufficiency, Undefined, Unit, context_texts
+
+
+@dataclass(frozen=True)
+class ContextSufficiency:
+    """Whether the question can be answered from the retrieved contexts."""
+
+    name = "context_sufficiency"
+    version = 1
+    required_fields = frozenset({"user_input", "retrieved_contexts"})
+    special_tasks = frozenset({"sufficiency"})
+    about = About(
+        asks="question: can it be answered from the retrieved contexts?",
+        verdicts="1",
+        source="Joren et al. 2025, Sufficient Context",
+    )
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Ask once about all contexts."""
+        if not (sample.user_input or "").strip():
+            return Undefined(reason="there is no question")
+        verdicts = yield [sufficiency_of(sample)]
+        return Scored.fraction((verdict.label for verdict in verdicts), detail=nothing_retrieved(sample))
+
+
+def sufficiency_of(sample: Sample) -> Sufficiency:
+    """Do the retrieved contexts suffice for the question?"""
+    question = sample.user_input or ""
+    unit = Unit(kind="question", index=0, source="user_input", span=Span.whole(question))
+    return Sufficiency(unit=unit, contexts=context_texts(sample.retrieved_contexts), user_input=question.strip())

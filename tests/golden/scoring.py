@@ -1,0 +1,44 @@
+"""A metric run by hand: the verdicts are given in the test, by the text of the unit and what it is held against."""
+
+from collections.abc import Mapping, Sequence
+
+from localjudge.metrics import catalog
+from localjudge.text import sentences
+from localjudge.types import Label, Outcome, Sample, Task, Verdict
+
+
+def score(metric_name: str, sample: Sample, yes: Mapping[str, Label]) -> Outcome:
+    """Run a metric with a judge that says 1 to the units in `yes` with value 1, and 0 to those with value 0."""
+    return asked_and_scored(metric_name, sample, yes)[1]
+
+
+def asked_and_scored(metric_name: str, sample: Sample, yes: Mapping[str, Label]) -> tuple[list[Task], Outcome]:
+    """The same, with all tasks in the order in which they were asked."""
+    steps = catalog.get(metric_name).steps(sample, sentences)
+    asked: list[Task] = []
+    try:
+        tasks = next(steps)
+        while True:
+            asked += tasks
+            tasks = steps.send([Verdict(label=yes[_key(task)]) for task in tasks])
+    except StopIteration as finished:
+        return asked, finished.value
+
+
+def table(rows: Mapping[str, str], columns: Sequence[str]) -> dict[str, Label]:
+    """Verdicts by the text of the unit and what it is held against; one digit of a row for each column."""
+    yes: dict[str, Label] = {}
+    for text, digits in rows.items():
+        yes |= {f"{text} | {column}": 1 if digit == "1" else 0 for column, digit in zip(columns, digits, strict=True)}
+    return yes
+
+
+def _key(task: Task) -> str:
+    """Text of the unit, and what it is held against: one chunk alone, or another text."""
+    match task.unit.against:
+        case None:
+            return task.unit.span.text
+        case int(index):
+            return f"{task.unit.span.text} | chunk {index + 1}"
+        case text:
+            return f"{task.unit.span.text} | {text}"

@@ -1,0 +1,189 @@
+"""Hand-worked scores of the metrics that judge the response; the judge is scripted."""
+
+import pytest
+
+from localjudge.types import Context, Label, Outcome, Refusal, Sample, Scored, Sufficiency, Undefined
+from tests.golden.scoring import asked_and_scored, score, table
+
+TOWER = Sample(
+    id="tower",
+    user_input="When was it built, and where is it?",
+    response="It was built in 1889. It is in Paris. It is golden.",
+    reference="It was built in 1889. It stands in Paris, France.",
+    retrieved_contexts=(Context(text="chunk 1"), Context(text="chunk 2")),
+)
+# Two of the response's three sentences are in the reference; one of the reference's two is in the response.
+AGREEMENT = table({"It was built in 1889.": "1", "It is in Paris.": "1", "It is golden.": "0"}, ["reference"]) | table(
+    {"It was built in 1889.": "1", "It stands in Paris, France.": "0"}, ["response"]
+)
+
+
+@pytest.mark.parametrize(
+    ("metric", "expected"),
+    [
+        ("answer_correctness(mode=precision)", Scored(value=2 / 3, numerator=2, denominator=3)),
+        ("answer_correctness(mode=recall)", Scored(value=1 / 2, numerator=1, denominator=2)),
+        # 2 * 2/3 * 1/2 / (2/3 + 1/2) = (2/3) / (7/6) = 4/7
+        ("answer_correctness", Scored(value=4 / 7, detail="precision 2/3, recall 1/2")),
+    ],
+)
+def test_answer_correctness_is_precision_recall_and_their_harmonic_mean(metric: str, expected: Scored) -> None:
+    assert score(metric, TOWER, AGREEMENT) == expected
+
+
+def test_recall_is_a_share_of_the_reference_and_not_of_what_the_response_says_of_it() -> None:
+    """A response that says one right thing three times: ragas's recall is 3 / (3 + 1) = 0.75, ours is 1 / 2."""
+    sample = TOWER.model_copy(update={"response": "In 1889. In 1889. In 1889."})
+    yes = table({"In 1889.": "1"}, ["reference"]) | table(
+        {"It was built in 1889.": "1", "It stands in Paris, France.": "0"}, ["response"]
+    )
+    assert score("answer_correctness(mode=recall)", sample, yes) == Scored(value=1 / 2, numerator=1, denominator=2)
+    # P = 3/3, R = 1/2: 2 * 1 * 1/2 / (3/2) = 2/3
+    assert score("answer_correctness", sample, yes) == Scored(value=2 / 3, detail="precision 3/3, recall 1/2")
+
+
+def test_one_half_asks_half_of_the_questions() -> None:
+    """3 sentences of the response, 2 of the reference; each side is shown the other text alone, and the question."""
+    asked = {
+        mode: asked_and_scored(f"answer_correctness(mode={mode})", TOWER, AGREEMENT)[0]
+        for mode in ("precision", "recall", "f1")
+    }
+    assert [task.unit.against for task in asked["precision"]] == ["reference"] * 3
+    assert [task.unit.against for task in asked["recall"]] == ["response"] * 2
+    assert asked["f1"] == asked["precision"] + asked["recall"]
+    assert {task.unit.source for task in asked["recall"]} == {"reference"}
+    assert asked["recall"][0].model_dump()["contexts"] == (TOWER.response,)
+    assert asked["recall"][0].model_dump()["user_input"] == TOWER.user_input
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcomes"),
+    [
+        # Nothing of the reference is in an empty response: R = 0 / 2, and F1 = 0; P is 0 / 0.
+        (
+            {"response": ""},
+            [
+                Undefined(reason="the response has no sentence"),
+                Scored(value=0, numerator=0, denominator=2),
+                Scored(value=0, detail="the response has no sentence, recall 0/2"),
+            ],
+        ),
+        ({"reference": " "}, [Undefined(reason="the reference has no sentence")] * 3),
+        ({"reference": " ", "response": ""}, [Undefined(reason="the reference has no sentence")] * 3),
+    ],
+)
+def test_an_empty_response_is_not_correct_and_an_empty_reference_says_nothing(
+    changes: dict[str, str], outcomes: list[Outcome]
+) -> None:
+    sample = TOWER.model_copy(update=changes)
+    none = table({"It was built in 1889.": "0", "It stands in Paris, France.": "0"}, ["response"])
+    modes = ("precision", "recall", "f1")
+    found = [asked_and_scored(f"answer_correctness(mode={mode})", sample, none) for mode in modes]
+    assert [outcome for _, outcome in found] == outcomes
+    assert all(task.model_dump()["contexts"] == () for asked, _ in found for task in asked)
+
+
+def test_nothing_in_common_is_zero_and_everything_exactly_one() -> None:
+    nothing: dict[str, Label] = dict.fromkeys(AGREEMENT, 0)
+    everything: dict[str, Label] = dict.fromkeys(AGREEMENT, 1)
+    assert score("answer_correctness", TOWER, nothing) == Scored(value=0, detail="precision 0/3, recall 0/2")
+    assert score("answer_correctness", TOWER, everything) == Scored(value=1, detail="precision 3/3, recall 2/2")
+
+
+def test_answer_relevancy_counts_sentences_of_the_response_beside_the_response() -> None:
+    """Two of three address the question: 2 / 3."""
+    yes: dict[str, Label] = {"It was built in 1889.": 1, "It is in Paris.": 1, "It is golden.": 0}
+    asked, outcome = asked_and_scored("answer_relevancy", TOWER, yes)
+    assert outcome == Scored(value=2 / 3, numerator=2, denominator=3)
+    assert {(task.unit.source, task.unit.kind) for task in asked} == {("response", "sentence")}
+    assert {task.model_dump()["contexts"] for task in asked} == {(TOWER.response,)}
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [({"user_input": " "}, "there is no question"), ({"response": " "}, "the response has no sentence")],
+)
+def test_answer_relevancy_without_a_question_or_an_answer_is_undefined(changes: dict[str, str], reason: str) -> None:
+    assert score("answer_relevancy", TOWER.model_copy(update=changes), {}) == Undefined(reason=reason)
+
+
+def test_context_precision_against_the_response_shows_the_response() -> None:
+    """Useful at rank 2 alone: (1/2) / 1. The reference is not needed, and not shown."""
+    sample = TOWER.model_copy(update={"reference": None})
+    yes = table({"chunk 1": "0", "chunk 2": "1"}, ["response"])
+    asked, outcome = asked_and_scored("context_precision(against=response)", sample, yes)
+    assert outcome == Scored(value=1 / 2)
+    assert {task.model_dump()["reference"] for task in asked} == {TOWER.response}
+
+
+def test_context_precision_against_a_blank_response_is_undefined() -> None:
+    sample = TOWER.model_copy(update={"response": " "})
+    assert score("context_precision(against=response)", sample, {}) == Undefined(reason="there is no response")
+
+
+CELLS = [  # sufficient, refused, and what each metric makes of them
+    (1, 0, "answered rightly", 1, 0, None),
+    (1, 1, "over-refused", 0, 1, None),
+    (0, 0, "made up", 0, None, 1),
+    (0, 1, "refused rightly", 1, None, 0),
+]
+
+
+@pytest.mark.parametrize(("sufficient", "refused", "cell", "right", "over_refused", "made_up"), CELLS)
+def test_abstention_puts_each_sample_into_one_of_four_cells(
+    sufficient: Label, refused: Label, cell: str, right: int, over_refused: int | None, made_up: int | None
+) -> None:
+    """A mode about the other row of the table is undefined, so that its mean is a rate within its row."""
+    yes: dict[str, Label] = {str(TOWER.user_input): sufficient, str(TOWER.response): refused}
+
+    def scored(value: int) -> Scored:
+        return Scored(value=value, numerator=value, denominator=1, detail=cell)
+
+    assert score("abstention", TOWER, yes) == scored(right)
+    if over_refused is None:
+        assert score("abstention(mode=over_refused)", TOWER, yes) == Undefined(
+            reason=f"the contexts do not suffice: {cell}"
+        )
+    else:
+        assert score("abstention(mode=over_refused)", TOWER, yes) == scored(over_refused)
+    if made_up is None:
+        assert score("abstention(mode=made_up)", TOWER, yes) == Undefined(reason=f"the contexts suffice: {cell}")
+    else:
+        assert score("abstention(mode=made_up)", TOWER, yes) == scored(made_up)
+
+
+def test_sufficiency_and_refusal_are_one_verdict_each_about_whole_texts() -> None:
+    """1 / 1 and 0 / 1; the judge of a refusal is shown no contexts, and that of sufficiency no answer."""
+    (sufficiency,), enough = asked_and_scored("context_sufficiency", TOWER, {str(TOWER.user_input): 1})
+    (refusal,), refused = asked_and_scored("refusal", TOWER, {str(TOWER.response): 0})
+    assert enough == Scored(value=1, numerator=1, denominator=1)
+    assert refused == Scored(value=0, numerator=0, denominator=1)
+    assert isinstance(sufficiency, Sufficiency)
+    assert (sufficiency.contexts, sufficiency.unit.kind) == (("chunk 1", "chunk 2"), "question")
+    assert isinstance(refusal, Refusal)
+    assert (refusal.user_input, refusal.unit.kind) == (TOWER.user_input, "response")
+
+
+@pytest.mark.parametrize(
+    ("metric", "changes", "reason"),
+    [
+        ("context_sufficiency", {"user_input": "\n"}, "there is no question"),
+        ("refusal", {"response": ""}, "the response has no sentence"),
+        ("abstention", {"user_input": ""}, "there is no question"),
+        ("abstention", {"response": " "}, "the response has no sentence"),
+    ],
+)
+def test_what_is_not_there_is_neither_a_refusal_nor_an_answer(
+    metric: str, changes: dict[str, str], reason: str
+) -> None:
+    assert score(metric, TOWER.model_copy(update=changes), {}) == Undefined(reason=reason)
+
+
+def test_marks_at_the_end_of_a_sentence_are_no_part_of_it_and_no_sentence() -> None:
+    """2 sentences, though [2] stands alone on its line; both are in the reference: 2 / 2."""
+    sample = TOWER.model_copy(update={"response": "It was built in 1889 [1]. It is in Paris.\n\n[2]"})
+    yes = table({"It was built in 1889": "1", "It is in Paris.": "1"}, ["reference"])
+    outcome = score("answer_correctness(mode=precision)", sample, yes)
+    assert outcome == Scored(value=1, numerator=2, denominator=2)
+    needed: dict[str, Label] = {"It was built in 1889": 1, "It is in Paris.": 0}
+    assert score("answer_relevancy", sample, needed) == Scored(value=1 / 2, numerator=1, denominator=2)

@@ -1,0 +1,80 @@
+"""What counts as a mark, for any text: rules that hold whatever a response is made of."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localjudge.metrics.citations import Citation, citing_sentences, marks
+from localjudge.text import sentences
+from localjudge.types import Context
+
+CONTEXTS = (Context(text="one", id="doc-1"), Context(text="two", id="b"), Context(text="three"))
+TEXTS = st.lists(
+    st.one_of(
+        st.sampled_from(
+            ["[1]", "[2,3]", "[doc-1]", "[b]", "[doc-9]", "[1-3]", "[", "]", "[sic]", "[[1]]", "A b. ", "\n"]
+        ),
+        st.text(max_size=6),
+    ),
+    max_size=12,
+).map("".join)
+
+
+@given(text=TEXTS)
+def test_marks_stand_where_they_say_and_do_not_overlap(text: str) -> None:
+    end = 0
+    for mark in marks(text, CONTEXTS):
+        assert mark.start >= end
+        assert text[mark.start] == "["
+        assert text[mark.end - 1] == "]"
+        assert mark.citations
+        assert all(citation.context in {None, 0, 1, 2} for citation in mark.citations)
+        end = mark.end
+
+
+@given(text=TEXTS)
+def test_sentences_stay_verbatim_and_every_citation_is_of_one_sentence(text: str) -> None:
+    """Unless no sentence comes before it, as where a response is nothing but marks."""
+    spans, found = sentences(text), marks(text, CONTEXTS)
+    stated = citing_sentences(text, spans, found)
+    for sentence in stated:
+        assert text[sentence.span.start : sentence.span.end] == sentence.span.text
+        assert any(map(str.isalnum, sentence.span.text))
+    inside = [mark for mark in found if any(span.start <= mark.start and mark.end <= span.end for span in spans)]
+    given_out = sum(len(sentence.citations) for sentence in stated)
+    assert given_out <= sum(len(mark.citations) for mark in inside)
+
+
+@pytest.mark.parametrize(
+    ("mark", "citations"),
+    [
+        ("[b]", (Citation("b", 1),)),
+        ("[3]", (Citation("3", 2),)),
+        ("[4]", (Citation("4", None),)),
+        ("[1\u20132]", (Citation("1", 0), Citation("2", 1))),
+        ("[ doc-1 , 2 ]", (Citation("doc-1", 0), Citation("2", 1))),
+        ("[doc-99]", (Citation("doc-99", None),)),
+        ("[007]", (Citation("007", None),)),
+        ("[passage 3]", (Citation("3", 2),)),
+    ],
+)
+def test_a_mark_and_what_it_cites(mark: str, citations: tuple[Citation, ...]) -> None:
+    assert [found.citations for found in marks(f"So {mark}.", CONTEXTS)] == [citations]
+
+
+@pytest.mark.parametrize(
+    "text", ["[3-1]", "[1-999]", "[c]", "[1.5]", "[10%]", "[2019-05]", "[a 1]", "[1\n]", f"[{'1,' * 200}1]"]
+)
+def test_what_is_no_mark(text: str) -> None:
+    """A range that falls or is endless, a word without a digit, numbers that are no ranks, a line break."""
+    assert marks(text, CONTEXTS) == []
+
+
+def test_a_word_with_a_digit_is_a_citation_only_where_contexts_have_ids() -> None:
+    assert marks("So [doc-9].", (Context(text="one"),)) == []
+
+
+def test_many_brackets_take_no_time() -> None:
+    """Linear in the text: 200,000 characters of open brackets, and as many marks as fit."""
+    assert marks("[" * 200_000, CONTEXTS) == []
+    assert len(marks("[1]" * 60_000, CONTEXTS)) == 60_000
