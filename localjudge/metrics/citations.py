@@ -15,6 +15,7 @@ digit.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -75,8 +76,10 @@ def citing_sentences(text: str, spans: Sequence[Span], found: Sequence[Mark]) ->
     Marks at the end of a sentence are cut off; the rest is verbatim, marks inside it too.
     """
     sentences: list[CitingSentence] = []
+    starts = [mark.start for mark in found]
     for span in spans:
-        inside = [mark for mark in found if span.start <= mark.start and mark.end <= span.end]
+        of_span = found[bisect_left(starts, span.start) : bisect_left(starts, span.end)]
+        inside = [mark for mark in of_span if mark.end <= span.end]
         citations = tuple(citation for mark in inside for citation in mark.citations)
         end = _end_without_marks(text, span, inside)
         said = text[span.start : end]

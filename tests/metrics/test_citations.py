@@ -1,12 +1,12 @@
 """What counts as a mark, for any text: rules that hold whatever a response is made of."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge.metrics.citations import Citation, citing_sentences, marks
 from localjudge.text import sentences
-from localjudge.types import Context
+from localjudge.types import Context, Span
 
 CONTEXTS = (Context(text="one", id="doc-1"), Context(text="two", id="b"), Context(text="three"))
 TEXTS = st.lists(
@@ -20,6 +20,7 @@ TEXTS = st.lists(
 ).map("".join)
 
 
+@settings(deadline=None)
 @given(text=TEXTS)
 def test_marks_stand_where_they_say_and_do_not_overlap(text: str) -> None:
     end = 0
@@ -32,6 +33,7 @@ def test_marks_stand_where_they_say_and_do_not_overlap(text: str) -> None:
         end = mark.end
 
 
+@settings(deadline=None)
 @given(text=TEXTS)
 def test_sentences_stay_verbatim_and_every_citation_is_of_one_sentence(text: str) -> None:
     """Unless no sentence comes before it, as where a response is nothing but marks."""
@@ -78,3 +80,11 @@ def test_many_brackets_take_no_time() -> None:
     """Linear in the text: 200,000 characters of open brackets, and as many marks as fit."""
     assert marks("[" * 200_000, CONTEXTS) == []
     assert len(marks("[1]" * 60_000, CONTEXTS)) == 60_000
+
+
+def test_many_sentences_with_marks_take_no_time() -> None:
+    """30,000 sentences, each looked at beside its own mark alone."""
+    text = "Ab [1]. " * 30_000
+    spans = [Span(start=start, end=start + 7, text="Ab [1].") for start in range(0, len(text), 8)]
+    stated = citing_sentences(text, spans, marks(text, CONTEXTS))
+    assert {(sentence.span.text, sentence.citations) for sentence in stated} == {("Ab", (Citation("1", 0),))}
