@@ -40,17 +40,6 @@ def test_what_a_metric_says_of_itself_is_whole(metric: MetricDescription) -> Non
     assert all(metric.about)
 
 
-@pytest.mark.parametrize("name", catalog.our_names())
-def test_every_metric_is_in_the_table_of_the_readme(name: str) -> None:
-    """By its whole name, or, in a row of several, by its end."""
-    table = (ROOT / "README.md").read_text(encoding="utf-8").partition("## Metrics")[2].partition("\n## ")[0]
-    assert (
-        f"`{name}`" in table
-        or (name.startswith("document_") and f"`{name.removeprefix('document')}`" in table)
-        or (name.startswith("document_recall") and f"`{name.removeprefix('document_recall')}`" in table)
-    )
-
-
 def test_an_installed_metric_is_listed_by_its_docstring(
     capfd: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

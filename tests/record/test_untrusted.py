@@ -203,7 +203,7 @@ COULD_HANG: dict[str, tuple[Attack, set[str], str]] = {
     "an endless pattern": (sql(*COMPUTED_COLUMN), STORED, "run.sqlite: sample is not as localjudge creates it"),
     "endless pages": (
         pages_that_lead_to_each_other,
-        STORED - {"resume"},
+        STORED,
         "run.sqlite holds more than fits into a file",
     ),
     "a giant row": (sql(f"UPDATE sample SET content = {GIANT}"), STORED, "string or blob too big"),
