@@ -69,7 +69,9 @@ def _with_the_same_units(
 
 
 def _is_matrix(verdicts: Sequence[VerdictRow]) -> bool:
-    return bool(verdicts) and all(verdict.against is not None for verdict in verdicts)
+    """Whether sentences were held against single contexts; the reference may be one more column."""
+    held = {verdict.against for verdict in verdicts}
+    return None not in held and any(isinstance(against, int) for against in held)
 
 
 def _list(verdicts: Sequence[VerdictRow]) -> RenderableType:

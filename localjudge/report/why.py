@@ -15,10 +15,13 @@ _SAID_OF_A_UNIT = {
     "faithfulness": "attributed",
     "context_relevancy": "needed",
     "context_relevancy_chunk": "needed",
+    "answer_relevancy": "needed",
+    "citation_support": "supported by what they cite",
 }
 """What label 1 says of a unit, of metrics that are the share of it."""
 _COUNTED = {
     "document_recall_multi_hit": "ground-truth documents retrieved",
+    "citation_validity": "citations name a retrieved context",
     "matrix_precision": "contexts support a sentence of the reference",
     "matrix_recall": "sentences of the reference supported by a context",
     "matrix_redundancy": "supports beyond a sentence's first",
@@ -42,12 +45,12 @@ def why(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
     counted = in_counts(score)
     if score.status != "scored":
         return counted
-    if score.metric == "context_precision":
+    name = naming.parse(score.metric)
+    base = name.base if name else score.metric
+    if base == "context_precision":
         return _ranks([verdict.label for verdict in verdicts])
     if score.numerator is None:
         return counted
-    name = naming.parse(score.metric)
-    base = name.base if name else score.metric
     detail = f" ({score.detail})" if score.detail else ""
     if base not in _SAID_OF_A_UNIT:
         return f"{counted} {_COUNTED[base]}{detail}" if base in _COUNTED else f"{counted}{detail}"

@@ -63,7 +63,9 @@ def judge_of(run: Run, *, needed: bool = True) -> str:
     """
     named = run.manifest.environment.get("judge")
     if named is None and needed:
-        raise UsageError(f"{run.directory} does not say which judge it was made with", hint="name it with --judge")
+        raise UsageError(
+            f"{run.directory} does not say which judge it was made with", hint=f"name it with {option('judge')}"
+        )
     return str(named)
 
 
@@ -128,7 +130,7 @@ def refuse_unaskable(judge: OpenJudge, metrics: Sequence[Metric]) -> None:
         names = ", ".join(unaskable)
         raise UsageError(
             f"the judge {judge.card.name} cannot be asked what {names} asks: it does not read instructions",
-            hint=f"name a model that does with --judge, or leave out {names}",
+            hint=f"name a model that does with {option('judge')}, or leave out {names}",
         )
 
 
