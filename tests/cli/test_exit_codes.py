@@ -167,19 +167,20 @@ def test_errors_have_their_exit_codes(
     [
         (["run"], "run the same command again to go on"),
         (["run", "--dry-run"], "run the same command again: it begins anew"),
-        (["doctor"], "run the same command again: it begins anew"),
+        (["doctor"], "run the same command again to go on"),
+        (["segment"], "run the same command again: it begins anew"),
         (["verify", "run"], "run the same command again: it begins anew"),
     ],
 )
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError()])
-def test_only_a_run_promises_to_go_on(
+def test_only_a_run_and_the_doctor_promise_to_go_on(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
     arguments: list[str],
     hint: str,
     error: BaseException,
 ) -> None:
-    """It keeps every answer; the others keep nothing."""
+    """They keep answers; the others keep nothing."""
 
     def fail(**_options: Any) -> None:
         raise error
