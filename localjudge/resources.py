@@ -35,7 +35,7 @@ def demo_file() -> Path:
 
 
 def state_directory() -> Path:
-    """Folder for what outlives a run (own models, sha256 cache, self-checks). Not created here.
+    """Folder for what outlives a command (own models, checksums, self-checks, answers). Not created here.
 
     `LOCALJUDGE_HOME`, or `localjudge` in the XDG data directory.
     """
