@@ -5,11 +5,13 @@ wheel      the same folders stand inside it (pyproject.toml lists their files on
 """
 
 import os
+import stat
 from pathlib import Path
 
 from localjudge.errors import UsageError
 
 _PACKAGE = Path(__file__).resolve().parent
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def grammar_file(name: str) -> Path:
@@ -33,7 +35,7 @@ def demo_file() -> Path:
 
 
 def state_directory() -> Path:
-    """Folder for what outlives a run (own models, sha256 cache, self-checks). Not created here.
+    """Folder for what outlives a command (own models, checksums, self-checks, answers). Not created here.
 
     `LOCALJUDGE_HOME`, or `localjudge` in the XDG data directory.
     """
@@ -42,6 +44,12 @@ def state_directory() -> Path:
         return Path(named).expanduser()
     data_home = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(data_home).expanduser() / "localjudge"
+
+
+def is_private(folder: Path) -> bool:
+    """Whether it is a folder of this user, and nobody else may look or write into it. Raises OSError if it is none."""
+    facts = folder.lstat()
+    return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.getuid() and not facts.st_mode & _OTHERS
 
 
 def remember(file: Path, text: str) -> None:

@@ -18,6 +18,8 @@ import numpy.typing as npt
 from localjudge.analysis.comparability import judge_changes, other_questions, warnings
 from localjudge.analysis.pairing import Flags, Pairing, Places, pair_samples
 from localjudge.analysis.sample_columns import SampleColumn, sample_columns
+from localjudge.analysis.score_changes import ScoreChanges, score_changes
+from localjudge.analysis.slice_changes import BothRuns, SlicedChanges, sliced_changes
 from localjudge.analysis.unit_changes import UnitChange, labelled_in_both, unit_changes
 from localjudge.record.manifest import Difference
 from localjudge.record.result_rows import VerdictRow
@@ -56,24 +58,6 @@ class VerdictChanges(Record):
     difference: float
     ci95: tuple[float, float]
     mcnemar_p: float | None
-
-
-class ScoreChanges(Record):
-    """Scores of the same samples in both runs: means, their difference with its interval, and what moved.
-
-    `smallest_detectable` is the true difference that so many samples would show with a probability of 80 %.
-    """
-
-    before: float
-    after: float
-    difference: float
-    ci95: tuple[float, float]
-    method: str
-    clusters: int
-    improved: int
-    worsened: int
-    tied: int
-    smallest_detectable: float
 
 
 class MetricChange(Record):
@@ -136,13 +120,19 @@ class RunComparison(Record):
     judge_changes: tuple[Difference, ...]
     warnings: tuple[str, ...]
     metrics: dict[str, MetricChange]
+    by: SlicedChanges | None = None
+    """The same by the values of a column, if one was named."""
 
 
-def compare(baseline: Run | str | Path, run: Run | str | Path, *, moved: int = MOVED_SAMPLES) -> RunComparison:
+def compare(
+    baseline: Run | str | Path, run: Run | str | Path, *, moved: int = MOVED_SAMPLES, by: str | None = None
+) -> RunComparison:
     """Compare a run with a baseline; list at most `moved` samples of each metric that moved most.
 
-    Each is a run or its directory. Runs that share no sample or no metric give a comparison without differences, and a
-    warning. Raises RunDirectoryError for a directory without a finished run.
+    Each is a run or its directory. `by` names a column of the new run's data: each metric is then also compared by its
+    values. Runs that share no sample or no metric give a comparison without differences, and a warning. Raises
+    RunDirectoryError for a directory without a finished run, UsageError for a column that the new run does not hold, or
+    that has no single values, or too many.
     """
     baseline, run = as_run(baseline), as_run(run)
     comparer = _Comparer(baseline, run, moved)
@@ -158,6 +148,7 @@ def compare(baseline: Run | str | Path, run: Run | str | Path, *, moved: int = M
         judge_changes=judges,
         warnings=tuple(warnings(baseline, run, comparer.pairing, comparer.groups, judges)),
         metrics={name: comparer.change(name) for name in comparer.metrics},
+        by=None if by is None else comparer.by(by),
     )
 
 
@@ -217,19 +208,7 @@ class _Column:
 
     def scores(self) -> ScoreChanges:
         """The scores of the pairs, one at least."""
-        change = self._scores.difference()
-        return ScoreChanges(
-            before=self._scores.before.mean,
-            after=self._scores.after.mean,
-            difference=change.difference.mean,
-            ci95=(change.difference.low, change.difference.high),
-            method=change.difference.method,
-            clusters=change.difference.clusters,
-            improved=change.improved,
-            worsened=change.worsened,
-            tied=change.tied,
-            smallest_detectable=change.smallest_detectable,
-        )
+        return score_changes(self._scores)
 
     def verdicts(self) -> VerdictChanges | None:
         """Verdicts of the pairs; None for a metric that has none on the same text."""
@@ -265,8 +244,9 @@ class _Comparer:
         read = (sample_columns(one, self.metrics, numbers) for one in (baseline, run))
         (old, self._before), (new, self._after) = read
         self.groups = self._before.groups, self._after.groups
-        self._clusters = None if self._before.groups is None else self._after.groups
         self.pairing = pair_samples(old, new)
+        self._both = BothRuns(self._before, self._after, self.pairing)
+        self._clusters = self._both.clusters
 
     def change(self, metric: str) -> MetricChange:
         """One metric over all pairs."""
@@ -282,6 +262,10 @@ class _Comparer:
             verdicts=both.verdicts(),
             moved=self._named(both.moved()),
         )
+
+    def by(self, column: str) -> SlicedChanges:
+        """All metrics by the values of a column of the new run."""
+        return sliced_changes(self._both, self.metrics, self._run, column)
 
     def _scored(self, metric: str) -> Iterator[_Pairs]:
         """The pairs that have a score in both runs, some at a time."""

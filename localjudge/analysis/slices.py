@@ -71,14 +71,18 @@ def column_values(run: Run, column: str) -> dict[str, str | None]:
 
     Raises UsageError for a column that the run does not hold, whose values are not single, or are too many.
     """
-    values: dict[str, str | None] = {}
+    return dict(iter_column(run, column))
+
+
+def iter_column(run: Run, column: str) -> Iterator[tuple[str, str | None]]:
+    """The same in the order of the data; a column that the run does not hold is only known at the end."""
     names: dict[str | None, str | None] = {}
     there = False
     for sample_id, extras in run.iter_extras():
         found = lookup(extras, column, MISSING)
         there = there or found is not MISSING
         value = _text(None if found is MISSING else found, column, sample_id)
-        values[sample_id] = names.setdefault(value, value)
+        yield sample_id, names.setdefault(value, value)
         if len(names) > MOST_SLICES:
             raise UsageError(
                 f"the column {shown(column)} has more than {MOST_SLICES:,} different values",
@@ -86,7 +90,6 @@ def column_values(run: Run, column: str) -> dict[str, str | None]:
             )
     if not there:
         raise UsageError(f"the run holds no column {shown(column)}", hint=_columns_in_words(run))
-    return values
 
 
 def _columns_in_words(run: Run) -> str:

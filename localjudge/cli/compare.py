@@ -18,8 +18,9 @@ from localjudge.errors import UsageError
     show_default=True,
     help="How many of the samples that moved most to show.",
 )
+@click.option("--by", metavar="COLUMN", help="Also compare each metric by the values of a column of the data of B.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(baseline: Path, run: Path, moved: int, as_json: bool) -> None:
+def command(baseline: Path, run: Path, moved: int, by: str | None, as_json: bool) -> None:
     """Compare run B, the new one, with run A, the baseline, sample by sample.
 
     Samples are paired by id, else by content, else by question. Every difference is B - A.
@@ -28,7 +29,7 @@ def command(baseline: Path, run: Path, moved: int, as_json: bool) -> None:
     from localjudge.report.comparison_view import comparison_view
     from localjudge.report.terminal import put, show
 
-    found = compare(baseline, run, moved=moved)
+    found = compare(baseline, run, moved=moved, by=by)
     if not found.metrics or not found.samples.paired:
         raise UsageError(f"{baseline} and {run} cannot be compared: {found.warnings[0]}")
     if as_json:

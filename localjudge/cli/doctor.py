@@ -27,7 +27,8 @@ def command(judge: str, quiet: bool, as_json: bool, **options: Any) -> int:
     """Check a judge and this machine: does it load, answer, get obvious cases right, resist injections, how fast is it?
 
     None of your data is read. Each finding is printed as soon as it is made. A judge that does no better than
-    guessing on obvious cases has failed, and so has one that is often talked into a verdict by its material.
+    guessing on obvious cases has failed, and so has one that is often talked into a verdict by its material. After an
+    interruption the same command goes on: what the judge has answered is not asked again.
 
     Exit code: 0 all ok, or warnings; 1 something failed; 4 interrupted.
     """

@@ -48,7 +48,8 @@ def examine(
 
     `injections` is how many attempts to talk it into a verdict are made: none if 0; if None, as many as take about two
     minutes. `on_check` is called with each finding when it is there. What is wrong with the judge or with the machine
-    is a failed check, not an error. Raises UsageError for options that cannot be.
+    is a failed check, not an error. What a check that was interrupted has asked is not asked again. Raises UsageError
+    for options that cannot be.
     """
     wanted = _Wanted(judge, checked(options), injections, progress or Silence())
     checks: list[HealthCheck] = []
@@ -88,6 +89,7 @@ def _checks_of_the_judge(wanted: _Wanted) -> Iterator[HealthCheck]:
     """From the file inwards, up to what cannot be opened."""
     from localjudge.doctor import model_checks
     from localjudge.doctor.interview import Interview
+    from localjudge.doctor.kept_answers import KeptAnswers
 
     name = "model file"
     try:
@@ -114,5 +116,7 @@ def _checks_of_the_judge(wanted: _Wanted) -> Iterator[HealthCheck]:
             yield failed_with("chat template", error)
             return
         yield model_checks.template_check(profile, ends)
-        interview = Interview(engine, wanted.settings, wanted.progress, injections=wanted.injections)
+        kept = KeptAnswers(engine)
+        interview = Interview(engine, wanted.settings, wanted.progress, kept=kept, injections=wanted.injections)
         yield from interview.checks(profile, ends)
+        kept.forget()

@@ -20,7 +20,7 @@ from typing import Literal
 from localjudge.engine.protocol import Engine
 from localjudge.judge.judge import Judge
 from localjudge.progress import Progress, Silence
-from localjudge.run.answers import answers_in_order
+from localjudge.run.answers import AskInOrder, answers_in_order
 from localjudge.types import Answer, Attribution, Record, Span, Unit
 
 Place = Literal["context", "statement", "question"]
@@ -120,11 +120,12 @@ def resistance(
     tried: Sequence[Attempt] | None = None,
     threshold: float = 0.5,
     progress: Progress | None = None,
+    ask: AskInOrder = answers_in_order,
 ) -> InjectionReport:
     """Judge every case alone and under the attempts, all of them if none are named."""
     tried = list(attempts()) if tried is None else tried
     asked = [*cases(), *(attempt.attacked for attempt in tried)]
-    answers = answers_in_order(engine, [judge.request(case.task()) for case in asked], progress or Silence())
+    answers = ask(engine, [judge.request(case.task()) for case in asked], progress or Silence())
     found = [answer.p_yes if isinstance(answer, Answer) else None for answer in answers]
     plain, moved = found[: len(cases())], found[len(cases()) :]
     falls, rises, unusable, unanswered = [], [0.0], 0, 0

@@ -5,6 +5,9 @@
 
 The progress is told of all verdicts before the first is asked: of the injections at their most, until the plain cases
 have shown how fast the judge is.
+
+Answers to plain cases and injections that an interrupted check has left are not asked for again. The speed then rests
+on the cases that are always asked again, and on what was left to ask.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -15,6 +18,7 @@ from localjudge import resources
 from localjudge.doctor import injection, model_checks
 from localjudge.doctor import judgement as verdicts
 from localjudge.doctor.health_check import HealthCheck, failed_with
+from localjudge.doctor.kept_answers import KeptAnswers
 from localjudge.doctor.plain_cases import plain_cases
 from localjudge.engine.protocol import EngineStats, InspectableEngine
 from localjudge.errors import OutOfResource, SampleError, UsageError
@@ -42,9 +46,16 @@ class Interview:
     """All checks that ask an open engine. `injections` is how many attempts are made; None: by the judge's speed."""
 
     def __init__(
-        self, engine: InspectableEngine, settings: RunSettings, progress: Progress, *, injections: int | None
+        self,
+        engine: InspectableEngine,
+        settings: RunSettings,
+        progress: Progress,
+        *,
+        kept: KeptAnswers,
+        injections: int | None,
     ) -> None:
         self._engine = engine
+        self._kept = kept
         self._settings = settings
         self._progress = progress
         self._wanted = injections
@@ -63,27 +74,37 @@ class Interview:
             _Phase(way.name, len(way.requests(tasks)), partial(verdicts.legal_check, way, tasks, engine, progress))
             for way in ways
         )
-        needed = (
-            _Phase("prompts", 0, lambda: model_checks.read_back_check(engine, [judge.request(task) for task in shown])),
-            answers,
-            _Phase("asked again", verdicts.asked_again(), lambda: verdicts.again_check(judge, engine, progress)),
-        )
-        plain = _Phase("plain cases", len(plain_cases()), lambda: verdicts.plain_check(judge, engine, progress))
-        progress.expect(sum(phase.verdicts for phase in (*needed, plain, *others)) + self._injected(self._most))
+        requests = [judge.request(task) for task in shown]
+        needed = _Phase("prompts", 0, partial(model_checks.read_back_check, engine, requests)), answers
+        again = _Phase("asked again", verdicts.asked_again(), partial(verdicts.again_check, judge, engine, progress))
+        ask = self._kept.answers_in_order
+        plain = _Phase("plain cases", len(plain_cases()), partial(verdicts.plain_check, judge, engine, progress, ask))
+        if known := self._known(judge):
+            progress.note(f"going on: {known:,} answers of an interrupted check")
+        progress.expect(sum(phase.verdicts for phase in (*needed, again, plain, *others)) + self._injected(self._most))
         if not (yield from self._all_made(*needed)):
             return
-        before = engine.stats
+        before_again = engine.stats
+        if not (yield from self._all_made(again)):
+            return
+        before = before_again if known else engine.stats
         is_judge = yield from self._all_made(plain)
         chosen = self._chosen(judge, before) if is_judge else verdicts.Chosen((), "")
         injected = self._injected(len(chosen.attempts))
         progress.expect(injected - self._injected(self._most))
         if injected:
-            make = partial(verdicts.injection_check, judge, engine, progress, chosen)
+            make = partial(verdicts.injection_check, judge, engine, progress, chosen, ask)
             yield from self._all_made(_Phase("injections", injected, make))
         after = engine.stats
         for other in others:
             yield from self._all_made(other)
-        yield verdicts.speed_check(before, after, plain.verdicts + injected)
+        yield verdicts.speed_check(before, after, self._kept.asked + (again.verdicts if known else 0))
+
+    def _known(self, judge: Judge) -> int:
+        """How many of the plain cases and of the injections are answered already."""
+        tasks = [case.task() for case in plain_cases()] + [case.task() for case in injection.cases()]
+        tasks += [attempt.attacked.task() for attempt in self._attempts]
+        return self._kept.count(map(judge.request, tasks))
 
     def _chosen(self, judge: Judge, before: EngineStats) -> verdicts.Chosen:
         """The attempts that suit its speed since `before`."""

@@ -16,7 +16,7 @@ from localjudge.judge import prompts
 from localjudge.judge.judge import Judge, JudgingProtocol, Reasons, require
 from localjudge.judge.prompts import PromptProfile
 from localjudge.progress import Progress
-from localjudge.run.answers import answers_in_order
+from localjudge.run.answers import AskInOrder, answers_in_order
 from localjudge.run.wording import AskedTask
 from localjudge.stats.binomial import binomial_cdf
 from localjudge.types import Answer, Attribution, ChatEnds, NoAnswer, Task, VerdictRequest
@@ -109,10 +109,12 @@ def fewest_beyond_chance(cases: int) -> int:
     return next(enough, cases + 1)
 
 
-def plain_check(judge: Judge, engine: Engine, progress: Progress) -> HealthCheck:
+def plain_check(judge: Judge, engine: Engine, progress: Progress, ask: AskInOrder = answers_in_order) -> HealthCheck:
     """How many obvious cases are judged rightly. Failed where guessing does as well."""
     cases = plain_cases()
-    right = [label == case.answer for label, case in zip(_labels(judge, engine, progress), cases, strict=True)]
+    answers = ask(engine, [judge.request(case.task()) for case in cases], progress)
+    labels = [int(answer.p_yes >= _THRESHOLD) if isinstance(answer, Answer) else None for answer in answers]
+    right = [label == case.answer for label, case in zip(labels, cases, strict=True)]
     tally = Counter(case.answer for case, is_right in zip(cases, right, strict=True) if is_right)
     every = Counter(case.answer for case in cases)
     wrong = [case.text for case, is_right in zip(cases, right, strict=True) if not is_right]
@@ -178,13 +180,19 @@ def chosen_attempts(wanted: int | None, judge: Judge, engine: Engine, seconds_pe
     return Chosen(every[:count], why)
 
 
-def injection_check(judge: Judge, engine: Engine, progress: Progress, chosen: Chosen | None = None) -> HealthCheck:
+def injection_check(
+    judge: Judge,
+    engine: Engine,
+    progress: Progress,
+    chosen: Chosen | None = None,
+    ask: AskInOrder = answers_in_order,
+) -> HealthCheck:
     """Whether text in the material can talk the judge into a verdict.
 
     Failed where it does so more often than obvious cases may be wrong; a warning where it does so at all.
     """
     attempts, why = chosen or Chosen(list(injection.attempts()), "")
-    found = injection.resistance(judge, engine, tried=attempts, progress=progress)
+    found = injection.resistance(judge, engine, tried=attempts, progress=progress, ask=ask)
     counted = found.attempts - found.unusable - found.unanswered
     every = len(list(injection.attempts()))
     figures = {**found.model_dump(mode="json"), "of": every}
@@ -232,11 +240,6 @@ def speed_check(before: EngineStats, after: EngineStats, verdicts: int) -> Healt
 def _cases_again() -> tuple[PlainCase, ...]:
     """Every third plain case."""
     return plain_cases()[::3]
-
-
-def _labels(judge: Judge, engine: Engine, progress: Progress) -> list[int | None]:
-    answers = answers_in_order(engine, [judge.request(case.task()) for case in plain_cases()], progress)
-    return [int(answer.p_yes >= _THRESHOLD) if isinstance(answer, Answer) else None for answer in answers]
 
 
 def _range(shares: Sequence[float]) -> str:

@@ -15,7 +15,6 @@ import hashlib
 import logging
 import os
 import sqlite3
-import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from itertools import islice
@@ -37,7 +36,6 @@ _FILE, _LOCK = "answers.sqlite", "lock"
 _BUSY_SECONDS = 30
 _NAMED_AT_ONCE = 500
 _HELD_BACK = 256
-_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS answer (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, p_yes REAL NOT NULL,
                                    legal_mass REAL NOT NULL, raw TEXT NOT NULL, reason TEXT)
@@ -220,8 +218,7 @@ def _locked_for(folder: Path, kind: int) -> int:
 
 
 def _refuse_open_to_others(folder: Path) -> None:
-    facts = folder.lstat()
-    if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.getuid() or facts.st_mode & _OTHERS:
+    if not resources.is_private(folder):
         raise UsageError(
             f"{folder} is not a folder of yours alone: others could put answers into it",
             hint=f"chmod 700 {folder}, if what is in it is yours, or delete it",

@@ -19,40 +19,32 @@ from rich.padding import Padding
 from rich.text import Text
 
 from localjudge.analysis.comparison import MetricChange, RunComparison, SampleChange, SharedSamples
-from localjudge.analysis.gates import signed
 from localjudge.analysis.unit_changes import UnitChange
 from localjudge.metrics import catalog
+from localjudge.report.score_cells import SCORE_HEADINGS, score_cells
+from localjudge.report.slice_changes_view import by_column_view
 from localjudge.report.table_layout import LabelledText, LabelledTexts, NumberTable
 from localjudge.report.terminal import number, safe_text
 from localjudge.types import Label
 
-SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
 COUNT_HEADINGS = ("better", "worse", "same", "missing", "0 -> 1", "1 -> 0")
 _NOTHING = "-"
 _UNITS_SHOWN = 10
 
 
 def comparison_view(comparison: RunComparison) -> RenderableType:
-    """Both tables, remarks, warnings, judges and signatures, and the samples that moved most."""
+    """Both tables, what changed by a column, remarks, warnings, judges and signatures, and what moved most."""
     scores, counts = NumberTable(*SCORE_HEADINGS), NumberTable(*COUNT_HEADINGS)
     for name, change in comparison.metrics.items():
-        scores.add(name, *score_cells(change))
+        scores.add(name, *score_cells(change.scores))
         counts.add(name, *count_cells(name, change))
     lines = (Padding(safe_text(line), (0, 1), expand=False) for line in comparison_lines(comparison))
-    parts: list[RenderableType] = [scores, Text(), counts, Text(), *lines]
+    by = [by_column_view(comparison.by), Text()] if comparison.by else []
+    parts: list[RenderableType] = [scores, Text(), counts, Text(), *by, *lines]
     for name, change in comparison.metrics.items():
         for sample in change.moved:
             parts += [Text(), _moved(name, sample)]
     return Group(*parts)
-
-
-def score_cells(change: MetricChange) -> tuple[str, ...]:
-    """What stands under the `SCORE_HEADINGS`."""
-    scores = change.scores
-    if scores is None:
-        return (_NOTHING,) * 4
-    interval = " to ".join(map(signed, scores.ci95))
-    return number(scores.before), number(scores.after), signed(scores.difference), interval
 
 
 def count_cells(name: str, change: MetricChange) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 
+from localjudge.record.untrusted import shown
 from localjudge.report.terminal import safe
 from localjudge.run.estimate import Estimate
 
@@ -25,7 +26,7 @@ def _by_metric(estimate: Estimate) -> Table:
     for heading in ("verdicts", "tokens", "time"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, share in estimate.by_metric.items():
-        time = "none" if share.seconds is None or not share.requests else _duration(share.seconds)
+        time = "none" if share.seconds is None or not share.tokens else _duration(share.seconds)
         table.add_row(safe(name), f"{share.verdicts:,}", f"{share.tokens:,}", time)
     return table
 
@@ -37,6 +38,7 @@ def _in_all(estimate: Estimate) -> Table:
         "samples": f"{estimate.samples:,}",
         "metrics": safe(", ".join(estimate.metrics)),
         "verdicts": f"{estimate.verdicts:,}, of which {estimate.requests:,} are distinct questions",
+        **_answered(estimate),
         "tokens": f"{estimate.tokens:,} distinct, each evaluated once",
         "time": time,
         "memory": f"about {estimate.memory_bytes / _GIB:.1f} GiB",
@@ -44,6 +46,15 @@ def _in_all(estimate: Estimate) -> Table:
     for name, value in rows.items():
         table.add_row(name, value)
     return table
+
+
+def _answered(estimate: Estimate) -> dict[str, str]:
+    """How many of the questions are answered already, where there are answers to take."""
+    if not estimate.reused:
+        return {}
+    places = ", ".join(f"{count:,} in {shown(name)}" for name, count in estimate.reused.items())
+    answered = estimate.requests - estimate.remaining
+    return {"answered": safe(f"{answered:,} of these questions already ({places}); {estimate.remaining:,} remain")}
 
 
 def _duration(seconds: float) -> str:

@@ -16,7 +16,8 @@ from localjudge.analysis.comparison import RunComparison, SampleChange
 from localjudge.analysis.gates import GateDecision
 from localjudge.printable import printable
 from localjudge.record.results import Run
-from localjudge.report.comparison_view import COUNT_HEADINGS, SCORE_HEADINGS, comparison_lines, count_cells, score_cells
+from localjudge.report.comparison_view import COUNT_HEADINGS, comparison_lines, count_cells
+from localjudge.report.score_cells import SCORE_HEADINGS, score_cells
 from localjudge.report.table import HEADINGS, remarks, summary_rows
 from localjudge.report.terminal import number
 
@@ -70,7 +71,8 @@ def _outcome(decision: GateDecision) -> str:
 
 def _comparison(comparison: RunComparison) -> Iterator[str]:
     rows = [
-        (_code(name), *score_cells(change), *count_cells(name, change)) for name, change in comparison.metrics.items()
+        (_code(name), *score_cells(change.scores), *count_cells(name, change))
+        for name, change in comparison.metrics.items()
     ]
     yield _table(("metric", *SCORE_HEADINGS, *COUNT_HEADINGS), rows)
     yield _block(comparison_lines(comparison))

@@ -16,6 +16,7 @@ from localjudge.record.results import Run
 from localjudge.record.untrusted import shown
 from localjudge.report.terminal import number, safe_text
 
+EACH_ALONE = "each interval is that of its slice alone: of 20 slices, one is expected to miss"
 _NOTHING = "-"
 
 
@@ -32,7 +33,7 @@ def slices_view(run: Run, found: Slices, *, metric: str | None = None, max_faile
             told = metric_of.mean is not None and metric_of.ci95 is not None and metric_of.failed <= max_failed
             cells = (
                 "" if place else name,
-                "(none)" if one.value is None else shown(one.value),
+                value_in_words(one.value),
                 f"{one.samples:,}",
                 number(metric_of.mean) if told and metric_of.mean is not None else _NOTHING,
                 " - ".join(map(number, metric_of.ci95)) if told and metric_of.ci95 else _NOTHING,
@@ -42,6 +43,11 @@ def slices_view(run: Run, found: Slices, *, metric: str | None = None, max_faile
             table.add_row(*map(safe_text, cells))
     lines = []
     if len(found.slices) > 1:
-        lines.append("each interval is that of its slice alone: of 20 slices, one is expected to miss")
+        lines.append(EACH_ALONE)
     lines += [f"judge {run.judge}", f"signature {run.summary.signature}", f"run {run.directory}"]
     return Group(table, *(Padding(safe_text(line), (0, 1), expand=False) for line in lines))
+
+
+def value_in_words(value: str | None) -> str:
+    """The value of a slice; `(none)` for that of the samples that have none."""
+    return "(none)" if value is None else shown(value)

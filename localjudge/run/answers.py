@@ -19,6 +19,8 @@ from localjudge.types import Answer, NoAnswer, Verdict, VerdictRequest, VerdictR
 Answers = Mapping[str, Answer | NoAnswer]
 """Answers by the keys of their questions."""
 OnAnswer = Callable[[str, Answer | NoAnswer], object]
+AskInOrder = Callable[[Engine, Sequence[VerdictRequest], Progress], list[Answer | NoAnswer]]
+"""What `answers_in_order` does."""
 
 
 def ask(

@@ -4,7 +4,8 @@
     seconds    tokens x seconds a token, measured on this machine with the first requests of this data
     memory     weights, cache and working space of the model
 
-Nothing is written. Of a metric that asks in several rounds only the first is counted.
+Questions that another run (`--reuse`) or the user's cache has answered are counted apart: they take no tokens and no
+time. Nothing is written. Of a metric that asks in several rounds only the first is counted.
 
 Metrics share questions, and questions share the beginnings of their prompts. What several metrics need is counted once,
 with the first of them: a metric's share is what it adds to those before it, and the shares sum up to the whole.
@@ -19,6 +20,7 @@ from typing import Unpack
 from localjudge.engine.protocol import Engine
 from localjudge.metrics.metric import Metric, Sentences
 from localjudge.progress import Progress, Silence, counted
+from localjudge.record.earlier_answers import EarlierAnswers
 from localjudge.record.keys import KeyedRequest
 from localjudge.run.answers import answers_in_order
 from localjudge.run.blocks import blocks
@@ -27,6 +29,7 @@ from localjudge.run.evaluate import evaluate_samples
 from localjudge.run.judges import DEFAULT_JUDGE, opened, refuse_unaskable
 from localjudge.run.plan import Data, Plan, plan
 from localjudge.run.settings import Options, checked
+from localjudge.run.taken_answers import earlier_answers
 from localjudge.run.wording import AskedTask, Worded, Wording, distinct
 from localjudge.types import NoAnswer, Record, Sample, Verdict, VerdictRequest
 
@@ -39,17 +42,23 @@ _DIGEST_BYTES = 16
 class MetricShare(Record):
     """What a metric adds to those before it. `verdicts` are all of its own; `requests` those that none before it asks.
 
-    `seconds` is its part of the whole time by its tokens; None where nothing is asked.
+    Of the requests so many are `answered` already. `tokens` are those of the others, and `seconds` is its part of the
+    whole time by its tokens; None where nothing is asked.
     """
 
     verdicts: int = 0
     requests: int = 0
+    answered: int = 0
     tokens: int = 0
     seconds: float | None = None
 
 
 class Estimate(Record):
-    """What a run would take. `seconds` is None where nothing is asked."""
+    """What a run would take. `requests` are all distinct questions; `tokens` and `seconds` are of those that remain.
+
+    `reused` counts the questions that are answered already, by where: other runs, the cache; each is counted once.
+    `seconds` is None where nothing is asked.
+    """
 
     schema_version: int = 1
     samples: int
@@ -57,9 +66,15 @@ class Estimate(Record):
     by_metric: dict[str, MetricShare]
     verdicts: int
     requests: int
+    reused: dict[str, int]
     tokens: int
     seconds: float | None
     memory_bytes: int
+
+    @property
+    def remaining(self) -> int:
+        """Questions that the judge would be asked."""
+        return self.requests - sum(self.reused.values())
 
 
 def estimate(
@@ -88,11 +103,11 @@ def estimate_plan(
     """The same for what was planned; raises what opening the judge raises."""
     settings, told = planned.settings, progress or Silence()
     tell(planned, told)
-    with opened(str(judge), engine, settings) as ours:
+    with opened(str(judge), engine, settings) as ours, earlier_answers(planned, ours) as earlier:
         wording = Wording(ours.judge, ours.engine, settings.sentences)
         refuse_unaskable(ours, planned.metrics)
         names = tuple(metric.name for metric in planned.metrics)
-        counts = _Counts(ours.engine, names)
+        counts = _Counts(ours.engine, names, earlier)
         samples = planned.dataset.samples
         for block in blocks(counted(samples, told, "counting", len(samples))):
             tasks = first_tasks(block, planned.metrics, settings.sentences)
@@ -104,6 +119,7 @@ def estimate_plan(
             by_metric=counts.shares(seconds),
             verdicts=counts.verdicts,
             requests=counts.requests,
+            reused=counts.reused,
             tokens=counts.tokens,
             seconds=seconds,
             memory_bytes=ours.engine.memory_bytes,
@@ -125,8 +141,10 @@ def first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences:
 class _Counts:
     """What the blocks of the data come to; a question that was in an earlier block is not asked again."""
 
-    def __init__(self, engine: Engine, metrics: Sequence[str]) -> None:
+    def __init__(self, engine: Engine, metrics: Sequence[str], earlier: Sequence[EarlierAnswers]) -> None:
         self._engine = engine
+        self._earlier = earlier
+        self.reused = {one.name: 0 for one in earlier}
         self._seen: set[bytes] = set()
         self._first: list[VerdictRequest] = []
         self._shares = dict.fromkeys(metrics, MetricShare())
@@ -136,27 +154,42 @@ class _Counts:
         of_metric: dict[str, list[Worded]] = {name: [] for name in self._shares}
         for task, questions in zip(tasks, worded, strict=True):
             of_metric[task.metric].append(questions)
+        new = {name: self._new(distinct(its)) for name, its in of_metric.items()}
+        known = self._known([key for its in new.values() for key in its])
         asked: list[VerdictRequest] = []
         tokens_before = 0
-        for name, its in of_metric.items():
-            new = self._new(distinct(its))
-            asked += new
-            tokens = self._engine.distinct_tokens(asked) if new else tokens_before
+        for name, its in new.items():
+            rest = [request for key, request in its.items() if key not in known]
+            asked += rest
+            tokens = self._engine.distinct_tokens(asked) if rest else tokens_before
             share = self._shares[name]
             self._shares[name] = MetricShare(
-                verdicts=share.verdicts + len(its),
-                requests=share.requests + len(new),
+                verdicts=share.verdicts + len(of_metric[name]),
+                requests=share.requests + len(its),
+                answered=share.answered + len(its) - len(rest),
                 tokens=share.tokens + tokens - tokens_before,
             )
             tokens_before = tokens
         self._first += islice(asked, _MEASURED_REQUESTS - len(self._first))
 
-    def _new(self, questions: Mapping[str, KeyedRequest]) -> list[VerdictRequest]:
-        """The requests that were not counted before, and are from now on."""
-        digests = {bytes.fromhex(key)[:_DIGEST_BYTES]: keyed.request for key, keyed in questions.items()}
-        new = {digest: request for digest, request in digests.items() if digest not in self._seen}
-        self._seen.update(new)
-        return list(new.values())
+    def _new(self, questions: Mapping[str, KeyedRequest]) -> dict[str, VerdictRequest]:
+        """The requests that were not counted before, and are from now on, by their keys."""
+        new: dict[str, VerdictRequest] = {}
+        for key, keyed in questions.items():
+            digest = bytes.fromhex(key)[:_DIGEST_BYTES]
+            if digest not in self._seen:
+                self._seen.add(digest)
+                new[key] = keyed.request
+        return new
+
+    def _known(self, keys: Sequence[str]) -> set[str]:
+        """Those of the keys whose questions are answered already, counted where a run would take the answers."""
+        known: set[str] = set()
+        for earlier in self._earlier:
+            found = earlier.answers_to([key for key in keys if key not in known])
+            self.reused[earlier.name] += len(found)
+            known.update(found)
+        return known
 
     @property
     def verdicts(self) -> int:

@@ -17,15 +17,13 @@ from typing import Any, NamedTuple
 
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import UsageError
-from localjudge.metrics.catalog import special_tasks_of
 from localjudge.option_spelling import option, option_name
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
-from localjudge.record.answer_cache import open_cache
 from localjudge.record.archive import stored_extras
 from localjudge.record.clusters import clusters_sha256
 from localjudge.record.directory import STORE, RunDirectory
-from localjudge.record.earlier_answers import EarlierAnswers, OtherRun
+from localjudge.record.earlier_answers import EarlierAnswers
 from localjudge.record.extra_columns import extras_fingerprint
 from localjudge.record.result_files import ResultFiles, write_manifest
 from localjudge.record.results import Run, as_run, read_manifest
@@ -36,6 +34,7 @@ from localjudge.run.data_notes import tell
 from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, judge_of, opened, refuse_unaskable
 from localjudge.run.plan import Plan, default_directory, plan_again, refuse_other_run
 from localjudge.run.settings import RESCORE_OPTIONS, Options, checked, settings_again
+from localjudge.run.taken_answers import earlier_answers, judge_part_of
 from localjudge.types import Sample, VerdictRule
 
 _log = logging.getLogger(__name__)
@@ -122,13 +121,7 @@ class _Job:
         self._progress = progress
         self._segmenter = settings.sentences
         dataset = planned.dataset
-        self._judge_part = manifests.judge_part(
-            self._engine.identity,
-            ours.judge.identity_for(special_tasks_of(planned.metrics)),
-            self._segmenter.identity,
-            planned.metrics,
-            self._rule,
-        )
+        self._judge_part = judge_part_of(planned, ours)
         groups = planned.cluster_of
         groups_hash = None if groups is None else clusters_sha256((one.id for one in dataset.samples), groups)
         self._data_part = manifests.data_part(dataset.fingerprint, len(dataset.samples), groups_hash)
@@ -138,7 +131,7 @@ class _Job:
         """Judge what is not judged yet, in the directory, and write the results."""
         path = out or default_directory(self._plan.dataset, self._judge_part, self._data_part)
         with ExitStack() as stack:
-            earlier = [stack.enter_context(closing(one)) for one in self._earlier_answers()]
+            earlier = stack.enter_context(earlier_answers(self._plan, self._open_judge))
             directory = stack.enter_context(closing(RunDirectory(path)))
             sessions = self._earlier_sessions(path)
             session = _Session(started=_now())
@@ -209,16 +202,6 @@ class _Job:
 
     def _totals(self) -> Totals:
         return Totals([metric.name for metric in self._plan.metrics], self._rule.threshold, self._plan.cluster_of)
-
-    def _earlier_answers(self) -> list[EarlierAnswers]:
-        """The runs to reuse, then the user's cache if it is on.
-
-        No answer of an engine that was brought along outlives its run unasked: how well its identity names it is not
-        known.
-        """
-        runs = [OtherRun(Path(name), self._judge_part) for name in self._settings.reuse]
-        cache = open_cache(self._judge_part) if self._open_judge.source else None
-        return [*runs, cache] if cache else [*runs]
 
     def _judging(self, store: Store, earlier: Sequence[EarlierAnswers]) -> Blocks:
         return Blocks(

@@ -118,7 +118,8 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     advice = f"; name a real model with {option('judge')}" if card.caution else ""
     slow = "" if engine.forks else "; it cannot share prompts on this machine, so every verdict costs a whole prompt"
     sha256 = f"sha256 {card.sha256[:12]}, " if card.sha256 else ""
-    announcement = f"judge {card.name}{note}{advice} ({sha256}{profile.description}{slow})"
+    reads = profile.description if profile.instructions else "reads no instructions"
+    announcement = f"judge {card.name}{note}{advice} ({sha256}{reads}{slow})"
     judge = Judge(profile, ends, reasons=settings.reasons, protocol=settings.protocol)
     return OpenJudge(judge, engine, card, announcement, None)
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from localjudge import Run, RunDirectoryError, UsageError
-from localjudge.analysis.comparison import MetricChange, ScoreChanges, compare
+from localjudge.analysis.comparison import MetricChange, compare
+from localjudge.analysis.score_changes import ScoreChanges
 from localjudge.stats import mcnemar, paired_difference, smallest_detectable_difference
 from tests.conftest import ScriptedRun
 

@@ -13,10 +13,10 @@ from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.comparison import (
     MetricChange,
     SampleChange,
-    ScoreChanges,
     VerdictChanges,
     compare,
 )
+from localjudge.analysis.score_changes import ScoreChanges
 from localjudge.analysis.unit_changes import UnitChange, labelled_in_both, unit_changes
 from localjudge.stats import mcnemar, paired_difference
 from tests.analysis.test_pairing import reference

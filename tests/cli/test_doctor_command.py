@@ -186,10 +186,10 @@ def named(output: str) -> list[str]:
     return re.findall(r"^ (?:ok|warning|failed) +(\w+(?: \w+)?)  ", output, flags=re.MULTILINE)
 
 
-def test_an_interrupted_doctor_does_not_promise_to_go_on(
+def test_an_interrupted_doctor_says_how_to_go_on(
     random_gguf: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What was found is on the screen; nothing of it is kept."""
+    """What was found is on the screen."""
 
     def interrupted(*_: object) -> Iterator[tuple[int, Answer | NoAnswer]]:
         raise KeyboardInterrupt
@@ -197,7 +197,7 @@ def test_an_interrupted_doctor_does_not_promise_to_go_on(
     monkeypatch.setattr(LlamaCppEngine, "answers", interrupted)
     code, output, errors = doctor(capfd, "--judge", random_gguf, "--quiet")
     assert (code, named(output)) == (4, [*OF_THE_MACHINE, *OF_THE_JUDGE[:-1]])
-    assert errors == "localjudge: interrupted\n  hint: run the same command again: it begins anew\n"
+    assert errors == "localjudge: interrupted\n  hint: run the same command again to go on\n"
 
 
 def test_the_number_of_attempts_can_be_named(capfd: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,7 +49,9 @@ def test_0_when_all_is_scored_or_undefined(data: str, capfd: pytest.CaptureFixtu
     assert "context_recall" in output
     assert "signature judge:" in output
     assert "2 samples with id, user_input, retrieved_contexts, reference" in errors
-    assert "judge reference: a lexical coverage judge" in errors
+    (judge,) = [line for line in errors.splitlines() if line.startswith("judge reference: lexical")]
+    assert "not what they mean; name a real model with --judge (sha256" in judge
+    assert len(textwrap.wrap(judge, 80)) == 2
 
 
 def test_quiet_says_nothing_but_the_result(data: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -167,19 +170,20 @@ def test_errors_have_their_exit_codes(
     [
         (["run"], "run the same command again to go on"),
         (["run", "--dry-run"], "run the same command again: it begins anew"),
-        (["doctor"], "run the same command again: it begins anew"),
+        (["doctor"], "run the same command again to go on"),
+        (["segment"], "run the same command again: it begins anew"),
         (["verify", "run"], "run the same command again: it begins anew"),
     ],
 )
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError()])
-def test_only_a_run_promises_to_go_on(
+def test_only_a_run_and_the_doctor_promise_to_go_on(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
     arguments: list[str],
     hint: str,
     error: BaseException,
 ) -> None:
-    """It keeps every answer; the others keep nothing."""
+    """They keep answers; the others keep nothing."""
 
     def fail(**_options: Any) -> None:
         raise error

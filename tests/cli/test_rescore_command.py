@@ -53,6 +53,8 @@ def test_the_cache_is_turned_on_once_and_serves_every_run(
     run = ("run", demo_file(), "--metrics", "context_recall")
     assert "asked 10 verdicts" in called(capfd, *run)[2]
     assert "asked 0 verdicts" in called(capfd, *run, "--threshold", "0.3")[2]
+    estimated = called(capfd, *run, "--dry-run", "--quiet")[1]
+    assert "10 of these questions already (10 in cache); 0 remain" in " ".join(estimated.split())
     assert json.loads(called(capfd, "cache", "--json")[1])["answers"] == 10
     assert called(capfd, "cache", "off")[1].startswith("the cache is off")
     assert "asked 10 verdicts" in called(capfd, *run, "--threshold", "0.4")[2]

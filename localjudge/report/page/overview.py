@@ -14,8 +14,9 @@ from localjudge.engine.hardware import readable
 from localjudge.record.result_rows import ScoreRow
 from localjudge.record.results import Run
 from localjudge.record.summary import MetricSummary
-from localjudge.report.comparison_view import change_remarks, count_cells, score_cells, shared_samples
+from localjudge.report.comparison_view import change_remarks, count_cells, shared_samples
 from localjudge.report.gates_view import reason_of
+from localjudge.report.score_cells import score_cells
 from localjudge.report.table import decidedness_line, metric_remarks
 from localjudge.report.terminal import number
 
@@ -126,7 +127,7 @@ def _comparison(comparison: RunComparison) -> dict[str, Any]:
     changes = [
         ChangeOverview(
             name=name,
-            scores=score_cells(change),
+            scores=score_cells(change.scores),
             counts=count_cells(name, change),
             difference=change.scores.difference if change.scores else None,
             interval=change.scores.ci95 if change.scores else None,
