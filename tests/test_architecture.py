@@ -54,6 +54,20 @@ def test_importing_localjudge_opens_no_socket_and_starts_no_thread() -> None:
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
+def test_the_process_is_at_most_twelve_modules_on_five_floors() -> None:
+    """A floor is above those that it imports: the ground floor imports none of the others."""
+    run = {name.removeprefix("localjudge.run."): tree for name, tree in TREES.items() if "localjudge.run." in name}
+    below = {
+        name: {module.removeprefix("localjudge.run.") for module, _ in imports(tree)} & run.keys()
+        for name, tree in run.items()
+    }
+    floors: dict[str, int] = {}
+    for name in TopologicalSorter(below).static_order():
+        floors[name] = 1 + max((floors[one] for one in below[name]), default=0)
+    assert len(run) <= 12
+    assert max(floors.values()) <= 5
+
+
 def test_tests_and_scripts_are_no_longer_than_modules() -> None:
     sources = [path for folder in ("tests", "scripts") for path in (ROOT / folder).rglob("*.py")]
     assert not [str(path) for path in sources if len(path.read_text(encoding="utf-8").splitlines()) > 400]

@@ -26,10 +26,9 @@ from localjudge.run.answers import answers_in_order
 from localjudge.run.blocks import blocks
 from localjudge.run.data_notes import tell
 from localjudge.run.evaluate import evaluate_samples
-from localjudge.run.judges import DEFAULT_JUDGE, opened, refuse_unaskable
+from localjudge.run.judges import DEFAULT_JUDGE, earlier_answers, opened, refuse_unaskable
 from localjudge.run.plan import Data, Plan, plan
 from localjudge.run.settings import Options, checked
-from localjudge.run.taken_answers import earlier_answers
 from localjudge.run.wording import AskedTask, Worded, Wording, distinct
 from localjudge.types import NoAnswer, Record, Sample, Verdict, VerdictRequest
 
@@ -103,7 +102,7 @@ def estimate_plan(
     """The same for what was planned; raises what opening the judge raises."""
     settings, told = planned.settings, progress or Silence()
     tell(planned, told)
-    with opened(str(judge), engine, settings) as ours, earlier_answers(planned, ours) as earlier:
+    with opened(str(judge), engine, settings) as ours, earlier_answers(ours, planned.metrics, settings) as earlier:
         wording = Wording(ours.judge, ours.engine, settings.sentences)
         refuse_unaskable(ours, planned.metrics)
         names = tuple(metric.name for metric in planned.metrics)

@@ -31,10 +31,17 @@ from localjudge.record.store import Store
 from localjudge.record.summary import Summary, Totals
 from localjudge.run.blocks import Blocks
 from localjudge.run.data_notes import tell
-from localjudge.run.judges import DEFAULT_JUDGE, OpenJudge, judge_of, opened, refuse_unaskable
+from localjudge.run.judges import (
+    DEFAULT_JUDGE,
+    OpenJudge,
+    earlier_answers,
+    judge_of,
+    judge_part_of,
+    opened,
+    refuse_unaskable,
+)
 from localjudge.run.plan import Plan, default_directory, plan_again, refuse_other_run
 from localjudge.run.settings import RESCORE_OPTIONS, Options, checked, settings_again
-from localjudge.run.taken_answers import earlier_answers, judge_part_of
 from localjudge.types import Sample, VerdictRule
 
 _log = logging.getLogger(__name__)
@@ -121,7 +128,7 @@ class _Job:
         self._progress = progress
         self._segmenter = settings.sentences
         dataset = planned.dataset
-        self._judge_part = judge_part_of(planned, ours)
+        self._judge_part = judge_part_of(ours, planned.metrics, settings)
         groups = planned.cluster_of
         groups_hash = None if groups is None else clusters_sha256((one.id for one in dataset.samples), groups)
         self._data_part = manifests.data_part(dataset.fingerprint, len(dataset.samples), groups_hash)
@@ -131,7 +138,7 @@ class _Job:
         """Judge what is not judged yet, in the directory, and write the results."""
         path = out or default_directory(self._plan.dataset, self._judge_part, self._data_part)
         with ExitStack() as stack:
-            earlier = stack.enter_context(earlier_answers(self._plan, self._open_judge))
+            earlier = stack.enter_context(earlier_answers(self._open_judge, self._plan.metrics, self._settings))
             directory = stack.enter_context(closing(RunDirectory(path)))
             sessions = self._earlier_sessions(path)
             session = _Session(started=_now())

@@ -6,7 +6,7 @@ The profile hangs on the model's checksum, not on the name or the path that it w
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from localjudge import model_registry
 from localjudge.engine.engine_settings import EngineSettings
@@ -20,9 +20,12 @@ from localjudge.metrics import Metric
 from localjudge.metrics.catalog import special_tasks_of
 from localjudge.model_registry import ModelFile
 from localjudge.option_spelling import option
+from localjudge.record.answer_cache import open_cache
+from localjudge.record.earlier_answers import EarlierAnswers, OtherRun
+from localjudge.record.manifest import judge_part
 from localjudge.record.results import Run
 from localjudge.run.settings import RunSettings
-from localjudge.types import ChatEnds, JudgeCard
+from localjudge.types import ChatEnds, JudgeCard, VerdictRule
 
 DEFAULT_JUDGE = "reference"
 ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.library", "llguidance": "llguidance"}
@@ -122,6 +125,36 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     announcement = f"judge {card.name}{note}{advice} ({sha256}{reads}{slow})"
     judge = Judge(profile, ends, reasons=settings.reasons, protocol=settings.protocol)
     return OpenJudge(judge, engine, card, announcement, None)
+
+
+def judge_part_of(ours: OpenJudge, metrics: Sequence[Metric], settings: RunSettings) -> dict[str, Any]:
+    """The judge's part of the signature of a run with these metrics and settings."""
+    return judge_part(
+        ours.engine.identity,
+        ours.judge.identity_for(special_tasks_of(metrics)),
+        settings.sentences.identity,
+        metrics,
+        VerdictRule(settings.threshold, settings.min_legal_mass),
+    )
+
+
+@contextmanager
+def earlier_answers(
+    ours: OpenJudge, metrics: Sequence[Metric], settings: RunSettings
+) -> Iterator[list[EarlierAnswers]]:
+    """What this judge has answered before, while it is used: in the runs to reuse, then in the cache if it is on.
+
+    No answer of an engine that was brought along outlives its run unasked: how well its identity names it is not
+    known. Raises as `OtherRun` and `open_cache` do.
+    """
+    judge = judge_part_of(ours, metrics, settings)
+    with ExitStack() as stack:
+        found: list[EarlierAnswers] = [
+            stack.enter_context(closing(OtherRun(Path(name), judge))) for name in settings.reuse
+        ]
+        if ours.source and (cache := open_cache(judge)):
+            found.append(stack.enter_context(closing(cache)))
+        yield found
 
 
 def refuse_unaskable(judge: OpenJudge, metrics: Sequence[Metric]) -> None:
