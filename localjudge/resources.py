@@ -32,6 +32,11 @@ def demo_file() -> Path:
     return _PACKAGE / "dataset" / "demo.jsonl"
 
 
+def criterion_files() -> dict[str, Path]:
+    """The bundled criteria by their names."""
+    return {path.stem: path for path in sorted((_PACKAGE / "criteria").glob("*.toml"))}
+
+
 def state_directory() -> Path:
     """Folder for what outlives a run (own models, sha256 cache, self-checks). Not created here.
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic import AliasChoices, ConfigDict, Field
 
+from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.metric import Metric
 from localjudge.metrics.naming import options_of
 from localjudge.record.keys import canonical_sha256
@@ -75,11 +76,17 @@ def judge_part(
         "engine": dict(engine_identity),
         "judge": dict(judge_identity),
         "segmenter": dict(segmenter_identity),
-        "metrics": {metric.name: {"version": metric.version, **options_of(metric)} for metric in metrics},
+        "metrics": {metric.name: _definition(metric) for metric in metrics},
         "threshold": rule.threshold,
         **({"min_legal_mass": rule.min_legal_mass} if rule.min_legal_mass else {}),
         "versions": {package: version(package) for package in _PACKAGES},
     }
+
+
+def _definition(metric: Metric) -> dict[str, Any]:
+    """What says how a metric counts, and of a criterion also what it asks."""
+    content = {"criterion_sha256": metric.sha256} if isinstance(metric, Criterion) else {}
+    return {"version": metric.version, **options_of(metric), **content}
 
 
 def answering_part(judge: Mapping[str, Any]) -> dict[str, Any]:
