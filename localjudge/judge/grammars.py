@@ -26,8 +26,11 @@ COMPILER = "outlines" if sys.version_info < (3, 14) else "outlines_core"
 """The package that makes the expressions; `pyproject.toml` installs it by the same rule."""
 
 _LABELS: dict[str, int | float] = {"0": 0, "1": 1}
-_LEVELS: dict[str, int | float] = {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1}
-_VERDICTS = ("attributed", "relevant", "useful", "sufficient", "refused", "yes", "level")
+_OF_OWN_QUESTIONS: dict[str, dict[str, int | float]] = {
+    "answer": {"no": 0, "yes": 1},
+    "level": {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1},
+}
+_VERDICTS = ("attributed", "relevant", "useful", "sufficient", "refused", "answer", "level")
 _JOINT = "classifications"
 
 
@@ -46,12 +49,13 @@ def schema_text(name: str) -> str:
 
 
 def from_schema(name: str, schema: str) -> Grammar:
-    """A grammar from the text of a JSON schema whose verdict is an enum of 0 and 1, or a level from 1 to 5."""
+    """A grammar from the text of a JSON schema whose verdict is an enum of 0 and 1, a level or yes or no."""
     tree = json.loads(schema)
+    own = [labels for key, labels in _OF_OWN_QUESTIONS.items() if key in tree["properties"]]
     return Grammar(
         name=name,
         pattern=_pattern(tree),
-        labels=_LEVELS if "level" in tree["properties"] else _LABELS,
+        labels=own[0] if own else _LABELS,
         reason_tokens=_reason_tokens(tree),
         json_schema=schema,
     )

@@ -85,14 +85,10 @@ class ReasonPrompt(Record):
 
 
 class TaskPrompt(Record):
-    """The nodes of one task, root first, the grammar of its answer, and how it is answered with a reason.
-
-    `closing` is what `{closing}` stands for, but in examples.
-    """
+    """The nodes of one task, root first, the grammar of its answer, and how it is answered with a reason."""
 
     grammar: str
     form: str = ""
-    closing: str = ""
     reasons: ReasonPrompt | None = None
     node: tuple[NodeTemplate, ...]
     example: tuple[Example, ...] = ()
@@ -178,7 +174,6 @@ def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[Node
     ours = {
         "{form}": form,
         "{examples}": "".join(_example(prompt, example) for example in prompt.example),
-        "{closing}": prompt.closing,
         "{kind}": _KINDS.get(task.unit.kind, task.unit.kind),
     }
     for node in prompt.node:
@@ -217,8 +212,8 @@ def _examples_of(task: Task) -> Sequence[AnsweredQuestion]:
 
 def _example_nodes(prompt: TaskPrompt, heading: NodeTemplate, task: Task) -> list[Node]:
     """One node for each example of an own question: the heading, then what it shows as the real texts are shown."""
-    shown = tuple(node for node in prompt.node if node.when != "examples" and "{own_question}" not in node.text)
-    alike = prompt.model_copy(update={"node": shown, "closing": ""})
+    shown = tuple(node for node in prompt.node[1:] if "examples" not in (node.when, node.for_each))
+    alike = prompt.model_copy(update={"node": shown})
     return [
         tuple(
             piece

@@ -92,11 +92,15 @@ def _definition(metric: Metric) -> dict[str, Any]:
 def answering_part(judge: Mapping[str, Any]) -> dict[str, Any]:
     """What of a judge part can move an answer: the engine, its prompts and grammars, the versions of the packages.
 
-    The rest cannot: metrics and cuts decide what is asked, and every word of that is in the key of a request; the
-    threshold and the smallest legal mass decide what is made of an answer. So an answer is as good in any run whose
-    part this is the same, and in no other: a key does not name the packages that turned a request into an answer.
+    The rest cannot: metrics, the tasks that only some of them ask, and cuts decide what is asked, and every word of
+    that is in the key of a request; the threshold and the smallest legal mass decide what is made of an answer. So an
+    answer is as good in any run whose part this is the same, and in no other: a key does not name the packages that
+    turned a request into an answer.
     """
-    return {name: judge.get(name) for name in ("engine", "judge", "versions")}
+    part = {name: judge.get(name) for name in ("engine", "judge", "versions")}
+    if isinstance(asks := part["judge"], Mapping):
+        part["judge"] = {name: value for name, value in asks.items() if name != "special_tasks"}
+    return part
 
 
 def data_part(fingerprint: str, rows: int, clusters_sha256: str | None) -> dict[str, Any]:
