@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         SampleError,
         UsageError,
     )
+    from localjudge.metrics.criterion import Criterion, CriterionExample
     from localjudge.record.results import Run
     from localjudge.report.page.html_report import write_report
     from localjudge.run.verify import verify
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Context",
+    "Criterion",
+    "CriterionExample",
     "DataError",
     "LocaljudgeError",
     "ModelError",
@@ -54,6 +57,8 @@ __all__ = [
 
 _HOMES = {
     "Context": "localjudge.types",
+    "Criterion": "localjudge.metrics.criterion",
+    "CriterionExample": "localjudge.metrics.criterion",
     "DataError": "localjudge.errors",
     "LocaljudgeError": "localjudge.errors",
     "ModelError": "localjudge.errors",

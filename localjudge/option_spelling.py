@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-FLAGS = {"prompts": "--prompt", "mapping": "--map", "gates": "--gate"}
+FLAGS = {"criteria": "--criterion", "prompts": "--prompt", "mapping": "--map", "gates": "--gate"}
 """Options of the command line that are not called like their argument: those that may be given several times."""
 _UNNAMED = object()
 _on_the_command_line = ContextVar("on_the_command_line", default=False)

@@ -34,6 +34,11 @@ def demo_file() -> Path:
     return _PACKAGE / "dataset" / "demo.jsonl"
 
 
+def criterion_files() -> dict[str, Path]:
+    """The bundled criteria by their names."""
+    return {path.stem: path for path in sorted((_PACKAGE / "criteria").glob("*.toml"))}
+
+
 def state_directory() -> Path:
     """Folder for what outlives a command (own models, checksums, self-checks, answers). Not created here.
 

@@ -119,7 +119,30 @@ class Refusal(Record):
     user_input: str | None = None
 
 
-Task = Attribution | Relevance | Usefulness | Sufficiency | Refusal
+class OwnQuestion(Record):
+    """The user's own question about the unit, in the words of a criterion, beside the texts that it shows.
+
+    With `levels`, the descriptions of the levels 1, 2 ... in their order, the answer is one of them; else yes or no.
+    """
+
+    unit: Unit
+    question: str
+    levels: tuple[str, ...] = ()
+    user_input: str | None = None
+    contexts: tuple[str, ...] = ()
+    reference: str | None = None
+    response: str | None = None
+    examples: tuple["AnsweredQuestion", ...] = ()
+
+
+class AnsweredQuestion(Record):
+    """An example of an own question: what is shown, and the answer as the judge would write it."""
+
+    asked: OwnQuestion
+    answer: str
+
+
+Task = Attribution | Relevance | Usefulness | Sufficiency | Refusal | OwnQuestion
 
 
 class Piece(NamedTuple):
@@ -138,14 +161,15 @@ class ChatEnds(NamedTuple):
 
 
 class Grammar(Record):
-    """The legal answers: a regular expression, and the label that each value literal stands for.
+    """The legal answers: a regular expression, and the value in [0, 1] that each value literal stands for.
 
-    Where an answer is neither forced nor a label, it is text of a reason: the string under the key "reason".
+    A verdict of yes or no has the values 1 and 0, one of five levels 0, .25, .5, .75 and 1. Where an answer is neither
+    forced nor a value, it is text of a reason: the string under the key "reason".
     """
 
     name: str
     pattern: str
-    labels: dict[str, Label]
+    labels: dict[str, int | float]
     verdicts: int = Field(default=1, ge=1)
     """How many verdicts one answer holds."""
     reason_tokens: int = Field(default=0, ge=0)
@@ -192,7 +216,10 @@ class VerdictRequest(NamedTuple):
 
 
 class Answer(Record):
-    """What the model gave: the probability of label 1 among the legal answers, and how much mass was legal."""
+    """What the model gave: the expected value of the legal answers, and how much of its probability was legal.
+
+    Of yes and no, with the values 1 and 0, the expected value is the probability of yes.
+    """
 
     p_yes: float = Field(ge=0, le=1)
     legal_mass: float = Field(ge=0, allow_inf_nan=False)

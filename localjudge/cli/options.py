@@ -20,6 +20,7 @@ _SHOWN = {
     "abbreviations": "FILE",
     "cluster_by": "COLUMN",
     "context_separator": "TEXT",
+    "criteria": "FILE",
     "mapping": "FIELD=COLUMN",
     "min_legal_mass": "P",
     "prompts": "FILE",
@@ -30,7 +31,7 @@ _SHOWN = {
 """What stands for the value in a help text; N for whole numbers."""
 # A comma that is not between the options of one metric.
 _BETWEEN_METRICS = re.compile(r",(?![^()]*\))")
-_REPEATED = {"prompts", "reuse"}
+_REPEATED = {"criteria", "prompts", "reuse"}
 _ALL = tuple(sorted(RunSettings.model_fields, key=lambda name: name in EngineSettings.model_fields))
 """Those of the engine last."""
 

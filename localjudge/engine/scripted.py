@@ -26,12 +26,16 @@ Script = Mapping[str, Scripted] | Callable[[VerdictRequest], Scripted]
 
 
 def unit_text(request: VerdictRequest) -> str:
-    """Last user text of the request: the unit that is judged."""
-    for node in reversed(request.path):
-        for piece in reversed(node):
-            if not piece.trusted:
-                return piece.text
-    return ""
+    """Last user text of the request, the unit that is judged; not a question of the user's own asked again behind it.
+
+    Such a question is what the first of the nodes asks.
+    """
+    texts = [[piece.text for piece in node if not piece.trusted] for node in request.path]
+    asked = texts[0] if len(texts) > 1 else []
+    found = [text for node in texts for text in node]
+    if len(found) > 1 and found[-1] in asked:
+        found.pop()
+    return found[-1] if found else ""
 
 
 class ScriptedEngine:

@@ -20,13 +20,17 @@ from typing import Any
 
 from localjudge import resources
 from localjudge.errors import SampleError
-from localjudge.types import Grammar, Label
+from localjudge.types import Grammar
 
 COMPILER = "outlines" if sys.version_info < (3, 14) else "outlines_core"
 """The package that makes the expressions; `pyproject.toml` installs it by the same rule."""
 
-_LABELS: dict[str, Label] = {"0": 0, "1": 1}
-_VERDICTS = ("attributed", "relevant", "useful", "sufficient", "refused")
+_LABELS: dict[str, int | float] = {"0": 0, "1": 1}
+_OF_OWN_QUESTIONS: dict[str, dict[str, int | float]] = {
+    "answer": {"no": 0, "yes": 1},
+    "level": {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1},
+}
+_VERDICTS = ("attributed", "relevant", "useful", "sufficient", "refused", "answer", "level")
 _JOINT = "classifications"
 
 
@@ -45,10 +49,15 @@ def schema_text(name: str) -> str:
 
 
 def from_schema(name: str, schema: str) -> Grammar:
-    """A grammar from the text of a JSON schema whose verdict is an enum of 0 and 1."""
+    """A grammar from the text of a JSON schema whose verdict is an enum of 0 and 1, a level or yes or no."""
     tree = json.loads(schema)
+    own = [labels for key, labels in _OF_OWN_QUESTIONS.items() if key in tree["properties"]]
     return Grammar(
-        name=name, pattern=_pattern(tree), labels=_LABELS, reason_tokens=_reason_tokens(tree), json_schema=schema
+        name=name,
+        pattern=_pattern(tree),
+        labels=own[0] if own else _LABELS,
+        reason_tokens=_reason_tokens(tree),
+        json_schema=schema,
     )
 
 

@@ -8,6 +8,7 @@ root first.
     instructions | chunk | question                          relevance of a chunk
     instructions | context ... | question                    sufficiency of the contexts
     instructions | question | response                       refusal to answer
+    own question | example ... | context ... | question | reference | response | unit       an own question
 
     instructions, examples | context ... | question | statements     attribution of all statements in one answer
 
@@ -34,7 +35,20 @@ from pydantic import Field, ValidationError
 
 from localjudge.errors import UsageError
 from localjudge.judge.examples import Example
-from localjudge.types import Attribution, Node, Piece, Record, Refusal, Relevance, Sufficiency, Task, Usefulness
+from localjudge.types import (
+    AnsweredQuestion,
+    Attribution,
+    Node,
+    OwnQuestion,
+    Piece,
+    Record,
+    Refusal,
+    Relevance,
+    Sufficiency,
+    Task,
+    UnitKind,
+    Usefulness,
+)
 
 JOINT = "attribution_joint"
 """The task of judging all statements in one answer."""
@@ -44,19 +58,22 @@ DEFAULT_PROFILE = "instruct"
 
 _CONTEXT_LISTS_KEPT = 64
 _BUNDLED = Path(__file__).parent / "prompts"
-_PLACEHOLDER = re.compile(r"\{(context|question|unit|reference|fence)\}")
+_KINDS: dict[UnitKind, str] = {"chunk": "passage"}
+"""What `{kind}` calls a unit in a prompt, where not by its own name."""
+_PLACEHOLDER = re.compile(r"\{(context|question|unit|reference|response|own_question|levels|answer|fence)\}")
 _FENCED_TAG = re.compile(r"<[^<>\n]*\{fence\}>")
 
 
 class NodeTemplate(Record):
     """Text of one node, with places for the user's. `when` leaves it out if that is empty.
 
-    `for_each = "contexts"` makes a node of every context; `for_each = "statements"` makes one node of all statements.
+    `for_each = "contexts"` makes a node of every context, `for_each = "examples"` one of every example of an own
+    question, and `for_each = "statements"` one node of all statements.
     """
 
     text: str
-    for_each: Literal["contexts", "statements"] | None = None
-    when: Literal["question"] | None = None
+    for_each: Literal["contexts", "examples", "statements"] | None = None
+    when: Literal["question", "reference", "response", "examples"] | None = None
 
 
 class ReasonPrompt(Record):
@@ -141,6 +158,8 @@ def task_name(task: Task) -> str:
             return "sufficiency"
         case Refusal():
             return "refusal"
+        case OwnQuestion():
+            return "rubric" if task.levels else "criterion"
 
 
 def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[Node]:
@@ -150,18 +169,20 @@ def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[Node
     """
     task = tasks[0]
     contexts = () if isinstance(task, Usefulness | Refusal) else task.contexts
-    texts = {
-        "unit": task.unit.span.text,
-        "question": (task.user_input or "").strip(),
-        "reference": task.reference if isinstance(task, Usefulness) else "",
-    }
+    texts = _texts(task)
     nodes: list[Node] = []
-    ours = {"{form}": form, "{examples}": "".join(_example(prompt, example) for example in prompt.example)}
+    ours = {
+        "{form}": form,
+        "{examples}": "".join(_example(prompt, example) for example in prompt.example),
+        "{kind}": _KINDS.get(task.unit.kind, task.unit.kind),
+    }
     for node in prompt.node:
         template = _with_ours(node.text, ours)
-        if node.when and not texts[node.when]:
+        if node.when and not (_examples_of(task) if node.when == "examples" else texts[node.when]):
             continue
-        if node.for_each == "contexts":
+        if node.for_each == "examples":
+            nodes += _example_nodes(prompt, node, task)
+        elif node.for_each == "contexts":
             shown = {name: text for name, text in texts.items() if f"{{{name}}}" in template}
             nodes += _context_nodes(template, contexts, tuple(shown.items()))
         elif node.for_each == "statements":
@@ -170,6 +191,37 @@ def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[Node
         else:
             nodes.append(_fill(template, texts))
     return nodes
+
+
+def _texts(task: Task) -> dict[str, str]:
+    """What the user's places hold, but for contexts."""
+    texts = {"unit": task.unit.span.text, "question": (task.user_input or "").strip(), "reference": "", "response": ""}
+    match task:
+        case Usefulness():
+            texts["reference"] = task.reference
+        case OwnQuestion():
+            levels = "\n".join(f"{level}: {meaning}" for level, meaning in enumerate(task.levels, start=1))
+            texts |= {"reference": (task.reference or "").strip(), "response": (task.response or "").strip()}
+            texts |= {"own_question": task.question, "levels": levels}
+    return texts
+
+
+def _examples_of(task: Task) -> Sequence[AnsweredQuestion]:
+    return task.examples if isinstance(task, OwnQuestion) else ()
+
+
+def _example_nodes(prompt: TaskPrompt, heading: NodeTemplate, task: Task) -> list[Node]:
+    """One node for each example of an own question: the heading, then what it shows as the real texts are shown."""
+    shown = tuple(node for node in prompt.node[1:] if "examples" not in (node.when, node.for_each))
+    alike = prompt.model_copy(update={"node": shown})
+    return [
+        tuple(
+            piece
+            for node in (_fill(heading.text, {"answer": example.answer}), *render(alike, [example.asked], form=""))
+            for piece in node
+        )
+        for example in _examples_of(task)
+    ]
 
 
 @lru_cache(maxsize=_CONTEXT_LISTS_KEPT)

@@ -8,6 +8,7 @@ sentences. A sentence that does not fit alone is left to the engine, which answe
 holds for a chunk that is itself the unit: it is relevant if any run of its sentences is; and for a question: it can be
 answered if any window suffices, so that an answer which needs two windows is missed. A sentence of the contexts
 that is judged beside them is shown the one window that it stands in, and not what stands before and after that.
+A question of the user's own is not cut: what any part of the texts would answer need not be the answer of all.
 
 Windows depend on the task and the judge alone, never on other samples. The room kept for the unit is rounded up, so
 that statements of about one length share their windows, and with them the evaluation of the contexts.
@@ -18,7 +19,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
-from localjudge.types import Attribution, Refusal, Relevance, Span, Sufficiency, Task, Unit, Usefulness
+from localjudge.types import Attribution, OwnQuestion, Refusal, Relevance, Span, Sufficiency, Task, Unit, Usefulness
 
 _BesideContexts = Attribution | Relevance | Sufficiency
 Cost = Callable[[Task], int]
@@ -49,7 +50,7 @@ class Windows:
         """The task itself if it fits, otherwise its windows, in order."""
         if not self._far_too_long(task) and self._cost(task) <= self._capacity:
             return (Window(task, None),)
-        if task.unit.kind == "chunk":
+        if task.unit.kind == "chunk" and not isinstance(task, OwnQuestion):
             return tuple(Window(part, number) for number, part in enumerate(self._runs_of_unit(task)))
         match task:
             case Attribution() | Sufficiency():
@@ -62,7 +63,7 @@ class Windows:
 
     def _far_too_long(self, task: Task) -> bool:
         """Whether what the latest contexts came to shows, without another look at all of them, that it cannot fit."""
-        if isinstance(task, Usefulness | Refusal) or self._latest[0] != _shared(task):
+        if isinstance(task, Usefulness | Refusal | OwnQuestion) or self._latest[0] != _shared(task):
             return False
         alone = self._alone(task)
         cut = self._latest[1].get(self._room(alone))

@@ -49,10 +49,11 @@ It is installed by entry points, each under the name that the metric gives itsel
 
 Then `localjudge run data.jsonl --metrics correctness,brevity` computes it. A task is one question about one unit of
 text: `Attribution` (can the statement be attributed to these contexts?), `Relevance` (is the sentence or chunk needed
-for the question?), `Usefulness` (does the chunk help to arrive at the reference?). A verdict's `label` is 1 for yes and
-0 for no; `steps` may yield again once it knows them. A sample that cannot be scored raises SampleError. Whatever else
-goes wrong in the metric fails that sample, with the place in its code. `localjudge metrics` lists it with the first
-line of its docstring.
+for the question?), `Usefulness` (does the chunk help to arrive at the reference?), or an `OwnQuestion` in any words,
+which only a judge that reads instructions can be asked: its metric says `special_tasks = frozenset({"criterion"})`. A
+verdict's `label` is 1 for yes and 0 for no; `steps` may yield again once it knows them. A sample that cannot be scored
+raises SampleError. Whatever else goes wrong in the metric fails that sample, with the place in its code.
+`localjudge metrics` lists it with the first line of its docstring.
 '''
 
 from localjudge.errors import SampleError
@@ -63,6 +64,7 @@ from localjudge.types import (
     Failed,
     Label,
     Outcome,
+    OwnQuestion,
     Relevance,
     Sample,
     Scored,
@@ -81,6 +83,7 @@ __all__ = [
     "Label",
     "Metric",
     "Outcome",
+    "OwnQuestion",
     "Relevance",
     "Sample",
     "SampleError",

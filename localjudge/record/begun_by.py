@@ -20,19 +20,20 @@ _PYTHON_ROWS = "rows"
 _LONGEST = 2_000
 _TAKEN_OUT = ("batching", "compare_by", "matrix")
 """Options of an earlier version, which no command of today takes."""
+_WORDS_OF_FILES = ("abbreviations", "criteria")
 _SETTING = re.compile("[a-z_]+")
 
 
 def command(directory: Path, manifest: Manifest) -> str | None:
     """The command as a shell reads it, on one line.
 
-    None for a run that Python code began, with rows or an engine of its own, for one with abbreviations of its own, of
+    None for a run that Python code began, with rows or an engine of its own, for one with abbreviations or criteria, of
     which the manifest holds the words and not the file, for one with an option that was taken out since, and for what
     no line can hold.
     """
     judge, sources = manifest.environment.get("judge"), manifest.environment.get("sources")
     settings = manifest.environment["settings"]
-    if not judge or not sources or sources == [_PYTHON_ROWS] or settings.get("abbreviations"):
+    if not judge or not sources or sources == [_PYTHON_ROWS] or any(map(settings.get, _WORDS_OF_FILES)):
         return None
     if any(_values(settings.get(name)) for name in _TAKEN_OUT):
         return None

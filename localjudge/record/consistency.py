@@ -37,10 +37,12 @@ from localjudge.metrics.context_precision import ContextPrecision, average_preci
 from localjudge.metrics.context_recall import ContextRecall
 from localjudge.metrics.context_relevancy import ContextRelevancy, ContextRelevancyChunk
 from localjudge.metrics.context_sufficiency import ContextSufficiency
+from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.metrics.matrix import MatrixMetric
 from localjudge.metrics.refusal import ResponseRefusal
 from localjudge.record.clusters import GroupOf
+from localjudge.record.kept_criteria import kept_criteria, other_criteria
 from localjudge.record.manifest import Manifest, signature
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.summary import MetricSummary, Summary
@@ -127,6 +129,7 @@ def _in_the_manifest(summary: Summary, manifest: Manifest) -> Iterator[str]:
             yield f"{name}: {shown(said)} in summary.json, {shown(rests_on)} in manifest.json"
     if manifest.signature != signature(manifest.judge, manifest.data):
         yield "the signature in manifest.json is not that of its parts"
+    yield from other_criteria(manifest)
     if summary.judge is not None:
         yield from in_the_judge(summary.judge, manifest)
 
@@ -270,6 +273,7 @@ class _Verdicts:
         self._groups = groupby(results.verdicts, key=lambda row: (row.sample_id, row.metric))
         self._of, self._rows = self._next()
         self._first = _First()
+        self._criteria = kept_criteria(results.manifest)
 
     def add(self, score: ScoreRow) -> None:
         """The next score: its verdicts, if it has any, are the next ones."""
@@ -281,7 +285,8 @@ class _Verdicts:
             self._of, self._rows = self._next()
         summary, manifest = self._results.summary, self._results.manifest
         self._first.of(f"{_place(unit)}: {problem}" for unit in units for problem in _in_a_verdict(unit, summary))
-        self._first.of(f"{_place(score)}: {problem}" for problem in _in_a_count(score, units, manifest))
+        metric = self._criteria.get(score.metric) or _known(score.metric, manifest)
+        self._first.of(f"{_place(score)}: {problem}" for problem in _in_a_count(score, units, metric))
 
     def problems(self) -> Iterator[str]:
         """What is wrong with the verdicts of the scores so far, and whether there are others."""
@@ -306,14 +311,13 @@ def _in_a_verdict(unit: VerdictRow, summary: Summary) -> Iterator[str]:
         yield f"{where} has label {unit.label}, probability {unit.p_yes}, at threshold {summary.threshold}"
 
 
-def _in_a_count(score: ScoreRow, units: Sequence[VerdictRow], manifest: Manifest) -> Iterator[str]:
+def _in_a_count(score: ScoreRow, units: Sequence[VerdictRow], metric: Any) -> Iterator[str]:
     """Whether the outcome is what the verdicts come to."""
     labels = [unit.label for unit in units if unit.label is not None]
     if len(labels) < len(units):
         if score.status != "failed":
             yield f"it is {score.status}, and {len(units) - len(labels)} of its units have no verdict"
         return
-    metric = _known(score.metric, manifest)
     if metric is None:
         return
     for unit in units:
@@ -365,6 +369,10 @@ def _outcome(metric: Any, units: Sequence[VerdictRow], labels: list[Label]) -> O
                 [label for unit, label in placed if unit.source == source] for source in ("response", "reference")
             )
             return metric.read(precise, complete)
+        case Criterion():
+            return metric.read(
+                labels, [label if unit.p_yes is None else unit.p_yes for unit, label in zip(units, labels, strict=True)]
+            )
         case Abstention():
             return metric.read(*labels) if [unit.unit for unit in units] == ["question", "response"] else None
         case MatrixMetric():

@@ -16,6 +16,7 @@ from typing import Any
 
 from pydantic import AliasChoices, ConfigDict, Field
 
+from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.metric import Metric
 from localjudge.metrics.naming import options_of
 from localjudge.record.keys import canonical_sha256
@@ -75,21 +76,31 @@ def judge_part(
         "engine": dict(engine_identity),
         "judge": dict(judge_identity),
         "segmenter": dict(segmenter_identity),
-        "metrics": {metric.name: {"version": metric.version, **options_of(metric)} for metric in metrics},
+        "metrics": {metric.name: _definition(metric) for metric in metrics},
         "threshold": rule.threshold,
         **({"min_legal_mass": rule.min_legal_mass} if rule.min_legal_mass else {}),
         "versions": {package: version(package) for package in _PACKAGES},
     }
 
 
+def _definition(metric: Metric) -> dict[str, Any]:
+    """What says how a metric counts, and of a criterion also what it asks."""
+    content = {"criterion_sha256": metric.sha256} if isinstance(metric, Criterion) else {}
+    return {"version": metric.version, **options_of(metric), **content}
+
+
 def answering_part(judge: Mapping[str, Any]) -> dict[str, Any]:
     """What of a judge part can move an answer: the engine, its prompts and grammars, the versions of the packages.
 
-    The rest cannot: metrics and cuts decide what is asked, and every word of that is in the key of a request; the
-    threshold and the smallest legal mass decide what is made of an answer. So an answer is as good in any run whose
-    part this is the same, and in no other: a key does not name the packages that turned a request into an answer.
+    The rest cannot: metrics, the tasks that only some of them ask, and cuts decide what is asked, and every word of
+    that is in the key of a request; the threshold and the smallest legal mass decide what is made of an answer. So an
+    answer is as good in any run whose part this is the same, and in no other: a key does not name the packages that
+    turned a request into an answer.
     """
-    return {name: judge.get(name) for name in ("engine", "judge", "versions")}
+    part = {name: judge.get(name) for name in ("engine", "judge", "versions")}
+    if isinstance(asks := part["judge"], Mapping):
+        part["judge"] = {name: value for name, value in asks.items() if name != "special_tasks"}
+    return part
 
 
 def data_part(fingerprint: str, rows: int, clusters_sha256: str | None) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import get_args
 from localjudge.errors import SampleError
 from localjudge.metrics import Metric, Sentences, Steps, catalog, foreign
 from localjudge.metrics.catalog import reads_texts_of
+from localjudge.metrics.criterion import Criterion
 from localjudge.record.evaluation import Evaluation, JudgedUnit
 from localjudge.run.wording import AskedTask
 from localjudge.types import (
@@ -105,7 +106,7 @@ def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
     bare = [field for field in CONTEXT_FIELDS if field in reads_texts_of(metric) and _lacks_text(sample, field)]
     if bare:
         return Undefined(reason=" and ".join(f"{field} has ids and no texts" for field in bare))
-    if catalog.is_ours(metric.name):
+    if catalog.is_ours(metric.name) or isinstance(metric, Criterion):
         return (yield from metric.steps(sample, sentences))
     return (yield from foreign.guarded_steps(metric, sample, sentences))
 

@@ -25,6 +25,7 @@ from localjudge.record.clusters import clusters_sha256
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.earlier_answers import EarlierAnswers
 from localjudge.record.extra_columns import extras_fingerprint
+from localjudge.record.kept_criteria import kept_criteria
 from localjudge.record.result_files import ResultFiles, write_manifest
 from localjudge.record.results import Run, as_run, read_manifest
 from localjudge.record.store import Store
@@ -40,7 +41,14 @@ from localjudge.run.judges import (
     opened,
     refuse_unaskable,
 )
-from localjudge.run.plan import Plan, default_directory, plan_again, refuse_other_run
+from localjudge.run.plan import (
+    Plan,
+    default_directory,
+    plan_again,
+    refuse_other_run,
+    refuse_taken_names,
+    with_criteria,
+)
 from localjudge.run.settings import RESCORE_OPTIONS, Options, checked, settings_again
 from localjudge.types import Sample, VerdictRule
 
@@ -93,9 +101,16 @@ def rescore_run(
                 hint=f"run the data again; what is the same is not asked again with {option('reuse')}",
             )
     before = as_run(run)
-    given = checked(options).reuse
-    settings = settings_again(before.manifest, **options | {"reuse": (str(before.directory), *given)})
-    planned = plan_again(before, metrics, settings)
+    given = checked(options)
+    refuse_taken_names(given.criteria)
+    kept = kept_criteria(before.manifest)
+    changed = {
+        "reuse": (str(before.directory), *given.reuse),
+        "criteria": tuple((kept | {criterion.name: criterion for criterion in given.criteria}).values()),
+    }
+    settings = settings_again(before.manifest, **{**options, **changed})
+    names = list(before.summary.metrics) if metrics is None else metrics
+    planned = plan_again(before, with_criteria(names, given.criteria), settings)
     named = str(judge) if judge else judge_of(before, needed=engine is None)
     return run_plan(planned, judge=named, out=out, engine=engine, progress=progress)
 

@@ -16,6 +16,7 @@ from localjudge.dataset.guesses import map_option
 from localjudge.dataset.part import drawn, first
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.metrics import Metric, catalog
+from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.documents import by_id_without_texts
 from localjudge.metrics.first_picture import ALL_CHOICES, FIRST_CHOICES, first_picture
 from localjudge.option_spelling import option, option_name
@@ -67,13 +68,14 @@ class MetricChoice(NamedTuple):
 def plan(
     data: Data, metric_names: Sequence[str] | None, settings: RunSettings, progress: Progress | None = None
 ) -> Plan:
-    """Read the data and choose the metrics.
+    """Read the data and choose the metrics: those that are named, and the criteria.
 
     Raises DataError for data that cannot be used, UsageError for a metric that does not exist or lacks its columns.
     """
+    refuse_taken_names(settings.criteria)
     whole = _read(data, settings, progress or Silence())
     dataset = _part(whole, settings)
-    choice = choose_metrics(metric_names, dataset)
+    choice = choose_metrics(with_criteria(metric_names, settings.criteria), dataset, settings.criteria)
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by else None
     return Plan(dataset, *choice, clusters, settings, len(whole.samples))
 
@@ -88,13 +90,31 @@ def plan_again(run: Run, metric_names: Sequence[str] | None, settings: RunSettin
     clusters = run.cluster_of
     if settings.cluster_by and settings.cluster_by != run.manifest.environment["settings"].get("cluster_by"):
         clusters = _clusters(dataset, settings.cluster_by)
-    choice = choose_metrics(list(run.summary.metrics) if metric_names is None else metric_names, dataset)
+    names = list(run.summary.metrics) if metric_names is None else metric_names
+    choice = choose_metrics(names, dataset, settings.criteria)
     part = part_of(run.manifest)
     whole = part.whole if part else len(dataset.samples)
     return Plan(dataset, *choice, clusters, settings, whole)
 
 
-def choose_metrics(wanted: Sequence[str] | None, dataset: Dataset) -> MetricChoice:
+def with_criteria(names: Sequence[str] | None, criteria: Sequence[Criterion]) -> Sequence[str] | None:
+    """Names of metrics and of these criteria, each once; None if there are neither."""
+    given = [names] if isinstance(names, str) else names
+    if not criteria or given == []:
+        return given
+    return list(dict.fromkeys([*(given or ()), *(criterion.name for criterion in criteria)]))
+
+
+def refuse_taken_names(criteria: Sequence[Criterion]) -> None:
+    """Raise UsageError for a new criterion that is called like a metric."""
+    for criterion in criteria:
+        if criterion.name in catalog.names():
+            raise UsageError(
+                f"a criterion cannot be called {criterion.name!r}: that is a metric", hint="give it another name"
+            )
+
+
+def choose_metrics(wanted: Sequence[str] | None, dataset: Dataset, criteria: Sequence[Criterion] = ()) -> MetricChoice:
     """The wanted metrics; if None, those of a first picture. In the order of the catalogue, whatever was asked.
 
     Of documents without texts the ids are compared: `document_map(compare_by=id)` takes the place of `document_map`.
@@ -109,7 +129,8 @@ def choose_metrics(wanted: Sequence[str] | None, dataset: Dataset) -> MetricChoi
     names = first_picture(possible) if wanted is None else list(wanted)
     if not names:
         raise _enough_for_none({name: lacks[name] for name in ALL_CHOICES}, dataset)
-    metrics = [catalog.get(name) for name in names]
+    own: dict[str, Metric] = {criterion.name: criterion for criterion in criteria}
+    metrics = [own.get(name) or catalog.get(name) for name in names]
     if dataset.without_text:
         metrics = [by_id_without_texts(metric) for metric in metrics]
     metrics = list({metric.name: metric for metric in metrics}.values())

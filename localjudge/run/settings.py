@@ -9,16 +9,18 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.errors import UsageError
 from localjudge.judge.judge import JudgingProtocol, Reasons
+from localjudge.metrics.criterion import Criterion, criteria_of
 from localjudge.option_spelling import option_name
 from localjudge.record.directory import MANIFEST
+from localjudge.record.kept_criteria import kept_criteria
 from localjudge.record.manifest import Manifest
 from localjudge.record.untrusted import validated
 from localjudge.suggestion import suggestion
 from localjudge.text import Segmenter
 from localjudge.text.own_abbreviations import checked_abbreviations, read_abbreviations
 
-RESCORE_OPTIONS = ("threshold", "min_legal_mass", "cluster_by", "max_failed", "threads", "reuse")
-"""Settings that change neither what is asked nor who is: a run can be rescored with others."""
+RESCORE_OPTIONS = ("criteria", "threshold", "min_legal_mass", "cluster_by", "max_failed", "threads", "reuse")
+"""Settings that make no question another, nor who is asked: a run can be rescored with others."""
 _BEFORE = {"min_legal_mass": 0.0}
 """What a run did whose settings do not say."""
 _KINDS = {
@@ -34,6 +36,7 @@ _KINDS = {
 class Options(TypedDict, total=False):
     """The settings as keywords; `RunSettings` says what each means."""
 
+    criteria: str | Path | Criterion | Sequence[str | Path | Criterion]
     threshold: float
     min_legal_mass: float
     language: str
@@ -59,6 +62,9 @@ class Options(TypedDict, total=False):
 class RunSettings(EngineSettings):
     """Checked settings of a run. What a field's docstring says is also the help of its option."""
 
+    criteria: tuple[Criterion, ...] = ()
+    """File with a question of your own, which becomes a metric of its name, or one that comes with localjudge:
+    formal_register, names_its_source, refuses (may be repeated)."""
     threshold: float = Field(default=0.5, ge=0, le=1)
     """Probability from which on a verdict is 1."""
     min_legal_mass: float = Field(default=0.01, ge=0, le=1)
@@ -96,6 +102,11 @@ class RunSettings(EngineSettings):
     """Only so many samples, drawn by their ids: those drawn for a smaller number are among them."""
     seed: int = 0
     """Which samples --sample draws."""
+
+    @field_validator("criteria", mode="before")
+    @classmethod
+    def _own_questions(cls, given: object) -> tuple[Criterion, ...]:
+        return criteria_of(given)
 
     @field_validator("abbreviations", mode="before")
     @classmethod
@@ -167,6 +178,7 @@ def settings_again(manifest: Manifest, **changed: Any) -> RunSettings:
     """
     checked(changed)
     kept = {name: value for name, value in manifest.environment["settings"].items() if name in RunSettings.model_fields}
+    kept |= {"criteria": tuple(kept_criteria(manifest).values())}
     values = {**_BEFORE, **kept, "n_ctx": manifest.judge["engine"].get("n_ctx"), **changed}
     settings = validated(RunSettings, values, f"{MANIFEST}: settings")
     return settings.model_copy(update={"prompts": tuple(file for file in settings.prompts if Path(file).is_file())})

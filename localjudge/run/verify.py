@@ -38,6 +38,7 @@ from localjudge.record.archive import (
 from localjudge.record.clusters import clusters_sha256
 from localjudge.record.directory import STORE
 from localjudge.record.extra_columns import extras_fingerprint
+from localjudge.record.kept_criteria import kept_criteria
 from localjudge.record.keys import RequestKeys
 from localjudge.record.manifest import Difference, data_part, differences, judge_part
 from localjudge.record.results import Run, as_run
@@ -205,7 +206,8 @@ class _NamedWithoutOption(DocumentMetric):
 
 def _metrics(run: Run) -> list[Metric]:
     """The run's metrics in their order, under the names that it gave them."""
-    metrics = [catalog.get(name) for name in run.summary.metrics]
+    own: dict[str, Metric] = {**kept_criteria(run.manifest)}
+    metrics = [own.get(name) or catalog.get(name) for name in run.summary.metrics]
     compare_by = run.manifest.environment["settings"].get("compare_by")
     if not isinstance(compare_by, str):
         return metrics

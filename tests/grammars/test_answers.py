@@ -25,7 +25,9 @@ VERDICTS = {name: name for name in ("attributed", "relevant", "useful", "suffici
 BEFORE = {f"reason_{key}": key for key in VERDICTS}
 AFTER = {f"{key}_reason": key for key in VERDICTS}
 STATEMENTS = ("It opened in 1936.", 'He said "no".\n', "桥 😀 \\ / </s>")
-NAMES = (*VERDICTS, *BEFORE, *AFTER, "classifications")
+OWN = {"level": ("1", "2", "3", "4", "5"), "answer": ('"no"', '"yes"')}
+OWN_NAMES = [name for key in OWN for name in (key, f"reason_{key}", f"{key}_reason")]
+NAMES = (*VERDICTS, *BEFORE, *AFTER, *OWN_NAMES, "classifications")
 REASONS = ("x", "It says so.", 'Qu\'il dit \\"oui\\".', "1\\n2\\t3", "日本 😀", "a" * 200, "\\\\", "é", "/")
 NOT_REASONS = ("", "a" * 201, 'a"b', "a\nb", "a\tb", "\\x", "\\u0041", "a\\", "\x7f")
 
@@ -36,6 +38,11 @@ def accepted(name: str) -> list[str]:
         return [
             joint([(text, reason, label) for text in STATEMENTS]) for reason in ("x", "Because.") for label in (0, 1)
         ]
+    if name in OWN_NAMES:
+        (key,) = OWN.keys() & set(name.split("_"))
+        parts = {key: f'"{key}":{{0}}', "reason": '"reason":"So."'}
+        shape = ",".join(parts[part] for part in name.split("_"))
+        return [f"{{{shape.format(value)}}}" for value in OWN[key]]
     if name in VERDICTS:
         return [f'{{"{name}":{label}}}' for label in (0, 1)]
     key, pair = (BEFORE.get(name) or AFTER[name]), '{{"reason":"{1}","{0}":{2}}}'
@@ -47,6 +54,7 @@ def accepted(name: str) -> list[str]:
 def refused(name: str) -> list[str]:
     """Answers that it must not let through."""
     whole = accepted(name)[0]
+    least = ":1" if "level" in name else ':"no"' if "answer" in name else ":0"
     spoiled = [
         "",
         whole[:-1],
@@ -55,13 +63,13 @@ def refused(name: str) -> list[str]:
         whole + whole,
         whole.replace(":", ": ", 1),
         whole.replace(",", ", ") if "," in whole else whole + ",",
-        whole.replace("0", "2"),
-        whole.replace(":0", ":00"),
-        whole.replace(":0", ":0.0"),
-        whole.replace(":0", ":true"),
-        whole.replace(":0", ":null"),
-        whole.replace(":0", ':"0"'),
-        whole.replace(":0", ":-0"),
+        whole.replace(least, ":7"),
+        whole.replace(least, f"{least}0"),
+        whole.replace(least, f"{least}.0"),
+        whole.replace(least, ":true"),
+        whole.replace(least, ":null"),
+        whole.replace(least, f':"{least[1:]}"'),
+        whole.replace(least, f":-{least[1:]}"),
         whole[:-1] + ',"note":"x"}',
         whole.replace('"', "'"),
         f"```json\n{whole}\n```",
@@ -101,7 +109,7 @@ def schema_of(name: str) -> Any:
 
 def test_every_grammar_file_is_tested_here() -> None:
     files = {path.stem for path in resources.grammar_file("attributed").parent.glob("*.json")}
-    assert files == {*VERDICTS, "classifications"}
+    assert files == {*VERDICTS, *OWN, "classifications"}
 
 
 @pytest.mark.parametrize("name", NAMES)

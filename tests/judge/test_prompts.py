@@ -13,7 +13,19 @@ from hypothesis import strategies as st
 from localjudge.errors import SampleError, UsageError
 from localjudge.judge import prompts
 from localjudge.judge.judge import Judge
-from localjudge.types import Attribution, Piece, Refusal, Relevance, Span, Sufficiency, Task, Unit, Usefulness
+from localjudge.types import (
+    AnsweredQuestion,
+    Attribution,
+    OwnQuestion,
+    Piece,
+    Refusal,
+    Relevance,
+    Span,
+    Sufficiency,
+    Task,
+    Unit,
+    Usefulness,
+)
 
 BUNDLED = Path(prompts.__file__).parent / "prompts"
 TAG = re.compile(r"<(/?)([a-z]+)(-\d+)?>")
@@ -42,7 +54,23 @@ def special_tasks(text: str, other: str = "other") -> list[Task]:
     return [
         Sufficiency(unit=unit("question", text), contexts=(text, other), user_input=text),
         Refusal(unit=unit("response", text), user_input=text),
+        own_question(text, levels=()),
+        own_question(text, levels=("poor", "weak", "fair", "good", "very good")),
     ]
+
+
+def own_question(text: str, *, levels: tuple[str, ...]) -> OwnQuestion:
+    """One that shows all that can be shown, with an example that does."""
+    shown = OwnQuestion(
+        unit=unit("chunk", text),
+        question=text,
+        user_input=text,
+        contexts=(text,),
+        reference=text,
+        response=text,
+        levels=levels,
+    )
+    return shown.model_copy(update={"examples": (AnsweredQuestion(asked=shown, answer=text),) * 2})
 
 
 def all_tasks(text: str) -> list[Task]:
@@ -157,7 +185,8 @@ def test_braces_in_a_text_are_text() -> None:
     """A text that names a place of the template is not filled in."""
     for task in all_tasks("{unit} {context} {fence} {question}"):
         users = [piece.text for node in judge().request(task).path for piece in node if not piece.trusted]
-        assert set(users) <= {"{unit} {context} {fence} {question}", "other"}
+        levels = "1: poor\n2: weak\n3: fair\n4: good\n5: very good"
+        assert set(users) <= {"{unit} {context} {fence} {question}", "other", levels}
 
 
 def test_every_file_of_a_profile_is_in_its_hash(tmp_path: Path) -> None:

@@ -79,3 +79,14 @@ def test_the_reference_judge_is_refused_before_anything_is_asked(tmp_path: Path,
     assert not (tmp_path / "run").exists()
     with pytest.raises(UsageError, match="does not read instructions"):
         estimate(ROWS, metrics=names, engine=Lexical({}))
+
+
+def test_a_run_that_did_not_ask_them_is_rescored_with_them(tmp_path: Path) -> None:
+    """What it asked is as good as ever: 2 statements were asked about; 2 refusals are asked now."""
+    engine = ScriptedEngine(SCRIPT)
+    first = localjudge.evaluate(ROWS, out=tmp_path / "first", engine=engine, metrics=["faithfulness"])
+    before = len(engine.asked)
+    more = localjudge.rescore(first, metrics=["faithfulness", "refusal"], out=tmp_path / "more", engine=engine)
+    assert len(engine.asked) - before == 2
+    assert more["faithfulness"] == first["faithfulness"]
+    assert more.manifest.environment["answers"] == {"asked": 2, "reused": {str(tmp_path / "first"): before}}

@@ -3,17 +3,19 @@
     {"reason":"        forced: the grammar allows nothing else, so it is put behind the prompt and costs no decision
     ... text ...       free: the model chooses among the tokens that the grammar allows
     ","attributed":    forced
-    0 | 1              the verdict: p_yes = softmax over the legal tokens, summed by label
+    0 | 1              the verdict: p_yes = softmax over the legal tokens, summed by label: the expected value
     }                  forced: known without asking
 
 A token is legal if the grammar's own mask allows it; several may carry the same label ("1", "1}"). A place where every
-legal token begins a label is a verdict; any other is free text.
+legal token begins a label is a verdict; any other is free text. Labels are values in [0, 1]: of 0 and 1 the expected
+value is the probability of 1, of the levels 0, .25, .5, .75, 1 it is the mean level.
 
 Forced text is tokenised as user text is: an answer may quote the user, and never needs a control token.
 """
 
 from collections import OrderedDict
-from functools import cache
+from collections.abc import Iterable
+from functools import cache, reduce
 from typing import NamedTuple
 
 import llguidance
@@ -22,14 +24,13 @@ from numpy.typing import NDArray
 
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.errors import ModelError, SampleError
-from localjudge.types import Grammar, Label
+from localjudge.types import Grammar
 
 _GRAMMARS_KEPT = 512
 _STRING = r'[^"\\\x00-\x1F\x7F-\x9F]'
 _SLICES = [_STRING + "{1,10}", _STRING + "{1,30}", _STRING + "+"]
 """Kinds of token that llguidance allows or forbids as one: those of Outlines' strings, for a mask in a quarter of the
 time. They do not change what is legal."""
-_EVEN = 0.5
 _CLOSING_TOKENS = 4
 """Tokens that a reason may take to close: the rest of a character or an escaped one, and the quotation mark."""
 
@@ -39,14 +40,15 @@ class Choice(NamedTuple):
 
     legal: NDArray[np.bool_]
     """Which tokens the grammar allows, shape (vocabulary,)."""
-    labels: dict[Label, NDArray[np.intp]]
+    labels: dict[float, NDArray[np.intp]]
     """Token ids that carry each label, ascending; empty where the text is free."""
 
 
 class Reading(NamedTuple):
     """What the logits say at a verdict."""
 
-    label: Label
+    label: float
+    """The value that is nearest to `p_yes`."""
     p_yes: float
     legal_mass: float
 
@@ -126,22 +128,17 @@ class Constraints:
         bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
         legal = np.unpackbits(bits, count=self._vocabulary.size, bitorder="little").view(np.bool_)
         carriers = self._carriers(tuple(grammar.labels.items()))
-        if (legal & ~(carriers[0] | carriers[1])).any():
+        if (legal & ~np.logical_or.reduce(list(carriers.values()))).any():
             return Choice(legal, {})
-        by_label: dict[Label, NDArray[np.intp]] = {
-            label: np.flatnonzero(legal & carrier) for label, carrier in carriers.items()
-        }
+        by_label = {label: np.flatnonzero(legal & carrier) for label, carrier in carriers.items()}
         if not all(ids.size for ids in by_label.values()):
             raise ModelError(f"this model's tokens cannot write every answer of the grammar {grammar.name!r}")
         return Choice(legal, by_label)
 
-    def _carrying(self, literals: tuple[tuple[str, Label], ...]) -> dict[Label, NDArray[np.bool_]]:
+    def _carrying(self, literals: tuple[tuple[str, float], ...]) -> dict[float, NDArray[np.bool_]]:
         """Which tokens begin a literal of each label, or begin with one; shape (vocabulary,)."""
         pieces = [piece.strip() for piece in self._vocabulary.pieces]
-        carriers: dict[Label, NDArray[np.bool_]] = {
-            0: np.zeros(len(pieces), np.bool_),
-            1: np.zeros(len(pieces), np.bool_),
-        }
+        carriers = {label: np.zeros(len(pieces), np.bool_) for _, label in sorted(literals, key=lambda one: one[1])}
         for literal, label in literals:
             wanted = literal.encode()
             carriers[label] |= [
@@ -171,10 +168,21 @@ def read(choice: Choice, logits: NDArray[np.float32]) -> Reading:
     """
     scores = logits.astype(np.float64)
     _require_numbers(scores.max(), *scores[choice.legal])
-    no, yes = (_log_sum_exp(scores[choice.labels[label]]) for label in (0, 1))
-    legal_mass = float(np.exp(np.logaddexp(no, yes) - _log_sum_exp(scores)))
-    p_yes = float(1 / (1 + np.exp(np.clip(no - yes, -700, 700))))
-    return Reading(1 if p_yes >= _EVEN else 0, p_yes, legal_mass)
+    by_label = {label: _log_sum_exp(scores[ids]) for label, ids in choice.labels.items()}
+    legal_mass = float(np.exp(reduce(np.logaddexp, by_label.values()) - _log_sum_exp(scores)))
+    p_yes = 0.0
+    for label, score in by_label.items():
+        p_yes += label * _share(score, by_label.values())
+    p_yes = min(p_yes, 1.0)
+    return Reading(min(by_label, key=lambda label: (abs(label - p_yes), -label)), p_yes, legal_mass)
+
+
+def _share(score: float, scores: Iterable[float]) -> float:
+    """Softmax of one of the scores. Added up one by one: `sum` of other Pythons rounds otherwise."""
+    total = 0.0
+    for other in scores:
+        total += np.exp(np.clip(other - score, -700, 700))
+    return float(1 / total)
 
 
 def _log_sum_exp(scores: NDArray[np.float64]) -> float:

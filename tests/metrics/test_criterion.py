@@ -1,0 +1,210 @@
+"""A question of one's own: what it asks, how it counts, and what is no question."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from localjudge import resources
+from localjudge.errors import UsageError
+from localjudge.metrics import Context, OwnQuestion, Sample, Scored, Undefined
+from localjudge.metrics.criterion import Criterion, CriterionExample, criteria_of, read_criterion
+from localjudge.text import sentences
+from localjudge.types import Outcome, Verdict
+
+SAMPLE = Sample(
+    id="a",
+    user_input="Why?",
+    retrieved_contexts=(Context(text="It rained."), Context(text=" "), Context(text="It snowed.")),
+    response="It rained. It snowed. It hailed.",
+)
+LEVELS = {1: "rude", 2: "curt", 3: "neutral", 4: "friendly", 5: "courteous"}
+
+
+def own(**fields: Any) -> Criterion:
+    return Criterion.model_validate({"name": "kind", "question": "Is it kind?", **fields})
+
+
+def scored(criterion: Criterion, sample: Sample, *values: float) -> tuple[list[OwnQuestion], Outcome]:
+    """What is asked, and what comes of these probabilities at the threshold .5."""
+    steps = criterion.steps(sample, sentences)
+    asked: list[OwnQuestion] = []
+    try:
+        asked += next(steps)  # type: ignore[arg-type]
+        steps.send([Verdict(label=1 if value >= 0.5 else 0, p_yes=value) for value in values])
+    except StopIteration as finished:
+        return asked, finished.value
+    raise AssertionError("it asked twice")
+
+
+@pytest.mark.parametrize(
+    ("of", "good", "values", "expected"),
+    [
+        ("response", "yes", [0.9], (1, 1)),
+        ("response", "no", [0.9], (0, 1)),
+        ("sentence", "yes", [0.9, 0.4, 0.5], (2, 3)),
+        ("sentence", "no", [0.9, 0.4, 0.5], (1, 3)),
+        ("chunk", "yes", [0.1, 0.7], (1, 2)),
+    ],
+)
+def test_the_score_is_the_share_of_good_answers(
+    of: str, good: str, values: list[float], expected: tuple[int, int]
+) -> None:
+    """From .5 on an answer is yes; of the three contexts one is blank."""
+    asked, outcome = scored(own(of=of, good=good), SAMPLE, *values)
+    right, count = expected
+    assert outcome == Scored(value=right / count, numerator=right, denominator=count)
+    assert [task.unit.kind for task in asked] == [of] * count
+
+
+def test_a_rubric_is_the_mean_of_expected_levels_and_looks_at_no_threshold() -> None:
+    """(.3 + .6 + .75) / 3 = .55, which is level 1 + 4 x .55 = 3.2."""
+    _, outcome = scored(own(of="sentence", levels=LEVELS), SAMPLE, 0.3, 0.6, 0.75)
+    assert isinstance(outcome, Scored)
+    assert outcome.value == pytest.approx(0.55)
+    assert (outcome.numerator, outcome.detail) == (None, "expected level 3.20 of 1 to 5")
+
+
+def test_only_what_it_shows_is_shown() -> None:
+    (bare,), _ = scored(own(), SAMPLE, 1)
+    assert (bare.user_input, bare.contexts, bare.reference, bare.response) == (None, (), None, None)
+    all_of_it = own(of="sentence", shows=["response", "retrieved_contexts", "user_input"])
+    asked, _ = scored(all_of_it, SAMPLE, 1, 1, 1)
+    assert (asked[1].user_input, asked[1].contexts) == ("Why?", ("It rained.", " ", "It snowed."))
+    assert (asked[1].response, asked[1].unit.span.text) == (SAMPLE.response, "It snowed.")
+    assert all_of_it.required_fields == {"response", "retrieved_contexts", "user_input"}
+    assert own(of="chunk").required_fields == {"retrieved_contexts"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "changed", "reason"),
+    [
+        ({}, {"response": " -- "}, "the response has no sentence"),
+        ({"of": "sentence"}, {"response": ""}, "the response has no sentence"),
+        ({"of": "chunk"}, {"retrieved_contexts": (Context(text=" "),)}, "no context text"),
+        ({"shows": ["user_input"]}, {"user_input": " \n"}, "user_input is blank"),
+        ({"shows": ["retrieved_contexts"]}, {"retrieved_contexts": ()}, "retrieved_contexts is blank"),
+    ],
+)
+def test_what_there_is_nothing_of_is_undefined(fields: Any, changed: Any, reason: str) -> None:
+    """A mark without a letter or digit is no sentence to a run; here the segmenter alone cuts."""
+
+    def spoken(text: str) -> list[Any]:
+        return [span for span in sentences(text) if any(map(str.isalnum, span.text))]
+
+    with pytest.raises(StopIteration) as finished:
+        next(own(**fields).steps(SAMPLE.model_copy(update=changed), spoken))
+    assert finished.value.value == Undefined(reason=reason)
+
+
+@pytest.mark.parametrize(
+    ("fields", "complaint"),
+    [
+        ({"name": "Kind"}, "small letters"),
+        ({"name": "kind@3"}, "small letters"),
+        ({"name": "k" * 61}, "small letters"),
+        ({"name": "\x1b[31m"}, "small letters"),
+        ({"question": "  "}, "not blank"),
+        ({"question": "?" * 4_001}, "at most 4000"),
+        ({"question": "Is it \ud800?"}, "valid string, unable to parse"),
+        ({"colour": "red"}, "Extra inputs"),
+        ({"of": "word"}, "'response', 'sentence' or 'chunk'"),
+        ({"shows": ["id"]}, "Input should be"),
+        ({"shows": ["response"]}, "what else is shown"),
+        ({"levels": {1: "bad", 5: "good"}}, "each of the levels"),
+        ({"levels": LEVELS | {3: " "}}, "description of a level"),
+        ({"levels": LEVELS | {6: "more"}}, "each of the levels"),
+        ({"levels": LEVELS, "good": "no"}, "level 5 of a rubric is the best"),
+        ({"examples": [{"text": "x", "answer": "maybe"}]}, "'yes', 'no'"),
+        ({"examples": [{"text": "x", "answer": 4}]}, "the answer of example 1 is yes or no"),
+        ({"levels": LEVELS, "examples": [{"text": "x", "answer": "yes"}]}, "the answer of example 1 is a level"),
+        ({"shows": ["user_input"], "examples": [{"text": "x", "answer": "yes"}]}, "example 1 gives nothing, and"),
+        ({"examples": [{"text": "x", "answer": "yes", "reference": "y"}]}, "gives reference, and nothing is shown"),
+        ({"examples": [{"text": "x", "answer": "yes"}] * 17}, "at most 16"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused(fields: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValidationError, match=complaint):
+        own(**fields)
+    with pytest.raises(UsageError, match=complaint) as refused:
+        criteria_of({"name": "kind", "question": "Is it kind?", **fields})
+    assert "\n" not in refused.value.args[0]
+
+
+def test_every_word_is_in_the_checksum_and_no_default_is() -> None:
+    """So that a field which comes later leaves the checksums of today; the order of levels and fields is none."""
+    different = [
+        own(),
+        own(question="Is it nice?"),
+        own(good="no"),
+        own(of="sentence"),
+        own(shows=["user_input"]),
+        own(levels=LEVELS),
+        own(levels=LEVELS | {5: "very courteous"}),
+        own(examples=[CriterionExample(text="Thanks.", answer="yes")]),
+        own(examples=[CriterionExample(text="Thanks.", answer="no")]),
+    ]
+    assert len({criterion.sha256 for criterion in different}) == len(different)
+    assert own().sha256 == own(good="yes", of="response", levels={}, examples=()).sha256
+    assert own(levels=LEVELS).sha256 == own(levels=dict(reversed(LEVELS.items()))).sha256
+    both = ["reference", "user_input"]
+    assert own(shows=both).sha256 == own(shows=[*reversed(both), "reference"]).sha256
+    assert own().sha256 == "9a0a27c9626bc13b58a3f05fc13b0e6b043efad2fcadc1e35db877df4009d022"
+
+
+def test_a_file_and_what_python_says_are_the_same(tmp_path: Path) -> None:
+    file = tmp_path / "kind.toml"
+    file.write_text(
+        'name = "kind"\nquestion = "Is it kind?"\n'
+        'levels = {1 = "rude", 2 = "curt", 3 = "neutral", 4 = "friendly", 5 = "courteous"}\n'
+        '[[examples]]\ntext = "Thanks."\nanswer = 4\n'
+    )
+    same = own(levels=LEVELS, examples=[CriterionExample(text="Thanks.", answer=4)])
+    assert read_criterion(file) == same
+    assert criteria_of([str(file), same, same.model_dump(mode="json")]) == (same,)
+    assert criteria_of(file) == criteria_of(same) == (same,)
+    assert criteria_of(None) == criteria_of([]) == ()
+
+
+def test_two_of_one_name_are_refused() -> None:
+    with pytest.raises(UsageError, match="two different criteria are called 'kind'"):
+        criteria_of([own(), own(good="no")])
+
+
+@pytest.mark.parametrize("given", [5, [5], [None]])
+def test_what_is_no_criterion_is_refused(given: object) -> None:
+    with pytest.raises(UsageError, match="is no criterion"):
+        criteria_of(given)
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"name = ", "is not TOML"),
+        (b"\xff\xfe", "is not TOML"),
+        (b'name = "kind"', "cannot be asked: question: Field required"),
+        (b'name = "kind"\nquestion = 5', "question: Input should be a valid string"),
+    ],
+)
+def test_a_file_that_holds_none_is_named(tmp_path: Path, content: bytes, complaint: str) -> None:
+    file = tmp_path / "kind.toml"
+    file.write_bytes(content)
+    with pytest.raises(UsageError, match=complaint) as refused:
+        read_criterion(file)
+    assert str(file) in str(refused.value)
+    assert refused.value.hint
+
+
+def test_a_misspelt_bundled_name_is_told_the_right_one() -> None:
+    with pytest.raises(UsageError, match="did you mean names_its_source") as refused:
+        read_criterion("names_its_sources")
+    assert "cannot be read" in str(refused.value)
+
+
+@pytest.mark.parametrize("name", ["formal_register", "names_its_source", "refuses"])
+def test_a_bundled_criterion_is_called_like_its_file(name: str) -> None:
+    criterion = read_criterion(name)
+    assert criterion.name == name
+    assert criterion.required_fields == {"response", *criterion.shows}
+    assert sorted(resources.criterion_files()) == ["formal_register", "names_its_source", "refuses"]
