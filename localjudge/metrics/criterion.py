@@ -40,6 +40,7 @@ from localjudge import resources
 from localjudge.errors import UsageError
 from localjudge.metrics.metric import Sentences, Steps
 from localjudge.metrics.units import chunks
+from localjudge.option_spelling import option_name
 from localjudge.suggestion import suggestion
 from localjudge.types import (
     AnsweredQuestion,
@@ -245,7 +246,7 @@ def _criterion(given: object) -> Criterion:
             return read_criterion(given)
         case Mapping():
             return _validated(given, "the criterion")
-    raise UsageError(f"{given!r:.80} is no criterion", hint="name a TOML file, or give a localjudge.Criterion")
+    raise UsageError(f"{option_name('criteria')} must be TOML files or a localjudge.Criterion, got {given!r:.80}")
 
 
 def _validated(table: Mapping[str, object], where: str) -> Criterion:

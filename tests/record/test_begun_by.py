@@ -65,7 +65,7 @@ def test_every_setting_is_an_option_of_the_command(manifest: MakeManifest) -> No
     options = {option for parameter in run_command.params for option in parameter.opts}
     assert {word for word in shlex.split(given or "") if word.startswith("--")} <= options | {"--"}
     names = {option.removeprefix("--").replace("-", "_") for option in options}
-    assert names | {"prompts", "mapping"} >= RunSettings.model_fields.keys()
+    assert names | {"criteria", "prompts", "mapping"} >= RunSettings.model_fields.keys()
 
 
 @pytest.mark.parametrize(
