@@ -43,7 +43,7 @@ def test_layouts_of_a_batch_are_held_against_statements_alone(tmp_path: Path) ->
 
 
 @pytest.mark.slow
-def test_a_large_run_takes_the_memory_that_the_readme_says(tmp_path: Path) -> None:
+def test_a_large_run_takes_the_memory_that_the_docs_say(tmp_path: Path) -> None:
     """From 10,000 to 60,000 samples memory grows to its bound, which is below 300 MiB; a stopped run goes on."""
     peaks = {}
     for count in (10_000, 60_000):
