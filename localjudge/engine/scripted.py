@@ -28,14 +28,12 @@ Script = Mapping[str, Scripted] | Callable[[VerdictRequest], Scripted]
 def unit_text(request: VerdictRequest) -> str:
     """Last user text of the request, the unit that is judged; not a question of the user's own asked again behind it.
 
-    Such a question is what the first of the nodes asks.
+    Such a question is what the first node asks, and follows the unit in the last.
     """
     texts = [[piece.text for piece in node if not piece.trusted] for node in request.path]
-    asked = texts[0] if len(texts) > 1 else []
-    found = [text for node in texts for text in node]
-    if len(found) > 1 and found[-1] in asked:
-        found.pop()
-    return found[-1] if found else ""
+    *_, last = [[], *filter(None, texts)]
+    asked_again = len(texts) > 1 and len(last) > 1 and last[-1] in texts[0]
+    return last[-2 if asked_again else -1] if last else ""
 
 
 class ScriptedEngine:

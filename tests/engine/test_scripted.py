@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from localjudge.engine import ScriptedEngine
+from localjudge.engine.scripted import unit_text
 from localjudge.judge import grammars
 from localjudge.types import Answer, NoAnswer, Piece, VerdictRequest
 
@@ -61,3 +62,19 @@ def test_a_script_without_source_code_is_known_by_name_and_says_so(script: Any, 
     engine = ScriptedEngine(script)
     assert engine.identity["script"] == f"{name} (known by name alone)"
     assert [answer.p_yes for _, answer in engine.answers([about("a")]) if isinstance(answer, Answer)] == [0.5]
+
+
+@pytest.mark.parametrize(
+    ("path", "unit"),
+    [
+        ([["Is it so?"], ["context"], ["unit", "Is it so?"]], "unit"),
+        ([[], ["context"], ["unit"]], "unit"),
+        ([["same"], ["other"], ["same"]], "same"),
+        ([["unit"], []], "unit"),
+        ([["question", "unit"]], "unit"),
+        ([[], []], ""),
+    ],
+)
+def test_the_unit_is_the_last_text_but_for_an_own_question_asked_again(path: list[list[str]], unit: str) -> None:
+    nodes = tuple(tuple(Piece(text, trusted=False) for text in node) for node in path)
+    assert unit_text(VerdictRequest(nodes, grammars.load("answer"))) == unit
