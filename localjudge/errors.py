@@ -13,21 +13,20 @@ Each says what is wrong and where, and carries a `hint`: what to do about it. An
 
 
 class LocaljudgeError(Exception):
-    """What went wrong and where; `hint` says what to do about it."""
+    """What went wrong and where, in `message`; `hint` says what to do about it."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
+        self.message = message
         self.hint = hint
 
     @property
     def in_one_line(self) -> str:
         """What went wrong and what to do, as the reason of a failure."""
-        message = super().__str__()
-        return f"{message} ({self.hint})" if self.hint else message
+        return f"{self.message} ({self.hint})" if self.hint else self.message
 
     def __str__(self) -> str:
-        message = super().__str__()
-        return f"{message}\n  hint: {self.hint}" if self.hint else message
+        return f"{self.message}\n  hint: {self.hint}" if self.hint else self.message
 
 
 class UsageError(LocaljudgeError):

@@ -12,8 +12,8 @@ from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-Field_ = Literal["user_input", "retrieved_contexts", "reference", "response", "reference_contexts"]
-CONTEXT_FIELDS: tuple[Field_, ...] = ("retrieved_contexts", "reference_contexts")
+FieldName = Literal["user_input", "retrieved_contexts", "reference", "response", "reference_contexts"]
+CONTEXT_FIELDS: tuple[FieldName, ...] = ("retrieved_contexts", "reference_contexts")
 Label = Literal[0, 1]
 UnitKind = Literal["statement", "sentence", "chunk", "question", "response"]
 UnitSource = Literal["user_input", "reference", "response", "retrieved_contexts"]

@@ -13,9 +13,9 @@ from localjudge.dataset.guesses import LOOKED_AT, guessed_columns
 from localjudge.dataset.problems import Problem, shown
 from localjudge.dataset.sound_rows import kept_words
 from localjudge.errors import UsageError
-from localjudge.types import Field_, Sample
+from localjudge.types import FieldName, Sample
 
-_FIELDS = frozenset(get_args(Field_))
+_FIELDS = frozenset(get_args(FieldName))
 _COLUMN_FIELDS = {"id", "user_input", "reference", "response"}
 
 Scalar = str | int | float | bool | None
@@ -37,7 +37,7 @@ class Dataset:
     extras: Sequence[dict[str, Any]]
     fingerprint: str
     """Sha256 of the samples, whatever the order of the rows and the format of the files."""
-    without_text: frozenset[Field_]
+    without_text: frozenset[FieldName]
     """Fields of contexts of which the data has ids and not one text."""
     ids_alone: int
     """Samples with a context of which only the id is known."""

@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES, reads_like
 from localjudge.option_spelling import option
-from localjudge.types import CONTEXT_FIELDS, Field_
+from localjudge.types import CONTEXT_FIELDS, FieldName
 
 LOOKED_AT = 1_000
 """So many rows are looked at to say what columns hold."""
@@ -29,7 +29,7 @@ _KNOWN = {
     name: field
     for table in (ALIASES, LOOSE_NAMES)
     for field, names in table.items()
-    if field in get_args(Field_)
+    if field in get_args(FieldName)
     for name in names
 }
 _OF_PHOENIX = {"input", "output", "reference"}

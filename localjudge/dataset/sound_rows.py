@@ -18,7 +18,7 @@ from localjudge.dataset.checks import DEEPEST
 from localjudge.dataset.identity import Hashes, canonical, fingerprint_of, hash_of
 from localjudge.dataset.problems import describe
 from localjudge.dataset.spool import Spool, Spooled
-from localjudge.types import CONTEXT_FIELDS, Field_, Sample
+from localjudge.types import CONTEXT_FIELDS, FieldName, Sample
 
 _SHOWN = 12
 
@@ -41,7 +41,7 @@ class SoundRows:
         """Of each row without an id the digits that its id is made of."""
         self._numbers = array("I")
         """Of each row which of the rows with the same content it is; 0 where it gave its id."""
-        self._has_text: dict[Field_, bool] = {}
+        self._has_text: dict[FieldName, bool] = {}
 
     def __len__(self) -> int:
         return len(self._records)
@@ -116,7 +116,7 @@ class SoundRows:
         return fingerprint_of(self._hashes)
 
     @property
-    def without_text(self) -> frozenset[Field_]:
+    def without_text(self) -> frozenset[FieldName]:
         """Fields of contexts of which there are ids and not one text."""
         return frozenset(field for field, has_text in self._has_text.items() if not has_text)
 

@@ -56,4 +56,4 @@ def failed(name: str, found: str, advice: str | None, /, **figures: Any) -> Heal
 
 def failed_with(name: str, error: LocaljudgeError) -> HealthCheck:
     """A failure in the words of the error."""
-    return failed(name, str(error.args[0]), error.hint)
+    return failed(name, error.message, error.hint)

@@ -35,7 +35,7 @@ def packages() -> HealthCheck:
         except PackageNotFoundError:
             problems.append(f"{package} is not installed")
         except ModelError as error:
-            problems.append(str(error.args[0]))
+            problems.append(error.message)
             advice = error.hint or _ADVICE
         except (ImportError, OSError, RuntimeError) as error:  # a shared library that is missing or of another build
             problems.append(f"{package} {found[package]} cannot be imported: {error}")

@@ -20,7 +20,7 @@ from localjudge.run.wording import AskedTask
 from localjudge.types import (
     CONTEXT_FIELDS,
     Failed,
-    Field_,
+    FieldName,
     NoAnswer,
     Outcome,
     Sample,
@@ -100,7 +100,9 @@ class _Case:
 
 def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
     """The metric's own steps, guarded if it is not ours; a field that it needs and lacks ends them at once."""
-    nulls = [field for field in get_args(Field_) if field in metric.required_fields and getattr(sample, field) is None]
+    nulls = [
+        field for field in get_args(FieldName) if field in metric.required_fields and getattr(sample, field) is None
+    ]
     if nulls:
         return Undefined(reason=" and ".join(f"{field} is null" for field in nulls))
     bare = [field for field in CONTEXT_FIELDS if field in reads_texts_of(metric) and _lacks_text(sample, field)]
@@ -111,7 +113,7 @@ def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
     return (yield from foreign.guarded_steps(metric, sample, sentences))
 
 
-def _lacks_text(sample: Sample, field: Field_) -> bool:
+def _lacks_text(sample: Sample, field: FieldName) -> bool:
     return any(context.text is None for context in getattr(sample, field))
 
 

@@ -14,7 +14,7 @@ from localjudge.errors import UsageError
 from localjudge.metrics import Metric, Outcome, Sample, Scored, Task, catalog, naming
 from localjudge.metrics.documents import DocumentMetric
 from localjudge.text import sentences
-from localjudge.types import Field_
+from localjudge.types import FieldName
 
 # The example in the docstring of `localjudge.metrics`, as its author would save it.
 EXAMPLE = textwrap.dedent(metrics.__doc__.partition("A whole one, judged:\n")[2].partition("\nIt is installed by")[0])
@@ -268,7 +268,7 @@ def test_every_metric_says_its_name_its_version_and_what_it_needs(name: str) -> 
     assert metric.name == name
     assert metric.version >= 1
     assert metric.required_fields
-    assert metric.required_fields <= set(get_args(Field_))
+    assert metric.required_fields <= set(get_args(FieldName))
 
 
 @pytest.mark.parametrize("name", [name.replace("@k", "@3") for name in catalog.names()])

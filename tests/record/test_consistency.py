@@ -184,7 +184,7 @@ def test_a_contradiction_is_said_in_one_line(directory: Path, name: str) -> None
     change(directory)
     with pytest.raises(RunDirectoryError) as caught:
         Run.open(directory)
-    said = caught.value.args[0]
+    said = caught.value.message
     assert said.startswith(f"the files in {directory} contradict each other: ")
     assert message in said
     assert "\n" not in said
@@ -227,7 +227,7 @@ def test_a_score_that_its_verdicts_do_not_give_is_found_though_the_summary_agree
     _summarized_again(directory)
     with pytest.raises(RunDirectoryError) as caught:
         Run.open(directory)
-    assert message in caught.value.args[0]
+    assert message in caught.value.message
 
 
 def _summarized_again(directory: Path) -> None:

@@ -70,7 +70,7 @@ def refusals(directory: Path) -> dict[str, list[str]]:
         try:
             read(directory)
         except LocaljudgeError as error:
-            found[name] = [error.args[0], error.hint or ""]
+            found[name] = [error.message, error.hint or ""]
     return found
 
 

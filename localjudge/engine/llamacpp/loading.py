@@ -67,7 +67,7 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
         if gpu_layers:  # what is free there is not known
             raise
         raise OutOfResource(
-            f"{error.args[0]}; the model needs {memory.beside_free(need, n_ctx)}", hint=error.hint
+            f"{error.message}; the model needs {memory.beside_free(need, n_ctx)}", hint=error.hint
         ) from error
     shape = ModelShape(
         layers=checked.number("block_count"), width=checked.number("embedding_length"), trained_context=most

@@ -191,7 +191,7 @@ def main() -> None:
         said = check_here(wanted).model_dump_json()
     except (ModelError, OutOfResource) as error:
         out_of_resource = isinstance(error, OutOfResource)
-        said = json.dumps({"error": error.args[0], "hint": error.hint, "out_of_resource": out_of_resource})
+        said = json.dumps({"error": error.message, "hint": error.hint, "out_of_resource": out_of_resource})
     sys.stdout.write(said)
 
 
