@@ -18,6 +18,8 @@ import localjudge
 ScriptedRun = Callable[..., localjudge.Run]
 
 ENGINE = (
+    "tests/analysis/test_comparison_by_dictionaries.py",  # runs, compared twice
+    "tests/analysis/test_slice_changes.py",
     "tests/benchmark/",
     "tests/cli/test_data_options.py",
     "tests/cli/test_doctor_command.py",
@@ -37,6 +39,7 @@ ENGINE = (
     "tests/grammars/",
     "tests/record/test_begun_by.py::test_the_command_goes_on_with_the_run",
     "tests/record/test_manifest_ingredients.py",
+    "tests/record/test_streaming.py",  # 2,000 samples of 4 KB, with memory traced
     "tests/record/test_untrusted.py::test_no_reader_hangs",  # processes that read gigabytes
     "tests/reference_judge/",
     "tests/report/test_page_in_browser.py",
