@@ -25,7 +25,7 @@ def test_an_unknown_name_is_an_attribute_error() -> None:
 
 
 def test_the_import_takes_less_than_150_milliseconds() -> None:
-    """Measured in fresh interpreters against importing nothing; the best of three, because others use the machine."""
+    """Measured in fresh interpreters against importing nothing; the best of five each, as others use the machine."""
 
     def seconds(program: str) -> float:
         started = time.perf_counter()
