@@ -74,9 +74,7 @@ class ResultFiles:
         point = resume_point(self._directory.path)
         if point is None or answers < point.answers:
             return None
-        parts = {}
-        for name in ROW_FILES:
-            parts[name] = self._directory.part_after(name, point.parts[name])
+        parts = {name: self._directory.part_after(name, point.parts[name]) for name in ROW_FILES}
         self._take({name: part for name, part in parts.items() if part is not None})
         return point if None not in parts.values() else None
 
