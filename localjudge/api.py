@@ -14,11 +14,10 @@ from typing import Unpack, get_type_hints
 
 from pydantic.fields import FieldInfo
 
-from localjudge.engine.protocol import Engine
 from localjudge.progress import Progress, Silence
 from localjudge.record.results import Run
 from localjudge.run.job import rescore_run, run_plan
-from localjudge.run.judges import DEFAULT_JUDGE
+from localjudge.run.judges import DEFAULT_JUDGE, Engines, Judges
 from localjudge.run.plan import Data, plan
 from localjudge.run.settings import Options, RunSettings, checked
 
@@ -28,20 +27,21 @@ _WIDTH = 100
 def evaluate(
     data: Data,
     *,
-    judge: str | Path = DEFAULT_JUDGE,
+    judge: Judges = DEFAULT_JUDGE,
     metrics: Sequence[str] | None = None,
     out: str | Path | None = None,
-    engine: Engine | None = None,
+    engine: Engines | None = None,
     progress: Progress | bool | None = None,
     **options: Unpack[Options],
 ) -> Run:
     """Score the data and leave a run directory; the same as the command `localjudge run`.
 
     data: a file or several (JSONL, JSON, CSV, Parquet), rows as mappings, or a mapping of columns.
-    judge: a registered name, or the path of a GGUF file.
+    judge: a registered name, or the path of a GGUF file; several in a list are a panel, whose mean log odds decide.
     metrics: names such as "context_recall"; None for a first picture of the data.
     out: the run directory; None for one under `runs/`, named after the data and all that can move a number.
-    engine: takes the place of the judge's model (a `ScriptedEngine` in tests); it is not closed.
+    engine: takes the place of the judge's model (a `ScriptedEngine` in tests), or several those of a panel's; it is
+        not closed.
     progress: True shows a bar, False nothing; None a bar in notebooks and on terminals and nothing elsewhere.
         An object with the methods of `localjudge.progress.Progress` is told what goes on.
 
@@ -59,8 +59,8 @@ def rescore(
     *,
     metrics: Sequence[str] | None = None,
     out: str | Path | None = None,
-    judge: str | Path | None = None,
-    engine: Engine | None = None,
+    judge: Judges | None = None,
+    engine: Engines | None = None,
     progress: Progress | bool | None = None,
     **options: Unpack[Options],
 ) -> Run:

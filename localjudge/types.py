@@ -10,7 +10,7 @@ an *answer*. The run applies the threshold and hands the metric its *verdicts*; 
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
 FieldName = Literal["user_input", "retrieved_contexts", "reference", "response", "reference_contexts"]
 CONTEXT_FIELDS: tuple[FieldName, ...] = ("retrieved_contexts", "reference_contexts")
@@ -19,6 +19,7 @@ UnitKind = Literal["statement", "sentence", "chunk", "question", "response"]
 UnitSource = Literal["user_input", "reference", "response", "retrieved_contexts"]
 AgainstText = Literal["reference", "response", "cited"]
 Against = int | AgainstText | None
+_OF_A_PANEL = {"panel", "rule"}
 
 
 class Record(BaseModel):
@@ -227,11 +228,20 @@ class Answer(Record):
     reason: str | None = None
 
 
+class Opinion(NamedTuple):
+    """What one judge of a panel said about a unit: its probability of 1, None where it gave none."""
+
+    judge: str
+    p_yes: float | None
+
+
 class NoAnswer(Record):
     """Why there is no legal answer; `legal_mass` where the model gave one, and too little of its probability to it."""
 
     error: str
     legal_mass: float | None = None
+    opinions: tuple[Opinion, ...] = Field(default=(), exclude=True, repr=False)
+    """Those of a panel's judges. They are of the verdict that there is not, and no part of a stored answer."""
 
 
 class Verdict(Record):
@@ -242,6 +252,8 @@ class Verdict(Record):
     legal_mass: float | None = None
     reason: str | None = None
     window: int | None = None
+    opinions: tuple[Opinion, ...] = ()
+    """Of a panel, what each of its judges said."""
 
 
 class VerdictRule(NamedTuple):
@@ -254,7 +266,8 @@ class VerdictRule(NamedTuple):
 class JudgeCard(Record):
     """Who judged, as every result says it. `size` in bytes; `caution` must stand beside every number.
 
-    `sha256`, `size` and `quantisation` are None for an engine without a model file.
+    `sha256`, `size` and `quantisation` are None for an engine without a model file, and for a panel, whose judges have
+    cards of their own.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -264,12 +277,36 @@ class JudgeCard(Record):
     size: int | None = None
     quantisation: str | None = None
     caution: str | None = None
+    panel: tuple["JudgeCard", ...] = ()
+    """The judges of a panel; empty for one judge, and then not written."""
+    rule: str | None = None
+    """How the judges of a panel are combined."""
+
+    @model_serializer(mode="wrap")
+    def _as_one_judge(self, dumped: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = dumped(self)
+        return values if self.panel else {name: value for name, value in values.items() if name not in _OF_A_PANEL}
 
     def __str__(self) -> str:
-        """`reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92`."""
+        """`reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92`; of a panel all, and its rule."""
+        if self.panel:
+            return f"{' + '.join(map(str, self.panel))}, combined by {self.rule}"
         caution = f" ({self.caution})" if self.caution else ""
         size = "" if self.size is None else f", {_in_mib(self.size)}"
         return f"{self.name}{caution}{size}" + (f", sha256 {self.sha256[:12]}" if self.sha256 else "")
+
+
+def panel_card(judges: Sequence[JudgeCard], rule: str) -> JudgeCard:
+    """The card of several judges that are combined by a rule: what has to be said of one has to be said of all."""
+    sizes = [judge.size for judge in judges if judge.size is not None]
+    cautions = [f"{judge.name}: {judge.caution}" for judge in judges if judge.caution]
+    return JudgeCard(
+        name=" + ".join(judge.name for judge in judges),
+        size=sum(sizes) if sizes else None,
+        caution="; ".join(cautions) or None,
+        panel=tuple(judges),
+        rule=rule,
+    )
 
 
 class Scored(Record):

@@ -29,7 +29,12 @@ _DEMO_METRIC = "context_recall"
 @click.argument("data", nargs=-1, type=click.Path())
 @click.option("--demo", is_flag=True, help="Score the bundled example and show its sentences with their verdicts.")
 @click.option(
-    "--judge", default="reference", show_default=True, metavar="NAME|PATH", help="Registered name or GGUF file."
+    "--judge",
+    multiple=True,
+    default=["reference"],
+    show_default="reference",
+    metavar="NAME|PATH",
+    help="Registered name or GGUF file. Given several times, a panel: all are asked, and their mean log odds decide.",
 )
 @metrics(
     "a first picture of the data. Options in parentheses: 'document_map(compare_by=id)'. "

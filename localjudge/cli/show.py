@@ -93,6 +93,7 @@ def _views_of_sample(run: "Run", sample: str, metric: str | None, *, prompts: bo
 
 
 def _values(run: "Run", sample: str | None, metric: str | None, worst: int) -> dict[str, Any]:
+    from localjudge.record.result_rows import row_values
     from localjudge.report.sample import find_sample
     from localjudge.report.worst import worst_samples
 
@@ -110,6 +111,6 @@ def _values(run: "Run", sample: str | None, metric: str | None, worst: int) -> d
         "schema_version": run.summary.schema_version,
         "judge": run.judge.model_dump(mode="json"),
         "sample": given.model_dump(mode="json"),
-        "scores": [vars(row) for row in run.scores_of(given.id) if row.metric in names],
-        "verdicts": [vars(row) for row in run.verdicts_of(given.id) if row.metric in names],
+        "scores": [row_values(row) for row in run.scores_of(given.id) if row.metric in names],
+        "verdicts": [row_values(row) for row in run.verdicts_of(given.id) if row.metric in names],
     }

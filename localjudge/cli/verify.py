@@ -17,7 +17,12 @@ _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same ver
 @click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
 @click.option("--sample", "count", type=click.IntRange(min=1), metavar="N", help="Ask again for only so many answers.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Which answers --sample draws.")
-@click.option("--judge", metavar="NAME|PATH", help="Default: the judge of the run.")
+@click.option(
+    "--judge",
+    multiple=True,
+    metavar="NAME|PATH",
+    help="Default: the judge of the run (of a panel, all of them: may be repeated).",
+)
 @click.option(
     "--accept",
     type=click.Choice(["identical", "verdicts"]),
@@ -28,7 +33,7 @@ _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same ver
 @settings("threads")
 @click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(directory: Path, accept: str, quiet: bool, as_json: bool, **options: Any) -> int:
+def command(directory: Path, accept: str, judge: tuple[str, ...], quiet: bool, as_json: bool, **options: Any) -> int:
     """Judge RUN again and say what is the same: bit-identical, same verdicts, or different.
 
     The judge is asked for the stored answers again. Sentences, scores and intervals are computed again from the
@@ -45,7 +50,7 @@ def command(directory: Path, accept: str, quiet: bool, as_json: bool, **options:
 
     if quiet:
         be_quiet()
-    found = verify(directory, progress=progress_on(sys.stderr, quiet=quiet), **options)
+    found = verify(directory, judge=judge or None, progress=progress_on(sys.stderr, quiet=quiet), **options)
     if as_json:
         put(f"{found.model_dump_json(indent=2)}\n")
     else:

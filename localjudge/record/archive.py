@@ -16,7 +16,15 @@ from pydantic import Field, TypeAdapter
 from localjudge.errors import RunDirectoryError
 from localjudge.record.clusters import Clusters
 from localjudge.record.database import Reader, more_than_fits, read_only
-from localjudge.record.store import READ_VERSIONS, answers_by_key, answers_by_number, rows_named, schema, storable
+from localjudge.record.store import (
+    PANEL_VERSION,
+    READ_VERSIONS,
+    answers_by_key,
+    answers_by_number,
+    rows_named,
+    schema,
+    storable,
+)
 from localjudge.record.untrusted import BY_HAND, MOST_BYTES_OF_VALUE, decoded_object, too_much
 from localjudge.types import Answer, Grammar, NoAnswer, Node, Piece, Record, Sample, VerdictRequest
 
@@ -32,7 +40,7 @@ _SAMPLE = TypeAdapter(Sample)
 _Count = Annotated[int, Field(ge=0)]
 _PIECES = TypeAdapter(list[tuple[_Count, int]])
 _PATH = TypeAdapter(list[int])
-_UNIT = TypeAdapter(tuple[str, str, int, int, int, int | None, int | None])
+_UNIT = TypeAdapter(tuple[str, str, int, str, int, int | None, int | None])
 _REQUEST = TypeAdapter(tuple[int, str, int, _Count, str])
 
 _Value = TypeVar("_Value")
@@ -54,6 +62,15 @@ class StoredAsking(NamedTuple):
     metric: str
     position: int
     number: int
+    judge: str
+    """The id of the judge in its panel; empty where there is one judge."""
+
+
+class StoredPrompt(NamedTuple):
+    """A prompt as text, and the id of the judge in its panel; empty where there is one judge."""
+
+    text: str
+    judge: str
 
 
 class WindowedUnits(NamedTuple):
@@ -162,27 +179,34 @@ def stored_clusters(path: Path) -> Clusters | None:
     return clusters if len(clusters) else None
 
 
-def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
-    """Prompts asked for one metric on one sample, in the order of its units, then of their windows."""
-    query = "SELECT request FROM unit WHERE sample_id = ? AND metric = ? ORDER BY position, window"
+def stored_prompts(path: Path, sample_id: str, metric: str) -> list[StoredPrompt]:
+    """Prompts asked for one metric on one sample, in the order of its units, judges, and windows."""
     with _reading(path) as reader:
-        asked = [request for (request,) in reader.rows(_ID, query, (storable(sample_id), metric))]
-        rows = rows_named(reader, _NUMBER_AND_TEXT, _named("request", "path"), set(asked))
+        judge = _judge(reader)
+        query = (
+            f"SELECT request, {judge.column} FROM unit WHERE sample_id = ? AND metric = ? "
+            f"ORDER BY position, {judge.comma}window"
+        )
+        asked = list(reader.rows(_NUMBER_AND_TEXT, query, (storable(sample_id), metric)))
+        rows = rows_named(reader, _NUMBER_AND_TEXT, _named("request", "path"), {request for request, _ in asked})
         paths = _Known(path, ((number, reader.json(_PATH, steps)) for number, steps in rows))
-        steps = set(chain.from_iterable(paths[request] for request in asked))
+        steps = set(chain.from_iterable(paths[request] for request, _ in asked))
         texts = _Known(path, rows_named(reader, _NUMBER_AND_TEXT, _named("node", "text"), steps))
-    if sum(len(texts[node]) for request in asked for node in paths[request]) > MOST_BYTES_OF_VALUE:
+    if sum(len(texts[node]) for request, _ in asked for node in paths[request]) > MOST_BYTES_OF_VALUE:
         raise too_much(path, f"{MOST_BYTES_OF_VALUE >> 20} MiB of prompts of one sample")
-    return ["".join(texts[node] for node in paths[request]) for request in asked]
+    return [StoredPrompt("".join(texts[node] for node in paths[request]), of) for request, of in asked]
 
 
 def windowed_units(path: Path) -> WindowedUnits:
-    """The units that were asked about more than once. Raises RunDirectoryError if the file cannot be read."""
-    query = (
-        "SELECT count(*), coalesce(sum(questions), 0) FROM "
-        "(SELECT count(*) AS questions FROM unit GROUP BY sample_id, metric, position HAVING count(*) > 1)"
-    )
+    """The units that a judge was asked about more than once. Raises RunDirectoryError if the file cannot be read."""
     with _reading(path) as reader:
+        judge = _judge(reader)
+        query = (
+            "SELECT count(*), coalesce(sum(questions), 0) FROM (SELECT sum(questions) AS questions FROM "
+            "(SELECT sample_id, metric, position, count(*) AS questions FROM unit "
+            f"GROUP BY sample_id, metric, {judge.comma}position HAVING count(*) > 1) "
+            "GROUP BY sample_id, metric, position)"
+        )
         return WindowedUnits(*next(reader.rows(TypeAdapter(tuple[int, int]), query)))
 
 
@@ -240,18 +264,19 @@ def numbered_answers(path: Path, numbers: Iterable[int]) -> dict[int, Answer | N
 
 
 def stored_askings(path: Path) -> Iterator[StoredAsking]:
-    """Which unit of which sample asked which request, by sample, metric, position and window."""
-    query = (
-        "SELECT sample_id, metric, position, window, unit.request, request.id, answer.request FROM unit "
-        "LEFT JOIN request ON request.id = unit.request LEFT JOIN answer ON answer.request = unit.request "
-        "ORDER BY sample_id, metric, position, window"
-    )
+    """Which unit of which sample asked which request, by sample, metric, position, judge and window."""
     with _reading(path) as reader:
-        for sample_id, metric, position, _, number, known, answered in reader.rows(_UNIT, query):
+        judge = _judge(reader)
+        query = (
+            f"SELECT sample_id, metric, position, {judge.column}, unit.request, request.id, answer.request FROM unit "
+            "LEFT JOIN request ON request.id = unit.request LEFT JOIN answer ON answer.request = unit.request "
+            f"ORDER BY sample_id, metric, position, {judge.comma}window"
+        )
+        for sample_id, metric, position, of, number, known, answered in reader.rows(_UNIT, query):
             if known is None:
                 raise _lacking(path, number)
             if answered is not None:
-                yield StoredAsking(sample_id, metric, position, number)
+                yield StoredAsking(sample_id, metric, position, number, of)
 
 
 class _Known(dict[int, _Value]):
@@ -299,6 +324,17 @@ def _request(path: Sequence[Node], shape: _Shape, entry: int, reader: Reader) ->
 def _named(table: str, *columns: str) -> str:
     """A query that ends in `IN`, for rows by their numbers."""
     return f"SELECT {', '.join(('rowid', *columns))} FROM {table} WHERE rowid IN "
+
+
+class _JudgeInQuery(NamedTuple):
+    """What names the judge of a unit, and the same in an order, where there is a column for it."""
+
+    column: str
+    comma: str
+
+
+def _judge(reader: Reader) -> _JudgeInQuery:
+    return _JudgeInQuery("judge", "judge, ") if reader.version == PANEL_VERSION else _JudgeInQuery("''", "")
 
 
 def schema_is_ours(path: Path) -> bool:

@@ -31,13 +31,16 @@ def command(directory: Path, manifest: Manifest) -> str | None:
     which the manifest holds the words and not the file, for one with an option that was taken out since, and for what
     no line can hold.
     """
-    judge, sources = manifest.environment.get("judge"), manifest.environment.get("sources")
+    judges, sources = manifest.environment.get("judge"), manifest.environment.get("sources")
     settings = manifest.environment["settings"]
-    if not judge or not sources or sources == [_PYTHON_ROWS] or any(map(settings.get, _WORDS_OF_FILES)):
+    if not judges or not sources or sources == [_PYTHON_ROWS] or any(map(settings.get, _WORDS_OF_FILES)):
         return None
     if any(_values(settings.get(name)) for name in _TAKEN_OUT):
         return None
-    words = ["localjudge", "run", "--judge", judge, "--metrics", ",".join(manifest.judge["metrics"])]
+    words = ["localjudge", "run"]
+    for judge in judges if isinstance(judges, list) else [judges]:
+        words += ["--judge", judge]
+    words += ["--metrics", ",".join(manifest.judge["metrics"])]
     words += ["--out", str(directory), *_options(settings)]
     words += ["--", *("-" if source == "stdin" else source for source in sources)]
     line = shlex.join(words)

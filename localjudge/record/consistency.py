@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from localjudge import model_registry
 from localjudge.errors import UsageError
 from localjudge.metrics import catalog
 from localjudge.metrics.abstention import Abstention
@@ -44,10 +43,11 @@ from localjudge.metrics.refusal import ResponseRefusal
 from localjudge.record.clusters import GroupOf
 from localjudge.record.kept_criteria import kept_criteria, other_criteria
 from localjudge.record.manifest import Manifest, signature
+from localjudge.record.panel import combination_of, in_the_judge, in_the_opinions
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.summary import MetricSummary, Summary
 from localjudge.record.untrusted import shown
-from localjudge.types import JudgeCard, Label, Outcome, Scored
+from localjudge.types import Label, Outcome, Scored
 
 _CLOSE = 1e-9
 _WIDTH_OFF = 0.1
@@ -132,20 +132,6 @@ def _in_the_manifest(summary: Summary, manifest: Manifest) -> Iterator[str]:
     yield from other_criteria(manifest)
     if summary.judge is not None:
         yield from in_the_judge(summary.judge, manifest)
-
-
-def in_the_judge(card: JudgeCard, manifest: Manifest) -> Iterator[str]:
-    """Whether a summary has the checksum of the judge that the manifest has, and a packaged judge its caution.
-
-    Any name will do, since a user may give a model another; of a caution only that there is one, since its wording may
-    become another.
-    """
-    sha256 = manifest.judge["engine"].get("model_sha256")
-    if card.sha256 != sha256:
-        yield f"judge: sha256 {shown(card.sha256)} in summary.json, {shown(sha256)} in manifest.json"
-    packaged = model_registry.packaged_as(str(sha256))
-    if packaged and packaged.caution and not card.caution:
-        yield f"judge: no caution in summary.json, and its checksum is that of {packaged.name} ({packaged.caution})"
 
 
 class _Order:
@@ -274,6 +260,7 @@ class _Verdicts:
         self._of, self._rows = self._next()
         self._first = _First()
         self._criteria = kept_criteria(results.manifest)
+        self._combination = combination_of(results.manifest)
 
     def add(self, score: ScoreRow) -> None:
         """The next score: its verdicts, if it has any, are the next ones."""
@@ -285,6 +272,9 @@ class _Verdicts:
             self._of, self._rows = self._next()
         summary, manifest = self._results.summary, self._results.manifest
         self._first.of(f"{_place(unit)}: {problem}" for unit in units for problem in _in_a_verdict(unit, summary))
+        self._first.of(
+            f"{_place(unit)}: {problem}" for unit in units for problem in in_the_opinions(unit, self._combination)
+        )
         metric = self._criteria.get(score.metric) or _known(score.metric, manifest)
         self._first.of(f"{_place(score)}: {problem}" for problem in _in_a_count(score, units, metric))
 

@@ -20,6 +20,7 @@ from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.record.archive import stored_answers
 from localjudge.record.directory import STORE
 from localjudge.record.manifest import answering_part, differences, in_lines
+from localjudge.record.panel import parts_by_judge
 from localjudge.record.results import read_manifest
 from localjudge.types import Answer, NoAnswer
 
@@ -46,24 +47,11 @@ class EarlierAnswers(Protocol):
 
 
 class OtherRun:
-    """The answers of a run, finished or not, by the judge whose part of the signature is `judge`.
+    """The answers of a run, finished or not. Raises RunDirectoryError if its file cannot be read."""
 
-    Raises RunDirectoryError if there is no run or its file cannot be read, UsageError if its answers are of a judge
-    that might have answered otherwise.
-    """
-
-    def __init__(self, directory: Path, judge: Mapping[str, Any]) -> None:
+    def __init__(self, directory: Path) -> None:
         self.name = str(directory)
         self._store = directory / STORE
-        manifest = read_manifest(directory)
-        if manifest is None:
-            raise RunDirectoryError(f"{directory} holds no run", hint="name the directory of one")
-        different = differences(answering_part(manifest.judge), answering_part(judge))
-        if different:
-            raise UsageError(
-                f"the answers in {directory} are of another judge:{in_lines(different)}",
-                hint="score the data without them: every answer is then asked for",
-            )
         self.answers_to([])
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:
@@ -76,3 +64,24 @@ class OtherRun:
 
     def close(self) -> None:
         """Nothing is open."""
+
+
+def judges_known_to(directory: Path, judges: Mapping[str, Mapping[str, Any]]) -> set[str]:
+    """The ids of those judges, by their parts of the signature, whose answers a run holds: alone, or in its panel.
+
+    Raises RunDirectoryError if there is no run, UsageError if its answers are of judges that might have answered
+    otherwise than each of these.
+    """
+    manifest = read_manifest(directory)
+    if manifest is None:
+        raise RunDirectoryError(f"{directory} holds no run", hint="name the directory of one")
+    theirs = [answering_part(part) for part in parts_by_judge(manifest.judge).values()]
+    ours = {one: answering_part(part) for one, part in judges.items()}
+    known = {one for one, part in ours.items() if not all(differences(other, part) for other in theirs)}
+    if not known:
+        nearest = min((differences(other, part) for other in theirs for part in ours.values()), key=len)
+        raise UsageError(
+            f"the answers in {directory} are of another judge:{in_lines(nearest)}",
+            hint="score the data without them: every answer is then asked for",
+        )
+    return known

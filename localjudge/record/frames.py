@@ -1,7 +1,7 @@
 """Results as data frames, for whoever analyses them further: pandas or polars, imported when one is asked for.
 
     samples     sample_id  user_input  retrieved_contexts  ...  context_recall  context_recall_status  ...
-    verdicts    sample_id  metric  unit  index  text  p_yes  label  ...
+    verdicts    sample_id  metric  unit  index  text  p_yes  label  ...  p_yes of A  p_yes of B     of a panel
 
 A sample without a score has none here: NaN in pandas, null in polars, with `undefined` or `failed` as its status. Types
 of columns do not depend on what is in them. All rows are in memory.
@@ -12,7 +12,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from localjudge.errors import UsageError
-from localjudge.record.result_rows import ScoreRow, VerdictRow
+from localjudge.record.result_rows import ScoreRow, VerdictRow, flat_values
 from localjudge.types import Context, Sample
 
 if TYPE_CHECKING:
@@ -77,10 +77,12 @@ def columns_of_verdicts(verdicts: Iterable[VerdictRow]) -> FrameColumns:
     kinds: dict[str, _Kind] = {
         field.name: _KIND_OF_VERDICT_COLUMN.get(field.name, "text") for field in fields(VerdictRow)
     }
+    del kinds["judges"]
     values: dict[str, list[Any]] = {name: [] for name in kinds}
     for verdict in verdicts:
-        for name, value in vars(verdict).items():
-            values[name].append(value if value is None or kinds[name] != "text" else str(value))
+        for name, value in flat_values(verdict).items():
+            kind = kinds.setdefault(name, "share")
+            values.setdefault(name, []).append(value if value is None or kind != "text" else str(value))
     return FrameColumns(values, kinds)
 
 

@@ -29,6 +29,7 @@ from localjudge.record.result_rows import (
     VERDICT_ROWS,
     evaluations_of,
     json_line,
+    row_values,
     score_rows,
     verdict_rows,
 )
@@ -133,8 +134,8 @@ def row_lines(evaluations: Sequence[Evaluation], *, earlier: bool = False) -> di
     """
     added = _ADDED_WITH_JUDGE if earlier else set()
     return {
-        SCORES: (json_line(vars(row)) for row in score_rows(evaluations)),
-        VERDICTS: (json_line(_without(vars(row), added)) for row in verdict_rows(evaluations)),
+        SCORES: (json_line(row_values(row)) for row in score_rows(evaluations)),
+        VERDICTS: (json_line(_without(row_values(row), added)) for row in verdict_rows(evaluations)),
     }
 
 

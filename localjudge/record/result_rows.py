@@ -19,6 +19,7 @@ from localjudge.types import (
     Failed,
     Label,
     NoAnswer,
+    Opinion,
     Outcome,
     Scored,
     Span,
@@ -60,6 +61,7 @@ class VerdictRow:
     """One judged unit: where its text stands, and what was found. `against`: the one context, or which text.
 
     `position` counts through the verdicts of its metric on its sample, in the order in which they were asked for.
+    `judges` is there in the rows of a panel alone: what each judge gave as `p_yes`, by its name.
     """
 
     sample_id: str
@@ -79,6 +81,7 @@ class VerdictRow:
     against: Place | AgainstText | None = None
     legal_mass: Mass | None = None
     position: Place | None = None
+    judges: dict[str, Share | None] | None = None
 
 
 _NO_MORE: tuple[None, Iterator[VerdictRow]] = (None, iter(()))
@@ -114,6 +117,18 @@ def evaluations_of(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow]) -
         yield Evaluation(score.sample_id, score.metric, _outcome(score), units)
     if of is not None:
         raise RunDirectoryError("a verdict is of no score", hint="was a file of the run changed by hand?")
+
+
+def row_values(row: ScoreRow | VerdictRow) -> dict[str, Any]:
+    """The row as an object: without `judges` where there was one."""
+    return {name: value for name, value in vars(row).items() if name != "judges" or value is not None}
+
+
+def flat_values(row: ScoreRow | VerdictRow) -> dict[str, Any]:
+    """The same without an object in it, for tables: `p_yes of NAME` for each judge of a panel."""
+    values = row_values(row)
+    judges = values.pop("judges", {})
+    return values | {f"p_yes of {name}": p_yes for name, p_yes in judges.items()}
 
 
 def json_line(values: Any) -> str:
@@ -157,9 +172,17 @@ def _unit(row: VerdictRow) -> Unit:
 
 
 def _verdict(row: VerdictRow) -> Verdict | NoAnswer:
+    opinions = tuple(Opinion(name, p_yes) for name, p_yes in (row.judges or {}).items())
     if row.label is None:
-        return NoAnswer(error=row.error or "", legal_mass=row.legal_mass)
-    return Verdict(label=row.label, p_yes=row.p_yes, legal_mass=row.legal_mass, reason=row.reason, window=row.window)
+        return NoAnswer(error=row.error or "", legal_mass=row.legal_mass, opinions=opinions)
+    return Verdict(
+        label=row.label,
+        p_yes=row.p_yes,
+        legal_mass=row.legal_mass,
+        reason=row.reason,
+        window=row.window,
+        opinions=opinions,
+    )
 
 
 def _count(number: float | None) -> float | None:
@@ -186,4 +209,5 @@ def _verdict_row(evaluation: Evaluation, position: int, judged: JudgedUnit) -> V
         against=unit.against,
         legal_mass=verdict.legal_mass,
         position=position,
+        judges=dict(verdict.opinions) or None,
     )

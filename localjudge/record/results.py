@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
-from localjudge import model_registry
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.printable import printable
 from localjudge.record import begun_by
@@ -35,6 +34,7 @@ from localjudge.record.frames import (
     polars_frame,
 )
 from localjudge.record.manifest import MANIFEST_VERSION, Manifest, Part, part_of
+from localjudge.record.panel import PanelPart, card_of, combination_of
 from localjudge.record.result_files import SCORES, SUMMARY, VERDICTS, ResumePoint, resume_point
 from localjudge.record.result_rows import SCORE_ROWS, VERDICT_ROWS, ScoreRow, VerdictRow, evaluations_of
 from localjudge.record.summary import SUMMARY_VERSION, MetricSummary, Summary, Totals
@@ -64,11 +64,12 @@ class _Environment(_Part):
     settings: _Settings
     sessions: list[dict[str, Any]]
     sources: list[str] = Field(default_factory=list)
-    judge: str | None = None
+    judge: str | list[str] | None = None
 
 
 class _JudgePart(_Part):
     engine: dict[str, Any]
+    panel: PanelPart | None = None
     metrics: dict[str, Any]
     threshold: float
 
@@ -125,15 +126,7 @@ class Run:
     @property
     def judge(self) -> JudgeCard:
         """Who judged; of a run whose summary does not say it, as far as its manifest does."""
-        engine = self.manifest.judge.get("engine", {})
-        packaged = model_registry.packaged_as(str(engine.get("model_sha256")))
-        return self.summary.judge or JudgeCard(
-            name=Path(str(self.manifest.environment.get("judge") or engine.get("engine"))).stem,
-            sha256=engine.get("model_sha256"),
-            size=engine.get("model_size"),
-            quantisation=engine.get("quantisation"),
-            caution=packaged.caution or None if packaged else None,
-        )
+        return self.summary.judge or card_of(self.manifest)
 
     @property
     def part(self) -> Part | None:
@@ -367,6 +360,7 @@ def read_manifest(directory: Path) -> Manifest | None:
 def _manifest(file: Path) -> Manifest:
     manifest = _read_object(file, Manifest, MANIFEST_VERSION)
     validated(_ManifestParts, manifest.model_dump(), str(file))
+    combination_of(manifest)  # refused here, and not where it is used
     return manifest
 
 

@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 from localjudge.errors import UsageError
 from localjudge.option_spelling import option_name
-from localjudge.record.result_rows import VerdictRow, json_line
+from localjudge.record.result_rows import VerdictRow, flat_values, json_line
 from localjudge.record.results import Run
 from localjudge.report.parquet import Row, parquet_parts
 from localjudge.report.rows_with_data import Added, rows_with_data
@@ -122,7 +122,7 @@ def plain_rows(run: Run, rows: Rows) -> Iterator[Row]:
         case "scores":
             yield from map(vars, run.iter_scores())
         case "verdicts":
-            yield from map(vars, run.iter_verdicts())
+            yield from map(flat_values, run.iter_verdicts())
         case "samples":
             yield from _sample_rows(run)
 

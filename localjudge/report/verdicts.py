@@ -100,13 +100,20 @@ def outcome_of(score: ScoreRow) -> str:
 
 
 def remark_on(verdict: VerdictRow) -> str | None:
-    """What a verdict was held against, its window and its reason; or why there is none."""
+    """What a verdict was held against, its window, what each judge gave, the reason; or why there is none."""
     if verdict.error is not None:
         return verdict.error
     context = f"context {verdict.against}" if isinstance(verdict.against, int) else _TEXTS.get(verdict.against or "")
     parts = [
         f"against {context}" if verdict.against is not None else "",
         f"window {verdict.window}" if verdict.window is not None else "",
+        opinions_of(verdict),
         verdict.reason or "",
     ]
     return ", ".join(part for part in parts if part) or None
+
+
+def opinions_of(verdict: VerdictRow) -> str:
+    """`reference 0.91, qwen 0.42`; nothing for one judge."""
+    judges = (verdict.judges or {}).items()
+    return ", ".join(f"{name} {'-' if p_yes is None else number(p_yes)}" for name, p_yes in judges)

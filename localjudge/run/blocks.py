@@ -1,6 +1,7 @@
 """A run in blocks of samples: memory does not grow with the data, and the first verdict comes at once.
 
     block of samples ──metrics──> tasks ──wording──> questions ──known? else the engine──> answers ──rule──> verdicts
+                                        └─ of a panel, so far once for each judge ─┘                         combined
 
 Answers are stored the moment they are there, so a run that was stopped asks only what is missing. What was answered
 before, in another run or to this user, is copied into the store. A verdict is a function of its own question, so
@@ -9,15 +10,17 @@ neither the size of the blocks nor where they are cut moves a byte.
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from typing import NamedTuple
 
+from localjudge.engine.protocol import Engine
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.record.earlier_answers import EarlierAnswers
 from localjudge.record.evaluation import Evaluation
 from localjudge.record.store import Asking, Store
-from localjudge.run.answers import Answers, ask, verdicts_of
+from localjudge.run.answers import Answers, ask, panel_verdicts, verdicts_of
 from localjudge.run.evaluate import evaluate_samples
-from localjudge.run.judges import OpenJudge
+from localjudge.run.judges import Panel
 from localjudge.run.wording import AskedTask, Worded, Wording, distinct
 from localjudge.text import Segmenter
 from localjudge.types import Answer, NoAnswer, Sample, Verdict, VerdictRule
@@ -30,26 +33,33 @@ class Blocks:
 
     def __init__(
         self,
-        judge: OpenJudge,
+        panel: Panel,
         store: Store,
         *,
         metrics: Sequence[Metric],
         segmenter: Segmenter,
         rule: VerdictRule,
         progress: Progress,
-        earlier: Sequence[EarlierAnswers] = (),
+        earlier: Sequence[Sequence[EarlierAnswers]] = (),
     ) -> None:
-        self._engine = judge.engine
+        self._combination = panel.combination
+        self._asked_judges = [
+            _AskedJudge(
+                "" if self._combination is None else judge.id,
+                judge.engine,
+                Wording(judge.judge, judge.engine, segmenter),
+                known_before,
+            )
+            for judge, known_before in zip(panel.judges, earlier or [()] * len(panel.judges), strict=True)
+        ]
         self._store = store
-        self._earlier = earlier
         self._metrics = metrics
         self._segmenter = segmenter
-        self._wording = Wording(judge.judge, judge.engine, segmenter)
         self._rule = rule
         self._expected = _Expected(progress)
         self._progress = progress
         self.asked = 0
-        """Questions that the engine was asked; answers that were known are not counted."""
+        """Questions that an engine was asked; answers that were known are not counted."""
 
     def evaluations(
         self, samples: Iterable[Sample], count: int, *, done: int = 0, answered: int = 0
@@ -60,7 +70,8 @@ class Blocks:
         """
         if done:
             self._expected.at(done / count)
-            self._expected.add(answered, known=answered)
+            self._expected.add(answered)
+            self._expected.recall(answered)
         for block in blocks(samples):
             done += len(block)
             self._expected.at(done / count)
@@ -68,27 +79,44 @@ class Blocks:
 
     def verdicts(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
         """One verdict for each task, in their order; what is not known is asked."""
-        worded = self._wording.worded(tasks)
-        return verdicts_of(worded, self._answers(tasks, worded), self._rule)
+        found = [verdicts_of(worded, answers, self._rule) for worded, answers in self._answered(tasks)]
+        return panel_verdicts(found, self._combination, self._rule)
 
-    def _answers(self, tasks: Sequence[AskedTask], worded: Sequence[Worded]) -> Answers:
+    def _answered(self, tasks: Sequence[AskedTask]) -> Iterator[tuple[list[Worded], Answers]]:
+        """Of each judge the tasks in its words, and the answers to them."""
+        worded = [judge.wording.worded(tasks) for judge in self._asked_judges]
+        self._expected.add(sum(len(distinct(one)) for one in worded))
+        for judge, its in zip(self._asked_judges, worded, strict=True):
+            yield its, self._answers(judge, tasks, its)
+
+    def _answers(self, judge: "_AskedJudge", tasks: Sequence[AskedTask], worded: Sequence[Worded]) -> Answers:
         questions = distinct(worded)
         known = self._store.answers_to(questions)
-        self._store.add_requests(questions, _askings(tasks, worded))
-        for earlier in self._earlier:
+        self._store.add_requests(questions, _askings(judge.id, tasks, worded))
+        for earlier in judge.earlier:
             found = earlier.answers_to([key for key in questions if key not in known])
             self._store.add_reused(found, earlier.name)
             known |= found
-        self._expected.add(len(questions), known=len(known))
+        self._expected.recall(len(known))
+
+        def keep(key: str, answer: Answer | NoAnswer) -> None:
+            self._store.add_answer(key, answer)
+            for earlier in judge.earlier:
+                earlier.keep(key, answer)
+
         requests = {key: keyed.request for key, keyed in questions.items() if key not in known}
-        asked = ask(self._engine, requests, self._progress, on_answer=self._keep)
+        asked = ask(judge.engine, requests, self._progress, on_answer=keep)
         self.asked += len(asked)
         return {**known, **asked}
 
-    def _keep(self, key: str, answer: Answer | NoAnswer) -> None:
-        self._store.add_answer(key, answer)
-        for earlier in self._earlier:
-            earlier.keep(key, answer)
+
+class _AskedJudge(NamedTuple):
+    """A judge of the run: its id in the panel (empty if it judges alone), and what it has answered before."""
+
+    id: str
+    engine: Engine
+    wording: Wording
+    earlier: Sequence[EarlierAnswers]
 
 
 def blocks(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
@@ -113,18 +141,21 @@ class _Expected:
         """The next questions are those of a block that ends when so much of the data is done."""
         self._share = share
 
-    def add(self, count: int, *, known: int = 0) -> None:
-        """So many questions more are certain, of which so many are answered already."""
+    def add(self, count: int) -> None:
+        """So many questions more are certain."""
         self._certain += count
         expected = round(self._certain / self._share)
         self._progress.expect(expected - self._told)
         self._told = expected
+
+    def recall(self, known: int) -> None:
+        """So many of them are answered already."""
         if known:
             self._progress.recall(known)
 
 
-def _askings(tasks: Sequence[AskedTask], worded: Sequence[Worded]) -> Iterator[Asking]:
+def _askings(judge: str, tasks: Sequence[AskedTask], worded: Sequence[Worded]) -> Iterator[Asking]:
     for task, questions in zip(tasks, worded, strict=True):
         if isinstance(questions, tuple):
             for question in questions:
-                yield Asking(task.sample_id, task.metric, task.position, question.window or 0, question.key)
+                yield Asking(task.sample_id, task.metric, task.position, question.window or 0, question.key, judge)

@@ -7,15 +7,19 @@
 Questions that another run (`--reuse`) or the user's cache has answered are counted apart: they take no tokens and no
 time. Nothing is written. Of a metric that asks in several rounds only the first is counted.
 
+A panel asks each of its judges: the whole is the sum over them, and what each takes is said, too.
+
 Metrics share questions, and questions share the beginnings of their prompts. What several metrics need is counted once,
 with the first of them: a metric's share is what it adds to those before it, and the shares sum up to the whole.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from itertools import islice
-from pathlib import Path
 from typing import Unpack
+
+from pydantic import Field
 
 from localjudge.engine.protocol import Engine
 from localjudge.metrics.metric import Metric, Sentences
@@ -26,7 +30,7 @@ from localjudge.run.answers import answers_in_order
 from localjudge.run.blocks import blocks
 from localjudge.run.data_notes import tell
 from localjudge.run.evaluate import evaluate_samples
-from localjudge.run.judges import DEFAULT_JUDGE, earlier_answers, opened, refuse_unaskable
+from localjudge.run.judges import DEFAULT_JUDGE, Engines, Judges, earlier_answers, opened_panel, refuse_unaskable
 from localjudge.run.plan import Data, Plan, plan
 from localjudge.run.settings import Options, checked
 from localjudge.run.wording import AskedTask, Worded, Wording, distinct
@@ -52,11 +56,21 @@ class MetricShare(Record):
     seconds: float | None = None
 
 
+class JudgeShare(Record):
+    """What one judge of a panel takes: `seconds` is None where it is asked nothing."""
+
+    requests: int
+    answered: int
+    tokens: int
+    seconds: float | None
+    memory_bytes: int
+
+
 class Estimate(Record):
     """What a run would take. `requests` are all distinct questions; `tokens` and `seconds` are of those that remain.
 
     `reused` counts the questions that are answered already, by where: other runs, the cache; each is counted once.
-    `seconds` is None where nothing is asked.
+    `seconds` is None where nothing is asked. `by_judge` is empty where there is one judge.
     """
 
     schema_version: int = 1
@@ -69,6 +83,7 @@ class Estimate(Record):
     tokens: int
     seconds: float | None
     memory_bytes: int
+    by_judge: dict[str, JudgeShare] = Field(default_factory=dict)
 
     @property
     def remaining(self) -> int:
@@ -79,9 +94,9 @@ class Estimate(Record):
 def estimate(
     data: Data,
     *,
-    judge: str | Path = DEFAULT_JUDGE,
+    judge: Judges = DEFAULT_JUDGE,
     metrics: Sequence[str] | None = None,
-    engine: Engine | None = None,
+    engine: Engines | None = None,
     progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> Estimate:
@@ -95,34 +110,59 @@ def estimate(
 def estimate_plan(
     planned: Plan,
     *,
-    judge: str | Path = DEFAULT_JUDGE,
-    engine: Engine | None = None,
+    judge: Judges = DEFAULT_JUDGE,
+    engine: Engines | None = None,
     progress: Progress | None = None,
 ) -> Estimate:
     """The same for what was planned; raises what opening the judge raises."""
     settings, told = planned.settings, progress or Silence()
     tell(planned, told)
-    with opened(str(judge), engine, settings) as ours, earlier_answers(ours, planned.metrics, settings) as earlier:
-        wording = Wording(ours.judge, ours.engine, settings.sentences)
-        refuse_unaskable(ours, planned.metrics)
+    with (
+        opened_panel(judge, engine, settings) as panel,
+        earlier_answers(panel, planned.metrics, settings) as earlier,
+    ):
+        refuse_unaskable(panel, planned.metrics)
         names = tuple(metric.name for metric in planned.metrics)
-        counts = _Counts(ours.engine, names, earlier)
+        wordings = [Wording(one.judge, one.engine, settings.sentences) for one in panel.judges]
+        counts = [_Counts(one.engine, names, known) for one, known in zip(panel.judges, earlier, strict=True)]
         samples = planned.dataset.samples
         for block in blocks(counted(samples, told, "counting", len(samples))):
             tasks = first_tasks(block, planned.metrics, settings.sentences)
-            counts.add(tasks, wording.worded(tasks))
-        seconds = counts.seconds()
+            for its, wording in zip(counts, wordings, strict=True):
+                its.add(tasks, wording.worded(tasks))
+        of_judge = {one.card.name: its.of_judge() for one, its in zip(panel.judges, counts, strict=True)}
+        shares = [its.shares(one.seconds) for its, one in zip(counts, of_judge.values(), strict=True)]
+        reused: Counter[str] = Counter()
+        for its in counts:
+            reused.update(its.reused)
         return Estimate(
             samples=len(samples),
             metrics=names,
-            by_metric=counts.shares(seconds),
-            verdicts=counts.verdicts,
-            requests=counts.requests,
-            reused=counts.reused,
-            tokens=counts.tokens,
-            seconds=seconds,
-            memory_bytes=ours.engine.memory_bytes,
+            by_metric={name: _together([share[name] for share in shares]) for name in names},
+            verdicts=counts[0].verdicts,
+            requests=sum(one.requests for one in of_judge.values()),
+            reused=dict(reused),
+            tokens=sum(one.tokens for one in of_judge.values()),
+            seconds=_sum([one.seconds for one in of_judge.values()]),
+            memory_bytes=sum(one.memory_bytes for one in of_judge.values()),
+            by_judge=of_judge if len(of_judge) > 1 else {},
         )
+
+
+def _together(shares: Sequence[MetricShare]) -> MetricShare:
+    """A metric's share over all judges; its verdicts are those that all of them give together."""
+    return MetricShare(
+        verdicts=shares[0].verdicts,
+        requests=sum(share.requests for share in shares),
+        answered=sum(share.answered for share in shares),
+        tokens=sum(share.tokens for share in shares),
+        seconds=_sum([share.seconds for share in shares]),
+    )
+
+
+def _sum(seconds: Sequence[float | None]) -> float | None:
+    known = [one for one in seconds if one is not None]
+    return sum(known) if known else None
 
 
 def first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences: Sentences) -> list[AskedTask]:
@@ -209,6 +249,16 @@ class _Counts:
             name: share.model_copy(update={"seconds": None if per_token is None else per_token * share.tokens})
             for name, share in self._shares.items()
         }
+
+    def of_judge(self) -> JudgeShare:
+        """What the judge takes; its first questions are asked."""
+        return JudgeShare(
+            requests=self.requests,
+            answered=sum(self.reused.values()),
+            tokens=self.tokens,
+            seconds=self.seconds(),
+            memory_bytes=self._engine.memory_bytes,
+        )
 
     def seconds(self) -> float | None:
         """Time for all requests, from the time of the first few."""

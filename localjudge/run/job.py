@@ -15,8 +15,9 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from localjudge.engine.protocol import Engine, EngineStats
+from localjudge.engine.protocol import EngineStats
 from localjudge.errors import UsageError
+from localjudge.judge.panel_rule import MEAN_LOG_ODDS, PanelRule
 from localjudge.option_spelling import option, option_name
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
@@ -24,8 +25,10 @@ from localjudge.record.archive import stored_extras
 from localjudge.record.clusters import clusters_sha256
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.earlier_answers import EarlierAnswers
+from localjudge.record.evaluation import JudgedUnit
 from localjudge.record.extra_columns import extras_fingerprint
 from localjudge.record.kept_criteria import kept_criteria
+from localjudge.record.panel import combination_of
 from localjudge.record.result_files import ResultFiles, write_manifest
 from localjudge.record.results import Run, as_run, read_manifest
 from localjudge.record.store import Store
@@ -34,11 +37,14 @@ from localjudge.run.blocks import Blocks
 from localjudge.run.data_notes import tell
 from localjudge.run.judges import (
     DEFAULT_JUDGE,
-    OpenJudge,
+    Engines,
+    Judges,
+    Panel,
     earlier_answers,
-    judge_of,
     judge_part_of,
-    opened,
+    judges_of,
+    opened_panel,
+    panel_as_in,
     refuse_unaskable,
 )
 from localjudge.run.plan import (
@@ -58,24 +64,29 @@ _log = logging.getLogger(__name__)
 def run_plan(
     planned: Plan,
     *,
-    judge: str | Path = DEFAULT_JUDGE,
+    judge: Judges = DEFAULT_JUDGE,
     out: str | Path | None = None,
-    engine: Engine | None = None,
+    engine: Engines | None = None,
     progress: Progress | None = None,
+    rule: PanelRule = MEAN_LOG_ODDS,
 ) -> Run:
     """Score what was planned and leave a run directory.
 
-    `out` is a directory under `runs/` if None; `engine` takes the place of the judge's model and is not closed. Raises
-    UsageError (ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same call goes on
-    later.
+    `out` is a directory under `runs/` if None; `engine` takes the place of the judge's model and is not closed. The
+    verdicts of several judges are combined by the `rule`, those of one stand as they are. Raises UsageError
+    (ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same call goes on later.
     """
-    settings = planned.settings
     told = progress or Silence()
     tell(planned, told)
-    with opened(str(judge), engine, settings) as ours:
-        refuse_unaskable(ours, planned.metrics)
-        told.note(ours.announcement)
-        return _Job(planned, ours, told).run(Path(out) if out is not None else None)
+    with opened_panel(judge, engine, planned.settings, rule) as panel:
+        return _scored(planned, panel, out, told)
+
+
+def _scored(planned: Plan, panel: Panel, out: str | Path | None, progress: Progress) -> Run:
+    refuse_unaskable(panel, planned.metrics)
+    for line in panel.announcement.splitlines():
+        progress.note(line)
+    return _Job(planned, panel, progress).run(Path(out) if out is not None else None)
 
 
 def rescore_run(
@@ -84,15 +95,16 @@ def rescore_run(
     options: Options,
     *,
     out: str | Path | None = None,
-    judge: str | Path | None = None,
-    engine: Engine | None = None,
+    judge: Judges | None = None,
+    engine: Engines | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Score the samples of a run once more, with other metrics or options; only what it did not ask is asked.
 
     The result is a run of its own, which holds the answers that it took. What is None or not among the options is as it
-    was in the run; `judge` says where the run's model is now. Raises what `run_plan` raises, and UsageError if the
-    judge, or a package that it rests on, is another one now, or if an option would make the questions others.
+    was in the run; `judge` says where the run's model, or each of its models, is now. Raises what `run_plan` raises,
+    and UsageError if the judge, or a package that it rests on, is another one now, or if an option would make the
+    questions others.
     """
     for name in options:
         if name not in RESCORE_OPTIONS:
@@ -111,8 +123,12 @@ def rescore_run(
     settings = settings_again(before.manifest, **{**options, **changed})
     names = list(before.summary.metrics) if metrics is None else metrics
     planned = plan_again(before, with_criteria(names, given.criteria), settings)
-    named = str(judge) if judge else judge_of(before, needed=engine is None)
-    return run_plan(planned, judge=named, out=out, engine=engine, progress=progress)
+    combination = combination_of(before.manifest)
+    told = progress or Silence()
+    tell(planned, told)
+    named = judge or judges_of(before, needed=engine is None)
+    with opened_panel(named, engine, settings, combination.rule if combination else MEAN_LOG_ODDS) as panel:
+        return _scored(planned, panel_as_in(before, panel), out, told)
 
 
 class _Session(NamedTuple):
@@ -133,17 +149,17 @@ class _Resumed(NamedTuple):
 
 
 class _Job:
-    """A plan with an open judge."""
+    """A plan with its open judges."""
 
-    def __init__(self, planned: Plan, ours: OpenJudge, progress: Progress) -> None:
+    def __init__(self, planned: Plan, panel: Panel, progress: Progress) -> None:
         self._plan = planned
-        self._open_judge, self._engine = ours, ours.engine
+        self._panel, self._combination = panel, panel.combination
         self._settings = settings = planned.settings
         self._rule = VerdictRule(settings.threshold, settings.min_legal_mass)
         self._progress = progress
         self._segmenter = settings.sentences
         dataset = planned.dataset
-        self._judge_part = judge_part_of(ours, planned.metrics, settings)
+        self._judge_part = judge_part_of(panel, planned.metrics, settings)
         groups = planned.cluster_of
         groups_hash = None if groups is None else clusters_sha256((one.id for one in dataset.samples), groups)
         self._data_part = manifests.data_part(dataset.fingerprint, len(dataset.samples), groups_hash)
@@ -153,12 +169,12 @@ class _Job:
         """Judge what is not judged yet, in the directory, and write the results."""
         path = out or default_directory(self._plan.dataset, self._judge_part, self._data_part)
         with ExitStack() as stack:
-            earlier = stack.enter_context(earlier_answers(self._open_judge, self._plan.metrics, self._settings))
+            earlier = stack.enter_context(earlier_answers(self._panel, self._plan.metrics, self._settings))
             directory = stack.enter_context(closing(RunDirectory(path)))
             sessions = self._earlier_sessions(path)
             session = _Session(started=_now())
             write_manifest(directory, self._manifest([*sessions, session._asdict()]))
-            store = stack.enter_context(closing(Store(path / STORE)))
+            store = stack.enter_context(closing(Store(path / STORE, panel=len(self._panel.judges) > 1)))
             stack.callback(self._progress.close)
             samples = self._plan.dataset.samples
             storing = counted(samples, self._progress, "storing", len(samples))
@@ -170,7 +186,7 @@ class _Job:
             judging = self._judging(store, earlier)
             totals = self._judged(judging, results, store)
             summary = self._summary(totals)
-            session = session._replace(finished=_now(), asked=judging.asked, effort=self._engine.stats.model_dump())
+            session = session._replace(finished=_now(), asked=judging.asked, effort=self._panel.stats.model_dump())
             reused = store.reused_from()
             asked = store.answer_count - sum(reused.values())
             manifest = self._manifest(
@@ -183,8 +199,8 @@ class _Job:
         for metric, reason in totals.failed_everywhere.items():
             self._progress.note(f"{metric} failed on every sample: {reason}")
         verdicts = "1 verdict" if judging.asked == 1 else f"{judging.asked:,} verdicts"
-        self._progress.note(f"asked {verdicts} in {self._engine.stats.seconds_total:.1f} s")
-        _log.debug(_work_done(self._engine.stats))
+        self._progress.note(f"asked {verdicts} in {self._panel.stats.seconds_total:.1f} s")
+        _log.debug(_work_done(self._panel.stats))
         for source, count in reused.items():
             self._progress.note(f"reused {count:,} answers of {source}")
         if manifests.part_of(manifest):
@@ -219,15 +235,22 @@ class _Job:
             evaluations, sample = list(of_sample), next(samples, None)
             if sample is None or sample.id != sample_id or [one.metric for one in evaluations] != names:
                 return None
+            if not all(self._names_our_judges(judged) for one in evaluations for judged in one.units):
+                return None
             totals.add(evaluations)
         return _Resumed(totals, samples, point.answers) if totals.samples == point.samples else None
+
+    def _names_our_judges(self, judged: JudgedUnit) -> bool:
+        """Whether a row calls the judges of a panel as they are called now: a model's file may have another name."""
+        names = self._combination.ids if self._combination else ()
+        return [opinion.judge for opinion in judged.verdict.opinions] == list(names)
 
     def _totals(self) -> Totals:
         return Totals([metric.name for metric in self._plan.metrics], self._rule.threshold, self._plan.cluster_of)
 
-    def _judging(self, store: Store, earlier: Sequence[EarlierAnswers]) -> Blocks:
+    def _judging(self, store: Store, earlier: Sequence[Sequence[EarlierAnswers]]) -> Blocks:
         return Blocks(
-            self._open_judge,
+            self._panel,
             store,
             metrics=self._plan.metrics,
             segmenter=self._segmenter,
@@ -242,7 +265,7 @@ class _Job:
             threshold=self._rule.threshold,
             samples=totals.samples,
             skipped_rows=self._plan.dataset.skipped,
-            judge=self._open_judge.card,
+            judge=self._panel.card,
             verdicts=totals.verdicts,
             metrics=totals.metrics,
         )
@@ -262,7 +285,8 @@ class _Job:
             judge=self._judge_part,
             data=self._data_part,
             environment={
-                "judge": self._open_judge.source,
+                "judge": self._panel.source,
+                **({"panel": dict(self._combination.ids)} if self._combination else {}),
                 "sources": list(dataset.sources),
                 "samples_read": self._plan.whole,
                 "mapping": dataset.mapping,

@@ -1,8 +1,12 @@
 """Opens a judge: a model, the profile that suits it, and the engine that runs it. No other module names an engine.
 
 The profile hangs on the model's checksum, not on the name or the path that it was called by, and not on who opened it.
+
+A run has a panel: one judge, or several that are all asked the same, each in its own words. Who is named first moves
+nothing.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -10,24 +14,31 @@ from typing import Any, NamedTuple
 
 from localjudge import model_registry
 from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.protocol import Engine, EngineBuild, InspectableEngine
+from localjudge.engine.protocol import Engine, EngineBuild, EngineStats, InspectableEngine
 from localjudge.errors import UsageError
 from localjudge.judge import prompts
 from localjudge.judge.judge import Judge, require
 from localjudge.judge.own_prompt import with_prompt
+from localjudge.judge.panel_rule import MEAN_LOG_ODDS, Combination, PanelRule
 from localjudge.judge.prompts import PromptProfile
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import special_tasks_of
 from localjudge.model_registry import ModelFile
 from localjudge.option_spelling import option
 from localjudge.record.answer_cache import open_cache
-from localjudge.record.earlier_answers import EarlierAnswers, OtherRun
+from localjudge.record.earlier_answers import EarlierAnswers, OtherRun, judges_known_to
+from localjudge.record.keys import canonical_sha256
 from localjudge.record.manifest import judge_part
+from localjudge.record.panel import combination_of, panel_part
 from localjudge.record.results import Run
 from localjudge.run.settings import RunSettings
-from localjudge.types import ChatEnds, JudgeCard, VerdictRule
+from localjudge.types import ChatEnds, JudgeCard, VerdictRule, panel_card
 
 DEFAULT_JUDGE = "reference"
+Judges = str | Path | Sequence[str | Path]
+"""A registered name or the path of a GGUF file; several are a panel."""
+Engines = Engine | Sequence[Engine]
+_ID_DIGITS = 12
 ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.library", "llguidance": "llguidance"}
 """The packages that models run on, each with the module whose import loads it."""
 
@@ -44,6 +55,111 @@ class OpenJudge(NamedTuple):
     announcement: str
     source: str | None
 
+    @property
+    def id(self) -> str:
+        """The beginning of its model's checksum, or of that of the engine's identity: its name in what is signed."""
+        identity = self.engine.identity
+        return str(identity.get("model_sha256") or canonical_sha256(identity))[:_ID_DIGITS]
+
+
+class Panel(NamedTuple):
+    """The judges of a run, at least one, each with a name of its own, and how the verdicts of several are combined."""
+
+    judges: tuple[OpenJudge, ...]
+    rule: PanelRule
+
+    @property
+    def combination(self) -> Combination | None:
+        """Whose verdicts are combined, and how; None for one judge, whose verdicts stand as they are."""
+        if len(self.judges) == 1:
+            return None
+        return Combination({judge.card.name: judge.id for judge in self.judges}, self.rule)
+
+    @property
+    def card(self) -> JudgeCard:
+        """Who judges."""
+        cards = [judge.card for judge in self.judges]
+        return cards[0] if len(cards) == 1 else panel_card(cards, self.rule.rule)
+
+    @property
+    def announcement(self) -> str:
+        """Lines that say who judges."""
+        lines = [judge.announcement for judge in self.judges]
+        return "\n".join(lines if len(lines) == 1 else [*lines, f"their verdicts are combined by {self.rule.rule}"])
+
+    @property
+    def source(self) -> str | list[str] | None:
+        """The `source` of the judge, or of each; None for engines that were brought along."""
+        sources = [judge.source for judge in self.judges if judge.source]
+        if len(sources) < len(self.judges):
+            return None
+        return sources[0] if len(sources) == 1 else sources
+
+    @property
+    def stats(self) -> EngineStats:
+        """Work done by all."""
+        done = [judge.engine.stats.model_dump() for judge in self.judges]
+        return EngineStats(**{name: sum(one[name] for one in done) for name in EngineStats.model_fields})
+
+
+@contextmanager
+def opened_panel(
+    judges: Judges, engines: Engines | None, settings: RunSettings, rule: PanelRule = MEAN_LOG_ODDS
+) -> Iterator[Panel]:
+    """The judges while they are used, all at once. Engines take the place of models, and are not closed afterwards.
+
+    Raises as `open_judge` does, UsageError for a judge that is named twice and for weights that are not those of these
+    judges, and OutOfResource if there is too little memory for all together.
+    """
+    with ExitStack() as stack:
+        if engines is not None:
+            given = engines if isinstance(engines, Sequence) else [engines]
+            ours = [judge_on(engine, settings) for engine in given]
+        else:
+            named = [str(judges)] if isinstance(judges, str | Path) else [str(judge) for judge in judges]
+            _refuse_together(named, settings)
+            ours = [stack.enter_context(opened(name, None, settings)) for name in named]
+        yield panel_of(ours, rule)
+
+
+def panel_of(judges: Sequence[OpenJudge], rule: PanelRule = MEAN_LOG_ODDS) -> Panel:
+    """The panel of these judges, in the order of their names. Where two have one name, their ids stand behind it.
+
+    Raises UsageError for none, for two that are one, and for weights that are not those of these judges.
+    """
+    if not judges:
+        raise UsageError("no judge was named", hint=f"name one with {option('judge')}")
+    shared = {name for name, count in Counter(judge.card.name for judge in judges).items() if count > 1}
+    named = [
+        judge._replace(card=judge.card.model_copy(update={"name": f"{judge.card.name} {judge.id}"}))
+        if judge.card.name in shared
+        else judge
+        for judge in judges
+    ]
+    if len({judge.id for judge in judges}) < len(judges):
+        raise UsageError(
+            "a judge of the panel is named twice: it would only count double", hint="leave one of them out"
+        )
+    if rule.weights and rule.weights.keys() != {judge.id for judge in judges}:
+        raise UsageError("the weights are not those of these judges", hint="leave them out, or fit them again")
+    return Panel(tuple(sorted(named, key=lambda judge: (judge.card.name, judge.id))), rule)
+
+
+def panel_as_in(run: Run, panel: Panel) -> Panel:
+    """The panel, its judges in the order of the run. Raises UsageError if a run of several judges had others."""
+    combination = combination_of(run.manifest)
+    if combination is None and len(panel.judges) == 1:
+        return panel
+    there = {judge.id: judge for judge in panel.judges}
+    needed = combination.ids if combination else {run.judge.name: ""}
+    if there.keys() != set(needed.values()):
+        needed_too = ", ".join(f"{name} ({one})" if one else name for name, one in needed.items())
+        raise UsageError(
+            f"{run.directory} was judged by {needed_too}, and not by {panel.card.name}",
+            hint=f"name each of its judges with {option('judge')}",
+        )
+    return panel._replace(judges=tuple(there[one] for one in needed.values()))
+
 
 @contextmanager
 def opened(judge: str, engine: Engine | None, settings: RunSettings) -> Iterator[OpenJudge]:
@@ -59,17 +175,17 @@ def opened(judge: str, engine: Engine | None, settings: RunSettings) -> Iterator
         yield ours
 
 
-def judge_of(run: Run, *, needed: bool = True) -> str:
-    """The judge that a run was made with, as its manifest names it.
+def judges_of(run: Run, *, needed: bool = True) -> list[str]:
+    """The judges that a run was made with, as its manifest names them.
 
-    Raises UsageError if it does not say, unless an engine that is there makes the name needless.
+    Raises UsageError if it does not say, unless an engine that is there makes the names needless.
     """
     named = run.manifest.environment.get("judge")
     if named is None and needed:
         raise UsageError(
             f"{run.directory} does not say which judge it was made with", hint=f"name it with {option('judge')}"
         )
-    return str(named)
+    return named if isinstance(named, list) else [str(named)]
 
 
 def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:
@@ -127,8 +243,18 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     return OpenJudge(judge, engine, card, announcement, None)
 
 
-def judge_part_of(ours: OpenJudge, metrics: Sequence[Metric], settings: RunSettings) -> dict[str, Any]:
+def judge_part_of(panel: Panel, metrics: Sequence[Metric], settings: RunSettings) -> dict[str, Any]:
     """The judge's part of the signature of a run with these metrics and settings."""
+    parts = _parts(panel, metrics, settings)
+    return panel_part(parts, panel.rule) if len(parts) > 1 else parts[panel.judges[0].id]
+
+
+def _parts(panel: Panel, metrics: Sequence[Metric], settings: RunSettings) -> dict[str, dict[str, Any]]:
+    """The part that each judge would have alone, by its id."""
+    return {judge.id: _part_of_one(judge, metrics, settings) for judge in panel.judges}
+
+
+def _part_of_one(ours: OpenJudge, metrics: Sequence[Metric], settings: RunSettings) -> dict[str, Any]:
     return judge_part(
         ours.engine.identity,
         ours.judge.identity_for(special_tasks_of(metrics)),
@@ -140,32 +266,52 @@ def judge_part_of(ours: OpenJudge, metrics: Sequence[Metric], settings: RunSetti
 
 @contextmanager
 def earlier_answers(
-    ours: OpenJudge, metrics: Sequence[Metric], settings: RunSettings
-) -> Iterator[list[EarlierAnswers]]:
-    """What this judge has answered before, while it is used: in the runs to reuse, then in the cache if it is on.
+    panel: Panel, metrics: Sequence[Metric], settings: RunSettings
+) -> Iterator[list[list[EarlierAnswers]]]:
+    """What each judge has answered before, while it is used: in the runs to reuse, then in the cache if it is on.
 
     No answer of an engine that was brought along outlives its run unasked: how well its identity names it is not
-    known. Raises as `OtherRun` and `open_cache` do.
+    known. Raises as `judges_known_to`, `OtherRun` and `open_cache` do.
     """
-    judge = judge_part_of(ours, metrics, settings)
+    parts = _parts(panel, metrics, settings)
     with ExitStack() as stack:
-        found: list[EarlierAnswers] = [
-            stack.enter_context(closing(OtherRun(Path(name), judge))) for name in settings.reuse
-        ]
-        if ours.source and (cache := open_cache(judge)):
-            found.append(stack.enter_context(closing(cache)))
-        yield found
+        found: dict[str, list[EarlierAnswers]] = {one: [] for one in parts}
+        for name in settings.reuse:
+            known = judges_known_to(Path(name), parts)
+            other = stack.enter_context(closing(OtherRun(Path(name))))
+            for one in known:
+                found[one].append(other)
+        for judge in panel.judges:
+            if judge.source and (cache := open_cache(parts[judge.id])):
+                found[judge.id].append(stack.enter_context(closing(cache)))
+        yield [found[judge.id] for judge in panel.judges]
 
 
-def refuse_unaskable(judge: OpenJudge, metrics: Sequence[Metric]) -> None:
-    """Raise UsageError for a metric whose questions the judge has no words for, before anything is asked."""
-    unaskable = [metric.name for metric in metrics if judge.judge.cannot_be_asked(special_tasks_of([metric]))]
-    if unaskable:
-        names = ", ".join(unaskable)
-        raise UsageError(
-            f"the judge {judge.card.name} cannot be asked what {names} asks: it does not read instructions",
-            hint=f"name a model that does with {option('judge')}, or leave out {names}",
-        )
+def refuse_unaskable(panel: Panel, metrics: Sequence[Metric]) -> None:
+    """Raise UsageError for a metric whose questions a judge has no words for, before anything is asked."""
+    for judge in panel.judges:
+        unaskable = [metric.name for metric in metrics if judge.judge.cannot_be_asked(special_tasks_of([metric]))]
+        if unaskable:
+            names = ", ".join(unaskable)
+            raise UsageError(
+                f"the judge {judge.card.name} cannot be asked what {names} asks: it does not read instructions",
+                hint=f"name a model that does with {option('judge')}, or leave out {names}",
+            )
+
+
+def _refuse_together(named: Sequence[str], settings: RunSettings) -> None:
+    """Refuse several judges before gigabytes are loaded: one that cannot be asked so, and all if they do not fit."""
+    if len(named) < 2:  # noqa: PLR2004
+        return
+    from localjudge.engine.llamacpp.loading import require_room
+
+    files = [model_registry.find(name) for name in named]
+    for name, file in zip(named, files, strict=True):
+        try:
+            profile_for(file.profile, settings)
+        except UsageError as error:
+            raise UsageError(f"{name}, a judge of the panel: {error.message}", hint=error.hint) from error
+    require_room(files, settings.engine)
 
 
 def card_of(engine: Engine, caution: str) -> JudgeCard:

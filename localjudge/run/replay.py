@@ -15,17 +15,17 @@ from localjudge.metrics import Metric, Sentences
 from localjudge.progress import Progress, counted
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import schema_is_ours
-from localjudge.record.consistency import in_the_judge
 from localjudge.record.directory import STORE
 from localjudge.record.evaluation import Evaluation
+from localjudge.record.panel import combination_of, in_the_judge, parts_by_judge
 from localjudge.record.result_files import ROW_FILES, SUMMARY, row_lines, summary_text
 from localjudge.record.results import Run
 from localjudge.record.summary import Summary, Totals
 from localjudge.record.untrusted import open_regular
-from localjudge.run.answers import verdicts_of
+from localjudge.run.answers import panel_verdicts, verdicts_of
 from localjudge.run.blocks import blocks
 from localjudge.run.evaluate import evaluate_samples
-from localjudge.run.judges import OpenJudge
+from localjudge.run.judges import Panel
 from localjudge.run.wording import AskedTask, Wording, distinct
 from localjudge.types import Answer, NoAnswer, Sample, Verdict, VerdictRule
 
@@ -39,12 +39,15 @@ RowPlace = tuple[str, str, int]
 
 
 class Replay:
-    """A run worked out again, block by block, from its stored samples and the answers to the questions about them."""
+    """A run worked out again, block by block, from its stored samples and the answers to the questions about them.
+
+    The panel's judges are in the order of the run.
+    """
 
     def __init__(
         self,
         run: Run,
-        ours: OpenJudge,
+        panel: Panel,
         answers_to: AnswersTo,
         *,
         metrics: Sequence[Metric],
@@ -53,15 +56,21 @@ class Replay:
     ) -> None:
         self._run = run
         self._answers_to = answers_to
-        self._wording = Wording(ours.judge, ours.engine, sentences, identity=run.manifest.judge["engine"])
+        self._combination = combination_of(run.manifest)
+        parts = parts_by_judge(run.manifest.judge)
+        ids = self._combination.ids.values() if self._combination else parts
+        self._wordings = [
+            Wording(judge.judge, judge.engine, sentences, identity=parts[one]["engine"])
+            for judge, one in zip(panel.judges, ids, strict=True)
+        ]
         self._metrics = metrics
         self._sentences = sentences
         self._rule = rule
 
     @property
     def shapes(self) -> Set[str]:
-        """Shapes of the answers that the judge would let a model give to all questions so far, as JSON."""
-        return self._wording.shapes
+        """Shapes of the answers that the judges would let their models give to all questions so far, as JSON."""
+        return set().union(*(wording.shapes for wording in self._wordings))
 
     def differing_files(self, progress: Progress) -> tuple[str, ...]:
         """Names of the result files that are not, byte for byte, what the stored samples and answers give."""
@@ -99,7 +108,11 @@ class Replay:
         return evaluate_samples(samples, self._metrics, self._sentences, self._remembered)
 
     def _remembered(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
-        worded = self._wording.worded(tasks)
+        found = [self._of_one(wording, tasks) for wording in self._wordings]
+        return panel_verdicts(found, self._combination, self._rule)
+
+    def _of_one(self, wording: Wording, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
+        worded = wording.worded(tasks)
         questions = distinct(worded)
         answers = self._answers_to(questions)
         return verdicts_of(worded, {key: answers.get(key, _NOT_ASKED) for key in questions}, self._rule)

@@ -179,7 +179,8 @@ def settings_again(manifest: Manifest, **changed: Any) -> RunSettings:
     checked(changed)
     kept = {name: value for name, value in manifest.environment["settings"].items() if name in RunSettings.model_fields}
     kept |= {"criteria": tuple(kept_criteria(manifest).values())}
-    values = {**_BEFORE, **kept, "n_ctx": manifest.judge["engine"].get("n_ctx"), **changed}
+    n_ctx = manifest.judge["engine"].get("n_ctx", kept.get("n_ctx"))  # of a panel each judge has its own
+    values = {**_BEFORE, **kept, "n_ctx": n_ctx, **changed}
     settings = validated(RunSettings, values, f"{MANIFEST}: settings")
     return settings.model_copy(update={"prompts": tuple(file for file in settings.prompts if Path(file).is_file())})
 

@@ -12,21 +12,23 @@ import random
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from localjudge import model_registry
 from localjudge.dataset.identity import fingerprint
 from localjudge.engine.protocol import Engine
 from localjudge.errors import ModelError
+from localjudge.judge.panel_rule import MEAN_LOG_ODDS, Combination
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.documents import DocumentMetric
 from localjudge.option_spelling import call
 from localjudge.progress import Progress, Silence
 from localjudge.record.archive import (
+    StoredAsking,
     StoredRequest,
     numbered_answers,
     stored_answers,
@@ -40,11 +42,12 @@ from localjudge.record.directory import STORE
 from localjudge.record.extra_columns import extras_fingerprint
 from localjudge.record.kept_criteria import kept_criteria
 from localjudge.record.keys import RequestKeys
-from localjudge.record.manifest import Difference, data_part, differences, judge_part
+from localjudge.record.manifest import Difference, data_part, differences
+from localjudge.record.panel import combination_of, parts_by_judge
 from localjudge.record.results import Run, as_run
 from localjudge.record.untrusted import shown
-from localjudge.run.answers import Answers, WindowAnswer, answers_in_order, verdict_of
-from localjudge.run.judges import judge_of, opened
+from localjudge.run.answers import Answers, WindowAnswer, answers_in_order, panel_verdicts, verdict_of
+from localjudge.run.judges import Engines, Judges, judge_part_of, judges_of, opened_panel, panel_as_in
 from localjudge.run.replay import Replay, RowPlace
 from localjudge.run.settings import settings_again
 from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
@@ -127,8 +130,8 @@ class Verification(Record):
 def verify(
     run: Run | str | Path,
     *,
-    judge: str | None = None,
-    engine: Engine | None = None,
+    judge: Judges | None = None,
+    engine: Engines | None = None,
     count: int | None = None,
     seed: int = 0,
     threads: int | None = None,
@@ -137,34 +140,34 @@ def verify(
     """Ask the judge again, all requests of the run or `count` of them drawn by `seed`, and check data and files.
 
     `run` is a run or its directory. `judge` takes the place of the one that it was made with, `engine` that of any
-    model. Raises UsageError (ModelError, RunDirectoryError) where the judge or the run cannot be opened.
+    model; of a panel, name all. Raises UsageError (ModelError, RunDirectoryError) where a judge or the run cannot be
+    opened.
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
-    settings = settings_again(run.manifest, threads=threads)
-    named = judge or judge_of(run, needed=engine is None)
+    settings = settings_again(run.manifest, threads=threads).model_copy(update={"threshold": run.summary.threshold})
+    named = judge or judges_of(run, needed=engine is None)
     if judge is None and engine is None:
-        _refuse_moved(named, run)
+        _refuse_moved(judges_of(run), run)
     told = progress or Silence()
     stored = _Stored(run)
     chosen = stored.drawn(count, seed)
     metrics = _metrics(run)
-    segmenter = settings.sentences
-    rule = VerdictRule(run.summary.threshold, settings.min_legal_mass)
-    with opened(named, engine, settings) as ours:
-        card = ours.card
-        replay = Replay(run, ours, stored.answers_to, metrics=metrics, sentences=segmenter, rule=rule)
+    rule = VerdictRule(settings.threshold, settings.min_legal_mass)
+    combination = combination_of(run.manifest)
+    with opened_panel(named, engine, settings, combination.rule if combination else MEAN_LOG_ODDS) as opened:
+        panel = panel_as_in(run, opened)
+        replay = Replay(run, panel, stored.answers_to, metrics=metrics, sentences=settings.sentences, rule=rule)
         files = replay.differing_files(told)
-        again = _Again(ours.engine, replay.shapes, told)
-        again.ask(stored_requests(run.directory / STORE), chosen, stored.count, note=ours.announcement)
-        verdicts, changed = _rows(run, again, rule)
+        again = _Again([judge.engine for judge in panel.judges], stored.asked_whom, replay.shapes, told)
+        again.ask(stored_requests(run.directory / STORE), chosen, stored.count, note=panel.announcement)
+        verdicts, changed = _rows(run, again, _RowRule(combination, rule))
         texts = replay.texts(map(_place, changed))
         rows = [row.model_copy(update={"text": texts.get(_place(row), "")}) for row in changed]
-        asked = ours.judge.identity_for(catalog.special_tasks_of(metrics))
-        now = judge_part(ours.engine.identity, asked, segmenter.identity, metrics, rule)
+        now = judge_part_of(panel, metrics, settings)
     found = Verification(
         run=str(run.directory),
         signature=run.manifest.signature,
-        judge=card,
+        judge=panel.card,
         result="bit-identical",
         stored_requests=stored.count,
         asked_again=len(again.asked),
@@ -181,17 +184,19 @@ def verify(
     return found.model_copy(update={"result": _result(found)})
 
 
-def _refuse_moved(judge: str, run: Run) -> None:
-    """Raise ModelError if the model that the run was made with is not where it was."""
-    registered = model_registry.registered().get(judge)
-    file = Path(registered.path or "" if registered else judge).expanduser()
-    if file.is_file():
-        return
-    sha256 = str(run.manifest.judge["engine"].get("model_sha256", "unknown"))
-    raise ModelError(
-        f"the model of this run ({Path(judge).stem}, sha256 {shown(sha256[:_SHA256_SHOWN])}) is not at {file} any more",
-        hint=f"say where it is now: {call('verify', str(run.directory), 'judge', 'PATH')}",
-    )
+def _refuse_moved(judges: Sequence[str], run: Run) -> None:
+    """Raise ModelError if a model that the run was made with is not where it was."""
+    cards = run.judge.panel or [run.judge]
+    for judge, card in zip(judges, cards, strict=False):
+        registered = model_registry.registered().get(judge)
+        file = Path(registered.path or "" if registered else judge).expanduser()
+        if not file.is_file():
+            sha256 = shown((card.sha256 or "unknown")[:_SHA256_SHOWN])
+            raise ModelError(
+                f"the model of this run ({Path(judge).stem}, sha256 {sha256}) is not at {file} any more",
+                hint=f"say where it is now: {call('verify', str(run.directory), 'judge', 'PATH')}"
+                + (", and the same of each other judge" if run.judge.panel else ""),
+            )
 
 
 @dataclass(frozen=True)
@@ -228,14 +233,20 @@ class _Stored:
         self._altered: set[str] = set()
         self._answering: dict[str, str] = {}
         self._sound: Counter[str] = Counter()
-        keys = RequestKeys(run.manifest.judge["engine"])
+        combination, parts = combination_of(run.manifest), parts_by_judge(run.manifest.judge)
+        ids = combination.ids.values() if combination else parts
+        self._keys = [RequestKeys(parts[one]["engine"]) for one in ids]
         for one in stored_requests(self._path):
-            keyed = keys.keyed(one.request)
-            if keyed.key == one.key:
-                self._sound[keyed.shape] += 1
+            found = [keys.keyed(one.request) for keys in self._keys]
+            if any(keyed.key == one.key for keyed in found):
+                self._sound[found[0].shape] += 1
             else:
                 self._altered.add(one.key)
-                self._answering[keyed.key] = one.key
+                self._answering |= {keyed.key: one.key for keyed in found}
+
+    def asked_whom(self, one: StoredRequest) -> int:
+        """Which judge, by its place in the panel: whose key it is. The first if it is of none, having been altered."""
+        return next((place for place, keys in enumerate(self._keys) if keys.keyed(one.request).key == one.key), 0)
 
     @property
     def count(self) -> int:
@@ -269,8 +280,15 @@ class _Again:
     A grammar that is none of the judge's `shapes` is asked no model: it can be made so that no end of it is ever found.
     """
 
-    def __init__(self, engine: Engine, shapes: Set[str], progress: Progress) -> None:
-        self._engine = engine
+    def __init__(
+        self,
+        engines: Sequence[Engine],
+        asked_whom: Callable[[StoredRequest], int],
+        shapes: Set[str],
+        progress: Progress,
+    ) -> None:
+        self._engines = engines
+        self._asked_whom = asked_whom
         self._shapes = shapes
         self._progress = progress
         self.asked = array("q")
@@ -279,7 +297,8 @@ class _Again:
 
     def ask(self, stored: Iterator[StoredRequest], chosen: frozenset[str] | None, count: int, *, note: str) -> None:
         """Ask for those that are chosen, or for all `count` of them, some at a time."""
-        self._progress.note(note)
+        for line in note.splitlines():
+            self._progress.note(line)
         self._progress.expect(count if chosen is None else len(chosen))
         wanted = (one for one in stored if chosen is None or one.key in chosen)
         try:
@@ -292,10 +311,14 @@ class _Again:
 
     def _ask(self, block: Sequence[StoredRequest]) -> None:
         self.asked.extend(one.number for one in block)
-        answers = answers_in_order(self._engine, [one.request for one in block], self._progress)
-        for one, answer in zip(block, answers, strict=True):
-            if answer != one.answer:
-                self.changed[one.number] = (one.answer, answer)
+        by_judge: dict[int, list[StoredRequest]] = {}
+        for one in block:
+            by_judge.setdefault(self._asked_whom(one), []).append(one)
+        for place, its in by_judge.items():
+            answers = answers_in_order(self._engines[place], [one.request for one in its], self._progress)
+            for one, answer in zip(its, answers, strict=True):
+                if answer != one.answer:
+                    self.changed[one.number] = (one.answer, answer)
 
     def was_asked(self, number: int) -> bool:
         """Whether the request with this number was asked for again."""
@@ -303,25 +326,46 @@ class _Again:
         return place < len(self.asked) and self.asked[place] == number
 
 
-def _rows(run: Run, again: _Again, rule: VerdictRule) -> tuple[int, list[RowChange]]:
+def _rows(run: Run, again: _Again, rule: "_RowRule") -> tuple[int, list[RowChange]]:
     """How many verdict rows were asked about again, whole or in part, and those whose answers changed, without text."""
     count = 0
-    touched: list[tuple[RowPlace, list[int]]] = []
+    touched: list[tuple[RowPlace, list[StoredAsking]]] = []
     for place, askings in groupby(stored_askings(run.directory / STORE), key=lambda asking: asking[:3]):
-        numbers = [asking.number for asking in askings]
+        of_row = list(askings)
+        numbers = [asking.number for asking in of_row]
         count += any(map(again.was_asked, numbers))
         if not again.changed.keys().isdisjoint(numbers):
-            touched.append((place, numbers))
-    others = {number for _, numbers in touched for number in numbers if number not in again.changed}
+            touched.append((place, of_row))
+    others = {one.number for _, of_row in touched for one in of_row if one.number not in again.changed}
     same = numbered_answers(run.directory / STORE, others)
     answers = {**{number: (answer, answer) for number, answer in same.items()}, **again.changed}
-    return count, [_row_change(place, [answers[number] for number in numbers], rule) for place, numbers in touched]
+    return count, [_row_change(place, of_row, answers, rule) for place, of_row in touched]
+
+
+class _RowRule(NamedTuple):
+    combination: Combination | None
+    rule: VerdictRule
+
+    def verdict(self, askings: Sequence[StoredAsking], answers: Mapping[int, Answer | NoAnswer]) -> Verdict | None:
+        """The verdict of a unit from the answers about its windows, of each judge; None where there is none."""
+        ids = [""] if self.combination is None else list(self.combination.ids.values())
+        of_judge = [[one.number for one in askings if one.judge == judge] for judge in ids]
+        if not all(of_judge):  # one of them was asked nothing
+            return None
+        found = [verdict_of([WindowAnswer(answers[one], None) for one in its], self.rule) for its in of_judge]
+        [verdict] = panel_verdicts([[one] for one in found], self.combination, self.rule)
+        return verdict if isinstance(verdict, Verdict) else None
 
 
 def _row_change(
-    place: RowPlace, answers: Sequence[tuple[Answer | NoAnswer, Answer | NoAnswer]], rule: VerdictRule
+    place: RowPlace,
+    askings: Sequence[StoredAsking],
+    answers: Mapping[int, tuple[Answer | NoAnswer, Answer | NoAnswer]],
+    rule: _RowRule,
 ) -> RowChange:
-    before, after = (_row_verdict([pair[side] for pair in answers], rule) for side in (0, 1))
+    before, after = (
+        rule.verdict(askings, {one.number: answers[one.number][side] for one in askings}) for side in (0, 1)
+    )
     return RowChange(
         sample_id=place[0],
         metric=place[1],
@@ -336,12 +380,6 @@ def _row_change(
 
 def _place(row: RowChange) -> RowPlace:
     return row.sample_id, row.metric, row.position
-
-
-def _row_verdict(answers: Sequence[Answer | NoAnswer], rule: VerdictRule) -> Verdict | None:
-    """The verdict of a unit from the answers of its windows; None where there is none."""
-    verdict = verdict_of([WindowAnswer(answer, None) for answer in answers], rule)
-    return verdict if isinstance(verdict, Verdict) else None
 
 
 def _data_changes(run: Run) -> tuple[Difference, ...]:

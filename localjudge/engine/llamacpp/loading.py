@@ -8,6 +8,7 @@ Invariant: the weights in memory are the bytes whose checksum the run records.
 """
 
 import logging
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,12 +50,12 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
     """Check, try and load the model. Raises ModelError if it cannot be used, OutOfResource for too little memory."""
     checked = model_check.check(file.path)
     most = checked.number("context_length")
+    n_ctx = _context(file, settings, most)
     if settings.n_ctx and settings.n_ctx > most:
         _log.warning(
             f"{option_name('n_ctx')} {settings.n_ctx:,} is more than the model has: its context of {most:,} tokens is "
             "used"
         )
-    n_ctx = min(settings.n_ctx or file.n_ctx or MAX_DEFAULT_CONTEXT, most)
     gpu_layers = _gpu_layers(settings)
     need = memory.needed(checked, n_ctx=n_ctx, n_ubatch=UBATCH)
     if not gpu_layers:
@@ -75,6 +76,23 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
     return LoadedModel(
         opened, shape, n_ctx=n_ctx, memory_bytes=need.total, gpu_layers=gpu_layers, self_check=self_check
     )
+
+
+def require_room(files: Sequence[ModelFile], settings: EngineSettings) -> None:
+    """Raise OutOfResource if these models do not fit into memory together; ModelError as `load` does."""
+    if _gpu_layers(settings):  # what is free there is not known
+        return
+    needs = {}
+    for file in files:
+        checked = model_check.check(file.path)
+        n_ctx = _context(file, settings, checked.number("context_length"))
+        needs[file.name] = memory.needed(checked, n_ctx=n_ctx, n_ubatch=UBATCH)
+    memory.require_together(needs)
+
+
+def _context(file: ModelFile, settings: EngineSettings, most: int) -> int:
+    """Tokens of context that the model gets, of the `most` that it has."""
+    return min(settings.n_ctx or file.n_ctx or MAX_DEFAULT_CONTEXT, most)
 
 
 def _opened_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool) -> OpenModel:

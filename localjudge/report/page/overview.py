@@ -65,7 +65,11 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     judge, summary = run.judge, run.summary
     model = [readable(judge.size)] if judge.size is not None else []
     model += [judge.quantisation] if judge.quantisation else []
-    if model:
+    for one in judge.panel:
+        yield "Judge", str(one)
+    if judge.rule:
+        yield "Combined", f"by {judge.rule}"
+    elif model:
         yield "Model", ", ".join(model)
     if judge.sha256:
         yield "sha256", judge.sha256
