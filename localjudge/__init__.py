@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from localjudge.metrics.criterion import Criterion, CriterionExample
+    from localjudge.open_judge import Judge
     from localjudge.record.results import Run
     from localjudge.report.page.html_report import write_report
     from localjudge.run.verify import verify
@@ -37,6 +38,7 @@ __all__ = [
     "Criterion",
     "CriterionExample",
     "DataError",
+    "Judge",
     "LocaljudgeError",
     "ModelError",
     "OutOfResource",
@@ -60,6 +62,7 @@ _HOMES = {
     "Criterion": "localjudge.metrics.criterion",
     "CriterionExample": "localjudge.metrics.criterion",
     "DataError": "localjudge.errors",
+    "Judge": "localjudge.open_judge",
     "LocaljudgeError": "localjudge.errors",
     "ModelError": "localjudge.errors",
     "OutOfResource": "localjudge.errors",

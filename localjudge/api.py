@@ -14,6 +14,7 @@ from typing import Unpack, get_type_hints
 
 from pydantic.fields import FieldInfo
 
+from localjudge.open_judge import Judge
 from localjudge.progress import Progress, Silence
 from localjudge.record.results import Run
 from localjudge.run.job import rescore_run, run_plan
@@ -27,7 +28,7 @@ _WIDTH = 100
 def evaluate(
     data: Data,
     *,
-    judge: Judges = DEFAULT_JUDGE,
+    judge: Judges | Judge = DEFAULT_JUDGE,
     metrics: Sequence[str] | None = None,
     out: str | Path | None = None,
     engine: Engines | None = None,
@@ -38,6 +39,7 @@ def evaluate(
 
     data: a file or several (JSONL, JSON, CSV, Parquet), rows as mappings, or a mapping of columns.
     judge: a registered name, or the path of a GGUF file; several in a list are a panel, whose mean log odds decide.
+        Or an open `localjudge.Judge`, which stays open, and whose settings hold where the options name no others.
     metrics: names such as "context_recall"; None for a first picture of the data.
     out: the run directory; None for one under `runs/`, named after the data and all that can move a number.
     engine: takes the place of the judge's model (a `ScriptedEngine` in tests), or several those of a panel's; it is
@@ -48,10 +50,12 @@ def evaluate(
     Raises UsageError (DataError, ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same
     call goes on later. A sample that cannot be scored is in the result, and no error.
     """
-    settings = checked(options)
+    is_open = isinstance(judge, Judge)
+    settings = judge.settings_with(options) if is_open else checked(options)
     with closing(_progress(progress)) as told:
         planned = plan(data, metrics, settings, told)
-        return run_plan(planned, judge=judge, out=out, engine=engine, progress=told)
+        asked = judge.panel if is_open else judge
+        return run_plan(planned, judge=asked, out=out, engine=engine, progress=told)
 
 
 def rescore(

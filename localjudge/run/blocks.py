@@ -8,16 +8,17 @@ before, in another run or to this user, is copied into the store. A verdict is a
 neither the size of the blocks nor where they are cut moves a byte.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from localjudge.engine.protocol import Engine
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.record.earlier_answers import EarlierAnswers
 from localjudge.record.evaluation import Evaluation
-from localjudge.record.store import Asking, Store
+from localjudge.record.keys import KeyedRequest
+from localjudge.record.store import Asking
 from localjudge.run.answers import Answers, ask, panel_verdicts, verdicts_of
 from localjudge.run.evaluate import evaluate_samples
 from localjudge.run.judges import Panel
@@ -28,13 +29,33 @@ from localjudge.types import Answer, NoAnswer, Sample, Verdict, VerdictRule
 _FIRST_BLOCK, _LARGEST_BLOCK = 16, 256
 
 
+class AnswerStore(Protocol):
+    """Where answers go the moment they are there, and are looked for first: `Store`, or the memory of an open judge."""
+
+    def answers_to(self, keys: Iterable[str]) -> Mapping[str, Answer | NoAnswer]:
+        """The answers to the questions with these keys, as far as there are any."""
+        ...
+
+    def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[Asking]) -> None:
+        """Note what is asked, and by which units."""
+        ...
+
+    def add_reused(self, answers: Mapping[str, Answer], source: str) -> None:
+        """Take over answers that were given elsewhere."""
+        ...
+
+    def add_answer(self, request_key: str, answer: Answer | NoAnswer) -> None:
+        """Take an answer that was just given."""
+        ...
+
+
 class Blocks:
     """Judges the samples of a run block by block."""
 
     def __init__(
         self,
         panel: Panel,
-        store: Store,
+        store: AnswerStore,
         *,
         metrics: Sequence[Metric],
         segmenter: Segmenter,
@@ -91,7 +112,7 @@ class Blocks:
 
     def _answers(self, judge: "_AskedJudge", tasks: Sequence[AskedTask], worded: Sequence[Worded]) -> Answers:
         questions = distinct(worded)
-        known = self._store.answers_to(questions)
+        known = dict(self._store.answers_to(questions))
         self._store.add_requests(questions, _askings(judge.id, tasks, worded))
         for earlier in judge.earlier:
             found = earlier.answers_to([key for key in questions if key not in known])

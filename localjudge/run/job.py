@@ -64,7 +64,7 @@ _log = logging.getLogger(__name__)
 def run_plan(
     planned: Plan,
     *,
-    judge: Judges = DEFAULT_JUDGE,
+    judge: Judges | Panel = DEFAULT_JUDGE,
     out: str | Path | None = None,
     engine: Engines | None = None,
     progress: Progress | None = None,

@@ -67,6 +67,8 @@ class Panel(NamedTuple):
 
     judges: tuple[OpenJudge, ...]
     rule: PanelRule
+    memory: EarlierAnswers | None = None
+    """What they have answered while they were open, if somebody remembers it."""
 
     @property
     def combination(self) -> Combination | None:
@@ -104,13 +106,19 @@ class Panel(NamedTuple):
 
 @contextmanager
 def opened_panel(
-    judges: Judges, engines: Engines | None, settings: RunSettings, rule: PanelRule = MEAN_LOG_ODDS
+    judges: "Judges | Panel", engines: Engines | None, settings: RunSettings, rule: PanelRule = MEAN_LOG_ODDS
 ) -> Iterator[Panel]:
     """The judges while they are used, all at once. Engines take the place of models, and are not closed afterwards.
+
+    A panel that is open is asked by these settings, and stays open: its models, and their context, are as they are.
 
     Raises as `open_judge` does, UsageError for a judge that is named twice and for weights that are not those of these
     judges, and OutOfResource if there is too little memory for all together.
     """
+    if isinstance(judges, Panel):
+        again = [judge_on(one.engine, settings)._replace(source=one.source) for one in judges.judges]
+        yield panel_of(again, rule)._replace(memory=judges.memory)
+        return
     with ExitStack() as stack:
         if engines is not None:
             given = engines if isinstance(engines, Sequence) else [engines]
@@ -282,6 +290,8 @@ def earlier_answers(
             for one in known:
                 found[one].append(other)
         for judge in panel.judges:
+            if panel.memory:
+                found[judge.id].append(panel.memory)
             if judge.source and (cache := open_cache(parts[judge.id])):
                 found[judge.id].append(stack.enter_context(closing(cache)))
         yield [found[judge.id] for judge in panel.judges]

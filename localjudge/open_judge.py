@@ -1,0 +1,155 @@
+"""A judge that stays open: the model is loaded once, and asked as often as you like, without a directory.
+
+    with localjudge.Judge.open("model.gguf") as judge:
+        for row in judge.scores(rows, ["faithfulness"]):
+            print(row.sample_id, row.score)
+        run = localjudge.evaluate("questions.jsonl", judge=judge)      # the same model, and a run directory
+
+It asks in the same words, cuts the same sentences and gives the same numbers as `localjudge.evaluate`. Answers are
+remembered while it is open, as many as stated below, so that the verdicts behind a score cost nothing more; nothing is
+written anywhere. It may be called from several threads, which then wait for each other: a model answers one at a time.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from threading import Lock
+from types import TracebackType
+from typing import Self, Unpack
+
+from localjudge.engine.engine_settings import EngineSettings
+from localjudge.errors import UsageError
+from localjudge.option_spelling import option
+from localjudge.progress import Silence
+from localjudge.record.evaluation import Evaluation
+from localjudge.record.keys import KeyedRequest
+from localjudge.record.result_rows import ScoreRow, VerdictRow, score_rows, verdict_rows
+from localjudge.record.store import Asking
+from localjudge.run.blocks import Blocks
+from localjudge.run.judges import DEFAULT_JUDGE, Engines, Judges, Panel, opened_panel, refuse_unaskable
+from localjudge.run.plan import Data, plan
+from localjudge.run.settings import Options, RunSettings, checked
+from localjudge.types import Answer, JudgeCard, NoAnswer, VerdictRule
+
+ANSWERS_KEPT = 65_536
+"""So many answers are remembered, the latest: about a kilobyte each with its key, less without reasons."""
+
+
+class Judge:
+    """An open judge, or a panel. Make one with `Judge.open`, and close it after use, or use it as a context manager."""
+
+    def __init__(self, panel: Panel, settings: RunSettings, undo: ExitStack) -> None:
+        self._memory = _Memory()
+        self.panel = panel._replace(memory=self._memory)
+        """Its models, each with its profile and engine: for `localjudge.evaluate`."""
+        self.settings = settings
+        self._undo = undo
+        self._one_at_a_time = Lock()
+        self._open = True
+
+    @classmethod
+    def open(cls, judge: Judges = DEFAULT_JUDGE, *, engine: Engines | None = None, **options: Unpack[Options]) -> Self:
+        """Load a judge: a registered name or the path of a GGUF file; several in a list are a panel.
+
+        The options are those of `localjudge.evaluate`; `engine` takes the place of the judge's model and is not closed.
+        Raises ModelError if the model cannot be found or used, UsageError for options that cannot be, OutOfResource if
+        there is too little memory.
+        """
+        settings = checked(options)
+        with ExitStack() as undo:
+            panel = undo.enter_context(opened_panel(judge, engine, settings))
+            return cls(panel, settings, undo.pop_all())
+
+    @property
+    def card(self) -> JudgeCard:
+        """Who judges: name, sha256 and size of the model."""
+        return self.panel.card
+
+    def settings_with(self, options: Options) -> RunSettings:
+        """Its settings but for these options. Raises UsageError for one that a loaded model cannot change."""
+        for name in EngineSettings.model_fields:
+            if name in options and options[name] != getattr(self.settings, name):  # type: ignore[literal-required]
+                raise UsageError(
+                    f"{name} cannot be changed while the judge is open", hint=f"open it with {option(name)}"
+                )
+        return checked({**{name: getattr(self.settings, name) for name in self.settings.model_fields_set}, **options})
+
+    def scores(self, rows: Data, metrics: Sequence[str] | None = None) -> list[ScoreRow]:
+        """One row for each sample and metric, in the order of the rows: score, or why there is none.
+
+        `rows` is what `localjudge.evaluate` takes: mappings, samples, a mapping of columns, or files. Raises DataError
+        for rows that cannot be used, UsageError for metrics that cannot be computed and for a judge that is closed.
+        """
+        return list(score_rows(self.evaluations(rows, metrics)))
+
+    def verdicts(self, rows: Data, metrics: Sequence[str] | None = None) -> list[VerdictRow]:
+        """One row for each judged unit: where its text stands, p_yes and label. Takes and raises what `scores` does."""
+        return list(verdict_rows(self.evaluations(rows, metrics)))
+
+    def evaluations(self, rows: Data, metrics: Sequence[str] | None = None) -> list[Evaluation]:
+        """What came of each metric on each sample, with the units behind it. Takes and raises what `scores` does."""
+        planned = plan(rows, metrics, self.settings)
+        refuse_unaskable(self.panel, planned.metrics)
+        with self._one_at_a_time:
+            if not self._open:
+                raise UsageError("the judge is closed", hint="use it inside its `with` block, or open another one")
+            judging = Blocks(
+                self.panel,
+                self._memory,
+                metrics=planned.metrics,
+                segmenter=self.settings.sentences,
+                rule=VerdictRule(self.settings.threshold, self.settings.min_legal_mass),
+                progress=Silence(),
+            )
+            samples = planned.dataset.samples
+            return [one for block in judging.evaluations(samples, len(samples)) for one in block]
+
+    def close(self) -> None:
+        """Free the model. A second call does nothing."""
+        with self._one_at_a_time:
+            self._open = False
+            self._undo.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Judge {self.card.name}{'' if self._open else ', closed'}>"
+
+
+class _Memory:
+    """Answers while a judge is open, the latest `ANSWERS_KEPT`: what a run's store is to a run. Errors are not kept."""
+
+    name = "an open judge"
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[str, Answer] = OrderedDict()
+
+    def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:
+        """The answers to the questions with these keys, as far as there are any."""
+        return {key: self._answers[key] for key in keys if key in self._answers}
+
+    def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[Asking]) -> None:
+        """What is asked is not kept."""
+
+    def add_reused(self, answers: Mapping[str, Answer], source: str) -> None:
+        """Keep answers that were given elsewhere."""
+        for key, answer in answers.items():
+            self.keep(key, answer)
+
+    def add_answer(self, request_key: str, answer: Answer | NoAnswer) -> None:
+        """Keep an answer that was just given."""
+        self.keep(request_key, answer)
+
+    def keep(self, key: str, answer: Answer | NoAnswer) -> None:
+        """Keep an answer, and forget the oldest where there are too many."""
+        if isinstance(answer, Answer):
+            self._answers[key] = answer
+        while len(self._answers) > ANSWERS_KEPT:
+            self._answers.popitem(last=False)
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -1,0 +1,140 @@
+"""An open judge: the numbers of a run without a directory, and the same model for a run with one."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import localjudge
+from localjudge import Judge, ModelError, ScriptedEngine, UsageError, open_judge
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "a", "retrieved_contexts": ["Rain."], "reference": "It rains. It is red."},
+    {"id": "b", "retrieved_contexts": ["Sun."], "reference": "The sun shines."},
+]
+SCRIPT = {"It rains.": 0.9, "It is red.": 0.2, "The sun shines.": 0.7}
+
+
+@pytest.fixture
+def engine() -> ScriptedEngine:
+    """Answers to the three statements."""
+    return ScriptedEngine(SCRIPT)
+
+
+@pytest.fixture
+def judge(engine: ScriptedEngine) -> Iterator[Judge]:
+    """An open judge on it."""
+    with Judge.open(engine=engine) as opened:
+        yield opened
+
+
+def test_its_numbers_are_those_of_a_run(judge: Judge, tmp_path: Path) -> None:
+    """Row for row: scores 1/2 and 1/1, and the verdicts behind them."""
+    run = localjudge.evaluate(
+        ROWS, metrics=["context_recall"], engine=ScriptedEngine(SCRIPT), out=tmp_path / "run", progress=False
+    )
+    assert judge.scores(ROWS, ["context_recall"]) == list(run.scores)
+    assert judge.verdicts(ROWS, ["context_recall"]) == list(run.verdicts)
+    assert [row.score for row in run.scores] == [0.5, 1]
+
+
+def test_nothing_is_asked_twice_and_nothing_written(
+    judge: Judge, engine: ScriptedEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    judge.scores(ROWS, ["context_recall"])
+    judge.verdicts(ROWS, ["context_recall"])
+    assert len(engine.asked) == 3
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_takes_what_it_remembers_and_says_so(judge: Judge, engine: ScriptedEngine, tmp_path: Path) -> None:
+    judge.scores(ROWS[:1], ["context_recall"])
+    run = localjudge.evaluate(ROWS, judge=judge, metrics=["context_recall"], out=tmp_path / "run", progress=False)
+    assert len(engine.asked) == 3
+    assert run.manifest.environment["answers"] == {"asked": 1, "reused": {"an open judge": 2}}
+    assert localjudge.verify(run, engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
+
+
+def test_a_run_has_the_settings_of_the_open_judge_but_for_those_it_names(
+    engine: ScriptedEngine, tmp_path: Path
+) -> None:
+    """At .8 the sun does not shine; at .1 even red is."""
+    with Judge.open(engine=engine, threshold=0.8) as judge:
+        assert [row.score for row in judge.scores(ROWS, ["context_recall"])] == [0.5, 0]
+        how: dict[str, Any] = {"judge": judge, "metrics": ["context_recall"], "progress": False}
+        strict = localjudge.evaluate(ROWS, out=tmp_path / "strict", **how)
+        mild = localjudge.evaluate(ROWS, out=tmp_path / "mild", threshold=0.1, **how)
+    assert (strict.summary.threshold, mild.summary.threshold) == (0.8, 0.1)
+    assert [row.score for row in mild.scores] == [1, 1]
+
+
+def test_what_the_model_was_loaded_with_cannot_change_while_it_is(judge: Judge, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="n_ctx cannot be changed while the judge is open"):
+        localjudge.evaluate(ROWS, judge=judge, n_ctx=512, out=tmp_path / "run")
+
+
+def test_a_closed_judge_says_so(engine: ScriptedEngine) -> None:
+    judge = Judge.open(engine=engine)
+    judge.close()
+    judge.close()
+    assert repr(judge).endswith(", closed>")
+    with pytest.raises(UsageError, match="the judge is closed"):
+        judge.scores(ROWS, ["context_recall"])
+
+
+def test_a_model_that_is_not_there_is_refused_at_once() -> None:
+    with pytest.raises(ModelError):
+        Judge.open("none.gguf")
+
+
+def test_failures_are_rows_and_no_errors(judge: Judge) -> None:
+    """A null field is undefined; a sentence that the engine cannot answer fails, and is asked again the next time."""
+    [undefined] = judge.scores([{"id": "n", "retrieved_contexts": ["x"], "reference": None}], ["context_recall"])
+    assert (undefined.status, undefined.score) == ("undefined", None)
+    failing = ScriptedEngine({"It rains.": "the context is full"})
+    with Judge.open(engine=failing) as other:
+        rows = [{"id": "a", "retrieved_contexts": ["Rain."], "reference": "It rains."}]
+        for _ in range(2):
+            [row] = other.scores(rows, ["context_recall"])
+            assert (row.status, row.score) == ("failed", None)
+    assert len(failing.asked) == 2
+
+
+def test_threads_wait_for_each_other(judge: Judge) -> None:
+    """Eight at once get what one gets."""
+    found: list[list[float | None]] = []
+
+    def ask() -> None:
+        found.append([row.score for row in judge.scores(ROWS, ["context_recall"])])
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [[0.5, 1]] * 8
+
+
+def test_memory_is_bounded(engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With room for two answers, the first of three is forgotten and asked again."""
+    monkeypatch.setattr(open_judge, "ANSWERS_KEPT", 2)
+    with Judge.open(engine=engine) as judge:
+        judge.scores(ROWS, ["context_recall"])
+        judge.scores(ROWS[1:], ["context_recall"])
+        assert len(engine.asked) == 3
+        judge.scores(ROWS, ["context_recall"])
+    assert len(engine.asked) > 3
+
+
+def test_a_panel_stays_open_too(tmp_path: Path) -> None:
+    """Log odds of .9 and .1 cancel: p is .5 for the one statement, and 1 at that threshold."""
+    rows = [{"id": "a", "retrieved_contexts": ["Rain."], "reference": "It rains."}]
+    engines = [ScriptedEngine({"It rains.": 0.9}), ScriptedEngine({"It rains.": 0.1})]
+    with Judge.open(engine=engines) as judge:
+        [row] = judge.verdicts(rows, ["context_recall"])
+        assert row.p_yes == pytest.approx(0.5)
+        run = localjudge.evaluate(rows, judge=judge, metrics=["context_recall"], out=tmp_path / "run", progress=False)
+    assert run.manifest.environment["answers"]["asked"] == 0
