@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from localjudge.record.results import Run
     from localjudge.report.page.html_report import write_report
     from localjudge.run.verify import verify
+    from localjudge.suite import read_suite
     from localjudge.types import Context, Sample
 
     __version__: str
@@ -52,6 +53,7 @@ __all__ = [
     "check",
     "compare",
     "evaluate",
+    "read_suite",
     "rescore",
     "verify",
     "write_report",
@@ -75,6 +77,7 @@ _HOMES = {
     "check": "localjudge.analysis.check",
     "compare": "localjudge.analysis.comparison",
     "evaluate": "localjudge.api",
+    "read_suite": "localjudge.suite",
     "rescore": "localjudge.api",
     "verify": "localjudge.run.verify",
     "write_report": "localjudge.report.page.html_report",

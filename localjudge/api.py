@@ -18,7 +18,7 @@ from localjudge.open_judge import Judge
 from localjudge.progress import Progress, Silence
 from localjudge.record.results import Run
 from localjudge.run.job import rescore_run, run_plan
-from localjudge.run.judges import DEFAULT_JUDGE, Engines, Judges
+from localjudge.run.judges import DEFAULT_JUDGE, Engines, Judges, Panel
 from localjudge.run.plan import Data, plan
 from localjudge.run.settings import Options, RunSettings, checked
 
@@ -50,11 +50,13 @@ def evaluate(
     Raises UsageError (DataError, ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same
     call goes on later. A sample that cannot be scored is in the result, and no error.
     """
-    is_open = isinstance(judge, Judge)
-    settings = judge.settings_with(options) if is_open else checked(options)
+    asked: Judges | Panel
+    if isinstance(judge, Judge):
+        asked, settings = judge.panel, judge.settings_with(options)
+    else:
+        asked, settings = judge, checked(options)
     with closing(_progress(progress)) as told:
         planned = plan(data, metrics, settings, told)
-        asked = judge.panel if is_open else judge
         return run_plan(planned, judge=asked, out=out, engine=engine, progress=told)
 
 

@@ -31,6 +31,7 @@ ENGINE = (
     "tests/cli/test_verbose.py",
     "tests/cli/test_report_command.py::test_run_writes",
     "tests/cli/test_rescore_command.py",
+    "tests/cli/test_suite_options.py",
     "tests/cli/test_verify_command.py",
     "tests/dataset/test_fuzz.py",  # thousands of made-up files
     "tests/doctor/test_injection.py::test_the_reference_judge",

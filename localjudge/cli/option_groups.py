@@ -15,6 +15,8 @@ import click
 _GROUPS = {
     "Data": (
         "demo",
+        "suite",
+        "no_suite",
         "limit",
         "sample",
         "seed",

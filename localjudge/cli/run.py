@@ -12,6 +12,7 @@ from localjudge.cli.gate_options import gate_options
 from localjudge.cli.main import ExitCode, be_quiet, be_verbose
 from localjudge.cli.option_groups import GroupedCommand
 from localjudge.cli.options import metrics, settings
+from localjudge.cli.suite_options import suite_options
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
     from localjudge.record.results import Run
     from localjudge.run.estimate import Estimate
+    from localjudge.suite import Suite
 
 _DEMO_METRIC = "context_recall"
 
@@ -27,7 +29,10 @@ _DEMO_METRIC = "context_recall"
     "run", cls=GroupedCommand, example="localjudge run data.jsonl --judge model.gguf --metrics context_recall"
 )
 @click.argument("data", nargs=-1, type=click.Path())
-@click.option("--demo", is_flag=True, help="Score the bundled example and show its sentences with their verdicts.")
+@suite_options
+@click.option(
+    "--demo", is_flag=True, is_eager=True, help="Score the bundled example and show its sentences with their verdicts."
+)
 @click.option(
     "--judge",
     multiple=True,
@@ -61,7 +66,7 @@ def command(data: tuple[str, ...], quiet: bool, as_json: bool, as_page: bool, dr
     """Score DATA (JSONL, JSON, CSV or Parquet files; - for standard input) with a local judge.
 
     Everything asked and answered is kept in the run directory. An interrupted run continues where it
-    stopped when the same command is given again.
+    stopped when the same command is given again. What is not given is taken from localjudge.toml, if it is there.
     """
     from localjudge.cli.gate_options import Checks, values, views
     from localjudge.report.progress_bar import progress_on
@@ -73,6 +78,7 @@ def command(data: tuple[str, ...], quiet: bool, as_json: bool, as_page: bool, dr
 
     checks = Checks(**{name: options.pop(name) for name in ("gates", "baseline", "undecided", "junit", "markdown")})
     judge, names, out, demo = (options.pop(name) for name in ("judge", "metrics", "out", "demo"))
+    suite = options.pop("suite")
     if options.pop("verbose"):
         be_verbose()
     if quiet:
@@ -81,7 +87,10 @@ def command(data: tuple[str, ...], quiet: bool, as_json: bool, as_page: bool, dr
     if not dry_run:
         checks.begin()
     with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
-        planned = plan(_sources(data, demo), names, checked_settings, progress)
+        if suite:
+            progress.note(f"suite {suite.file}: what the command does not name is taken from it")
+        planned = plan(_sources(data, demo, suite), names, checked_settings, progress)
+        planned = planned._replace(suite=suite.for_manifest if suite else None)
         checks.refuse_unknown([metric.name for metric in planned.metrics])
         if dry_run:
             estimated = estimate_plan(planned, judge=judge, progress=progress)
@@ -112,14 +121,18 @@ def _show_estimate(found: "Estimate", as_json: bool) -> int:
     return ExitCode.DONE
 
 
-def _sources(data: tuple[str, ...], demo: bool) -> list[str]:
+def _sources(data: tuple[str, ...], demo: bool, suite: "Suite | None") -> list[str]:
     from localjudge import resources
 
     if demo and data:
         raise UsageError("--demo brings its own data", hint="leave out --demo, or leave out the files")
-    if not demo and not data:
-        raise UsageError("no data was named", hint="name a file, or try: localjudge run --demo")
-    return [str(resources.demo_file())] if demo else list(data)
+    if demo:
+        return [str(resources.demo_file())]
+    named = list(data or (suite.arguments.get("data", ()) if suite else ()))
+    if not named:
+        where = f", nor in {suite.file}" if suite else ""
+        raise UsageError(f"no data was named{where}", hint="name a file, or try: localjudge run --demo")
+    return named
 
 
 def _views(run: "Run", *, max_failed: int, with_sentences: bool) -> "list[RenderableType]":

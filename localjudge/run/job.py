@@ -291,6 +291,7 @@ class _Job:
                 "samples_read": self._plan.whole,
                 "mapping": dataset.mapping,
                 "settings": self._settings.model_dump(mode="json"),
+                **({"suite": dict(self._plan.suite)} if self._plan.suite else {}),
                 "host": manifests.host(),
                 "sessions": list(sessions),
                 **done,

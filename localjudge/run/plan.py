@@ -55,6 +55,8 @@ class Plan(NamedTuple):
     cluster_of: Clusters | None
     settings: RunSettings
     whole: int
+    suite: Mapping[str, Any] | None = None
+    """What the manifest holds of the suite that the run was described in, if it was."""
 
 
 class MetricChoice(NamedTuple):

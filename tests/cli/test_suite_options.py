@@ -1,0 +1,100 @@
+"""`localjudge run` beside a localjudge.toml: picked up, overridden by the command line, kept in the manifest."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import called
+
+SUITE = 'data = "data.jsonl"\nmetrics = ["hit_rate@1", "recall@1"]\nout = "run"\ngates = ["hit_rate@1>=0.9"]\n'
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A suite with its data, in the working directory; metrics that ask nothing."""
+    monkeypatch.chdir(tmp_path)
+    row = {"id": "a", "retrieved_contexts": ["x", "y"], "reference_contexts": ["x"]}
+    Path("data.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    Path("localjudge.toml").write_text(SUITE, encoding="utf-8")
+
+
+def manifest(run: str) -> dict[str, Any]:
+    """What a run rests on."""
+    found: dict[str, Any] = json.loads(Path(run, "manifest.json").read_text(encoding="utf-8"))
+    return found
+
+
+def test_one_file_and_one_command(capfd: pytest.CaptureFixture[str]) -> None:
+    """One sample of 1: the gate at .9 is undecided, so the exit code is that of a missed gate."""
+    code, output, errors = called(capfd, "run", "--json")
+    found = json.loads(output)
+    assert code == 3
+    assert list(found["metrics"]) == ["hit_rate@1", "recall@1"]
+    assert found["gates"][0]["outcome"] == "undecided"
+    assert "suite localjudge.toml" in errors
+    kept = manifest("run")["environment"]["suite"]
+    assert kept["sha256"] == hashlib.sha256(SUITE.encode()).hexdigest()
+    assert kept["says"]["gates"] == ["hit_rate@1>=0.9"]
+
+
+def test_the_command_line_wins(capfd: pytest.CaptureFixture[str]) -> None:
+    arguments = ("run", "--metrics", "hit_rate@1", "--gate", "hit_rate@1>=0.01", "--out", "other", "--json")
+    code, output, _ = called(capfd, *arguments)
+    found = json.loads(output)
+    assert code == 0
+    assert list(found["metrics"]) == ["hit_rate@1"]
+    assert [gate["gate"] for gate in found["gates"]] == ["hit_rate@1>=0.01"]
+    assert not Path("run").exists()
+
+
+def test_another_file_may_be_named_from_elsewhere(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Its paths are meant from where it stands: the run directory is beside it."""
+    deeper = tmp_path / "suites"
+    deeper.mkdir()
+    Path("localjudge.toml").rename(deeper / "nightly.toml")
+    Path("data.jsonl").rename(deeper / "data.jsonl")
+    assert called(capfd, "run", "--suite", "suites/nightly.toml", "--quiet")[0] == 3
+    assert (deeper / "run" / "summary.json").is_file()
+
+
+def test_it_can_be_left_out(capfd: pytest.CaptureFixture[str]) -> None:
+    code, _, errors = called(capfd, "run", "--no-suite")
+    assert code == 1
+    assert "no data was named" in errors
+    arguments = ("run", "data.jsonl", "--no-suite", "--metrics", "hit_rate@1", "--out", "bare", "--quiet")
+    assert called(capfd, *arguments)[0] == 0
+    assert "suite" not in manifest("bare")["environment"]
+
+
+def test_the_signature_is_that_of_the_same_run_without_one(capfd: pytest.CaptureFixture[str]) -> None:
+    """A suite says what could be typed: it moves no number."""
+    called(capfd, "run", "--quiet")
+    called(capfd, "run", "data.jsonl", "--no-suite", "--metrics", "hit_rate@1,recall@1", "--out", "typed", "--quiet")
+    assert manifest("run")["signature"] == manifest("typed")["signature"]
+
+
+def test_mapping_is_a_table(capfd: pytest.CaptureFixture[str]) -> None:
+    row = {"id": "a", "found": ["x"], "gold": ["x"]}
+    Path("data.jsonl").write_text(json.dumps(row) + "\n", encoding="utf-8")
+    table = '\n[mapping]\nretrieved_contexts = "found"\nreference_contexts = "gold"\n'
+    Path("localjudge.toml").write_text(SUITE + table, encoding="utf-8")
+    code, output, _ = called(capfd, "run", "--json")
+    assert code == 3
+    assert json.loads(output)["metrics"]["hit_rate@1"]["mean"] == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--no-suite", "--suite", "x.toml"),
+        ("--suite", "localjudge.toml", "--no-suite"),
+        ("--demo", "--suite", "x.toml"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(capfd: pytest.CaptureFixture[str], arguments: tuple[str, ...]) -> None:
+    code, _, errors = called(capfd, "run", *arguments)
+    assert code == 1
+    assert "hint:" in errors

@@ -1,0 +1,83 @@
+"""A suite file: what it may say, where its paths are meant from, and what is said of mistakes in it."""
+
+from pathlib import Path
+
+import pytest
+
+import localjudge
+from localjudge import UsageError
+from localjudge.suite import read_suite
+
+
+def written(folder: Path, text: str) -> Path:
+    """A suite in a folder."""
+    folder.mkdir(exist_ok=True)
+    file = folder / "localjudge.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_one_file_says_what_evaluate_and_check_are_given(tmp_path: Path) -> None:
+    """A single text stands for a list of one; what is not said is not an argument."""
+    suite = read_suite(
+        written(tmp_path, 'data = "d.jsonl"\nmetrics = "hit_rate@1"\ngates = ["hit_rate@1>=0"]\nthreshold = 0.6\n')
+    )
+    assert suite.evaluation == {"data": [str(tmp_path / "d.jsonl")], "metrics": ("hit_rate@1",), "threshold": 0.6}
+    assert suite.promises == {"gates": ("hit_rate@1>=0",)}
+
+
+def test_paths_are_meant_from_the_folder_of_the_file(tmp_path: Path) -> None:
+    """A judge or criterion that is no file there is the name of one; standard input stays what it is."""
+    file = written(
+        tmp_path / "suite",
+        'data = ["-", "d.jsonl"]\njudge = "reference"\nbaseline = "runs/main"\ncriteria = ["refuses", "own.toml"]\n',
+    )
+    own = file.with_name("own.toml")
+    own.write_text(
+        'name = "polite"\nquestion = "Is the answer polite?"\nof = "response"\ngood = "yes"\n', encoding="utf-8"
+    )
+    arguments = read_suite(file).arguments
+    assert arguments["data"] == ["-", str(tmp_path / "suite" / "d.jsonl")]
+    assert arguments["judge"] == "reference"
+    assert arguments["baseline"] == str(tmp_path / "suite" / "runs" / "main")
+    assert arguments["criteria"] == ["refuses", str(own)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("treshold = 1", "a suite has no key 'treshold'"),
+        ("threshold = 2", "threshold must be at most 1, got 2"),
+        ("report = 1", "report must be true or false: the page report.html, got 1"),
+        ('undecided = "maybe"', 'undecided must be "pass" or "fail", got maybe'),
+        ("data = 7", "data must be files with the samples, got 7"),
+        ("limit = 3\nsample = 4", "limit and sample cannot both be given"),
+        ("data = [", "is not TOML"),
+    ],
+)
+def test_what_is_wrong_is_said_by_file_and_key(tmp_path: Path, text: str, message: str) -> None:
+    file = written(tmp_path, text)
+    with pytest.raises(UsageError, match=r"localjudge\.toml") as raised:
+        read_suite(file)
+    assert message in raised.value.message
+
+
+def test_a_misspelt_key_is_told_the_right_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError) as raised:
+        read_suite(written(tmp_path, "treshold = 1"))
+    assert raised.value.hint == "did you mean threshold?"
+
+
+def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be read: No such file"):
+        read_suite(tmp_path / "none.toml")
+
+
+def test_python_does_what_the_command_does(tmp_path: Path) -> None:
+    """Computed metrics alone: hit_rate@1 of one sample whose first context is the right one is 1."""
+    (tmp_path / "d.jsonl").write_text('{"id": "a", "retrieved_contexts": ["x"], "reference_contexts": ["x"]}\n')
+    file = written(tmp_path, 'data = "d.jsonl"\nmetrics = "hit_rate@1"\nout = "run"\ngates = "hit_rate@1>=0.01"\n')
+    suite = localjudge.read_suite(file)
+    run = localjudge.evaluate(**suite.evaluation, engine=localjudge.ScriptedEngine({}), progress=False)
+    assert run.summary.metrics["hit_rate@1"].mean == 1
+    assert localjudge.check(run, **suite.promises).decisions[0].outcome == "pass"
