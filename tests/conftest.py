@@ -50,6 +50,7 @@ ENGINE = (
     "tests/test_docs.py",
     "tests/test_offline.py",
     "tests/test_packaging.py",
+    "tests/test_pytest_plugin.py",  # sessions in processes of their own
 )
 """How the ids of tests begin that open a model, by themselves or in a process that they start, or that take long."""
 

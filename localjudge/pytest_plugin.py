@@ -1,0 +1,256 @@
+"""A pytest plugin: judged scores as assertions. Installed with the package; what no test asks for costs nothing.
+
+    def test_the_pipeline(assert_score):
+        sample = {"user_input": QUESTION, "response": answer(QUESTION), "retrieved_contexts": found(QUESTION)}
+        assert_score(sample, "faithfulness", at_least=0.8)
+
+    def test_the_data_set(assert_gates):
+        assert_gates("questions.jsonl", ["context_recall>=0.8", "faithfulness>=0.9"])
+
+    judge          fixture: an open `localjudge.Judge`, loaded when the first test asks for it, one for the session
+    assert_score   fixture: fails a test with the sentences that missed
+    assert_gates   fixture: fails a test with the gates that were missed, and the sentences behind
+
+Which judge: `--localjudge-judge`, else the suite `localjudge.toml` of the root directory with all its settings, else
+the reference judge. What was asserted is left in one run directory a session (`--localjudge-out`, "" for none), where
+`localjudge show` and `report` find it; below it there are several runs where tests asserted different metrics of
+different samples, one for each worker of xdist, and one for each data set. Override the fixture `judge` to bring an
+engine of your own.
+
+Nothing of localjudge but names is imported before a test uses it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+import pytest
+
+if TYPE_CHECKING:
+    from localjudge.open_judge import Judge
+    from localjudge.record.result_rows import ScoreRow, VerdictRow
+    from localjudge.types import Sample
+
+_SHOWN = 10
+"""So many sentences of a failed assertion are shown; all are in the run directory."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Which judge, and where to."""
+    group = parser.getgroup("localjudge")
+    group.addoption("--localjudge-judge", metavar="NAME|PATH", help="Judge of assert_score. Default: the suite's.")
+    group.addoption(
+        "--localjudge-out",
+        metavar="DIR",
+        help='Run directory of the session; "" for none. Default: runs/pytest-<time>.',
+    )
+
+
+class _Asserted(NamedTuple):
+    """A sample that a test asserted something of, as it was given, and which metrics."""
+
+    row: Mapping[str, Any]
+    metrics: dict[str, None]
+
+
+class AssertedSession:
+    """What the tests of a session have asserted, and the judge that they asked."""
+
+    def __init__(self, judge: "Judge", config: pytest.Config) -> None:
+        self._config = config
+        self._judge = judge
+        self.asserted: dict[str, _Asserted] = {}
+        self.written: list[Path] = []
+        self._data_sets = 0
+        self._directory: Path | None = None
+
+    @property
+    def directory(self) -> Path | None:
+        """Where runs are left; None for nowhere. A worker of xdist has a directory of its own below it."""
+        given = self._config.getoption("--localjudge-out")
+        if given == "":
+            return None
+        if self._directory is None:
+            worker = cast("dict[str, str] | None", getattr(self._config, "workerinput", None))
+            started = worker["testrunuid"][:8] if worker else f"{datetime.now():%Y%m%d-%H%M%S}"
+            whole = Path(given or f"runs/pytest-{started}")
+            self._directory = whole / worker["workerid"] if worker else whole
+        return self._directory
+
+    def data_set_directory(self) -> Path | None:
+        """For the next data set that gates are decided on."""
+        self._data_sets += 1
+        return self.directory / f"data-{self._data_sets}" if self.directory else None
+
+    def add(self, row: Mapping[str, Any], metric: str, test: str) -> Mapping[str, Any]:
+        """Note an assertion; the row with an id. One id with two contents gets the name of its test behind it."""
+        name = str(row["id"]) if row.get("id") is not None else test
+        while name in self.asserted and self.asserted[name].row != {**row, "id": name}:
+            name = f"{test}: {name}" if not name.startswith(test) else f"{name}'"
+        known = self.asserted.setdefault(name, _Asserted({**row, "id": name}, {}))
+        known.metrics[metric] = None
+        return known.row
+
+    def write(self) -> None:
+        """Leave what was asserted: samples with the same metrics are one run. Nothing is asked that was answered."""
+        if self.directory is None:
+            return
+        groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+        for one in self.asserted.values():
+            groups.setdefault(tuple(sorted(one.metrics)), []).append(one.row)
+        from localjudge.api import evaluate
+
+        alone = len(groups) == 1 and not self._data_sets
+        for number, (metrics, rows) in enumerate(groups.items(), start=1):
+            out = self.directory if alone else self.directory / f"asserted-{number}"
+            evaluate(rows, judge=self._judge, metrics=metrics, out=out, progress=False)
+            self.written.append(out)
+
+
+_SUMMARIES = pytest.StashKey[list[list[str]]]()
+_LEFT = "localjudge_runs"
+
+
+def _summaries(config: pytest.Config) -> list[list[str]]:
+    return config.stash.setdefault(_SUMMARIES, [])
+
+
+@pytest.fixture(scope="session")
+def judge(request: pytest.FixtureRequest) -> "Iterator[Judge]":
+    """An open judge, one for the session: `judge.scores(rows, metrics)`, `judge.verdicts(rows, metrics)`."""
+    from localjudge.open_judge import Judge
+    from localjudge.run.judges import DEFAULT_JUDGE
+    from localjudge.suite import SUITE, read_suite
+
+    file = request.config.rootpath / SUITE
+    arguments = read_suite(file).evaluation if file.is_file() else {}
+    options = {name: value for name, value in arguments.items() if name not in ("data", "metrics", "out", "judge")}
+    named = request.config.getoption("--localjudge-judge") or arguments.get("judge", DEFAULT_JUDGE)
+    with Judge.open(named, **options) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def localjudge_session(judge: "Judge", request: pytest.FixtureRequest) -> "Iterator[AssertedSession]":
+    """What is asserted in this session; it is left in a run directory before the judge is closed."""
+    session = AssertedSession(judge, request.config)
+    yield session
+    session.write()
+    runs = [str(path) for path in session.written]
+    worker = getattr(request.config, "workeroutput", None)
+    if worker is not None:
+        worker[_LEFT] = runs
+    elif runs:
+        _summaries(request.config).append(runs)
+
+
+@pytest.fixture
+def assert_score(
+    judge: "Judge", localjudge_session: "AssertedSession", request: pytest.FixtureRequest
+) -> "Callable[..., float]":
+    """`assert_score(sample, metric, at_least=..., at_most=...)`: the score, or a failure with the sentences."""
+    session = localjudge_session
+
+    def score_of(
+        sample: "Mapping[str, Any] | Sample", metric: str, *, at_least: float = 0.0, at_most: float = 1.0
+    ) -> float:
+        """The score of one sample on one metric, from 0 to 1.
+
+        The test fails where the score is below `at_least` or above `at_most`, and where there is none, with the
+        reason. Raises DataError for a sample that cannot be used, UsageError for a metric that there is not.
+        """
+        __tracebackhide__ = True
+        given = sample if isinstance(sample, Mapping) else sample.model_dump(exclude_none=True)
+        row = session.add(given, metric, request.node.nodeid)
+        [evaluated] = judge.evaluations([row], [metric])
+        from localjudge.record.result_rows import score_rows, verdict_rows
+
+        [score], verdicts = list(score_rows([evaluated])), list(verdict_rows([evaluated]))
+        wanted = " and ".join([f">= {at_least:g}"] * (at_least > 0) + [f"<= {at_most:g}"] * (at_most < 1))
+        if score.score is None or not at_least <= score.score <= at_most:
+            pytest.fail(
+                _missed(score, verdicts, wanted, below=score.score is None or score.score < at_least), pytrace=False
+            )
+        return score.score
+
+    return score_of
+
+
+@pytest.fixture
+def assert_gates(
+    judge: "Judge", localjudge_session: "AssertedSession", tmp_path_factory: pytest.TempPathFactory
+) -> "Callable[..., Any]":
+    """`assert_gates(data, gates, metrics=None, baseline=None, **options)`: the run, or a failure with what missed."""
+    session = localjudge_session
+
+    def run_of(
+        data: Any, gates: str | Sequence[str], *, baseline: Any = None, undecided: Any = "fail", **options: Any
+    ) -> Any:
+        """Evaluate a data set with the session's judge and hold it to gates such as `context_recall>=0.8`.
+
+        The metrics are those that the gates name, unless `metrics` names others; other options are those of
+        `localjudge.evaluate`. Returns the run. Raises UsageError for a gate that is none.
+        """
+        __tracebackhide__ = True
+        from localjudge.analysis.check import check
+        from localjudge.analysis.gates import parse_gate
+        from localjudge.api import evaluate
+
+        promises = [gates] if isinstance(gates, str) else list(gates)
+        options.setdefault("metrics", list(dict.fromkeys(parse_gate(gate).metric for gate in promises)))
+        out = options.pop("out", None) or session.data_set_directory() or tmp_path_factory.mktemp("localjudge") / "run"
+        run = evaluate(data, judge=judge, out=out, progress=False, **options)
+        session.written.append(Path(out))
+        found = check(run, gates=promises, baseline=baseline, undecided=undecided)
+        if not found.kept:
+            missed = [f"{one.gate}: {one.outcome}, {one.reason}" for one in found.decisions if not one.kept]
+            worst = [row for row in run.iter_verdicts() if row.label == 0]
+            pytest.fail("\n".join([*missed, *_sentences(worst, f"run {out}")]), pytrace=False)
+        return run
+
+    return run_of
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """A worker of xdist has come to its end, and says what it left."""
+    left = getattr(node, "workeroutput", {}).get(_LEFT)
+    if left:
+        _summaries(node.config).append(left)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Say where the runs are."""
+    for runs in config.stash.get(_SUMMARIES, []):
+        terminalreporter.write_sep("-", "localjudge")
+        for path in runs:
+            terminalreporter.write_line(f"localjudge show {path}")
+
+
+def _missed(score: "ScoreRow", verdicts: "Sequence[VerdictRow]", wanted: str, *, below: bool) -> str:
+    """Score and promise, then the sentences that were called 0, or 1 where the score is too high."""
+    from localjudge.printable import printable
+
+    head = f"{printable(score.sample_id)}: {score.metric} "
+    if score.score is None:
+        reason = printable(score.detail or "no reason is known")
+        return f"{head}is {score.status}{f', wanted {wanted}' if wanted else ''}: {reason}"
+    share = (
+        f"{score.numerator:g}/{score.denominator:g} = "
+        if score.denominator is not None and score.numerator is not None
+        else ""
+    )
+    culprits = [row for row in verdicts if row.label == (0 if below else 1)]
+    return "\n".join([f"{head}{share}{score.score:.3f}, wanted {wanted}", *_sentences(culprits, "the run directory")])
+
+
+def _sentences(rows: "Sequence[VerdictRow]", elsewhere: str) -> list[str]:
+    from localjudge.printable import printable
+
+    shown = [
+        f"  {row.label} {'' if row.p_yes is None else f'{row.p_yes:.3f} '}{printable(row.text)}"
+        for row in rows[:_SHOWN]
+    ]
+    more = len(rows) - len(shown)
+    return [*shown, f"  and {more} more: {elsewhere}"] if more > 0 else shown

@@ -1,0 +1,118 @@
+"""The pytest plugin in sessions of its own: what passes, what a failure shows, what is left, what it costs."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import localjudge
+
+ROOT = Path(__file__).resolve().parents[1]
+CONFTEST = """
+import pytest
+import localjudge
+
+@pytest.fixture(scope="session")
+def judge():
+    engine = localjudge.ScriptedEngine({"It rains.": 0.9, "It is \\x1b[31mred.": 0.2})
+    with localjudge.Judge.open(engine=engine) as opened:
+        yield opened
+"""
+SAMPLE = 'S = {"id": "a", "retrieved_contexts": ["Rain."], "response": "It rains. It is \\x1b[31mred."}\n'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of tests whose judge answers what it is told."""
+    (tmp_path / "conftest.py").write_text(CONFTEST, encoding="utf-8")
+    return tmp_path
+
+
+def session(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Pytest on the folder, in a process of its own, with the plugin and no other."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "localjudge.pytest_plugin", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "COLUMNS": "200"}
+    return subprocess.run(
+        [*command, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_session_of_assertions(folder: Path) -> None:
+    """1 of 2 sentences: .5 passes at .5, fails at .8 with the one that missed, at most .2 with the one that held."""
+    tests = """
+def test_passes(assert_score):
+    assert assert_score(S, "faithfulness", at_least=0.5) == 0.5
+
+def test_too_low(assert_score):
+    assert_score(S, "faithfulness", at_least=0.8)
+
+def test_too_high(assert_score):
+    assert_score(S, "faithfulness", at_most=0.2)
+
+def test_undefined(assert_score):
+    assert_score({**S, "response": None}, "faithfulness", at_least=0.1)
+
+def test_gates(assert_gates):
+    run = assert_gates([{**S, "id": str(n)} for n in range(3)], "faithfulness>=0.1")
+    assert run.summary.metrics["faithfulness"].mean == 0.5
+
+def test_missed_gate(assert_gates):
+    assert_gates([{**S, "id": str(n)} for n in range(3)], ["faithfulness>=0.6"], undecided="pass")
+    assert_gates([{**S, "id": str(n)} for n in range(3)], ["faithfulness>=0.9"])
+"""
+    (folder / "test_it.py").write_text(SAMPLE + tests, encoding="utf-8")
+    done = session(folder, "--localjudge-out", "left")
+    assert "4 failed, 2 passed" in done.stdout, done.stdout
+    assert "a: faithfulness 1/2 = 0.500, wanted >= 0.8\n  0 0.200 It is \\x1b[31mred.\n" in done.stdout
+    assert "a: faithfulness 1/2 = 0.500, wanted <= 0.2\n  1 0.900 It rains.\n" in done.stdout
+    assert "faithfulness is undefined, wanted >= 0.1: response is null" in done.stdout
+    assert "faithfulness>=0.9: fail, 0.500, 95 % interval 0.148 to 0.852" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert "localjudge show left/asserted-1" in done.stdout
+    run = localjudge.Run.open(folder / "left" / "asserted-1")
+    assert [row.score for row in run.scores] == [0.5, None]
+    assert run.manifest.environment["answers"]["asked"] == 0
+    assert len(list((folder / "left").glob("data-*"))) == 3
+
+
+def test_one_directory_where_all_samples_were_asked_the_same(folder: Path) -> None:
+    (folder / "test_it.py").write_text(
+        SAMPLE + 'def test_it(assert_score):\n    assert_score(S, "faithfulness", at_least=0.5)\n', encoding="utf-8"
+    )
+    assert session(folder, "--localjudge-out", "left").returncode == 0
+    assert localjudge.Run.open(folder / "left").summary.samples == 1
+    assert session(folder, "--localjudge-out", "").returncode == 0
+    assert not (folder / "runs").exists()
+
+
+def test_workers_of_xdist_leave_a_run_each_and_the_session_names_them(folder: Path) -> None:
+    for name in ("one", "two"):
+        test = (
+            f'def test_{name}(assert_score):\n    assert_score({{**S, "id": "{name}"}}, "faithfulness", at_least=0.5)\n'
+        )
+        (folder / f"test_{name}.py").write_text(SAMPLE + test, encoding="utf-8")
+    done = session(folder, "-p", "xdist", "-n", "2", "--dist", "loadfile", "--localjudge-out", "left")
+    assert done.returncode == 0, done.stdout
+    runs = sorted((folder / "left").iterdir())
+    assert [run.name for run in runs] == ["gw0", "gw1"]
+    assert sum(localjudge.Run.open(run).summary.samples for run in runs) == 2
+    assert all(f"localjudge show left/{run.name}" in done.stdout for run in runs)
+
+
+def test_a_session_that_does_not_use_it_imports_and_writes_nothing(tmp_path: Path) -> None:
+    """What costs time is the import of pydantic, NumPy and the model library: none of them is there."""
+    test = """
+import sys
+
+def test_nothing_is_loaded():
+    ours = [name for name in sys.modules if name.startswith("localjudge")]
+    assert sorted(ours) == ["localjudge", "localjudge.pytest_plugin"]
+    assert not {"pydantic", "numpy", "spacy", "llama_cpp"} & set(sys.modules)
+"""
+    (tmp_path / "test_it.py").write_text(test, encoding="utf-8")
+    done = session(tmp_path)
+    assert done.returncode == 0, done.stdout
+    assert "localjudge" not in done.stdout
+    assert {path.name for path in tmp_path.iterdir()} <= {"test_it.py", "__pycache__"}
