@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge import model_registry
-from localjudge.engine.protocol import InspectableEngine
+from localjudge.engine.protocol import Engine
+from localjudge.judge import prompts
 from localjudge.judge.judge import Judge
 from localjudge.record.keys import RequestKeys
 from localjudge.run.judges import judge_on, open_engine
@@ -40,12 +41,20 @@ class Trial(NamedTuple):
 class OpenModel:
     """A model that answers labelled questions, and keeps its answers in a folder."""
 
-    def __init__(self, engine: InspectableEngine, name: str, folder: Path) -> None:
+    def __init__(self, engine: Engine, name: str, folder: Path) -> None:
         self.engine = engine
         self.name = name
+        self.size = int(engine.identity.get("model_size", 0))
+        """Bytes of the model's file."""
         self._keys = RequestKeys(engine.identity)
         self._folder = folder
         self._known = {row["key"] for row in rows_of(folder / ANSWERS)}
+
+    @property
+    def reads_instructions(self) -> bool:
+        """Whether it can be asked in other words than its own."""
+        registered = model_registry.registered_as(str(self.engine.identity.get("model_sha256")))
+        return prompts.load((registered and registered.profile) or prompts.DEFAULT_PROFILE).instructions
 
     def judge(self, prompt: Path | None) -> Judge:
         """The judge that this model is with a wording of one task."""
@@ -62,7 +71,7 @@ class OpenModel:
         start = time.monotonic()
         for done, (index, answer) in enumerate(self.engine.answers([requests[place] for place in rest]), start=1):
             place = rest[index]
-            item, known = trial.items[place], isinstance(answer, Answer)
+            item = trial.items[place]
             append(
                 self._folder / ANSWERS,
                 {
@@ -74,7 +83,7 @@ class OpenModel:
                     "source": item.source,
                     "cluster": item.cluster,
                     "label": item.label,
-                    "p_yes": answer.p_yes if known else None,
+                    "p_yes": answer.p_yes if isinstance(answer, Answer) else None,
                     "legal_mass": answer.legal_mass,
                 },
             )

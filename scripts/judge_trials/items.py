@@ -82,7 +82,8 @@ def _sentences(folder: Path) -> Iterable[Item]:
     for example in labelled.examples(folder, "relevance"):
         questions[example.group].append(example)
     for group, examples in questions.items():
-        if sum(map(len, examples[0].beside)) > LONGEST["relevance_sentence"] or len({e.label for e in examples}) < 2:
+        both_labels = {0, 1} <= {example.label for example in examples}
+        if sum(map(len, examples[0].beside)) > LONGEST["relevance_sentence"] or not both_labels:
             continue
         for place, example in enumerate(examples):
             unit = _unit("sentence", example.judged, "retrieved_contexts")
