@@ -44,7 +44,7 @@ from localjudge.stats.resampling import (
 from localjudge.stats.tally import Draws, Tally
 
 Statistic = Callable[[Floats, Floats, Floats], Floats]
-"""Of labels (n,), scores (n,) and weights (m, n): a number for each of the m weighings, (m,)."""
+"""Of labels (n,), scores (n,) or (n, k), and weights (m, n): a number for each of the m weighings, (m,)."""
 
 
 class Interval(NamedTuple):
@@ -124,19 +124,20 @@ def statistic_interval(
 ) -> Interval:
     """Percentile interval of any `statistic(labels, scores, weights)`, such as `agreement.roc_auc`.
 
-    A resample is a weighing of the rows, and many are made at once, as blocks of weights (m, n) of about a million
-    numbers; the statistic gives a number for each, (m,). The Bayesian bootstrap of D. B. Rubin (1981), with the
-    percentile limits of Efron and Tibshirani (1993), chapter 13: for tens of samples or clusters and more; it has no
-    correction for fewer. `mean` is the statistic of the data. Raises ValueError for no rows or unequal lengths, or a
-    statistic that gives no such numbers, and what `statistic` raises.
+    Scores are (n,), or (n, k) for a statistic that compares k judges on the same rows. A resample is a weighing of the
+    rows, and many are made at once, as blocks of weights (m, n) of about a million numbers; the statistic gives a
+    number for each, (m,). The Bayesian bootstrap of D. B. Rubin (1981), with the percentile limits of Efron and
+    Tibshirani (1993), chapter 13: for tens of samples or clusters and more; it has no correction for fewer. `mean` is
+    the statistic of the data. Raises ValueError for no rows or unequal lengths, or a statistic that gives no such
+    numbers, and what `statistic` raises.
     """
-    columns = [np.asarray(labels, dtype=np.float64), np.asarray(scores, dtype=np.float64)]
-    if len(columns[0]) == 0 or columns[0].shape != columns[1].shape:
-        raise ValueError(f"labels and scores have shapes {columns[0].shape} and {columns[1].shape}")
+    truth, judged = np.asarray(labels, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    if truth.ndim != 1 or len(truth) == 0 or judged.shape[:1] != truth.shape or judged.ndim not in (1, 2):
+        raise ValueError(f"labels and scores have shapes {truth.shape} and {judged.shape}")
     _check_settings(confidence, resamples)
-    groups = canonical_groups(columns, clusters)
+    groups = canonical_groups([truth, *np.atleast_2d(judged.T)], clusters)
     order = np.concatenate(groups)
-    known, given = (column[order] for column in columns)
+    known, given = truth[order], judged[order]
     group_of_row = np.repeat(np.arange(len(groups)), [len(rows) for rows in groups])
     blocks = gamma_weights(np.ones(len(groups)), resamples, seed, spread=len(order))
     draws = np.concatenate(

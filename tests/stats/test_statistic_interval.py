@@ -25,6 +25,22 @@ def test_agrees_with_the_bootstrap_of_scipy() -> None:
     assert interval.mean == pytest.approx(roc_auc(LABELS, SCORES))
 
 
+def test_compares_columns_on_the_same_resamples() -> None:
+    """A judge and itself differ by nothing in every resample; one column of two is as it is alone."""
+    both = np.column_stack([SCORES, SCORES])
+    gained = statistic_interval(
+        lambda labels, scores, weights: roc_auc(labels, scores[:, 1], weights) - roc_auc(labels, scores[:, 0], weights),
+        LABELS,
+        both,
+        resamples=100,
+    )
+    assert (gained.low, gained.mean, gained.high) == (0, 0, 0)
+    first = statistic_interval(
+        lambda truth, both, weights: roc_auc(truth, both[:, 0], weights), LABELS, both, resamples=100
+    )
+    assert first == statistic_interval(roc_auc, LABELS, SCORES, resamples=100)
+
+
 def test_resamples_whole_clusters() -> None:
     """Copies of each row in its own cluster add nothing."""
     once = statistic_interval(roc_auc, LABELS, SCORES, resamples=200)
