@@ -98,7 +98,8 @@ def _fitted(rows: _Rows, chosen: npt.NDArray[np.intp]) -> Floats:
         curvature = (odds * (fitted * (1 - fitted))[:, None]).T @ odds / len(labels)
         if np.linalg.eigvalsh(curvature)[0] < _LEAST_CURVATURE:
             break
-        step = np.linalg.solve(curvature, odds.T @ (labels - fitted) / len(labels))
+        gradient = odds.T @ (labels - fitted) / len(labels)
+        step = np.asarray(np.linalg.solve(curvature, gradient), dtype=np.float64)
         if np.abs(step).max() < _ENOUGH:
             return line
     raise DataError(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from localjudge import Run, RunDirectoryError, ScriptedEngine, evaluate, verify
+from localjudge.record.panel import card_of
 from localjudge.record.result_rows import flat_values
 from localjudge.report.verdicts import remark_on
 
@@ -113,6 +114,11 @@ def test_a_summary_with_other_judges_is_refused(run: Run, change: Callable[[dict
     edit(run.directory / "summary.json", change)
     with pytest.raises(RunDirectoryError, match="contradict each other: judge: "):
         Run.open(run.directory)
+
+
+def test_the_manifest_says_who_judged_where_no_summary_does(run: Run) -> None:
+    """Of a run that is not finished yet."""
+    assert card_of(run.manifest) == run.summary.judge
 
 
 def test_what_each_gave_stands_beside_the_verdict(run: Run) -> None:
