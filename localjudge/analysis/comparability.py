@@ -4,21 +4,35 @@ nothing in common      other judges      other questions under the same ids     
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from localjudge.analysis.pairing import Pairing
 from localjudge.analysis.sample_columns import Groups
 from localjudge.record.manifest import Difference, differences
+from localjudge.record.panel import parts_by_judge
 from localjudge.record.results import Run
 
 
 def judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
-    """What differs between the judges, metrics aside that only one of the runs has."""
+    """What differs between the judges, metrics aside that only one of the runs has.
+
+    Of a panel and other judges than its own, who they are, as `judges`: all else of them differs, too.
+    """
     one_sided = baseline.summary.metrics.keys() ^ run.summary.metrics.keys()
     aside = tuple(f"metrics.{name}." for name in one_sided)
-    found = differences(baseline.manifest.judge, run.manifest.judge)
+    before, after = baseline.manifest.judge, run.manifest.judge
+    if parts_by_judge(before).keys() != parts_by_judge(after).keys():
+        before, after = _by_their_names(baseline), _by_their_names(run)
+    found = differences(before, after)
     return tuple(change for change in found if not change.ingredient.startswith(aside))
+
+
+def _by_their_names(run: Run) -> dict[str, Any]:
+    """The part of the judge with its names in place of all that is of one judge."""
+    rest = {name: value for name, value in run.manifest.judge.items() if name not in ("engine", "judge", "panel")}
+    return {**rest, "judges": str(run.judge)}
 
 
 def other_questions(pairing: Pairing) -> int:

@@ -39,6 +39,7 @@ Judges = str | Path | Sequence[str | Path]
 """A registered name or the path of a GGUF file; several are a panel."""
 Engines = Engine | Sequence[Engine]
 _ID_DIGITS = 12
+_SLOW = "; it cannot share prompts on this machine, so every verdict costs a whole prompt"
 ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.library", "llguidance": "llguidance"}
 """The packages that models run on, each with the module whose import loads it."""
 
@@ -86,8 +87,10 @@ class Panel(NamedTuple):
     @property
     def announcement(self) -> str:
         """Lines that say who judges."""
-        lines = [judge.announcement for judge in self.judges]
-        return "\n".join(lines if len(lines) == 1 else [*lines, f"their verdicts are combined by {self.rule.rule}"])
+        if len(self.judges) == 1:
+            return self.judges[0].announcement
+        lines = [f"judge {judge.card}{'' if judge.engine.forks else _SLOW}" for judge in self.judges]
+        return "\n".join([*lines, f"their verdicts are combined by {self.rule.rule}"])
 
     @property
     def source(self) -> str | list[str] | None:
@@ -144,10 +147,7 @@ def panel_of(judges: Sequence[OpenJudge], rule: PanelRule = MEAN_LOG_ODDS) -> Pa
         else judge
         for judge in judges
     ]
-    if len({judge.id for judge in judges}) < len(judges):
-        raise UsageError(
-            "a judge of the panel is named twice: it would only count double", hint="leave one of them out"
-        )
+    _refuse_twice([judge.id for judge in judges])
     if rule.weights and rule.weights.keys() != {judge.id for judge in judges}:
         raise UsageError("the weights are not those of these judges", hint="leave them out, or fit them again")
     return Panel(tuple(sorted(named, key=lambda judge: (judge.card.name, judge.id))), rule)
@@ -243,7 +243,7 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     card = card_of(engine, cautioned.caution if cautioned else "")
     note = f": {registered.note}" if registered and registered.note else ""
     advice = f"; name a real model with {option('judge')}" if card.caution else ""
-    slow = "" if engine.forks else "; it cannot share prompts on this machine, so every verdict costs a whole prompt"
+    slow = "" if engine.forks else _SLOW
     sha256 = f"sha256 {card.sha256[:12]}, " if card.sha256 else ""
     reads = profile.description if profile.instructions else "reads no instructions"
     announcement = f"judge {card.name}{note}{advice} ({sha256}{reads}{slow})"
@@ -309,6 +309,13 @@ def refuse_unaskable(panel: Panel, metrics: Sequence[Metric]) -> None:
             )
 
 
+def _refuse_twice(judges: Sequence[str]) -> None:
+    if len(set(judges)) < len(judges):
+        raise UsageError(
+            "a judge of the panel is named twice: it would only count double", hint="leave one of them out"
+        )
+
+
 def _refuse_together(named: Sequence[str], settings: RunSettings) -> None:
     """Refuse several judges before gigabytes are loaded: one that cannot be asked so, and all if they do not fit."""
     if len(named) < 2:  # noqa: PLR2004
@@ -316,6 +323,7 @@ def _refuse_together(named: Sequence[str], settings: RunSettings) -> None:
     from localjudge.engine.llamacpp.loading import require_room
 
     files = [model_registry.find(name) for name in named]
+    _refuse_twice([file.sha256 for file in files])
     for name, file in zip(named, files, strict=True):
         try:
             profile_for(file.profile, settings)

@@ -76,6 +76,12 @@ def test_what_no_command_began_has_none(manifest: MakeManifest, environment: dic
     assert command(Path("x"), manifest(**environment)) is None
 
 
+def test_each_judge_of_a_panel_is_named(manifest: MakeManifest) -> None:
+    said = command(Path("x"), manifest(judge=["/models/a.gguf", "reference"]))
+    assert said is not None
+    assert shlex.split(said)[:6] == ["localjudge", "run", "--judge", "/models/a.gguf", "--judge", "reference"]
+
+
 def test_the_command_goes_on_with_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
