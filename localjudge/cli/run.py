@@ -29,7 +29,11 @@ _DEMO_METRIC = "context_recall"
 @click.argument("data", nargs=-1, type=click.Path())
 @click.option("--demo", is_flag=True, help="Score the bundled example and show its sentences with their verdicts.")
 @click.option(
-    "--judge", default="reference", show_default=True, metavar="NAME|PATH", help="Registered name or GGUF file."
+    "--judge",
+    default="reference",
+    show_default=True,
+    metavar="NAME|PATH",
+    help="Registered name, GGUF file, or a name that localjudge models lists.",
 )
 @metrics(
     "a first picture of the data. Options in parentheses: 'document_map(compare_by=id)'. "

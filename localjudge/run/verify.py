@@ -183,13 +183,13 @@ def verify(
 
 def _refuse_moved(judge: str, run: Run) -> None:
     """Raise ModelError if the model that the run was made with is not where it was."""
-    registered = model_registry.registered().get(judge)
-    file = Path(registered.path or "" if registered else judge).expanduser()
-    if file.is_file():
+    file = model_registry.place_of(judge)
+    if file and file.is_file():
         return
     sha256 = str(run.manifest.judge["engine"].get("model_sha256", "unknown"))
+    place = f"at {file}" if file else "there"
     raise ModelError(
-        f"the model of this run ({Path(judge).stem}, sha256 {shown(sha256[:_SHA256_SHOWN])}) is not at {file} any more",
+        f"the model of this run ({Path(judge).stem}, sha256 {shown(sha256[:_SHA256_SHOWN])}) is not {place} any more",
         hint=f"say where it is now: {call('verify', str(run.directory), 'judge', 'PATH')}",
     )
 

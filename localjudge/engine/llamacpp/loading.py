@@ -15,16 +15,16 @@ from pathlib import Path
 from localjudge import model_registry
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp import memory, model_check
-from localjudge.engine.llamacpp.kv_cache import UBATCH
 from localjudge.engine.llamacpp.library import llama_cpp
+from localjudge.engine.llamacpp.memory import UBATCH
 from localjudge.engine.llamacpp.model import OpenModel, open_model
 from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResult, self_check_of
 from localjudge.engine.protocol import ModelShape
 from localjudge.errors import ModelError, OutOfResource
+from localjudge.local_models.model_parts import parts
 from localjudge.model_registry import ModelFile
 from localjudge.option_spelling import option_name
 
-MAX_DEFAULT_CONTEXT = 8192
 _ALL_LAYERS = -1
 _log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
             f"{option_name('n_ctx')} {settings.n_ctx:,} is more than the model has: its context of {most:,} tokens is "
             "used"
         )
-    n_ctx = min(settings.n_ctx or file.n_ctx or MAX_DEFAULT_CONTEXT, most)
+    n_ctx = memory.context_for(checked, settings.n_ctx or file.n_ctx)
     gpu_layers = _gpu_layers(settings)
     need = memory.needed(checked, n_ctx=n_ctx, n_ubatch=UBATCH)
     if not gpu_layers:
@@ -98,7 +98,7 @@ def _opened_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool) -> Open
 
 def _state(path: Path) -> list[tuple[int, int, int, int]]:
     """What changes when a file is written or replaced, for each part of the model."""
-    facts = [part.stat() for part in model_registry.parts(path)]
+    facts = [part.stat() for part in parts(path)]
     return [(fact.st_dev, fact.st_ino, fact.st_size, fact.st_mtime_ns) for fact in facts]
 
 
