@@ -18,10 +18,10 @@ def command(folders: tuple[str, ...], verbose: bool, as_json: bool) -> None:
     """
     from localjudge.doctor.inventory import inventory
     from localjudge.report.model_list import model_list
-    from localjudge.report.terminal import put, show
+    from localjudge.report.terminal import put
 
     found = inventory(folders)
     if as_json:
         put(f"{found.model_dump_json(indent=2)}\n")
     else:
-        show(model_list(found, verbose=verbose))
+        put(model_list(found, verbose=verbose))

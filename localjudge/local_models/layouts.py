@@ -19,6 +19,9 @@ from localjudge.errors import ModelError
 from localjudge.local_models.found_model import Found, FoundModel, SkippedFile, models_in
 from localjudge.local_models.model_parts import PART_ENDING, parts
 
+Layout = Callable[[str, Path], Iterator[Found]]
+"""Reads a folder of a program: what it finds is named for the program."""
+
 _OLLAMA_MODEL = "application/vnd.ollama.image.model"
 _OLLAMA_ADAPTER = "application/vnd.ollama.image.adapter"
 _OLLAMA_HOST, _OLLAMA_NAMESPACE, _OLLAMA_TAG = "registry.ollama.ai", "library", "latest"
@@ -80,7 +83,7 @@ def cache_of_llamacpp(program: str, folder: Path) -> Iterator[Found]:
     """Repositories as in the hub's cache, and files side by side, as older versions of llama.cpp kept them."""
     yield from hub_cache(program, folder)
     files: dict[str, Path] = {}
-    for file in _model_files(_inside(folder, os.path.isfile)):
+    for file in _model_files(_inside(folder, lambda path: not os.path.isdir(path))):
         if isinstance(file, SkippedFile):
             yield file
         else:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from localjudge.errors import ModelError
 from localjudge.local_models import layouts
 from localjudge.local_models.found_model import Found, FoundModel, SkippedFile
+from localjudge.local_models.layouts import Layout
 from localjudge.local_models.packages import installed_packages
 from localjudge.suggestion import suggestion
 
@@ -24,7 +25,7 @@ class _Program(NamedTuple):
 
     title: str
     folders: Callable[[], Iterator[Path]]
-    layout: Callable[[str, Path], Iterator[Found]]
+    layout: Layout
 
 
 def models_of(program: str) -> Iterator[Found]:
