@@ -38,7 +38,7 @@ def evaluate(
     """Score the data and leave a run directory; the same as the command `localjudge run`.
 
     data: a file or several (JSONL, JSON, CSV, Parquet), rows as mappings, or a mapping of columns.
-    judge: a registered name, or the path of a GGUF file.
+    judge: a registered name, the path of a GGUF file, or a name that `localjudge models` lists.
     metrics: names such as "context_recall"; None for a first picture of the data.
     out: the run directory; None for one under `runs/`, named after the data and all that can move a number.
     engine: takes the place of the judge's model (a `ScriptedEngine` in tests); it is not closed.

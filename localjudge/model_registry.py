@@ -20,9 +20,11 @@ one after another: `cat NAME-*.gguf | sha256sum`.
 
 import hashlib
 import json
+import os
 import re
 import tomllib
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -95,7 +97,7 @@ def find(name_or_path: str) -> ModelFile:
     if name_or_path in models:
         return _verified(models[name_or_path])
     path = Path(name_or_path).expanduser()
-    if path.exists():
+    if os.path.exists(path):
         if not path.is_file():
             raise ModelError(f"{path} is not a file", hint=_hint_for_folder(path))
         return _known_by_checksum(path.absolute(), path.stem, str(path.absolute()))
@@ -113,7 +115,7 @@ def place_of(source: str) -> Path | None:
         return _path_of(models[source])
     path = Path(source).expanduser()
     try:
-        found = None if path.exists() else places.named(source)
+        found = None if os.path.exists(path) else places.named(source)
     except ModelError:
         return None
     return found.path if found else path
@@ -144,10 +146,17 @@ def sha256_of(path: Path) -> str:
 
 
 def known_checksums(paths: Iterable[Path]) -> dict[Path, str]:
-    """Checksums that are known without reading the files: those they are called by, and those remembered."""
+    """Checksums that are known without reading the files: those they are called by, and those remembered.
+
+    Nothing is known of a file that is not there, or not with all its parts.
+    """
     remembered = _remembered()
-    known = {path: checksum_in_name(path) or remembered.get(_key(parts(path))) for path in paths}
-    return {path: checksum for path, checksum in known.items() if checksum}
+    known: dict[Path, str] = {}
+    for path in paths:
+        with suppress(OSError, ModelError):
+            if checksum := checksum_in_name(path) or remembered.get(_key(parts(path))):
+                known[path] = checksum
+    return known
 
 
 def checksum_in_name(path: Path) -> str | None:

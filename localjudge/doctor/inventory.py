@@ -4,6 +4,7 @@ Those that are registered, those that other programs keep, and those in given fo
 beginning is read, and no more: a hundred models take about a second.
 """
 
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -89,6 +90,8 @@ def inventory(folders: Iterable[str | Path] = ()) -> Inventory:
     for one in models:
         try:
             listed.append(_listed(one, one.pinned or checksums.get(one.path), free))
+        except ModelError as error:
+            skipped.append(SkippedEntry(where=one.name, reason=error.message))
         except OSError as error:
             skipped.append(SkippedEntry(where=one.name, reason=f"{one.path} cannot be read: {error.strerror}"))
     return Inventory(models=tuple(listed), skipped=tuple(skipped), free_bytes=free)
@@ -130,8 +133,9 @@ def _of_programs() -> Iterator[_Source | SkippedFile]:
 
 def _in_folders(folders: Iterable[str | Path]) -> Iterator[_Source | SkippedFile]:
     for folder in map(Path, folders):
-        if not folder.expanduser().is_dir():
+        place = Path(os.path.expanduser(folder)).absolute()
+        if not os.path.isdir(place):
             raise UsageError(f"{folder} is not a folder", hint="name folders that hold GGUF files")
-        found: Iterable[Found] = layouts.tree(_FOLDER, folder.expanduser().absolute())
+        found: Iterable[Found] = layouts.tree(_FOLDER, place)
         for one in found:
             yield one if isinstance(one, SkippedFile) else _Source(str(one.path), _FOLDER, one.path)

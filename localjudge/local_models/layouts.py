@@ -4,6 +4,8 @@
     Hugging Face   models--<org>--<repo>/snapshots/<commit>/<file>, a link to blobs/<sha256>; refs/main holds a commit
     others         <publisher>/<model>/<file>.gguf, or files side by side
 
+What may not be looked at is asked about by `os.path`, which says no where `pathlib` raises.
+
 Sources: Ollama's `types/model` and `manifest` packages, huggingface_hub's guide to its cache.
 """
 
@@ -107,7 +109,7 @@ def files_below(folder: Path) -> Iterator[Path | SkippedFile]:
             continue
         seen.add((facts.st_dev, facts.st_ino))
         for path in map(here.joinpath, names):
-            if os.path.isdir(path):  # Path.is_dir raises for some links
+            if os.path.isdir(path):
                 inside.append(path)
             else:
                 yield path
@@ -186,7 +188,7 @@ def _model_files(files: Iterator[Path | SkippedFile]) -> Iterator[Path | Skipped
 def _whole(file: Path) -> Path | SkippedFile:
     """The file if it is there with all its parts; a link may lead nowhere."""
     if not os.path.isfile(file):
-        return SkippedFile(str(file), "is a link that leads nowhere" if file.is_symlink() else "is not a file")
+        return SkippedFile(str(file), "is a link that leads nowhere" if os.path.islink(file) else "is not a file")
     try:
         parts(file)
     except ModelError as error:
@@ -199,7 +201,7 @@ def _is_named_by_its_first(file: Path) -> bool:
     part = _LATER_PART.fullmatch(file.name)
     if not part or part[1] == "00001":
         return False
-    return file.with_name(f"{file.name[: part.start(1)]}00001{file.name[part.end(1) :]}").exists()
+    return os.path.exists(file.with_name(f"{file.name[: part.start(1)]}00001{file.name[part.end(1) :]}"))
 
 
 def _unfinished(blobs: Path) -> Iterator[SkippedFile]:

@@ -104,7 +104,7 @@ def _ollama() -> Iterator[Path]:
     if given := _given("OLLAMA_MODELS"):
         yield given
         return
-    yield Path.home() / ".ollama" / "models"
+    yield _home() / ".ollama" / "models"
     yield Path("/usr/share/ollama/.ollama/models")  # of the service that its Linux installer sets up
 
 
@@ -119,12 +119,12 @@ def _llamacpp() -> Iterator[Path]:
         yield given
         return
     yield _cache() / "llama.cpp"
-    yield Path.home() / "Library" / "Caches" / "llama.cpp"
+    yield _home() / "Library" / "Caches" / "llama.cpp"
 
 
 def _lm_studio() -> Iterator[Path]:
     """The folder chosen in its settings, and the one in its home, which a file in the user's home points to."""
-    user = Path.home()
+    user = _home()
     pointed = _first_line(user / ".lmstudio-home-pointer")
     for home in [Path(pointed)] if pointed else [user / ".lmstudio", user / ".cache" / "lm-studio"]:
         chosen = _setting(home / "settings.json", "downloadsFolder")
@@ -135,12 +135,12 @@ def _lm_studio() -> Iterator[Path]:
 
 def _gpt4all() -> Iterator[Path]:
     yield _data() / "nomic.ai" / "GPT4All"
-    yield Path.home() / _MAC_DATA / "nomic.ai" / "GPT4All"
-    yield Path.home() / ".cache" / "gpt4all"  # of its Python package
+    yield _home() / _MAC_DATA / "nomic.ai" / "GPT4All"
+    yield _home() / ".cache" / "gpt4all"  # of its Python package
 
 
 def _jan() -> Iterator[Path]:
-    for home in (_data() / "Jan" / "data", Path.home() / _MAC_DATA / "Jan" / "data", Path.home() / "jan"):
+    for home in (_data() / "Jan" / "data", _home() / _MAC_DATA / "Jan" / "data", _home() / "jan"):
         yield home / "llamacpp" / "models"
         yield home / "models"
 
@@ -161,17 +161,21 @@ PROGRAMS = {
 """The programs by what stands before the colon."""
 
 
+def _home() -> Path:
+    return Path(os.path.expanduser("~"))
+
+
 def _given(variable: str) -> Path | None:
     value = os.environ.get(variable)
-    return Path(value).expanduser() if value else None
+    return Path(os.path.expanduser(value)) if value else None
 
 
 def _cache() -> Path:
-    return _given("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return _given("XDG_CACHE_HOME") or _home() / ".cache"
 
 
 def _data() -> Path:
-    return _given("XDG_DATA_HOME") or Path.home() / ".local" / "share"
+    return _given("XDG_DATA_HOME") or _home() / ".local" / "share"
 
 
 def _first_line(file: Path) -> str:
