@@ -35,10 +35,10 @@ def installed_packages(program: str, folder: Path) -> Iterator[Found]:
     """The models that packages installed in a folder recorded, each package a repository of its own."""
     for package in distributions(path=[str(folder)]):
         if recorded := _recorded(package):
-            files = {Path(file).name: Path(str(package.locate_file(file))) for file in recorded}
-            gone = {name: path for name, path in files.items() if not path.is_file()}
-            yield from (SkippedFile(str(path), "is not there any more") for path in gone.values())
-            yield from models_in(program, package.name, {name: files[name] for name in files.keys() - gone.keys()})
+            files = {file: Path(str(package.locate_file(file))) for file in recorded}
+            there = {file: path for file, path in files.items() if path.is_file()}
+            yield from models_in(program, package.name, there)
+            yield from (SkippedFile(str(files[file]), "is not there any more") for file in files if file not in there)
 
 
 def _recorded(package: Distribution) -> list[str]:
