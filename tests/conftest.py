@@ -29,6 +29,7 @@ ENGINE = (
     "tests/cli/test_gate_options.py",
     "tests/cli/test_judge_named.py",
     "tests/cli/test_panel_command.py",
+    "tests/cli/test_judge_of_a_program.py",
     "tests/cli/test_verbose.py",
     "tests/cli/test_report_command.py::test_run_writes",
     "tests/cli/test_rescore_command.py",

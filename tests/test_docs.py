@@ -25,13 +25,14 @@ import pytest
 from localjudge.cli.main import COMMANDS, command_line
 from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES
 from localjudge.metrics import catalog
+from localjudge.model_registry import registered, requirement_of
 
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
 """What users read."""
 TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in (*PAGES, "ARCHITECTURE.md", "CONTRIBUTING.md")}
-OPTIONS_OF_OTHERS = {"--find-links", "--force-reinstall", "--modelfile", "--no-cache-dir", "--no-index", "--wheel-dir"}
-"""Those of pip and Ollama; `--verbose` is ours as well."""
+OPTIONS_OF_OTHERS = {"--find-links", "--force-reinstall", "--no-cache-dir", "--no-deps", "--no-index", "--wheel-dir"}
+"""Those of pip."""
 
 
 class Example(NamedTuple):
@@ -138,6 +139,15 @@ def test_ci_runs_the_commands_that_set_up() -> None:
     told = setting_up("README.md") + setting_up("CONTRIBUTING.md")
     assert len(told) == 2
     assert [command for command in told if f"\n{command}\n" not in ci] == []
+
+
+def test_a_package_that_holds_a_judge_is_named_with_the_version_that_is_registered() -> None:
+    """Wherever it is told how to install it, and where it is done before a change lands."""
+    wanted = {requirement_of(model) for model in registered().values() if model.package}
+    ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    named = {place: set(re.findall(r"[\w-]+==[\d.]*\d", text)) for place, text in {**TEXTS, ".ci/run": ci}.items()}
+    assert {place for place, names in named.items() if names & wanted} >= {"README.md", "docs/install.md", ".ci/run"}
+    assert {name for names in named.values() for name in names if name.startswith("llm-")} == wanted
 
 
 @pytest.mark.parametrize(

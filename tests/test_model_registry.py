@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from localjudge import model_registry, resources
+from localjudge.doctor.inventory import inventory
 from localjudge.errors import ModelError
 
 
@@ -104,6 +105,19 @@ def test_an_unknown_name_is_told_the_known_ones(home: Path) -> None:
     with pytest.raises(ModelError, match=r"no judge is called 'nobody'") as caught:
         model_registry.find("nobody")
     assert "reference" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize("name", ["x" * 5_000, "a\0b", "no/such/folder/x.gguf"])
+def test_a_name_that_no_file_can_have_is_unknown(home: Path, name: str) -> None:
+    """It was reported as output that could not be written."""
+    with pytest.raises(ModelError, match="no judge is called"):
+        model_registry.find(name)
+
+
+def test_a_registered_part_of_a_model_does_not_end_the_list_of_models(home: Path, parts: list[Path]) -> None:
+    register(home, parts[1], "0" * 64)
+    assert model_registry.known_checksums([parts[1], home / "gone.gguf"]) == {}
+    assert "is part 2" in {entry.where: entry.reason for entry in inventory().skipped}["mine"]
 
 
 def test_a_folder_is_refused_and_its_models_are_named(home: Path, model: Path) -> None:

@@ -38,7 +38,7 @@ def test_paths_are_meant_from_the_folder_of_the_file(tmp_path: Path) -> None:
     )
     arguments = read_suite(file).arguments
     assert arguments["data"] == ["-", str(tmp_path / "suite" / "d.jsonl")]
-    assert arguments["judge"] == "reference"
+    assert arguments["judge"] == ["reference"]
     assert arguments["baseline"] == str(tmp_path / "suite" / "runs" / "main")
     assert arguments["criteria"] == ["refuses", str(own)]
 

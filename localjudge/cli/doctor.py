@@ -12,7 +12,11 @@ from localjudge.cli.options import settings
 
 @click.command("doctor", cls=GroupedCommand, example="localjudge doctor --judge model.gguf")
 @click.option(
-    "--judge", default="reference", show_default=True, metavar="NAME|PATH", help="Registered name or GGUF file."
+    "--judge",
+    default="reference",
+    show_default=True,
+    metavar="NAME|PATH",
+    help="Registered name, GGUF file, or a name that localjudge models lists.",
 )
 @settings("prompts", "n_ctx", "threads", "gpu_layers")
 @click.option(

@@ -27,6 +27,7 @@ from localjudge.printable import printable_lines
 COMMANDS = {
     "run": "Score data with a local judge.",
     "metrics": "List the metrics: what each asks, needs and costs.",
+    "models": "List the models on this machine that could judge.",
     "doctor": "Check a judge and this machine before a run.",
     "rescore": "Score a run again with another threshold or other metrics.",
     "show": "Look at a finished run, or at one of its samples.",

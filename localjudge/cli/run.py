@@ -39,7 +39,8 @@ _DEMO_METRIC = "context_recall"
     default=["reference"],
     show_default="reference",
     metavar="NAME|PATH",
-    help="Registered name or GGUF file. Given several times, a panel: all are asked, and their mean log odds decide.",
+    help="Registered name, GGUF file, or a name that localjudge models lists. Given several times, a panel: all are "
+    "asked, and their mean log odds decide.",
 )
 @metrics(
     "a first picture of the data. Options in parentheses: 'document_map(compare_by=id)'. "

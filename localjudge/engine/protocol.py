@@ -125,6 +125,16 @@ class ModelShape(NamedTuple):
     trained_context: int
 
 
+class ModelFacts(NamedTuple):
+    """What the header of a model's file says, and the memory that it would take with a context of `n_ctx` tokens."""
+
+    quantisation: str | None
+    trained_context: int
+    chat_template: bool
+    n_ctx: int
+    memory_bytes: int
+
+
 class InspectableEngine(Engine, Protocol):
     """An engine whose model is at hand.
 

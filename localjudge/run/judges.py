@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from localjudge import model_registry
 from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.protocol import Engine, EngineBuild, EngineStats, InspectableEngine
+from localjudge.engine.protocol import Engine, EngineBuild, EngineStats, InspectableEngine, ModelFacts
 from localjudge.errors import UsageError
 from localjudge.judge import prompts
 from localjudge.judge.judge import Judge, require
@@ -47,7 +47,8 @@ ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.library", "l
 class OpenJudge(NamedTuple):
     """A judge with its engine, who it is, and one line that says so.
 
-    `source` is the registered name or the absolute path of its model, None for an engine that was brought along.
+    `source` is the name or the absolute path by which its model is found again, None for an engine that was brought
+    along.
     """
 
     judge: Judge
@@ -208,8 +209,7 @@ def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:
         engine = undo.enter_context(closing(open_engine(file, settings.engine)))
         ours = judge_on(engine, settings)
         undo.pop_all()
-    source = name_or_path if name_or_path in model_registry.registered() else str(file.path)
-    return ours._replace(source=source)
+    return ours._replace(source=file.source)
 
 
 def open_engine(file: ModelFile, settings: EngineSettings) -> InspectableEngine:
@@ -220,6 +220,13 @@ def open_engine(file: ModelFile, settings: EngineSettings) -> InspectableEngine:
     from localjudge.engine.llamacpp.engine import LlamaCppEngine
 
     return LlamaCppEngine(file, settings)
+
+
+def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:
+    """What the engine sees of a model's file without opening it. Raises ModelError that says why it cannot judge."""
+    from localjudge.engine.llamacpp.model_facts import facts_of
+
+    return facts_of(path, n_ctx)
 
 
 def engine_build() -> EngineBuild:
@@ -242,7 +249,7 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     ends = chat_around(profile, engine)
     card = card_of(engine, cautioned.caution if cautioned else "")
     note = f": {registered.note}" if registered and registered.note else ""
-    advice = f"; name a real model with {option('judge')}" if card.caution else ""
+    advice = f"; name a larger model with {option('judge')}" if card.caution else ""
     slow = "" if engine.forks else _SLOW
     sha256 = f"sha256 {card.sha256[:12]}, " if card.sha256 else ""
     reads = profile.description if profile.instructions else "reads no instructions"

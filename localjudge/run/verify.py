@@ -188,15 +188,16 @@ def _refuse_moved(judges: Sequence[str], run: Run) -> None:
     """Raise ModelError if a model that the run was made with is not where it was."""
     cards = run.judge.panel or [run.judge]
     for judge, card in zip(judges, cards, strict=False):
-        registered = model_registry.registered().get(judge)
-        file = Path(registered.path or "" if registered else judge).expanduser()
-        if not file.is_file():
-            sha256 = shown((card.sha256 or "unknown")[:_SHA256_SHOWN])
-            raise ModelError(
-                f"the model of this run ({Path(judge).stem}, sha256 {sha256}) is not at {file} any more",
-                hint=f"say where it is now: {call('verify', str(run.directory), 'judge', 'PATH')}"
-                + (", and the same of each other judge" if run.judge.panel else ""),
-            )
+        file = model_registry.place_of(judge)
+        if file and file.is_file():
+            continue
+        sha256 = shown((card.sha256 or "unknown")[:_SHA256_SHOWN])
+        place = f"at {file}" if file else "there"
+        raise ModelError(
+            f"the model of this run ({Path(judge).stem}, sha256 {sha256}) is not {place} any more",
+            hint=f"say where it is now: {call('verify', str(run.directory), 'judge', 'PATH')}"
+            + (", and the same of each other judge" if run.judge.panel else ""),
+        )
 
 
 @dataclass(frozen=True)

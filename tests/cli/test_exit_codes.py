@@ -50,7 +50,7 @@ def test_0_when_all_is_scored_or_undefined(data: str, capfd: pytest.CaptureFixtu
     assert "signature judge:" in output
     assert "2 samples with id, user_input, retrieved_contexts, reference" in errors
     (judge,) = [line for line in errors.splitlines() if line.startswith("judge reference: lexical")]
-    assert "not what they mean; name a real model with --judge (sha256" in judge
+    assert "not what they mean; name a larger model with --judge (sha256" in judge
     assert len(textwrap.wrap(judge, 80)) == 2
 
 

@@ -14,9 +14,8 @@ import random_model
 from localjudge.engine import hardware
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp import memory, model_check
-from localjudge.engine.llamacpp.kv_cache import UBATCH
 from localjudge.engine.llamacpp.loading import load
-from localjudge.engine.llamacpp.memory import MemoryNeed
+from localjudge.engine.llamacpp.memory import UBATCH, MemoryNeed
 from localjudge.errors import OutOfResource
 from tests.engine.conftest import ModelMaker
 

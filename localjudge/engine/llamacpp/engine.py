@@ -32,8 +32,9 @@ from typing import Any
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp import chat_template as chat
 from localjudge.engine.llamacpp.decoding import IsolatedDecoder
-from localjudge.engine.llamacpp.kv_cache import UBATCH, KVCache
+from localjudge.engine.llamacpp.kv_cache import KVCache
 from localjudge.engine.llamacpp.loading import LoadedModel, load
+from localjudge.engine.llamacpp.memory import UBATCH
 from localjudge.engine.llamacpp.tokenized import RequestTokenizer, TokenizedRequest
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.engine.planner import depth_first, distinct_tokens

@@ -20,14 +20,12 @@ from numpy.typing import NDArray
 from localjudge.engine.llamacpp import memory
 from localjudge.engine.llamacpp.interrupts import interrupts_held_back
 from localjudge.engine.llamacpp.library import complaints, listen, llama_cpp
+from localjudge.engine.llamacpp.memory import UBATCH
 from localjudge.engine.llamacpp.state_checkpoints import StateCheckpoints
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
 
 RewindMode = Literal["cut", "checkpoint", "recompute"]
 """How the cells go back to a shared prefix: they are cut, a saved state is restored, or everything begins again."""
-
-UBATCH = 512
-"""Tokens that llama.cpp evaluates at once."""
 
 
 class TokenRun(NamedTuple):

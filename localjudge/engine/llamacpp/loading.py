@@ -16,16 +16,16 @@ from pathlib import Path
 from localjudge import model_registry
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp import memory, model_check
-from localjudge.engine.llamacpp.kv_cache import UBATCH
 from localjudge.engine.llamacpp.library import llama_cpp
+from localjudge.engine.llamacpp.memory import UBATCH
 from localjudge.engine.llamacpp.model import OpenModel, open_model
 from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResult, self_check_of
 from localjudge.engine.protocol import ModelShape
 from localjudge.errors import ModelError, OutOfResource
+from localjudge.local_models.model_parts import parts
 from localjudge.model_registry import ModelFile
 from localjudge.option_spelling import option_name
 
-MAX_DEFAULT_CONTEXT = 8192
 _ALL_LAYERS = -1
 _log = logging.getLogger(__name__)
 
@@ -50,7 +50,7 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
     """Check, try and load the model. Raises ModelError if it cannot be used, OutOfResource for too little memory."""
     checked = model_check.check(file.path)
     most = checked.number("context_length")
-    n_ctx = _context(file, settings, most)
+    n_ctx = memory.context_for(checked, settings.n_ctx or file.n_ctx)
     if settings.n_ctx and settings.n_ctx > most:
         _log.warning(
             f"{option_name('n_ctx')} {settings.n_ctx:,} is more than the model has: its context of {most:,} tokens is "
@@ -85,14 +85,9 @@ def require_room(files: Sequence[ModelFile], settings: EngineSettings) -> None:
     needs = {}
     for file in files:
         checked = model_check.check(file.path)
-        n_ctx = _context(file, settings, checked.number("context_length"))
+        n_ctx = memory.context_for(checked, settings.n_ctx or file.n_ctx)
         needs[file.name] = memory.needed(checked, n_ctx=n_ctx, n_ubatch=UBATCH)
     memory.require_together(needs)
-
-
-def _context(file: ModelFile, settings: EngineSettings, most: int) -> int:
-    """Tokens of context that the model gets, of the `most` that it has."""
-    return min(settings.n_ctx or file.n_ctx or MAX_DEFAULT_CONTEXT, most)
 
 
 def _opened_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool) -> OpenModel:
@@ -116,7 +111,7 @@ def _opened_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool) -> Open
 
 def _state(path: Path) -> list[tuple[int, int, int, int]]:
     """What changes when a file is written or replaced, for each part of the model."""
-    facts = [part.stat() for part in model_registry.parts(path)]
+    facts = [part.stat() for part in parts(path)]
     return [(fact.st_dev, fact.st_ino, fact.st_size, fact.st_mtime_ns) for fact in facts]
 
 

@@ -20,6 +20,9 @@ from localjudge.engine.llamacpp.model_check import CheckedModel
 from localjudge.errors import OutOfResource
 from localjudge.option_spelling import option_name
 
+UBATCH = 512
+"""Tokens that llama.cpp evaluates at once."""
+_MAX_DEFAULT_CONTEXT = 8192
 _BYTES_OF_F16 = 2
 _BYTES_OF_F32 = 4
 _REFUSED = re.compile(
@@ -48,6 +51,11 @@ class MemoryNeed(NamedTuple):
     def total(self) -> int:
         """All of it."""
         return sum(self)
+
+
+def context_for(model: CheckedModel, wanted: int | None) -> int:
+    """Tokens of context that a model gets: at most its own."""
+    return min(wanted or _MAX_DEFAULT_CONTEXT, model.number("context_length"))
 
 
 def needed(model: CheckedModel, *, n_ctx: int, n_ubatch: int) -> MemoryNeed:

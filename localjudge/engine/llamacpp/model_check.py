@@ -8,10 +8,10 @@ word, and what comes out then is not a verdict.
 from pathlib import Path
 from typing import NamedTuple
 
-from localjudge import model_registry
 from localjudge.engine.llamacpp import gguf_header
-from localjudge.engine.llamacpp.gguf_header import Header
+from localjudge.engine.llamacpp.gguf_header import Glance, Header
 from localjudge.errors import ModelError
+from localjudge.local_models.model_parts import parts, size_of
 
 _TEXT_MODEL_HINT = "use a text-generation model (a chat or instruct model in GGUF format)"
 _EMBEDS = "turns a text into a vector and cannot answer"
@@ -65,16 +65,30 @@ class CheckedModel(NamedTuple):
 
 def check(path: Path) -> CheckedModel:
     """The header of a model that can judge. Raises ModelError that says why a file is none."""
-    headers = [gguf_header.read(part) for part in model_registry.parts(path)]
+    headers = [gguf_header.read(part) for part in parts(path)]
     first = headers[0]
-    architecture = first.text("general.architecture")
-    _check_is_model(first, architecture)
     _check_parts(first, len(headers))
-    if not any(header.tensors for header in headers):
-        raise ModelError(f"{path} holds a vocabulary and no weights", hint=_TEXT_MODEL_HINT)
-    _check_answers(first, architecture)
-    _check_tokenizer(first)
+    _check_header(first, has_weights=any(header.tensors for header in headers))
     return CheckedModel(first, sum(header.weight_bytes for header in headers))
+
+
+def glance(path: Path) -> tuple[CheckedModel, Glance]:
+    """The same of a file that is not going to be opened now: quick, and no proof that it is whole.
+
+    Raises ModelError that says why a file cannot judge, as far as its first bytes show it.
+    """
+    seen = gguf_header.glance(path)
+    _check_header(seen.header, has_weights=seen.tensors > 0 or len(parts(path)) > 1)
+    return CheckedModel(seen.header, size_of(path)), seen
+
+
+def _check_header(header: Header, *, has_weights: bool) -> None:
+    architecture = header.text("general.architecture")
+    _check_is_model(header, architecture)
+    if not has_weights:
+        raise ModelError(f"{header.path} holds a vocabulary and no weights", hint=_TEXT_MODEL_HINT)
+    _check_answers(header, architecture)
+    _check_tokenizer(header)
 
 
 def _check_is_model(header: Header, architecture: str) -> None:

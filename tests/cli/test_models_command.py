@@ -1,0 +1,64 @@
+"""`localjudge models`: the list of the judges that there could be."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import called
+from tests.local_models.conftest import gguf, manifest, pulled, user
+
+__all__ = ["user"]
+
+
+@pytest.fixture
+def machine(user: Path, tmp_path: Path) -> Path:
+    """Two models of Ollama, one whose manifest is damaged, and an embedding model in a folder."""
+    store = user / ".ollama" / "models"
+    pulled(store, "registry.ollama.ai/library/qwen3/8b", gguf(tmp_path / "a.gguf"))
+    pulled(store, "registry.ollama.ai/library/base/1b", gguf(tmp_path / "b.gguf", template=False))
+    manifest(store, "registry.ollama.ai/library/broken/1b", "no JSON")
+    return gguf(tmp_path / "folder" / "embed.gguf", "bert").parent
+
+
+def test_a_person_reads_names_that_can_be_typed(machine: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code, printed, errors = called(capfd, "models", machine)
+    lines = [line.strip() for line in printed.splitlines()]
+    assert (code, errors) == (0, "")
+    facts = lines[lines.index("ollama:qwen3:8b") + 1]
+    assert "Q4_K_M, context 4,096, chat template, takes" in facts
+    assert "Q4_K_M, context 4,096, no chat template" in lines[lines.index("ollama:base:1b") + 1]
+    assert "more were found and cannot be used: --verbose says why" in printed
+    assert "embed" not in printed
+
+
+def test_what_is_left_out_is_said_when_asked(machine: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    printed = " ".join(called(capfd, "models", machine, "--verbose")[1].split())
+    assert "embed.gguf cannot judge: a bert model turns a text into a vector" in printed
+    assert "ollama:broken:1b" in printed
+    assert "is not a manifest" in printed
+    assert "--verbose" not in printed
+
+
+def test_a_program_reads_the_same(machine: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    found = json.loads(called(capfd, "models", machine, "--json")[1])
+    models = {model["name"]: model for model in found["models"]}
+    assert models["ollama:qwen3:8b"]["chat_template"] is True
+    assert len(models["ollama:qwen3:8b"]["sha256"]) == 64
+    assert models[str(machine / "embed.gguf")]["cannot_judge"].startswith("cannot judge: a bert model")
+    assert "ollama:broken:1b" in {entry["where"] for entry in found["skipped"]}
+
+
+def test_a_name_cannot_play_with_the_terminal(user: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    gguf(tmp_path / "x\x1b[2J\n[bold]y.gguf")
+    gguf(tmp_path / "z\x1b[2J.gguf", "bert")
+    _, printed, _ = called(capfd, "models", tmp_path, "--verbose")
+    assert "\x1b" not in printed
+    assert r"x\x1b[2J\n[bold]y.gguf" in printed
+
+
+def test_a_hint_is_spelt_as_it_is_typed(machine: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code, _, errors = called(capfd, "run", "--demo", "--judge", "qwen3:8b", "--out", machine / "run")
+    assert code == 1
+    assert "no judge is called 'qwen3:8b'" in errors
+    assert "did you mean --judge ollama:qwen3:8b?" in errors

@@ -1,0 +1,107 @@
+"""Trees of models as other programs leave them, of files that are headers and little more."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from gguf import GGUFWriter
+
+from localjudge.local_models.found_model import Found, FoundModel, SkippedFile
+
+VARIABLES = (
+    "OLLAMA_MODELS",
+    "HF_HUB_CACHE",
+    "HUGGINGFACE_HUB_CACHE",
+    "HF_HOME",
+    "LLAMA_CACHE",
+    "XDG_CACHE_HOME",
+    "XDG_DATA_HOME",
+)
+MODEL_LAYER = "application/vnd.ollama.image.model"
+WORDS = 32
+Writer = Callable[..., Path]
+
+
+@pytest.fixture
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The home of a user who has set nothing, with an empty state directory."""
+    home = tmp_path / "user"
+    home.mkdir()
+    for variable in VARIABLES:
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "state"))
+    return home
+
+
+def gguf(path: Path, architecture: str = "llama", *, template: bool = True, words: int = WORDS, **keys: Any) -> Path:
+    """A file with the header of a text model and one tensor: enough to be listed, not to be loaded."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    writer = GGUFWriter(path, architecture)
+    writer.add_context_length(4096)
+    writer.add_embedding_length(64)
+    writer.add_block_count(2)
+    writer.add_head_count(4)
+    for name, value in keys.items():
+        writer.add_string(name.replace("__", "."), value)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list([f"w{number}" for number in range(words)])
+    if template:
+        writer.add_chat_template("{{ messages }}")
+    writer.add_file_type(15)
+    writer.add_tensor("token_embd.weight", np.zeros((4, 64), dtype=np.float16))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return path
+
+
+def pulled(store: Path, place: str, model: Path, **changes: Any) -> Path:
+    """A model as Ollama keeps it: its bytes as a blob, its manifest at `place`; returns the manifest."""
+    content = model.read_bytes()
+    digest = hashlib.sha256(content).hexdigest()
+    (store / "blobs").mkdir(parents=True, exist_ok=True)
+    (store / "blobs" / f"sha256-{digest}").write_bytes(content)
+    layers = [
+        {"mediaType": MODEL_LAYER, "digest": f"sha256:{digest}", "size": len(content)} | changes,
+        {"mediaType": "application/vnd.ollama.image.license", "digest": f"sha256:{'1' * 64}", "size": 5},
+    ]
+    return manifest(store, place, {"schemaVersion": 2, "config": {}, "layers": layers})
+
+
+def manifest(store: Path, place: str, content: object) -> Path:
+    """A manifest with any content, as JSON unless it is a text."""
+    path = store / "manifests" / place
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
+    return path
+
+
+def downloaded(cache: Path, repository: str, file: str, model: Path, commit: str = "a" * 40) -> Path:
+    """A file of a repository in a cache of the Hugging Face hub: a link to a blob that is called by its sha256."""
+    folder = cache / f"models--{repository.replace('/', '--')}"
+    content = model.read_bytes()
+    blob = folder / "blobs" / hashlib.sha256(content).hexdigest()
+    blob.parent.mkdir(parents=True, exist_ok=True)
+    blob.write_bytes(content)
+    (folder / "refs").mkdir(exist_ok=True)
+    (folder / "refs" / "main").write_text(commit, encoding="utf-8")
+    link = folder / "snapshots" / commit / file
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to(blob)
+    return link
+
+
+def models(found: Iterable[Found]) -> dict[str, Path]:
+    """What was found, by what a judge is named by."""
+    return {one.source: one.path for one in found if isinstance(one, FoundModel)}
+
+
+def skipped(found: Iterable[Found]) -> dict[str, str]:
+    """Why something was skipped, by the last part of what it is."""
+    return {one.where.rpartition("/")[2]: one.reason for one in found if isinstance(one, SkippedFile)}

@@ -1,0 +1,198 @@
+"""Where each program's models are looked for, and what a name stands for."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from localjudge import model_registry
+from localjudge.errors import ModelError
+from localjudge.local_models import places
+from tests.local_models.conftest import downloaded, gguf, models, pulled
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    return gguf(tmp_path / "model.gguf")
+
+
+@pytest.mark.parametrize(
+    ("program", "folder"),
+    [
+        ("gpt4all", ".local/share/nomic.ai/GPT4All"),
+        ("gpt4all", "Library/Application Support/nomic.ai/GPT4All"),
+        ("gpt4all", ".cache/gpt4all"),
+        ("jan", ".local/share/Jan/data/llamacpp/models"),
+        ("jan", "jan/models"),
+        ("llamacpp", ".cache/llama.cpp"),
+        ("llamacpp", "Library/Caches/llama.cpp"),
+        ("lmstudio", ".lmstudio/models"),
+        ("lmstudio", ".cache/lm-studio/models"),
+    ],
+)
+def test_files_are_found_where_a_program_keeps_them(user: Path, program: str, folder: str) -> None:
+    gguf(user / folder / "some.gguf")
+    assert models(places.models_of(program)) == {f"{program}:some.gguf": user / folder / "some.gguf"}
+
+
+def test_stores_are_found_in_the_home_of_the_user(user: Path, model: Path) -> None:
+    pulled(user / ".ollama" / "models", "registry.ollama.ai/library/qwen3/8b", model)
+    downloaded(user / ".cache" / "huggingface" / "hub", "org/repo", "m-Q4_K_M.gguf", model)
+    assert "ollama:qwen3:8b" in models(places.models_of("ollama"))
+    assert "hf:org/repo:Q4_K_M" in models(places.models_of("hf"))
+
+
+@pytest.mark.parametrize(
+    ("variable", "below", "program"),
+    [
+        ("OLLAMA_MODELS", "", "ollama"),
+        ("HF_HUB_CACHE", "", "hf"),
+        ("HUGGINGFACE_HUB_CACHE", "", "hf"),
+        ("HF_HOME", "hub", "hf"),
+        ("XDG_CACHE_HOME", "huggingface/hub", "hf"),
+        ("LLAMA_CACHE", "", "llamacpp"),
+        ("XDG_CACHE_HOME", "llama.cpp", "llamacpp"),
+        ("XDG_DATA_HOME", "nomic.ai/GPT4All", "gpt4all"),
+        ("XDG_DATA_HOME", "Jan/data/models", "jan"),
+    ],
+)
+def test_a_variable_of_the_program_says_where(
+    user: Path, model: Path, monkeypatch: pytest.MonkeyPatch, variable: str, below: str, program: str
+) -> None:
+    place = user / "elsewhere"
+    monkeypatch.setenv(variable, str(place))
+    pulled(place / below, "registry.ollama.ai/library/moved/1b", model)
+    downloaded(place / below, "org/moved", "m-Q4_0.gguf", model)
+    gguf(place / below / "moved.gguf")
+    assert any("moved" in name for name in models(places.models_of(program)))
+
+
+def test_a_variable_takes_the_place_of_the_usual_folder(
+    user: Path, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pulled(user / ".ollama" / "models", "registry.ollama.ai/library/usual/1b", model)
+    monkeypatch.setenv("OLLAMA_MODELS", str(user / "elsewhere"))
+    assert models(places.models_of("ollama")) == {}
+
+
+def test_the_most_exact_variable_of_the_hub_wins(user: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HOME", str(user / "home"))
+    monkeypatch.setenv("HUGGINGFACE_HUB_CACHE", str(user / "old"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(user / "new"))
+    assert list(places.PROGRAMS["hf"].folders()) == [user / "new"]
+
+
+def test_lm_studio_is_followed_to_where_it_was_moved(user: Path) -> None:
+    """A file in the user's home names its own home, and its settings the folder of models."""
+    home = user / "moved"
+    gguf(user / "large disk" / "lmstudio-community" / "Qwen3-8B-GGUF" / "Qwen3-8B-Q4_K_M.gguf")
+    home.mkdir()
+    (home / "settings.json").write_text(json.dumps({"downloadsFolder": str(user / "large disk")}), encoding="utf-8")
+    (user / ".lmstudio-home-pointer").write_text(f"{home}\n", encoding="utf-8")
+    assert set(models(places.models_of("lmstudio"))) == {"lmstudio:lmstudio-community/Qwen3-8B-GGUF:Q4_K_M"}
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"downloadsFolder": 5}', "[" * 100_000])
+def test_settings_that_name_no_folder_are_passed_over(user: Path, content: str) -> None:
+    gguf(user / ".lmstudio" / "models" / "a.gguf")
+    (user / ".lmstudio" / "settings.json").write_text(content, encoding="utf-8")
+    assert set(models(places.models_of("lmstudio"))) == {"lmstudio:a.gguf"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["ollama:qwen3:8b", "ollama:library/qwen3:8b", "ollama:registry.ollama.ai/library/qwen3:8b", "ollama:QWEN3:8b"],
+)
+def test_a_model_of_ollama_goes_by_all_its_names(user: Path, model: Path, name: str) -> None:
+    pulled(user / ".ollama" / "models", "registry.ollama.ai/library/qwen3/8b", model)
+    found = places.named(name)
+    assert found is not None
+    assert found.source == "ollama:qwen3:8b"
+
+
+def test_a_model_of_ollama_without_a_tag_is_the_latest(user: Path, model: Path) -> None:
+    store = user / ".ollama" / "models"
+    pulled(store, "registry.ollama.ai/library/qwen3/8b", model)
+    with pytest.raises(ModelError, match="Ollama has no model called 'qwen3'") as caught:
+        places.named("ollama:qwen3")
+    assert "ollama:qwen3:8b" in (caught.value.hint or "")
+    pulled(store, "registry.ollama.ai/library/qwen3/latest", model)
+    found = places.named("ollama:qwen3")
+    assert found is not None
+    assert found.source == "ollama:qwen3:latest"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "hf:org/repo:Q4_K_M",
+        "hf:org/repo:q4_k_m",
+        "hf:org/repo/m-Q4_K_M.gguf",
+        "hf:repo@q4_k_m",
+        "hf:m-Q4_K_M",
+        "hf:m-Q4_K_M.gguf",
+    ],
+)
+def test_a_file_of_a_repository_goes_by_all_its_names(user: Path, model: Path, name: str) -> None:
+    cache = user / ".cache" / "huggingface" / "hub"
+    link = downloaded(cache, "org/repo", "m-Q4_K_M.gguf", model)
+    downloaded(cache, "org/repo", "m-Q8_0.gguf", model)
+    found = places.named(name)
+    assert found is not None
+    assert (found.source, found.path) == ("hf:org/repo:Q4_K_M", link)
+
+
+def test_a_name_that_several_go_by_is_refused_with_theirs(user: Path, model: Path) -> None:
+    for quantisation in ("Q4_K_M", "Q8_0"):
+        downloaded(user / ".cache" / "huggingface" / "hub", "org/repo", f"m-{quantisation}.gguf", model)
+    with pytest.raises(ModelError, match="hf:org/repo may be one of 2 models") as caught:
+        places.named("hf:org/repo")
+    assert caught.value.hint == "name one of them: hf:org/repo:Q4_K_M, hf:org/repo:Q8_0"
+
+
+def test_a_model_that_was_skipped_is_refused_with_the_reason(user: Path, model: Path) -> None:
+    pulled(user / ".ollama" / "models", "registry.ollama.ai/library/short/latest", model, size=1)
+    with pytest.raises(ModelError, match=r"ollama:short cannot be used: .* its manifest says 1"):
+        places.named("ollama:short")
+
+
+def test_an_unknown_model_is_refused_with_where_it_was_looked_for(user: Path) -> None:
+    with pytest.raises(ModelError, match=r"LM Studio has no model called 'x' \(looked in .*\.lmstudio/models"):
+        places.named("lmstudio:x")
+
+
+@pytest.mark.parametrize("name", ["qwen3:8b", "model.gguf", "C:/model.gguf", "", ":", "ollama", "other:model"])
+def test_what_begins_with_no_program_is_no_name_of_one(user: Path, name: str) -> None:
+    assert places.named(name) is None
+
+
+@pytest.mark.parametrize("name", ["qwen3:8b", "ollama/qwen3:8b", "library/qwen3:8b"])
+def test_a_name_without_its_program_gets_a_hint(user: Path, model: Path, name: str) -> None:
+    pulled(user / ".ollama" / "models", "registry.ollama.ai/library/qwen3/8b", model)
+    with pytest.raises(ModelError, match="no judge is called") as caught:
+        model_registry.find(name)
+    assert caught.value.hint == "did you mean judge='ollama:qwen3:8b'?"
+
+
+@pytest.mark.parametrize("name", ["org/repo:Q4_K_M", "hf.co/org/repo:Q4_K_M", "hf/org/repo", "huggingface.co/org/repo"])
+def test_a_repository_without_its_program_gets_a_hint(user: Path, model: Path, name: str) -> None:
+    downloaded(user / ".cache" / "huggingface" / "hub", "org/repo", "m-Q4_K_M.gguf", model)
+    with pytest.raises(ModelError) as caught:
+        model_registry.find(name)
+    assert caught.value.hint == "did you mean judge='hf:org/repo:Q4_K_M'?"
+
+
+def test_a_name_that_several_programs_know_gets_all_of_them(user: Path, model: Path) -> None:
+    gguf(user / ".lmstudio" / "models" / "p" / "m" / "same.gguf")
+    gguf(user / ".cache" / "gpt4all" / "same.gguf")
+    with pytest.raises(ModelError) as caught:
+        model_registry.find("same")
+    assert "lmstudio:p/m, gpt4all:same.gguf" in (caught.value.hint or "")
+
+
+def test_the_first_of_two_models_of_one_name_is_taken_and_the_other_said(user: Path) -> None:
+    first = gguf(user / ".lmstudio" / "models" / "a.gguf")
+    second = gguf(user / ".cache" / "lm-studio" / "models" / "a.gguf")
+    found = list(places.models_of("lmstudio"))
+    assert models(found) == {"lmstudio:a.gguf": first}
+    assert (str(second), "another model called lmstudio:a.gguf comes first") in found
