@@ -20,16 +20,16 @@ _PYTHON_ROWS = "rows"
 _LONGEST = 2_000
 _TAKEN_OUT = ("batching", "compare_by", "matrix")
 """Options of an earlier version, which no command of today takes."""
-_WORDS_OF_FILES = ("abbreviations", "criteria")
+_WORDS_OF_FILES = ("abbreviations", "criteria", "calibration")
 _SETTING = re.compile("[a-z_]+")
 
 
 def command(directory: Path, manifest: Manifest) -> str | None:
     """The command as a shell reads it, on one line.
 
-    None for a run that Python code began, with rows or an engine of its own, for one with abbreviations or criteria, of
-    which the manifest holds the words and not the file, for one with an option that was taken out since, and for what
-    no line can hold.
+    None for a run that Python code began, with rows or an engine of its own, for one with abbreviations, criteria or a
+    calibration, of which the manifest holds the words and not the file, for one with an option that was taken out
+    since, and for what no line can hold.
     """
     judge, sources = manifest.environment.get("judge"), manifest.environment.get("sources")
     settings = manifest.environment["settings"]

@@ -93,7 +93,7 @@ def _verdicts(run: Run, metric: str | None) -> VerdictSummary | None:
     if metric is None or run.summary.verdicts is None:
         return run.summary.verdicts
     rows = (row for row in run.iter_verdicts() if row.metric == metric)
-    return verdict_summary(rows, run.summary.threshold)
+    return verdict_summary(rows, run.summary.threshold_of(metric))
 
 
 def _warnings(run: Run, verdicts: VerdictSummary) -> Iterator[str]:

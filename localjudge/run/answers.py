@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from localjudge.engine.protocol import Engine
 from localjudge.progress import Progress
-from localjudge.run.wording import Worded
+from localjudge.run.wording import AskedTask, Worded
 from localjudge.types import Answer, NoAnswer, Verdict, VerdictRequest, VerdictRule
 
 Answers = Mapping[str, Answer | NoAnswer]
@@ -72,13 +72,15 @@ def verdict_of(answers: Sequence[WindowAnswer], rule: VerdictRule) -> Verdict | 
     )
 
 
-def verdicts_of(worded: Sequence[Worded], answers: Answers, rule: VerdictRule) -> list[Verdict | NoAnswer]:
-    """One verdict for each worded task, in their order; every question has its answer."""
+def verdicts_of(
+    tasks: Sequence[AskedTask], worded: Sequence[Worded], answers: Answers, rule: VerdictRule
+) -> list[Verdict | NoAnswer]:
+    """One verdict for each task, in their order, as it was worded; every question has its answer."""
     return [
-        verdict_of([WindowAnswer(answers[question.key], question.window) for question in one], rule)
+        verdict_of([WindowAnswer(answers[question.key], question.window) for question in one], rule.of(task.metric))
         if isinstance(one, tuple)
         else one
-        for one in worded
+        for task, one in zip(tasks, worded, strict=True)
     ]
 
 

@@ -69,7 +69,7 @@ class Blocks:
     def verdicts(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
         """One verdict for each task, in their order; what is not known is asked."""
         worded = self._wording.worded(tasks)
-        return verdicts_of(worded, self._answers(tasks, worded), self._rule)
+        return verdicts_of(tasks, worded, self._answers(tasks, worded), self._rule)
 
     def _answers(self, tasks: Sequence[AskedTask], worded: Sequence[Worded]) -> Answers:
         questions = distinct(worded)

@@ -26,7 +26,7 @@ from localjudge.run.answers import answers_in_order
 from localjudge.run.blocks import blocks
 from localjudge.run.data_notes import tell
 from localjudge.run.evaluate import evaluate_samples
-from localjudge.run.judges import DEFAULT_JUDGE, earlier_answers, opened, refuse_unaskable
+from localjudge.run.judges import DEFAULT_JUDGE, check_calibrations, earlier_answers, opened, refuse_unaskable
 from localjudge.run.plan import Data, Plan, plan
 from localjudge.run.settings import Options, checked
 from localjudge.run.wording import AskedTask, Worded, Wording, distinct
@@ -105,6 +105,7 @@ def estimate_plan(
     with opened(str(judge), engine, settings) as ours, earlier_answers(ours, planned.metrics, settings) as earlier:
         wording = Wording(ours.judge, ours.engine, settings.sentences)
         refuse_unaskable(ours, planned.metrics)
+        check_calibrations(ours, planned.metrics, settings, told)
         names = tuple(metric.name for metric in planned.metrics)
         counts = _Counts(ours.engine, names, earlier)
         samples = planned.dataset.samples

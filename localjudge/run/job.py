@@ -17,10 +17,12 @@ from typing import Any, NamedTuple
 
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import UsageError
+from localjudge.metrics.catalog import question_of
 from localjudge.option_spelling import option, option_name
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_extras
+from localjudge.record.calibration import kept_calibrations
 from localjudge.record.clusters import clusters_sha256
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.earlier_answers import EarlierAnswers
@@ -35,6 +37,7 @@ from localjudge.run.data_notes import tell
 from localjudge.run.judges import (
     DEFAULT_JUDGE,
     OpenJudge,
+    check_calibrations,
     earlier_answers,
     judge_of,
     judge_part_of,
@@ -49,8 +52,8 @@ from localjudge.run.plan import (
     refuse_taken_names,
     with_criteria,
 )
-from localjudge.run.settings import RESCORE_OPTIONS, Options, checked, settings_again
-from localjudge.types import Sample, VerdictRule
+from localjudge.run.settings import ONE_HALF, RESCORE_OPTIONS, Options, RunSettings, checked, settings_again
+from localjudge.types import Sample
 
 _log = logging.getLogger(__name__)
 
@@ -75,6 +78,7 @@ def run_plan(
     with opened(str(judge), engine, settings) as ours:
         refuse_unaskable(ours, planned.metrics)
         told.note(ours.announcement)
+        check_calibrations(ours, planned.metrics, settings, told)
         return _Job(planned, ours, told).run(Path(out) if out is not None else None)
 
 
@@ -108,11 +112,25 @@ def rescore_run(
         "reuse": (str(before.directory), *given.reuse),
         "criteria": tuple((kept | {criterion.name: criterion for criterion in given.criteria}).values()),
     }
-    settings = settings_again(before.manifest, **{**options, **changed})
     names = list(before.summary.metrics) if metrics is None else metrics
+    changed |= _thresholds(before, options, given, names)
+    settings = settings_again(before.manifest, **{**options, **changed})
     planned = plan_again(before, with_criteria(names, given.criteria), settings)
     named = str(judge) if judge else judge_of(before, needed=engine is None)
     return run_plan(planned, judge=named, out=out, engine=engine, progress=progress)
+
+
+def _thresholds(before: Run, options: Options, given: RunSettings, names: Sequence[str]) -> dict[str, Any]:
+    """What decides the verdicts once more: a threshold that is given in place of calibrations, and they in place of it.
+
+    Of the run's calibrations those are kept that decide a metric which is scored once more.
+    """
+    if "threshold" in options and not given.calibration:
+        return {"calibration": ()}
+    asked = {question_of(name) for name in ([names] if isinstance(names, str) else names)}
+    found = {one.question: one for one in kept_calibrations(before.manifest) if one.question in asked}
+    found |= {one.question: one for one in given.calibration}
+    return {"calibration": tuple(found.values()), **({"threshold": ONE_HALF} if given.calibration else {})}
 
 
 class _Session(NamedTuple):
@@ -139,7 +157,7 @@ class _Job:
         self._plan = planned
         self._open_judge, self._engine = ours, ours.engine
         self._settings = settings = planned.settings
-        self._rule = VerdictRule(settings.threshold, settings.min_legal_mass)
+        self._rule = settings.rule_for(planned.metrics)
         self._progress = progress
         self._segmenter = settings.sentences
         dataset = planned.dataset
@@ -223,7 +241,7 @@ class _Job:
         return _Resumed(totals, samples, point.answers) if totals.samples == point.samples else None
 
     def _totals(self) -> Totals:
-        return Totals([metric.name for metric in self._plan.metrics], self._rule.threshold, self._plan.cluster_of)
+        return Totals([metric.name for metric in self._plan.metrics], self._rule, self._plan.cluster_of)
 
     def _judging(self, store: Store, earlier: Sequence[EarlierAnswers]) -> Blocks:
         return Blocks(
@@ -240,6 +258,7 @@ class _Job:
         return Summary(
             signature=self._signature,
             threshold=self._rule.threshold,
+            thresholds=dict(self._rule.thresholds),
             samples=totals.samples,
             skipped_rows=self._plan.dataset.skipped,
             judge=self._open_judge.card,

@@ -17,15 +17,16 @@ from localjudge.judge.judge import Judge, require
 from localjudge.judge.own_prompt import with_prompt
 from localjudge.judge.prompts import PromptProfile
 from localjudge.metrics import Metric
-from localjudge.metrics.catalog import special_tasks_of
+from localjudge.metrics.catalog import question_of, special_tasks_of
 from localjudge.model_registry import ModelFile
 from localjudge.option_spelling import option
+from localjudge.progress import Progress
 from localjudge.record.answer_cache import open_cache
 from localjudge.record.earlier_answers import EarlierAnswers, OtherRun
-from localjudge.record.manifest import judge_part
+from localjudge.record.manifest import answering_part, in_lines, judge_part
 from localjudge.record.results import Run
 from localjudge.run.settings import RunSettings
-from localjudge.types import ChatEnds, JudgeCard, VerdictRule
+from localjudge.types import ChatEnds, JudgeCard
 
 DEFAULT_JUDGE = "reference"
 ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.library", "llguidance": "llguidance"}
@@ -129,13 +130,14 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
 
 def judge_part_of(ours: OpenJudge, metrics: Sequence[Metric], settings: RunSettings) -> dict[str, Any]:
     """The judge's part of the signature of a run with these metrics and settings."""
-    return judge_part(
+    part = judge_part(
         ours.engine.identity,
         ours.judge.identity_for(special_tasks_of(metrics)),
         settings.sentences.identity,
         metrics,
-        VerdictRule(settings.threshold, settings.min_legal_mass),
+        settings.rule_for(metrics),
     )
+    return part | settings.calibrations_used
 
 
 @contextmanager
@@ -165,6 +167,28 @@ def refuse_unaskable(judge: OpenJudge, metrics: Sequence[Metric]) -> None:
         raise UsageError(
             f"the judge {judge.card.name} cannot be asked what {names} asks: it does not read instructions",
             hint=f"name a model that does with {option('judge')}, or leave out {names}",
+        )
+
+
+def check_calibrations(ours: OpenJudge, metrics: Sequence[Metric], settings: RunSettings, progress: Progress) -> None:
+    """Say what the calibrations decide. Raises UsageError for one of another judge, or of what no metric asks."""
+    answering = answering_part(judge_part_of(ours, metrics, settings))
+    for calibration in settings.calibration:
+        different, rounding = calibration.differences_of_judge(answering)
+        if different:
+            raise UsageError(
+                f"the calibration {calibration.name} was made with another judge:{in_lines(different)}",
+                hint="calibrate this judge: localjudge calibrate LABELS --judge NAME|PATH",
+            )
+        decided = [metric.name for metric in metrics if question_of(metric.name) == calibration.question]
+        if not decided:
+            raise UsageError(
+                f"the calibration {calibration.name} is of {calibration.question}, which no metric of this run asks",
+                hint=f"leave out {option('calibration', calibration.name)}, or calibrate what is asked",
+            )
+        elsewhere = f"; made where rounding differs:{in_lines(rounding)}" if rounding else ""
+        progress.note(
+            f"calibration {calibration.name}: threshold {calibration.threshold:.3g} for {', '.join(decided)}{elsewhere}"
         )
 
 

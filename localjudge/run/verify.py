@@ -149,7 +149,7 @@ def verify(
     chosen = stored.drawn(count, seed)
     metrics = _metrics(run)
     segmenter = settings.sentences
-    rule = VerdictRule(run.summary.threshold, settings.min_legal_mass)
+    rule = VerdictRule(run.summary.threshold, settings.min_legal_mass, run.summary.thresholds)
     with opened(named, engine, settings) as ours:
         card = ours.card
         replay = Replay(run, ours, stored.answers_to, metrics=metrics, sentences=segmenter, rule=rule)
@@ -160,7 +160,7 @@ def verify(
         texts = replay.texts(map(_place, changed))
         rows = [row.model_copy(update={"text": texts.get(_place(row), "")}) for row in changed]
         asked = ours.judge.identity_for(catalog.special_tasks_of(metrics))
-        now = judge_part(ours.engine.identity, asked, segmenter.identity, metrics, rule)
+        now = judge_part(ours.engine.identity, asked, segmenter.identity, metrics, rule) | settings.calibrations_used
     found = Verification(
         run=str(run.directory),
         signature=run.manifest.signature,
@@ -321,7 +321,7 @@ def _rows(run: Run, again: _Again, rule: VerdictRule) -> tuple[int, list[RowChan
 def _row_change(
     place: RowPlace, answers: Sequence[tuple[Answer | NoAnswer, Answer | NoAnswer]], rule: VerdictRule
 ) -> RowChange:
-    before, after = (_row_verdict([pair[side] for pair in answers], rule) for side in (0, 1))
+    before, after = (_row_verdict([pair[side] for pair in answers], rule.of(place[1])) for side in (0, 1))
     return RowChange(
         sample_id=place[0],
         metric=place[1],
