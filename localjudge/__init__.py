@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from localjudge.analysis.check import check
     from localjudge.analysis.comparison import compare
-    from localjudge.api import evaluate, rescore
+    from localjudge.api import calibrate, evaluate, rescore
     from localjudge.engine.scripted import ScriptedEngine
     from localjudge.errors import (
         DataError,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         UsageError,
     )
     from localjudge.metrics.criterion import Criterion, CriterionExample
+    from localjudge.record.calibration import Calibration
     from localjudge.record.results import Run
     from localjudge.report.page.html_report import write_report
     from localjudge.run.verify import verify
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Calibration",
     "Context",
     "Criterion",
     "CriterionExample",
@@ -47,6 +49,7 @@ __all__ = [
     "ScriptedEngine",
     "UsageError",
     "__version__",
+    "calibrate",
     "check",
     "compare",
     "evaluate",
@@ -56,6 +59,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Calibration": "localjudge.record.calibration",
     "Context": "localjudge.types",
     "Criterion": "localjudge.metrics.criterion",
     "CriterionExample": "localjudge.metrics.criterion",
@@ -69,6 +73,7 @@ _HOMES = {
     "SampleError": "localjudge.errors",
     "ScriptedEngine": "localjudge.engine.scripted",
     "UsageError": "localjudge.errors",
+    "calibrate": "localjudge.api",
     "check": "localjudge.analysis.check",
     "compare": "localjudge.analysis.comparison",
     "evaluate": "localjudge.api",
