@@ -36,6 +36,6 @@ def reliability(rows: LabelledScores) -> list[ReliabilityBin]:
     for number in range(group.max() + 1):
         ours = group == number
         share = mean_interval(labels[ours], clusters=None if clusters is None else clusters[ours])
-        given = scores[ours]
+        given = np.sort(scores[ours])  # added up in one order, whatever that of the rows
         found.append(ReliabilityBin(float(given.min()), float(given.max()), float(given.mean()), share))
     return found
