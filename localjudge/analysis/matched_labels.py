@@ -35,6 +35,8 @@ class MatchedLabels(NamedTuple):
     """Labels and probabilities of the verdicts on one question; `failed` were labelled and have no probability."""
 
     question: str
+    metric: str
+    """One of those that ask it."""
     rows: LabelledScores
     verdicts: int
     failed: int
@@ -65,7 +67,9 @@ def matched(run: Run, wanted: Sequence[WantedLabel]) -> MatchedLabels:
         weights=weights,
         clusters=[one.cluster for one, _ in judged],
     )
-    return MatchedLabels(questions[0], rows, len(judged), len(wanted) - len(judged), len(set(weights)) > 1)
+    return MatchedLabels(
+        questions[0], wanted[0].key.metric, rows, len(judged), len(wanted) - len(judged), len(set(weights)) > 1
+    )
 
 
 def _probabilities(run: Run, wanted: Sequence[WantedLabel]) -> dict[VerdictKey, float | None]:

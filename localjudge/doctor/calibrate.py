@@ -32,8 +32,8 @@ from localjudge.metrics import catalog
 from localjudge.metrics.labelled import ATTRIBUTION_LABELS, RELEVANCE_LABELS
 from localjudge.option_spelling import option, option_name
 from localjudge.progress import Progress, Silence
-from localjudge.record.calibration import Calibration, LabelsUsed, calibration_file, save_calibration
-from localjudge.record.manifest import answering_part
+from localjudge.record.calibration import Calibration, LabelsUsed, calibration_file, measured_part, save_calibration
+from localjudge.record.kept_criteria import kept_criteria
 from localjudge.record.results import Run, as_run
 from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE
@@ -191,7 +191,7 @@ def _cell(row: LabelledVerdict | LabelledStatement | LabelledSentences, column: 
 def _calibration(labels: HumanLabels, judged: _Judged, name: str | None) -> Calibration:
     found = matched(judged.run, judged.wanted)
     figures = judge_figures(found.rows)
-    card = judged.run.judge
+    card, manifest = judged.run.judge, judged.run.manifest
     remarks = figures.remarks
     if found.failed:
         remarks += (f"{found.failed} labelled verdicts have no probability, and are in no figure",)
@@ -199,9 +199,9 @@ def _calibration(labels: HumanLabels, judged: _Judged, name: str | None) -> Cali
         name=name or _default_name(card.name, found.question),
         question=found.question,
         threshold=figures.threshold,
-        judge=answering_part(judged.run.manifest.judge),
+        judge=measured_part(manifest.judge, kept_criteria(manifest).get(found.metric) or catalog.get(found.metric)),
         card=card,
-        run=judged.run.manifest.signature,
+        run=manifest.signature,
         labels=LabelsUsed(
             file=labels.name,
             sha256=labels.sha256,

@@ -20,9 +20,11 @@ from pydantic import ConfigDict, Field, FiniteFloat
 
 from localjudge import resources
 from localjudge.errors import OutOfResource, RunDirectoryError, UsageError
+from localjudge.metrics import catalog
+from localjudge.metrics.metric import Metric
 from localjudge.option_spelling import option_name
 from localjudge.record.keys import canonical_sha256
-from localjudge.record.manifest import Difference, Manifest, differences
+from localjudge.record.manifest import Difference, Manifest, answering_part, differences
 from localjudge.record.untrusted import BY_HAND, read_object, shown, validated
 from localjudge.suggestion import suggestion
 from localjudge.types import JudgeCard, Record
@@ -87,7 +89,7 @@ class Calibration(Record):
     question: str
     threshold: float = Field(ge=0, le=1)
     judge: dict[str, Any]
-    """What of the judge's part of a signature moves answers."""
+    """The `measured_part` of the run in which it was asked."""
     card: JudgeCard
     run: str
     """Signature of the run in which the judge was asked."""
@@ -108,11 +110,23 @@ class Calibration(Record):
         """Checksum of all but its name and its date."""
         return canonical_sha256(self.model_dump(mode="json", exclude=_UNNAMED))
 
-    def differences_of_judge(self, answering: Mapping[str, Any]) -> tuple[list[Difference], list[Difference]]:
+    def differences_of_judge(self, measured: Mapping[str, Any]) -> tuple[list[Difference], list[Difference]]:
         """Where the judge is another one than was measured: what can change its mind, and what rounds otherwise."""
-        different = differences(self.judge, answering)
+        different = differences(self.judge, measured)
         rounding = [change for change in different if _ROUNDING.fullmatch(change.ingredient)]
         return [change for change in different if change not in rounding], rounding
+
+
+def measured_part(judge: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
+    """What of a judge part makes the answers to the question of the metric: all that moves any answer, and its words.
+
+    Of a metric that is not ours, its definition, too: a criterion of the same name may ask something else.
+    """
+    special = judge["judge"].get("special_tasks", {})
+    words = {task: special[task] for task in sorted(catalog.special_tasks_of([metric])) if task in special}
+    own = {} if catalog.is_ours(metric.name) else {metric.name: judge["metrics"][metric.name]}
+    found = {**answering_part(judge), "special_tasks": words, "metrics": own}
+    return {name: part for name, part in found.items() if part}
 
 
 def calibrations_of(given: object) -> tuple[Calibration, ...]:

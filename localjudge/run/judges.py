@@ -22,8 +22,9 @@ from localjudge.model_registry import ModelFile
 from localjudge.option_spelling import option
 from localjudge.progress import Progress
 from localjudge.record.answer_cache import open_cache
+from localjudge.record.calibration import measured_part
 from localjudge.record.earlier_answers import EarlierAnswers, OtherRun
-from localjudge.record.manifest import answering_part, in_lines, judge_part
+from localjudge.record.manifest import in_lines, judge_part
 from localjudge.record.results import Run
 from localjudge.run.settings import RunSettings
 from localjudge.types import ChatEnds, JudgeCard
@@ -172,24 +173,23 @@ def refuse_unaskable(judge: OpenJudge, metrics: Sequence[Metric]) -> None:
 
 def check_calibrations(ours: OpenJudge, metrics: Sequence[Metric], settings: RunSettings, progress: Progress) -> None:
     """Say what the calibrations decide. Raises UsageError for one of another judge, or of what no metric asks."""
-    answering = answering_part(judge_part_of(ours, metrics, settings))
+    judge = judge_part_of(ours, metrics, settings)
     for calibration in settings.calibration:
-        different, rounding = calibration.differences_of_judge(answering)
-        if different:
-            raise UsageError(
-                f"the calibration {calibration.name} was made with another judge:{in_lines(different)}",
-                hint="calibrate this judge: localjudge calibrate LABELS --judge NAME|PATH",
-            )
-        decided = [metric.name for metric in metrics if question_of(metric.name) == calibration.question]
+        decided = [metric for metric in metrics if question_of(metric.name) == calibration.question]
         if not decided:
             raise UsageError(
                 f"the calibration {calibration.name} is of {calibration.question}, which no metric of this run asks",
                 hint=f"leave out {option('calibration', calibration.name)}, or calibrate what is asked",
             )
+        different, rounding = calibration.differences_of_judge(measured_part(judge, decided[0]))
+        if different:
+            raise UsageError(
+                f"the calibration {calibration.name} was made with another judge:{in_lines(different)}",
+                hint="calibrate this judge: localjudge calibrate LABELS --judge NAME|PATH",
+            )
+        names = ", ".join(metric.name for metric in decided)
         elsewhere = f"; made where rounding differs:{in_lines(rounding)}" if rounding else ""
-        progress.note(
-            f"calibration {calibration.name}: threshold {calibration.threshold:.3g} for {', '.join(decided)}{elsewhere}"
-        )
+        progress.note(f"calibration {calibration.name}: threshold {calibration.threshold:.3g} for {names}{elsewhere}")
 
 
 def card_of(engine: Engine, caution: str) -> JudgeCard:

@@ -14,8 +14,10 @@ from localjudge import Calibration, Run, ScriptedEngine
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.judge.prompts import task_name
 from localjudge.metrics import catalog
+from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.progress import Silence
-from localjudge.record.manifest import answering_part
+from localjudge.record.calibration import kept_calibrations, measured_part
+from localjudge.record.manifest import Manifest, answering_part
 from localjudge.report.table import calibration_lines
 from localjudge.run.settings import RunSettings
 from localjudge.run.verify import verify
@@ -115,6 +117,23 @@ def test_a_calibration_of_another_judge_is_refused_by_name(calibration: Calibrat
     assert not Path("run").exists()
 
 
+def test_a_criterion_of_other_words_is_another_question(calibration: Calibration) -> None:
+    """Its name is the same; what it asks is not, and that is in what was measured."""
+    first, second = (localjudge.Criterion(name="kind", question=f"Is it {word}?", of="sentence") for word in ("a", "b"))
+    run = judged("labelled kind", ["kind"], criteria=[first])
+    rows = [
+        {**vars(row), "human": int(row.text.startswith("One") == (row.sample_id != "3"))} for row in run.iter_verdicts()
+    ]
+    Path("kind.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = localjudge.calibrate("kind.jsonl", run=run, name="kind")
+    assert found.question == "kind"
+    assert judged("same", ["kind"], criteria=[first], calibration="kind").summary.thresholds == {
+        "kind": found.threshold
+    }
+    with pytest.raises(UsageError, match=r"another judge:\n  metrics\.kind\.criterion_sha256: "):
+        judged("other", ["kind"], criteria=[second], calibration="kind")
+
+
 def test_rounding_elsewhere_is_said_and_not_refused(calibration: Calibration) -> None:
     judge = {**calibration.judge, "versions": {**calibration.judge["versions"], "numpy": "0.0"}}
     notes: list[str] = []
@@ -158,9 +177,6 @@ def test_a_calibration_that_was_changed_by_hand_is_a_contradiction(
 @given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(max_size=3), st.lists, max_leaves=3))
 def test_whatever_a_manifest_keeps_as_calibration_is_an_error_at_most(kept: object) -> None:
     """No file is read that it may name, and nothing falls over."""
-    from localjudge.record.calibration import kept_calibrations
-    from localjudge.record.manifest import Manifest
-
     manifest = Manifest(signature="", judge={}, data={}, environment={"settings": {"calibration": kept}})
     if kept == []:
         assert kept_calibrations(manifest) == ()
@@ -201,5 +217,5 @@ def test_the_question_of_each_metric_is_what_it_asks() -> None:
 
 def test_what_a_calibration_holds_of_the_judge_is_what_moves_answers(calibration: Calibration) -> None:
     run = judged("run", calibration=calibration)
-    assert calibration.judge == answering_part(run.manifest.judge)
+    assert calibration.judge == answering_part(run.manifest.judge) == measured_part(run.manifest.judge, Faithfulness())
     assert RunSettings(calibration=[calibration.model_dump(mode="json")]).calibration == (calibration,)  # type: ignore[arg-type]
