@@ -1,7 +1,7 @@
 """A judge's probabilities held against people's labels: every figure with its interval, and the threshold that follows.
 
     probabilities   AUC, Brier score, calibration slope, intercept and error
-    decisions       accuracy, balanced accuracy, precision, recall, F1, kappa, MCC: at .5, and held out
+    decisions       accuracy, balanced accuracy, precision, recall, F1, kappa, MCC, bias: at .5, and held out
     held out        at thresholds that were chosen on other clusters
     gain            balanced accuracy held out - at .5
 
@@ -57,6 +57,7 @@ _OF_DECISIONS: dict[str, Statistic] = {
     "f1": agreement.f1_score,
     "cohen_kappa": agreement.cohen_kappa,
     "mcc": agreement.matthews_correlation,
+    "bias": agreement.bias,
 }
 
 
@@ -123,11 +124,11 @@ def judge_figures(rows: LabelledScores, *, seed: int = SEED, resamples: int = ST
         reliability=tuple(bins),
         clusters=clusters,
         positives=int(labels.sum()),
-        remarks=tuple(_remarks(labels, clusters, figures["auc"], kept["gain"])),
+        remarks=tuple(_remarks(labels, clusters, figures["auc"], kept)),
     )
 
 
-def _remarks(labels: Floats, clusters: int, auc: Figure, gain: Figure) -> list[str]:
+def _remarks(labels: Floats, clusters: int, auc: Figure, held_out: Mapping[str, Figure]) -> list[str]:
     found = []
     for kind in (1, 0):
         if (count := int((labels == kind).sum())) < FEW:
@@ -136,6 +137,12 @@ def _remarks(labels: Floats, clusters: int, auc: Figure, gain: Figure) -> list[s
         found.append(f"warning: only {clusters} independent groups: intervals of fewer than {FEW} are too narrow")
     if auc.ci95[0] <= _ONE_HALF:
         found.append("warning: this judge is not shown to be better than guessing, and no threshold mends that")
-    if gain.ci95[0] <= 0:
+    if held_out["gain"].ci95[0] <= 0:
         found.append("the threshold is not shown to be better than 0.5 on labels that had no part in it")
+    low, high = (bias := held_out["bias"]).ci95
+    if low > 0 or high < 0:
+        found.append(
+            f"with the threshold the share of 1 is too {'high' if low > 0 else 'low'} by {abs(bias.value):.3f}: it "
+            "tells 1 from 0, and shifts the mean of a metric"
+        )
     return found

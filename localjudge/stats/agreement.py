@@ -5,7 +5,7 @@
     decisions      0  1  0  1      scores >= threshold
 
     order          roc_auc                           does 1 get higher scores than 0?
-    decisions      accuracy, balanced_accuracy, precision, recall, f1_score, cohen_kappa, matthews_correlation
+    decisions      accuracy, balanced_accuracy, precision, recall, f1_score, cohen_kappa, matthews_correlation, bias
                                                      are the labels right?
     probabilities  brier_score, expected_calibration_error, debiased_calibration_error, calibration_line
                                                      does 0.8 mean eight of ten?
@@ -121,6 +121,12 @@ def matthews_correlation(
     spread = labelled * (1 - labelled) * decided * (1 - decided)
     correlation: Floats = (both - labelled * decided) / np.sqrt(spread)
     return correlation
+
+
+def bias(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
+    """Share of the rows that are decided 1, less the share that is labelled 1: how far a mean of decisions is off."""
+    rows = _rows(labels, decisions, weights)
+    return _mean(rows.scores - rows.labels, rows.weights)
 
 
 def cohen_kappa(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:

@@ -70,6 +70,7 @@ def test_figures_by_hand() -> None:
     assert held_out["balanced_accuracy"].value == held_out["accuracy"].value == pytest.approx(0.8)
     assert held_out["mcc"].value == pytest.approx(0.6)
     assert held_out["gain"].value == pytest.approx(0.3)
+    assert (plain["bias"].value, held_out["bias"].value) == (0.5, 0)
     assert all(figure.ci95[0] <= figure.value <= figure.ci95[1] for figure in held_out.values())
     assert sum(one.verdicts for one in found.reliability) == 40
 

@@ -11,6 +11,7 @@ from hypothesis.extra import numpy as arrays
 from localjudge.errors import DataError
 from localjudge.stats.agreement import (
     accuracy,
+    bias,
     debiased_calibration_error,
     equal_mass_bins,
     f1_score,
@@ -32,6 +33,7 @@ def test_decisions_by_hand() -> None:
     assert precision(LABELS, DECIDED) == pytest.approx(3 / 5)
     assert recall(LABELS, DECIDED) == pytest.approx(3 / 4)
     assert f1_score(LABELS, DECIDED) == pytest.approx(6 / 9)
+    assert bias(LABELS, DECIDED) == pytest.approx(5 / 10 - 4 / 10)
     assert matthews_correlation(LABELS, DECIDED) == pytest.approx(10 / np.sqrt(5 * 4 * 6 * 5))
 
 
