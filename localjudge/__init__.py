@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from localjudge.analysis.check import check
     from localjudge.analysis.comparison import compare
-    from localjudge.api import evaluate, rescore
+    from localjudge.api import calibrate, evaluate, rescore
     from localjudge.engine.scripted import ScriptedEngine
     from localjudge.errors import (
         DataError,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     )
     from localjudge.metrics.criterion import Criterion, CriterionExample
     from localjudge.open_judge import Judge
+    from localjudge.record.calibration import Calibration
     from localjudge.record.results import Run
     from localjudge.report.page.html_report import write_report
     from localjudge.run.verify import verify
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
+    "Calibration",
     "Context",
     "Criterion",
     "CriterionExample",
@@ -50,6 +52,7 @@ __all__ = [
     "ScriptedEngine",
     "UsageError",
     "__version__",
+    "calibrate",
     "check",
     "compare",
     "evaluate",
@@ -60,6 +63,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Calibration": "localjudge.record.calibration",
     "Context": "localjudge.types",
     "Criterion": "localjudge.metrics.criterion",
     "CriterionExample": "localjudge.metrics.criterion",
@@ -74,6 +78,7 @@ _HOMES = {
     "SampleError": "localjudge.errors",
     "ScriptedEngine": "localjudge.engine.scripted",
     "UsageError": "localjudge.errors",
+    "calibrate": "localjudge.api",
     "check": "localjudge.analysis.check",
     "compare": "localjudge.analysis.comparison",
     "evaluate": "localjudge.api",

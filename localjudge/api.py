@@ -14,8 +14,11 @@ from typing import Unpack, get_type_hints
 
 from pydantic.fields import FieldInfo
 
+from localjudge.doctor.calibrate import CalibrationOptions, measured
+from localjudge.engine.protocol import Engine
 from localjudge.open_judge import Judge
 from localjudge.progress import Progress, Silence
+from localjudge.record.calibration import Calibration
 from localjudge.record.results import Run
 from localjudge.run.job import rescore_run, run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, Engines, Judges, Panel
@@ -75,13 +78,38 @@ def rescore(
 
     The result is a run of its own, which holds the answers that it took. `metrics` are those of the run if None, and so
     is all that the options do not name; `judge` says where the run's model is now. Data, sentences and judge stay the
-    same, so the options are `threshold`, `min_legal_mass`, `cluster_by`, `max_failed`, `threads` and `reuse`; what
-    `progress` may be, `evaluate` says.
+    same, so the options are `threshold`, `calibration`, `min_legal_mass`, `cluster_by`, `max_failed`, `threads` and
+    `reuse`; what `progress` may be, `evaluate` says.
 
     Raises what `evaluate` raises, and UsageError if the judge, or a package that it rests on, is another one now.
     """
     with closing(_progress(progress)) as told:
         return rescore_run(run, metrics, options, out=out, judge=judge, engine=engine, progress=told)
+
+
+def calibrate(
+    labels: str | Path,
+    *,
+    judge: str | Path | None = None,
+    run: Run | str | Path | None = None,
+    name: str | None = None,
+    engine: Engine | None = None,
+    progress: Progress | bool | None = None,
+    **options: Unpack[CalibrationOptions],
+) -> Calibration:
+    """Hold a judge against labels of people; the same as the command `localjudge calibrate`.
+
+    labels: a file with the columns context, statement and label, or question, sentences and relevant, about which
+        `judge` (the reference judge if None) is asked; or verdicts of a run with a column human.
+    run: the run whose verdicts are labelled.
+    name: what it is saved under, for `evaluate(calibration=name)`; None for that of judge and question.
+
+    Options are `metrics` (whose labelled verdicts count), `out` (the run directory in which the judge is asked),
+    `cluster_by`, `prompts`, `reasons`, `min_legal_mass`, `reuse`, `n_ctx`, `threads` and `gpu_layers`; what `engine`
+    and `progress` may be, `evaluate` says. Raises DataError for labels that cannot be used, and what `evaluate` raises.
+    """
+    with closing(_progress(progress)) as told:
+        return measured(labels, options, judge=judge, run=run, name=name, engine=engine, progress=told)
 
 
 def _progress(wanted: Progress | bool | None) -> Progress:

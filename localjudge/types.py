@@ -7,7 +7,8 @@ A metric turns a sample into *tasks* (one unit of text, one question about it). 
 an *answer*. The run applies the threshold and hands the metric its *verdicts*; the metric does the arithmetic.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
@@ -257,10 +258,15 @@ class Verdict(Record):
 
 
 class VerdictRule(NamedTuple):
-    """Label 1 from `threshold` on; below `min_legal_mass` an answer is none."""
+    """Label 1 from `threshold` on, of a metric in `thresholds` from that; below `min_legal_mass` an answer is none."""
 
     threshold: float
     min_legal_mass: float
+    thresholds: Mapping[str, float] = MappingProxyType({})
+
+    def of(self, metric: str) -> "VerdictRule":
+        """The rule of one metric, whose `threshold` is its own."""
+        return self._replace(threshold=self.thresholds.get(metric, self.threshold))
 
 
 class JudgeCard(Record):

@@ -21,6 +21,7 @@ ENGINE = (
     "tests/analysis/test_comparison_by_dictionaries.py",  # runs, compared twice
     "tests/analysis/test_slice_changes.py",
     "tests/benchmark/",
+    "tests/cli/test_calibrate_command.py",
     "tests/cli/test_data_options.py",
     "tests/cli/test_doctor_command.py",
     "tests/cli/test_doctor_interrupted.py",
@@ -38,6 +39,7 @@ ENGINE = (
     "tests/dataset/test_fuzz.py",  # thousands of made-up files
     "tests/doctor/test_injection.py::test_the_reference_judge",
     "tests/doctor/test_injection.py::test_what_an_attempt_does_to_a_real_judge",
+    "tests/doctor/test_calibrate.py::test_a_calibration_that_is_killed",
     "tests/engine/",
     "tests/grammars/",
     "tests/record/test_begun_by.py::test_the_command_goes_on_with_the_run",

@@ -59,7 +59,7 @@ def slices(run: Run, column: str) -> Slices:
             )
         value = value_of[sample_id]
         if value not in totals:
-            totals[value] = Totals(run.summary.metrics, run.summary.threshold, groups)
+            totals[value] = Totals(run.summary.metrics, run.summary, groups)
         totals[value].add(evaluations)
     found = [Slice(value=value, samples=one.samples, metrics=one.metrics) for value, one in totals.items()]
     found.sort(key=lambda one: (-one.samples, one.value is None, one.value or ""))

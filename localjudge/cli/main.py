@@ -29,6 +29,7 @@ COMMANDS = {
     "metrics": "List the metrics: what each asks, needs and costs.",
     "models": "List the models on this machine that could judge.",
     "doctor": "Check a judge and this machine before a run.",
+    "calibrate": "Hold a judge against people's labels: figures and a threshold.",
     "rescore": "Score a run again with another threshold or other metrics.",
     "show": "Look at a finished run, or at one of its samples.",
     "compare": "Say what changed from one run to another.",
@@ -169,6 +170,6 @@ def _reported(error: BaseException, again: str) -> ExitCode:
 
 def _again(given: Sequence[str]) -> str:
     """What the same command does when it is given again: what makes a run, and the doctor, keep what they have done."""
-    if given[:1] in (["run"], ["rescore"], ["doctor"]) and "--dry-run" not in given:
+    if given[:1] in (["run"], ["rescore"], ["doctor"], ["calibrate"]) and "--dry-run" not in given:
         return "run the same command again to go on"
     return "run the same command again: it begins anew"

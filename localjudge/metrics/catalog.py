@@ -32,6 +32,7 @@ from localjudge.metrics.document_ndcg import DOCUMENT_NDCG
 from localjudge.metrics.document_recall import DOCUMENT_RECALL_MULTI_HIT, DOCUMENT_RECALL_SINGLE_HIT
 from localjudge.metrics.documents import DocumentMetric
 from localjudge.metrics.faithfulness import Faithfulness
+from localjudge.metrics.labelled import ATTRIBUTION_LABELS, RELEVANCE_LABELS, LabelledPassage, LabelledStatements
 from localjudge.metrics.matrix import MatrixPrecision, MatrixRecall, MatrixRedundancy
 from localjudge.metrics.metric import Metric
 from localjudge.metrics.noise_sensitivity import NoiseSensitivity
@@ -70,7 +71,28 @@ _AT_K: dict[str, Callable[[int], _Maker]] = {
     "precision": lambda k: partial(DocumentMetric, precision_at(k)),
     "recall": lambda k: partial(DocumentMetric, recall_at(k)),
 }
+_QUESTIONS = {
+    "attribution": {
+        "context_recall",
+        "faithfulness",
+        "answer_correctness",
+        "citation_support",
+        "matrix_recall",
+        "matrix_precision",
+        "matrix_redundancy",
+        "noise_sensitivity",
+        ATTRIBUTION_LABELS,
+    },
+    "relevance_sentence": {"context_relevancy", "answer_relevancy", RELEVANCE_LABELS},
+    "relevance_chunk": {"context_relevancy_chunk"},
+    "usefulness": {"context_precision"},
+    "sufficiency": {"context_sufficiency"},
+    "refusal": {"refusal"},
+}
+"""The metrics by what they ask the judge; abstention asks two things, and stands for itself."""
 _BY_NAME: dict[str, _Maker] = {make().name: make for make in _WITHOUT_K}
+_OF_LABELS: dict[str, _Maker] = {ATTRIBUTION_LABELS: LabelledStatements, RELEVANCE_LABELS: LabelledPassage}
+"""Not offered: what `localjudge calibrate` asks of rows that people labelled, so that its runs open and verify."""
 
 
 def our_names() -> tuple[str, ...]:
@@ -128,6 +150,16 @@ def special_tasks_of(metrics: Iterable[Metric]) -> frozenset[str]:
     return frozenset(task for metric in metrics for task in getattr(metric, "special_tasks", ()))
 
 
+def question_of(name: str) -> str:
+    """What the verdicts of the metric of this name answer, by the name of its prompt; of one's own, its own name.
+
+    A threshold that was found on some metric's verdicts holds for all metrics that ask the same.
+    """
+    parsed = naming.parse(name)
+    base = parsed.base if parsed else name
+    return next((question for question, bases in _QUESTIONS.items() if base in bases and is_ours(name)), name)
+
+
 def lower_is_better(name: str) -> bool:
     """Whether a smaller value of the metric of this name is the better one, as it says by `lower_is_better = True`."""
     try:
@@ -146,7 +178,7 @@ def is_ours(name: str) -> bool:
 
 def _maker(base: str, k: int | None) -> _Maker | None:
     if k is None:
-        return _BY_NAME.get(base)
+        return _BY_NAME.get(base) or _OF_LABELS.get(base)
     return _AT_K[base](k) if base in _AT_K else None
 
 

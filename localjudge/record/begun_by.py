@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from localjudge.metrics.labelled import ATTRIBUTION_LABELS, RELEVANCE_LABELS
 from localjudge.option_spelling import flag
 from localjudge.printable import printable
 from localjudge.record.manifest import Manifest
@@ -20,20 +21,22 @@ _PYTHON_ROWS = "rows"
 _LONGEST = 2_000
 _TAKEN_OUT = ("batching", "compare_by", "matrix")
 """Options of an earlier version, which no command of today takes."""
-_WORDS_OF_FILES = ("abbreviations", "criteria")
+_WORDS_OF_FILES = ("abbreviations", "criteria", "calibration")
 _SETTING = re.compile("[a-z_]+")
 
 
 def command(directory: Path, manifest: Manifest) -> str | None:
     """The command as a shell reads it, on one line.
 
-    None for a run that Python code began, with rows or an engine of its own, for one with abbreviations or criteria, of
-    which the manifest holds the words and not the file, for one with an option that was taken out since, and for what
-    no line can hold.
+    None for a run that Python code began, with rows or an engine of its own, for one with abbreviations, criteria or a
+    calibration, of which the manifest holds the words and not the file, for one that asks about labels of people, for
+    one with an option that was taken out since, and for what no line can hold.
     """
     judges, sources = manifest.environment.get("judge"), manifest.environment.get("sources")
     settings = manifest.environment["settings"]
     if not judges or not sources or sources == [_PYTHON_ROWS] or any(map(settings.get, _WORDS_OF_FILES)):
+        return None
+    if not {ATTRIBUTION_LABELS, RELEVANCE_LABELS}.isdisjoint(manifest.judge["metrics"]):
         return None
     if any(_values(settings.get(name)) for name in _TAKEN_OUT):
         return None

@@ -40,6 +40,7 @@ from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.metrics.matrix import MatrixMetric
 from localjudge.metrics.refusal import ResponseRefusal
+from localjudge.record.calibration import other_calibrations
 from localjudge.record.clusters import GroupOf
 from localjudge.record.kept_criteria import kept_criteria, other_criteria
 from localjudge.record.manifest import Manifest, signature
@@ -121,6 +122,7 @@ def _in_the_manifest(summary: Summary, manifest: Manifest) -> Iterator[str]:
     parts = {
         "signature": (summary.signature, manifest.signature),
         "threshold": (summary.threshold, manifest.judge["threshold"]),
+        "thresholds": (summary.thresholds, manifest.judge.get("thresholds", {})),
         "number of samples": (summary.samples, manifest.data["rows"]),
         "metrics": (sorted(summary.metrics), sorted(manifest.judge["metrics"])),
     }
@@ -130,6 +132,7 @@ def _in_the_manifest(summary: Summary, manifest: Manifest) -> Iterator[str]:
     if manifest.signature != signature(manifest.judge, manifest.data):
         yield "the signature in manifest.json is not that of its parts"
     yield from other_criteria(manifest)
+    yield from other_calibrations(manifest)
     if summary.judge is not None:
         yield from in_the_judge(summary.judge, manifest)
 
@@ -297,8 +300,9 @@ def _in_a_verdict(unit: VerdictRow, summary: Summary) -> Iterator[str]:
         return
     if unit.error is not None:
         yield f"{where} has a label and an error"
-    if unit.label != (0 if unit.p_yes is None else int(unit.p_yes >= summary.threshold)):
-        yield f"{where} has label {unit.label}, probability {unit.p_yes}, at threshold {summary.threshold}"
+    threshold = summary.threshold_of(unit.metric)
+    if unit.label != (0 if unit.p_yes is None else int(unit.p_yes >= threshold)):
+        yield f"{where} has label {unit.label}, probability {unit.p_yes}, at threshold {threshold}"
 
 
 def _in_a_count(score: ScoreRow, units: Sequence[VerdictRow], metric: Any) -> Iterator[str]:

@@ -78,6 +78,7 @@ def judge_part(
         "segmenter": dict(segmenter_identity),
         "metrics": {metric.name: _definition(metric) for metric in metrics},
         "threshold": rule.threshold,
+        **({"thresholds": dict(rule.thresholds)} if rule.thresholds else {}),
         **({"min_legal_mass": rule.min_legal_mass} if rule.min_legal_mass else {}),
         "versions": {package: version(package) for package in _PACKAGES},
     }

@@ -72,6 +72,7 @@ class _JudgePart(_Part):
     panel: PanelPart | None = None
     metrics: dict[str, Any]
     threshold: float
+    thresholds: dict[str, float] = Field(default_factory=dict)
 
 
 class _DataPart(_Part):
@@ -310,10 +311,17 @@ def _run_so_far(path: Path, manifest: Manifest, point: ResumePoint) -> Run:
                 f"{part_path(path / name)} is not as it was left", hint="is it written anew just now?"
             )
     names = list(manifest.judge["metrics"])
-    nothing = Summary(signature=manifest.signature, threshold=manifest.judge["threshold"], samples=0, metrics={})
+    judge = manifest.judge
+    nothing = Summary(
+        signature=manifest.signature,
+        threshold=judge["threshold"],
+        thresholds=judge.get("thresholds", {}),
+        samples=0,
+        metrics={},
+    )
     run = Run(path, nothing, manifest, point)
     groups = run._groups()
-    totals = Totals(names, nothing.threshold, groups)
+    totals = Totals(names, nothing, groups)
     evaluations = evaluations_of(run.iter_scores(), run.iter_verdicts())
     for sample_id, of_sample in groupby(evaluations, key=lambda evaluation: evaluation.sample_id):
         found = list(of_sample)

@@ -14,12 +14,12 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from localjudge.record.clusters import GroupOf
 from localjudge.record.evaluation import Evaluation
 from localjudge.record.result_rows import VerdictRow
-from localjudge.types import Failed, JudgeCard, NoAnswer, Record, Scored, Undefined, Verdict
+from localjudge.types import Failed, JudgeCard, NoAnswer, Record, Scored, Undefined, Verdict, VerdictRule
 
 if TYPE_CHECKING:
     from localjudge.stats import Interval, Tally
@@ -81,11 +81,17 @@ class Summary(Record):
     schema_version: int = SUMMARY_VERSION
     signature: str
     threshold: float
+    thresholds: dict[str, float] = Field(default_factory=dict)
+    """Those of metrics that a calibration decides; not in the file where there are none."""
     samples: int
     skipped_rows: int = 0
     judge: JudgeCard | None = None
     verdicts: VerdictSummary | None = None
     metrics: dict[str, MetricSummary]
+
+    def threshold_of(self, metric: str) -> float:
+        """From which probability on a verdict of the metric is 1."""
+        return self.thresholds.get(metric, self.threshold)
 
     def failed_beyond(self, allowed: int) -> tuple[str, ...]:
         """Metrics for which more samples failed than allowed: no headline is printed for them."""
@@ -99,9 +105,12 @@ class Totals:
     id: then as 12 bytes a sample.
     """
 
-    def __init__(self, metric_names: Iterable[str], threshold: float, cluster_of: GroupOf | None = None) -> None:
+    def __init__(
+        self, metric_names: Iterable[str], rule: VerdictRule | Summary, cluster_of: GroupOf | None = None
+    ) -> None:
         self._metrics = {name: _MetricTotals(cluster_of) for name in metric_names}
-        self._verdicts = _VerdictTotals(threshold)
+        self._rule = rule
+        self._verdicts = _VerdictTotals()
         self.samples = 0
 
     def add(self, evaluations: Iterable[Evaluation]) -> None:
@@ -110,8 +119,9 @@ class Totals:
         for evaluation in evaluations:
             ids.add(evaluation.sample_id)
             self._metrics[evaluation.metric].add(evaluation)
+            threshold = self._rule.thresholds.get(evaluation.metric, self._rule.threshold)
             for judged in evaluation.units:
-                self._verdicts.add(*_figures(judged.verdict))
+                self._verdicts.add(*_figures(judged.verdict), threshold)
         self.samples += len(ids)
 
     @property
@@ -198,15 +208,14 @@ class _MetricTotals:
 
 
 class _VerdictTotals:
-    def __init__(self, threshold: float) -> None:
-        self._threshold = threshold
+    def __init__(self) -> None:
         self._count = self._near = self._windowed = 0
         self._masses: Counter[float] = Counter()
 
-    def add(self, p_yes: float | None, legal_mass: float | None, window: int | None) -> None:
+    def add(self, p_yes: float | None, legal_mass: float | None, window: int | None, threshold: float) -> None:
         if p_yes is not None:
             self._count += 1
-            self._near += abs(p_yes - self._threshold) <= NEAR
+            self._near += abs(p_yes - threshold) <= NEAR
             self._windowed += window is not None
         if legal_mass is not None:
             self._masses[round(legal_mass, _MASS_DIGITS)] += 1
@@ -222,9 +231,9 @@ class _VerdictTotals:
 
 def verdict_summary(rows: Iterable[VerdictRow], threshold: float) -> VerdictSummary:
     """How decided the judge was over these verdicts."""
-    totals = _VerdictTotals(threshold)
+    totals = _VerdictTotals()
     for row in rows:
-        totals.add(row.p_yes, row.legal_mass, row.window)
+        totals.add(row.p_yes, row.legal_mass, row.window, threshold)
     return totals.summary()
 
 

@@ -17,8 +17,10 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from localjudge.metrics.catalog import question_of
 from localjudge.option_spelling import option, option_name
 from localjudge.record.archive import windowed_units
+from localjudge.record.calibration import kept_calibrations
 from localjudge.record.directory import STORE
 from localjudge.record.results import Run
 from localjudge.record.summary import NEAR, MetricSummary, VerdictSummary, verdict_summary
@@ -68,10 +70,23 @@ def remarks(run: Run, *, max_failed: int = 0, metric: str | None = None) -> Iter
     if run.part:
         yield f"a part of the data: {run.part}"
     yield f"judge {run.judge}"
+    yield from (f"calibration {line}" for line in calibration_lines(run, metric))
     if verdicts := _verdicts(run, metric):
         yield decidedness_line(verdicts)
         yield from _warnings(run, verdicts)
     yield f"signature {run.summary.signature}"
+
+
+def calibration_lines(run: Run, metric: str | None = None) -> Iterator[str]:
+    """Of each calibration that decides the metrics, or one: which, how good the judge was then, and on how many."""
+    names = run.summary.thresholds if metric is None else {metric} & run.summary.thresholds.keys()
+    for calibration in kept_calibrations(run.manifest):
+        if decided := [name for name in names if question_of(name) == calibration.question]:
+            line = f"{calibration.name}: threshold {number(calibration.threshold)} for {', '.join(decided)}"
+            if accuracy := calibration.held_out.get("balanced_accuracy"):
+                low, high = map(number, accuracy.ci95)
+                line += f"; balanced accuracy {number(accuracy.value)} [{low}, {high}], held out"
+            yield f"{line}, on {calibration.labels.verdicts:,} labelled verdicts"
 
 
 def decidedness_line(verdicts: VerdictSummary) -> str:
@@ -93,7 +108,7 @@ def _verdicts(run: Run, metric: str | None) -> VerdictSummary | None:
     if metric is None or run.summary.verdicts is None:
         return run.summary.verdicts
     rows = (row for row in run.iter_verdicts() if row.metric == metric)
-    return verdict_summary(rows, run.summary.threshold)
+    return verdict_summary(rows, run.summary.threshold_of(metric))
 
 
 def _warnings(run: Run, verdicts: VerdictSummary) -> Iterator[str]:

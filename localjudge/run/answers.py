@@ -15,7 +15,7 @@ from typing import NamedTuple
 from localjudge.engine.protocol import Engine
 from localjudge.judge.panel_rule import Combination
 from localjudge.progress import Progress
-from localjudge.run.wording import Worded
+from localjudge.run.wording import AskedTask, Worded
 from localjudge.types import Answer, NoAnswer, Opinion, Verdict, VerdictRequest, VerdictRule
 
 Answers = Mapping[str, Answer | NoAnswer]
@@ -107,21 +107,25 @@ def panel_verdict(
 
 
 def panel_verdicts(
-    found: Sequence[Sequence[Verdict | NoAnswer]], combination: Combination | None, rule: VerdictRule
+    found: Sequence[Sequence[Verdict | NoAnswer]], combination: Combination | None, rules: Sequence[VerdictRule]
 ) -> list[Verdict | NoAnswer]:
-    """One verdict for each task from those of each judge; those of one judge stand as they are."""
+    """One verdict for each task, by its rule, from those of each judge; those of one judge stand as they are."""
     if combination is None:
         return list(found[0])
-    return [panel_verdict(of_task, combination, rule) for of_task in zip(*found, strict=True)]
-
-
-def verdicts_of(worded: Sequence[Worded], answers: Answers, rule: VerdictRule) -> list[Verdict | NoAnswer]:
-    """One verdict for each worded task, in their order; every question has its answer."""
     return [
-        verdict_of([WindowAnswer(answers[question.key], question.window) for question in one], rule)
+        panel_verdict(of_task, combination, rule) for of_task, rule in zip(zip(*found, strict=True), rules, strict=True)
+    ]
+
+
+def verdicts_of(
+    tasks: Sequence[AskedTask], worded: Sequence[Worded], answers: Answers, rule: VerdictRule
+) -> list[Verdict | NoAnswer]:
+    """One verdict for each task, in their order, as it was worded; every question has its answer."""
+    return [
+        verdict_of([WindowAnswer(answers[question.key], question.window) for question in one], rule.of(task.metric))
         if isinstance(one, tuple)
         else one
-        for one in worded
+        for task, one in zip(tasks, worded, strict=True)
     ]
 
 

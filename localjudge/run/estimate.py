@@ -30,7 +30,15 @@ from localjudge.run.answers import answers_in_order
 from localjudge.run.blocks import blocks
 from localjudge.run.data_notes import tell
 from localjudge.run.evaluate import evaluate_samples
-from localjudge.run.judges import DEFAULT_JUDGE, Engines, Judges, earlier_answers, opened_panel, refuse_unaskable
+from localjudge.run.judges import (
+    DEFAULT_JUDGE,
+    Engines,
+    Judges,
+    check_calibrations,
+    earlier_answers,
+    opened_panel,
+    refuse_unaskable,
+)
 from localjudge.run.plan import Data, Plan, plan
 from localjudge.run.settings import Options, checked
 from localjudge.run.wording import AskedTask, Worded, Wording, distinct
@@ -122,6 +130,7 @@ def estimate_plan(
         earlier_answers(panel, planned.metrics, settings) as earlier,
     ):
         refuse_unaskable(panel, planned.metrics)
+        check_calibrations(panel, planned.metrics, settings, told)
         names = tuple(metric.name for metric in planned.metrics)
         wordings = [Wording(one.judge, one.engine, settings.sentences) for one in panel.judges]
         counts = [_Counts(one.engine, names, known) for one, known in zip(panel.judges, earlier, strict=True)]

@@ -18,10 +18,12 @@ from typing import Any, NamedTuple
 from localjudge.engine.protocol import EngineStats
 from localjudge.errors import UsageError
 from localjudge.judge.panel_rule import MEAN_LOG_ODDS, PanelRule
+from localjudge.metrics.catalog import question_of
 from localjudge.option_spelling import option, option_name
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_extras
+from localjudge.record.calibration import kept_calibrations
 from localjudge.record.clusters import clusters_sha256
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.earlier_answers import EarlierAnswers
@@ -40,6 +42,7 @@ from localjudge.run.judges import (
     Engines,
     Judges,
     Panel,
+    check_calibrations,
     earlier_answers,
     judge_part_of,
     judges_of,
@@ -55,8 +58,8 @@ from localjudge.run.plan import (
     refuse_taken_names,
     with_criteria,
 )
-from localjudge.run.settings import RESCORE_OPTIONS, Options, checked, settings_again
-from localjudge.types import Sample, VerdictRule
+from localjudge.run.settings import ONE_HALF, RESCORE_OPTIONS, Options, RunSettings, checked, settings_again
+from localjudge.types import Sample
 
 _log = logging.getLogger(__name__)
 
@@ -86,6 +89,7 @@ def _scored(planned: Plan, panel: Panel, out: str | Path | None, progress: Progr
     refuse_unaskable(panel, planned.metrics)
     for line in panel.announcement.splitlines():
         progress.note(line)
+    check_calibrations(panel, planned.metrics, planned.settings, progress)
     return _Job(planned, panel, progress).run(Path(out) if out is not None else None)
 
 
@@ -120,8 +124,9 @@ def rescore_run(
         "reuse": (str(before.directory), *given.reuse),
         "criteria": tuple((kept | {criterion.name: criterion for criterion in given.criteria}).values()),
     }
-    settings = settings_again(before.manifest, **{**options, **changed})
     names = list(before.summary.metrics) if metrics is None else metrics
+    changed |= _thresholds(before, options, given, names)
+    settings = settings_again(before.manifest, **{**options, **changed})
     planned = plan_again(before, with_criteria(names, given.criteria), settings)
     combination = combination_of(before.manifest)
     told = progress or Silence()
@@ -129,6 +134,19 @@ def rescore_run(
     named = judge or judges_of(before, needed=engine is None)
     with opened_panel(named, engine, settings, combination.rule if combination else MEAN_LOG_ODDS) as panel:
         return _scored(planned, panel_as_in(before, panel), out, told)
+
+
+def _thresholds(before: Run, options: Options, given: RunSettings, names: Sequence[str]) -> dict[str, Any]:
+    """What decides the verdicts once more: a threshold that is given in place of calibrations, and they in place of it.
+
+    Of the run's calibrations those are kept that decide a metric which is scored once more.
+    """
+    if "threshold" in options and not given.calibration:
+        return {"calibration": ()}
+    asked = {question_of(name) for name in ([names] if isinstance(names, str) else names)}
+    found = {one.question: one for one in kept_calibrations(before.manifest) if one.question in asked}
+    found |= {one.question: one for one in given.calibration}
+    return {"calibration": tuple(found.values()), **({"threshold": ONE_HALF} if given.calibration else {})}
 
 
 class _Session(NamedTuple):
@@ -155,7 +173,7 @@ class _Job:
         self._plan = planned
         self._panel, self._combination = panel, panel.combination
         self._settings = settings = planned.settings
-        self._rule = VerdictRule(settings.threshold, settings.min_legal_mass)
+        self._rule = settings.rule_for(planned.metrics)
         self._progress = progress
         self._segmenter = settings.sentences
         dataset = planned.dataset
@@ -246,7 +264,7 @@ class _Job:
         return [opinion.judge for opinion in judged.verdict.opinions] == list(names)
 
     def _totals(self) -> Totals:
-        return Totals([metric.name for metric in self._plan.metrics], self._rule.threshold, self._plan.cluster_of)
+        return Totals([metric.name for metric in self._plan.metrics], self._rule, self._plan.cluster_of)
 
     def _judging(self, store: Store, earlier: Sequence[Sequence[EarlierAnswers]]) -> Blocks:
         return Blocks(
@@ -263,6 +281,7 @@ class _Job:
         return Summary(
             signature=self._signature,
             threshold=self._rule.threshold,
+            thresholds=dict(self._rule.thresholds),
             samples=totals.samples,
             skipped_rows=self._plan.dataset.skipped,
             judge=self._panel.card,

@@ -22,17 +22,19 @@ from localjudge.judge.own_prompt import with_prompt
 from localjudge.judge.panel_rule import MEAN_LOG_ODDS, Combination, PanelRule
 from localjudge.judge.prompts import PromptProfile
 from localjudge.metrics import Metric
-from localjudge.metrics.catalog import special_tasks_of
+from localjudge.metrics.catalog import question_of, special_tasks_of
 from localjudge.model_registry import ModelFile
 from localjudge.option_spelling import option
+from localjudge.progress import Progress
 from localjudge.record.answer_cache import open_cache
+from localjudge.record.calibration import measured_part
 from localjudge.record.earlier_answers import EarlierAnswers, OtherRun, judges_known_to
 from localjudge.record.keys import canonical_sha256
-from localjudge.record.manifest import judge_part
+from localjudge.record.manifest import in_lines, judge_part
 from localjudge.record.panel import combination_of, panel_part
 from localjudge.record.results import Run
 from localjudge.run.settings import RunSettings
-from localjudge.types import ChatEnds, JudgeCard, VerdictRule, panel_card
+from localjudge.types import ChatEnds, JudgeCard, panel_card
 
 DEFAULT_JUDGE = "reference"
 Judges = str | Path | Sequence[str | Path]
@@ -270,13 +272,14 @@ def _parts(panel: Panel, metrics: Sequence[Metric], settings: RunSettings) -> di
 
 
 def _part_of_one(ours: OpenJudge, metrics: Sequence[Metric], settings: RunSettings) -> dict[str, Any]:
-    return judge_part(
+    part = judge_part(
         ours.engine.identity,
         ours.judge.identity_for(special_tasks_of(metrics)),
         settings.sentences.identity,
         metrics,
-        VerdictRule(settings.threshold, settings.min_legal_mass),
+        settings.rule_for(metrics),
     )
+    return part | settings.calibrations_used
 
 
 @contextmanager
@@ -337,6 +340,27 @@ def _refuse_together(named: Sequence[str], settings: RunSettings) -> None:
         except UsageError as error:
             raise UsageError(f"{name}, a judge of the panel: {error.message}", hint=error.hint) from error
     require_room(files, settings.engine)
+
+
+def check_calibrations(panel: Panel, metrics: Sequence[Metric], settings: RunSettings, progress: Progress) -> None:
+    """Say what the calibrations decide. Raises UsageError for one of another judge, or of what no metric asks."""
+    judge = judge_part_of(panel, metrics, settings)
+    for calibration in settings.calibration:
+        decided = [metric for metric in metrics if question_of(metric.name) == calibration.question]
+        if not decided:
+            raise UsageError(
+                f"the calibration {calibration.name} is of {calibration.question}, which no metric of this run asks",
+                hint=f"leave out {option('calibration', calibration.name)}, or calibrate what is asked",
+            )
+        different, rounding = calibration.differences_of_judge(measured_part(judge, decided[0]))
+        if different:
+            raise UsageError(
+                f"the calibration {calibration.name} was made with another judge:{in_lines(different)}",
+                hint="calibrate this judge: localjudge calibrate LABELS --judge NAME|PATH",
+            )
+        names = ", ".join(metric.name for metric in decided)
+        elsewhere = f"; made where rounding differs:{in_lines(rounding)}" if rounding else ""
+        progress.note(f"calibration {calibration.name}: threshold {calibration.threshold:.3g} for {names}{elsewhere}")
 
 
 def card_of(engine: Engine, caution: str) -> JudgeCard:

@@ -110,7 +110,7 @@ def with_criteria(names: Sequence[str] | None, criteria: Sequence[Criterion]) ->
 def refuse_taken_names(criteria: Sequence[Criterion]) -> None:
     """Raise UsageError for a new criterion that is called like a metric."""
     for criterion in criteria:
-        if criterion.name in catalog.names():
+        if criterion.name in catalog.names() or catalog.is_ours(criterion.name):
             raise UsageError(
                 f"a criterion cannot be called {criterion.name!r}: that is a metric", hint="give it another name"
             )

@@ -75,7 +75,7 @@ class Replay:
     def differing_files(self, progress: Progress) -> tuple[str, ...]:
         """Names of the result files that are not, byte for byte, what the stored samples and answers give."""
         run = self._run
-        totals = Totals([metric.name for metric in self._metrics], self._rule.threshold, run.cluster_of)
+        totals = Totals([metric.name for metric in self._metrics], self._rule, run.cluster_of)
         with ExitStack() as stack:
             files = {name: stack.enter_context(closing(_File(run.directory / name))) for name in ROW_FILES}
             for block in blocks(counted(run.iter_samples(), progress, "working out", run.summary.samples)):
@@ -109,13 +109,13 @@ class Replay:
 
     def _remembered(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
         found = [self._of_one(wording, tasks) for wording in self._wordings]
-        return panel_verdicts(found, self._combination, self._rule)
+        return panel_verdicts(found, self._combination, [self._rule.of(task.metric) for task in tasks])
 
     def _of_one(self, wording: Wording, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
         worded = wording.worded(tasks)
         questions = distinct(worded)
         answers = self._answers_to(questions)
-        return verdicts_of(worded, {key: answers.get(key, _NOT_ASKED) for key in questions}, self._rule)
+        return verdicts_of(tasks, worded, {key: answers.get(key, _NOT_ASKED) for key in questions}, self._rule)
 
 
 def _summary(run: Run, totals: Totals) -> Summary:

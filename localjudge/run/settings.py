@@ -9,8 +9,11 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.errors import UsageError
 from localjudge.judge.judge import JudgingProtocol, Reasons
+from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import Criterion, criteria_of
+from localjudge.metrics.metric import Metric
 from localjudge.option_spelling import option_name
+from localjudge.record.calibration import Calibration, calibrations_of, kept_calibrations
 from localjudge.record.directory import MANIFEST
 from localjudge.record.kept_criteria import kept_criteria
 from localjudge.record.manifest import Manifest
@@ -18,9 +21,20 @@ from localjudge.record.untrusted import validated
 from localjudge.suggestion import suggestion
 from localjudge.text import Segmenter
 from localjudge.text.own_abbreviations import checked_abbreviations, read_abbreviations
+from localjudge.types import VerdictRule
 
-RESCORE_OPTIONS = ("criteria", "threshold", "min_legal_mass", "cluster_by", "max_failed", "threads", "reuse")
+RESCORE_OPTIONS = (
+    "criteria",
+    "threshold",
+    "calibration",
+    "min_legal_mass",
+    "cluster_by",
+    "max_failed",
+    "threads",
+    "reuse",
+)
 """Settings that make no question another, nor who is asked: a run can be rescored with others."""
+ONE_HALF = 0.5
 _BEFORE = {"min_legal_mass": 0.0}
 """What a run did whose settings do not say."""
 _KINDS = {
@@ -38,6 +52,7 @@ class Options(TypedDict, total=False):
 
     criteria: str | Path | Criterion | Sequence[str | Path | Criterion]
     threshold: float
+    calibration: str | Path | Calibration | Sequence[str | Path | Calibration]
     min_legal_mass: float
     language: str
     segmenter: str | None
@@ -65,8 +80,10 @@ class RunSettings(EngineSettings):
     criteria: tuple[Criterion, ...] = ()
     """File with a question of your own, which becomes a metric of its name, or one that comes with localjudge:
     formal_register, names_its_source, refuses (may be repeated)."""
-    threshold: float = Field(default=0.5, ge=0, le=1)
+    threshold: float = Field(default=ONE_HALF, ge=0, le=1)
     """Probability from which on a verdict is 1."""
+    calibration: tuple[Calibration, ...] = ()
+    """Name or file of a calibration, whose threshold decides the metrics that ask its question (may be repeated)."""
     min_legal_mass: float = Field(default=0.01, ge=0, le=1)
     """Probability that a model must have given to legal answers: with less it has not answered, and there is no
     verdict. 0 takes any answer."""
@@ -108,6 +125,11 @@ class RunSettings(EngineSettings):
     def _own_questions(cls, given: object) -> tuple[Criterion, ...]:
         return criteria_of(given)
 
+    @field_validator("calibration", mode="before")
+    @classmethod
+    def _calibrations(cls, given: object) -> tuple[Calibration, ...]:
+        return calibrations_of(given)
+
     @field_validator("abbreviations", mode="before")
     @classmethod
     def _words(cls, given: object) -> tuple[str, ...]:
@@ -137,6 +159,15 @@ class RunSettings(EngineSettings):
         return self
 
     @model_validator(mode="after")
+    def _one_threshold(self) -> Self:
+        if self.calibration and self.threshold != ONE_HALF:
+            threshold, calibration = option_name("threshold"), option_name("calibration")
+            raise UsageError(
+                f"{threshold} and {calibration} cannot both be given", hint=f"{calibration} brings its threshold"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _can_be_cut(self) -> Self:
         _ = self.sentences
         return self
@@ -145,6 +176,18 @@ class RunSettings(EngineSettings):
     def sentences(self) -> Segmenter:
         """What cuts texts into sentences. Raises UsageError for abbreviations that are none, or beside a pipeline."""
         return Segmenter(self.language, self.segmenter, self.abbreviations)
+
+    def rule_for(self, metrics: Iterable[Metric]) -> VerdictRule:
+        """What makes an answer a verdict, of each of the metrics."""
+        calibrated = {one.question: one.threshold for one in self.calibration}
+        names = {metric.name: question_of(metric.name) for metric in metrics}
+        thresholds = {name: calibrated[asked] for name, asked in names.items() if asked in calibrated}
+        return VerdictRule(self.threshold, self.min_legal_mass, thresholds)
+
+    @property
+    def calibrations_used(self) -> dict[str, dict[str, str]]:
+        """What a signature says of the calibrations: nothing of none."""
+        return {"calibrations": {one.question: one.sha256 for one in self.calibration}} if self.calibration else {}
 
     @property
     def engine(self) -> EngineSettings:
@@ -178,7 +221,7 @@ def settings_again(manifest: Manifest, **changed: Any) -> RunSettings:
     """
     checked(changed)
     kept = {name: value for name, value in manifest.environment["settings"].items() if name in RunSettings.model_fields}
-    kept |= {"criteria": tuple(kept_criteria(manifest).values())}
+    kept |= {"criteria": tuple(kept_criteria(manifest).values()), "calibration": kept_calibrations(manifest)}
     n_ctx = manifest.judge["engine"].get("n_ctx", kept.get("n_ctx"))  # of a panel each judge has its own
     values = {**_BEFORE, **kept, "n_ctx": n_ctx, **changed}
     settings = validated(RunSettings, values, f"{MANIFEST}: settings")

@@ -152,7 +152,7 @@ def verify(
     stored = _Stored(run)
     chosen = stored.drawn(count, seed)
     metrics = _metrics(run)
-    rule = VerdictRule(settings.threshold, settings.min_legal_mass)
+    rule = VerdictRule(run.summary.threshold, settings.min_legal_mass, run.summary.thresholds)
     combination = combination_of(run.manifest)
     with opened_panel(named, engine, settings, combination.rule if combination else MEAN_LOG_ODDS) as opened:
         panel = panel_as_in(run, opened)
@@ -354,7 +354,7 @@ class _RowRule(NamedTuple):
         if not all(of_judge):  # one of them was asked nothing
             return None
         found = [verdict_of([WindowAnswer(answers[one], None) for one in its], self.rule) for its in of_judge]
-        [verdict] = panel_verdicts([[one] for one in found], self.combination, self.rule)
+        [verdict] = panel_verdicts([[one] for one in found], self.combination, [self.rule])
         return verdict if isinstance(verdict, Verdict) else None
 
 
@@ -364,8 +364,9 @@ def _row_change(
     answers: Mapping[int, tuple[Answer | NoAnswer, Answer | NoAnswer]],
     rule: _RowRule,
 ) -> RowChange:
+    of_metric = rule._replace(rule=rule.rule.of(place[1]))
     before, after = (
-        rule.verdict(askings, {one.number: answers[one.number][side] for one in askings}) for side in (0, 1)
+        of_metric.verdict(askings, {one.number: answers[one.number][side] for one in askings}) for side in (0, 1)
     )
     return RowChange(
         sample_id=place[0],

@@ -5,8 +5,10 @@
     decisions      0  1  0  1      scores >= threshold
 
     order          roc_auc                           does 1 get higher scores than 0?
-    decisions      balanced_accuracy, cohen_kappa    are the labels right?
-    probabilities  brier_score, expected_calibration_error, calibration_line    does 0.8 mean eight of ten?
+    decisions      accuracy, balanced_accuracy, precision, recall, f1_score, cohen_kappa, matthews_correlation, bias
+                                                     are the labels right?
+    probabilities  brier_score, expected_calibration_error, debiased_calibration_error, calibration_line
+                                                     does 0.8 mean eight of ten?
 
 Every function takes `labels` (n,) of 0 and 1, `scores` or `decisions` (n,), and `weights`: (n,), one per row and 1
 where left out, or (m, n), which weigh the same rows in m ways, as the resamples of `statistic_interval` do. A result
@@ -24,6 +26,7 @@ from localjudge.errors import DataError
 from localjudge.stats.resampling import Floats, Indices
 
 _BINS = 10
+_LEAST_IN_A_BIN = 10
 # A probability of exactly 0 or 1 has no logit: 1e-6 stands for it, the least that a float32 softmax tells from 0 or 1.
 _LEAST = 1e-6
 _STEPS = 100
@@ -68,6 +71,64 @@ def balanced_accuracy(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: 
     return (ones + zeros) / 2
 
 
+def accuracy(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
+    """Share of the rows that were decided rightly."""
+    rows = _rows(labels, decisions, weights)
+    return _mean(rows.labels == rows.scores, rows.weights)
+
+
+def precision(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
+    """Share of the rows decided 1 that are labelled 1. Raises DataError where none is decided 1."""
+    rows = _rows(labels, decisions, weights)
+    if not rows.scores.any():
+        raise DataError("no row is decided 1: there is no precision", hint="lower the threshold")
+    return _mean(rows.labels, rows.weights * rows.scores)
+
+
+def recall(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
+    """Share of the rows labelled 1 that are decided 1."""
+    rows = _both_kinds(_rows(labels, decisions, weights))
+    return _mean(rows.scores, rows.weights * rows.labels)
+
+
+def f1_score(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
+    """Harmonic mean of precision and recall, 2 TP / (2 TP + FP + FN); 0 where none is decided 1.
+
+    Source: C. J. van Rijsbergen (1979), Information Retrieval, chapter 7.
+    """
+    rows = _both_kinds(_rows(labels, decisions, weights))
+    both = (rows.weights * rows.labels * rows.scores).sum(axis=-1)
+    either = (rows.weights * (rows.labels + rows.scores)).sum(axis=-1)
+    share: Floats = 2 * both / either
+    return share
+
+
+def matthews_correlation(
+    labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None
+) -> Floats:
+    """Correlation of labels and decisions, from -1 to 1. Raises DataError where all are decided alike.
+
+    Source: B. W. Matthews (1975), Biochimica et Biophysica Acta 405, 442-451.
+    """
+    rows = _both_kinds(_rows(labels, decisions, weights))
+    if rows.scores.min() == rows.scores.max():
+        raise DataError(
+            "every row is decided alike: there is no correlation", hint="choose a threshold that parts the rows"
+        )
+    labelled, decided, both = (
+        _mean(values, rows.weights) for values in (rows.labels, rows.scores, rows.labels * rows.scores)
+    )
+    spread = labelled * (1 - labelled) * decided * (1 - decided)
+    correlation: Floats = (both - labelled * decided) / np.sqrt(spread)
+    return correlation
+
+
+def bias(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
+    """Share of the rows that are decided 1, less the share that is labelled 1: how far a mean of decisions is off."""
+    rows = _rows(labels, decisions, weights)
+    return _mean(rows.scores - rows.labels, rows.weights)
+
+
 def cohen_kappa(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
     """Agreement beyond chance, (observed - expected) / (1 - expected).
 
@@ -110,6 +171,41 @@ def expected_calibration_error(
     gaps = np.abs(_sums(rows.weights * (rows.scores - rows.labels), step))
     mean: Floats = gaps.sum(axis=-1) / rows.weights.sum(axis=-1)
     return mean
+
+
+def debiased_calibration_error(
+    labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None, *, bins: int = _BINS
+) -> Floats:
+    """Root of the mean squared distance between mean score and share of 1s over bins of equal numbers of rows.
+
+    Of each bin's square, the variance of its share of 1s is taken off, ybar (1 - ybar) / (n - 1), which is what chance
+    alone adds to it; a sum below 0 counts as 0. With weights, n is the bin's effective number of rows (L. Kish (1965),
+    Survey Sampling), (sum w)^2 / (sum w^2), which makes up for the chance that a bootstrap adds, too. Rows of a bin
+    count as independent; those of one cluster that resemble each other leave a part of the bias in. Source: A. Kumar,
+    P. Liang and T. Ma (2019), Verified uncertainty calibration, NeurIPS, definition 4.1, arXiv:1909.10155.
+    """
+    rows = _rows(labels, scores, weights)
+    group = equal_mass_bins(rows.scores, bins)
+    heavy, squares = _sums(rows.weights, group), _sums(rows.weights**2, group)
+    share = _sums(rows.weights * rows.labels, group) / heavy
+    gap = _sums(rows.weights * rows.scores, group) / heavy - share
+    several = heavy**2 - squares
+    # A bin of one row has no variance that could be estimated: its numerator is 0, too.
+    variance = np.divide(share * (1 - share) * squares, several, out=np.zeros_like(heavy), where=several > 0)
+    square = (heavy * (gap**2 - variance)).sum(axis=-1) / heavy.sum(axis=-1)
+    root: Floats = np.sqrt(np.maximum(square, 0))
+    return root
+
+
+def equal_mass_bins(scores: npt.ArrayLike, bins: int = _BINS) -> Indices:
+    """The number of each row's bin, in the order of the scores: bins of about equal numbers of rows, at least ten.
+
+    Equal scores are in one bin, so where many are equal there are fewer bins.
+    """
+    given = np.asarray(scores, dtype=np.float64)
+    number = max(1, min(bins, len(given) // _LEAST_IN_A_BIN))
+    edges = np.sort(given)[(np.arange(1, number) * len(given) - 1) // number]
+    return np.searchsorted(np.unique(edges), given, side="left")
 
 
 def calibration_line(

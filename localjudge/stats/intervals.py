@@ -25,7 +25,7 @@ interval for the mean of a bounded random variable, arXiv:1905.06208; M. Phan, P
 (2021), Towards practical mean bounds for small samples, ICML, arXiv:2106.03163.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -43,8 +43,22 @@ from localjudge.stats.resampling import (
 )
 from localjudge.stats.tally import Draws, Tally
 
+STATISTIC_RESAMPLES = 2_000
 Statistic = Callable[[Floats, Floats, Floats], Floats]
 """Of labels (n,), scores (n,) or (n, k), and weights (m, n): a number for each of the m weighings, (m,)."""
+
+
+class LabelledScores(NamedTuple):
+    """Rows (n,) that people labelled 0 or 1, the score that each has, its weight and what it was drawn with.
+
+    `weights` are 1 / inclusion probability where some rows were likelier to be labelled than others. `clusters` names
+    what each row belongs to, in any comparable type.
+    """
+
+    labels: npt.ArrayLike
+    scores: npt.ArrayLike
+    weights: npt.ArrayLike | None = None
+    clusters: npt.ArrayLike | None = None
 
 
 class Interval(NamedTuple):
@@ -119,7 +133,7 @@ def statistic_interval(
     *,
     clusters: npt.ArrayLike | None = None,
     confidence: float = 0.95,
-    resamples: int = 2_000,
+    resamples: int = STATISTIC_RESAMPLES,
     seed: int = SEED,
 ) -> Interval:
     """Percentile interval of any `statistic(labels, scores, weights)`, such as `agreement.roc_auc`.
@@ -131,27 +145,46 @@ def statistic_interval(
     the statistic of the data. Raises ValueError for no rows or unequal lengths, or a statistic that gives no such
     numbers, and what `statistic` raises.
     """
-    truth, judged = np.asarray(labels, dtype=np.float64), np.asarray(scores, dtype=np.float64)
+    rows = LabelledScores(labels, scores, clusters=clusters)
+    return statistic_intervals({"": statistic}, rows, confidence=confidence, resamples=resamples, seed=seed)[""]
+
+
+def statistic_intervals(
+    statistics: Mapping[str, Statistic],
+    rows: LabelledScores,
+    *,
+    confidence: float = 0.95,
+    resamples: int = STATISTIC_RESAMPLES,
+    seed: int = SEED,
+) -> dict[str, Interval]:
+    """The same of several statistics of the same rows, on the same resamples."""
+    truth, judged = np.asarray(rows.labels, dtype=np.float64), np.asarray(rows.scores, dtype=np.float64)
     if truth.ndim != 1 or len(truth) == 0 or judged.shape[:1] != truth.shape or judged.ndim not in (1, 2):
         raise ValueError(f"labels and scores have shapes {truth.shape} and {judged.shape}")
+    weights_given = np.ones(len(truth)) if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)
     _check_settings(confidence, resamples)
-    groups = canonical_groups([truth, *np.atleast_2d(judged.T)], clusters)
+    groups = canonical_groups([truth, *np.atleast_2d(judged.T), weights_given], rows.clusters)
     order = np.concatenate(groups)
-    known, given = truth[order], judged[order]
-    group_of_row = np.repeat(np.arange(len(groups)), [len(rows) for rows in groups])
+    known, given, heavy = truth[order], judged[order], weights_given[order]
+    group_of_row = np.repeat(np.arange(len(groups)), [len(members) for members in groups])
     blocks = gamma_weights(np.ones(len(groups)), resamples, seed, spread=len(order))
-    draws = np.concatenate(
-        [_weighed(statistic, known, given, np.take(block, group_of_row, axis=-1)) for block in blocks]
-    )
-    return Interval(
-        mean=float(_weighed(statistic, known, given, np.ones((1, len(order))))[0]),
-        low=quantile(draws, (1 - confidence) / 2),
-        high=quantile(draws, (1 + confidence) / 2),
-        method="bootstrap" if len(groups) == len(order) else "clustered bootstrap",
-        n=len(order),
-        clusters=len(groups),
-        confidence=confidence,
-    )
+    draws: dict[str, list[Floats]] = {name: [] for name in statistics}
+    for block in blocks:
+        weights = np.take(block, group_of_row, axis=-1) * heavy
+        for name, statistic in statistics.items():
+            draws[name].append(_weighed(statistic, known, given, weights))
+    return {
+        name: Interval(
+            mean=float(_weighed(statistic, known, given, heavy[None])[0]),
+            low=quantile(np.concatenate(draws[name]), (1 - confidence) / 2),
+            high=quantile(np.concatenate(draws[name]), (1 + confidence) / 2),
+            method="bootstrap" if len(groups) == len(order) else "clustered bootstrap",
+            n=len(order),
+            clusters=len(groups),
+            confidence=confidence,
+        )
+        for name, statistic in statistics.items()
+    }
 
 
 def _weighed(statistic: Statistic, labels: Floats, scores: Floats, weights: Floats) -> Floats:

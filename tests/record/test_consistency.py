@@ -233,7 +233,7 @@ def test_a_score_that_its_verdicts_do_not_give_is_found_though_the_summary_agree
 def _summarized_again(directory: Path) -> None:
     run = Run.open(directory, check=False)
     found = [Evaluation(row.sample_id, row.metric, _outcome(row)) for row in run.scores]
-    totals = Totals(run.summary.metrics, run.summary.threshold)
+    totals = Totals(run.summary.metrics, run.summary)
     totals.add(found)
     metrics = {name: metric.model_dump() for name, metric in totals.metrics.items()}
     changed(directory, "summary.json", lambda summary: summary.update(metrics=metrics))

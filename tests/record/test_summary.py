@@ -5,7 +5,7 @@ import pytest
 from localjudge.record.evaluation import Evaluation, JudgedUnit
 from localjudge.record.summary import MetricSummary, Summary, Totals, VerdictSummary
 from localjudge.stats import mean_interval
-from localjudge.types import Failed, NoAnswer, Outcome, Scored, Span, Undefined, Unit, Verdict
+from localjudge.types import Failed, NoAnswer, Outcome, Scored, Span, Undefined, Unit, Verdict, VerdictRule
 
 NO = Undefined(reason="none")
 FAIL = Failed(reason="broken")
@@ -18,7 +18,7 @@ def metric(*outcomes: Outcome | float, clusters: str = "") -> MetricSummary:
         for number, outcome in enumerate(outcomes)
     ]
     cluster_of = {str(number): name for number, name in enumerate(clusters)} if clusters else None
-    totals = Totals(["m"], 0.5, cluster_of)
+    totals = Totals(["m"], VerdictRule(0.5, 0.01), cluster_of)
     totals.add(evaluations)
     return totals.metrics["m"]
 
@@ -61,7 +61,7 @@ def test_everything_failed_is_bounded_by_0_and_1() -> None:
 
 
 def test_a_metric_without_samples_is_listed() -> None:
-    assert Totals(["m"], 0.5).metrics["m"].scored == 0
+    assert Totals(["m"], VerdictRule(0.5, 0.01)).metrics["m"].scored == 0
 
 
 def test_more_failures_than_allowed_are_named() -> None:
@@ -71,7 +71,7 @@ def test_more_failures_than_allowed_are_named() -> None:
 
 def decidedness(*verdicts: Verdict | NoAnswer) -> VerdictSummary:
     unit = Unit(kind="statement", index=0, source="reference", span=Span(start=0, end=1, text="x"))
-    totals = Totals(["m"], 0.5)
+    totals = Totals(["m"], VerdictRule(0.5, 0.01))
     totals.add([Evaluation("a", "m", NO, tuple(JudgedUnit(unit, verdict) for verdict in verdicts))])
     return totals.verdicts
 
@@ -106,7 +106,7 @@ def test_where_nothing_was_judged_nothing_is_said() -> None:
 def test_a_summary_does_not_depend_on_how_the_evaluations_come() -> None:
     """All at once, one by one, and from the end."""
     evaluations = [Evaluation(str(number), "m", Scored(value=number / 7)) for number in range(8)]
-    whole, single, backwards = (Totals(["m"], 0.5) for _ in range(3))
+    whole, single, backwards = (Totals(["m"], VerdictRule(0.5, 0.01)) for _ in range(3))
     whole.add(evaluations)
     for evaluation in evaluations:
         single.add([evaluation])
@@ -128,7 +128,7 @@ def test_a_summary_does_not_depend_on_how_the_evaluations_come() -> None:
 )
 def test_a_failure_of_every_sample_is_told_once(outcomes: list[Outcome | float], reason: dict[str, str]) -> None:
     """Not where one sample is scored, or where they fail for different reasons."""
-    totals = Totals(["m"], 0.5)
+    totals = Totals(["m"], VerdictRule(0.5, 0.01))
     for outcome in outcomes:
         given = Scored(value=outcome) if isinstance(outcome, float) else outcome
         totals.add([Evaluation("a", "m", given)])

@@ -124,6 +124,7 @@ function fieldView(field, value, verdicts, config) {
 /** All fields, one below the other; where the baseline's text or units are others, both side by side. */
 function textsView(sample, metric, config) {
   const { texts, before } = sample;
+  const own = { ...config, threshold: config.thresholds[metric] ?? config.threshold };
   const now = sample.metrics[metric];
   const then = before?.metrics[metric];
   const verdicts = (now?.verdicts ?? []).map((values, at) => verdictOf(values, then?.was[at]));
@@ -132,7 +133,7 @@ function textsView(sample, metric, config) {
   const fields = Object.keys(FIELD_NAMES).filter((field) => field in texts || field in textsBefore);
   return fields.map((field) => {
     const differs = before && (field in before.texts || old.some((verdict) => verdict.field === field));
-    const view = fieldView(field, texts[field], verdicts, config);
+    const view = fieldView(field, texts[field], verdicts, own);
     return element(
       "section",
       { class: "field" },
@@ -141,7 +142,7 @@ function textsView(sample, metric, config) {
         ? element(
             "div",
             { class: "sides" },
-            element("div", {}, element("h4", {}, "Baseline"), fieldView(field, textsBefore[field], old, config)),
+            element("div", {}, element("h4", {}, "Baseline"), fieldView(field, textsBefore[field], old, own)),
             element("div", {}, element("h4", {}, "This run"), view),
           )
         : view,

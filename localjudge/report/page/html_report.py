@@ -88,6 +88,7 @@ def page(run: Run, checked: Check, baseline: Run | None = None) -> Iterator[str]
     config = {
         "metrics": [{"name": name, "lowerIsBetter": catalog.lower_is_better(name)} for name in run.summary.metrics],
         "threshold": run.summary.threshold,
+        "thresholds": run.summary.thresholds,
         "near": NEAR,
         "hasGroups": run.cluster_of is not None,
         "compared": baseline is not None,

@@ -17,7 +17,7 @@ from localjudge.record.summary import MetricSummary
 from localjudge.report.comparison_view import change_remarks, count_cells, shared_samples
 from localjudge.report.gates_view import reason_of
 from localjudge.report.score_cells import score_cells
-from localjudge.report.table import decidedness_line, metric_remarks
+from localjudge.report.table import calibration_lines, decidedness_line, metric_remarks
 from localjudge.report.terminal import number
 
 BINS = 10
@@ -73,7 +73,10 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
         yield "Model", ", ".join(model)
     if judge.sha256:
         yield "sha256", judge.sha256
-    yield "Threshold", f"{summary.threshold:g}: a verdict is 1 from this probability on"
+    others = ", of the metrics without a calibration" if summary.thresholds else ""
+    yield "Threshold", f"{summary.threshold:g}: a verdict is 1 from this probability on{others}"
+    for line in calibration_lines(run):
+        yield "Calibration", line
     if summary.verdicts:
         yield "Verdicts", decidedness_line(summary.verdicts)
     if summary.skipped_rows:

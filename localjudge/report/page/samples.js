@@ -244,9 +244,10 @@ class SampleList {
 }
 
 /** What the highlighting of a sample means. */
-function legend({ threshold, near }) {
+function legend({ threshold, thresholds, near }) {
+  const which = Object.keys(thresholds).length ? "threshold of its metric" : `threshold, ${threshold}`;
   const signs = `${VERDICTS[1].sign} verdict 1, ${VERDICTS[0].sign} verdict 0, with the probability of 1`;
-  return remark(`In a sample: ${signs}; without colour: within ${near} of the threshold, ${threshold}.`);
+  return remark(`In a sample: ${signs}; without colour: within ${near} of the ${which}.`);
 }
 
 function options(choices) {

@@ -1,0 +1,148 @@
+"""A judge's probabilities held against people's labels: every figure with its interval, and the threshold that follows.
+
+    probabilities   AUC, Brier score, calibration slope, intercept and error
+    decisions       accuracy, balanced accuracy, precision, recall, F1, kappa, MCC, bias: at .5, and held out
+    held out        at thresholds that were chosen on other clusters
+    gain            balanced accuracy held out - at .5
+
+Intervals are those of a bootstrap over clusters, and take the thresholds of the folds as they are.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from localjudge.errors import DataError
+from localjudge.record.calibration import Figure, ReliabilityFigure
+from localjudge.stats import agreement
+from localjudge.stats.intervals import STATISTIC_RESAMPLES, LabelledScores, Statistic, statistic_intervals
+from localjudge.stats.reliability import reliability
+from localjudge.stats.resampling import SEED, Floats
+from localjudge.stats.threshold import best_threshold, held_out_decisions
+
+_ONE_HALF = 0.5
+FEW = 20
+"""Labels of one kind, or clusters, below which intervals are not to be relied on."""
+
+
+def _slope(labels: Floats, scores: Floats, weights: Floats) -> Floats:
+    return agreement.calibration_line(labels, scores, weights).slope
+
+
+def _intercept(labels: Floats, scores: Floats, weights: Floats) -> Floats:
+    return agreement.calibration_line(labels, scores, weights).intercept
+
+
+def _gain(labels: Floats, scores: Floats, weights: Floats) -> Floats:
+    """Of decisions in one number: 1 where it is 1 at .5, and 2 more where it is 1 held out."""
+    held_out, at_one_half = scores >= 2, scores % 2 == 1  # noqa: PLR2004 - as the docstring says
+    return agreement.balanced_accuracy(labels, held_out, weights) - agreement.balanced_accuracy(
+        labels, at_one_half, weights
+    )
+
+
+_OF_PROBABILITIES: dict[str, Statistic] = {
+    "auc": agreement.roc_auc,
+    "brier": agreement.brier_score,
+    "calibration_slope": _slope,
+    "calibration_intercept": _intercept,
+    "calibration_error": agreement.debiased_calibration_error,
+}
+_OF_DECISIONS: dict[str, Statistic] = {
+    "accuracy": agreement.accuracy,
+    "balanced_accuracy": agreement.balanced_accuracy,
+    "precision": agreement.precision,
+    "recall": agreement.recall,
+    "f1": agreement.f1_score,
+    "cohen_kappa": agreement.cohen_kappa,
+    "mcc": agreement.matthews_correlation,
+    "bias": agreement.bias,
+}
+
+
+class JudgeFigures(NamedTuple):
+    """What `Calibration` says of a judge; its docstring says what each is."""
+
+    threshold: float
+    figures: dict[str, Figure]
+    at_one_half: dict[str, Figure]
+    held_out: dict[str, Figure]
+    undefined: dict[str, str]
+    fold_thresholds: tuple[float, ...]
+    reliability: tuple[ReliabilityFigure, ...]
+    clusters: int
+    positives: int
+    remarks: tuple[str, ...]
+
+
+def judge_figures(rows: LabelledScores, *, seed: int = SEED, resamples: int = STATISTIC_RESAMPLES) -> JudgeFigures:
+    """All of it, for labels (n,), probabilities (n,), weights and clusters.
+
+    Raises DataError where all labels or all probabilities are equal, or a threshold cannot be tried on other clusters.
+    """
+    labels, scores = np.asarray(rows.labels, dtype=np.float64), np.asarray(rows.scores, dtype=np.float64)
+    threshold = best_threshold(rows)
+    held_out = held_out_decisions(rows, seed=seed)
+    at_one_half = (scores >= _ONE_HALF).astype(np.float64)
+    undefined: dict[str, str] = {}
+
+    def found(statistics: Mapping[str, Statistic], values: Floats, prefix: str = "") -> dict[str, Figure]:
+        sound: dict[str, Statistic] = {}
+        for name, statistic in statistics.items():
+            try:
+                statistic(labels, values, np.ones((1, len(labels))))
+                sound[name] = statistic
+            except DataError as error:
+                undefined[prefix + name] = error.message
+        intervals = statistic_intervals(sound, rows._replace(scores=values), seed=seed, resamples=resamples)
+        return {name: Figure(value=one.mean, ci95=(one.low, one.high)) for name, one in intervals.items()}
+
+    plain = found(_OF_DECISIONS, at_one_half, "at_one_half.")
+    kept = found(_OF_DECISIONS, held_out.decisions, "held_out.")
+    kept |= found({"gain": _gain}, at_one_half + 2 * held_out.decisions)
+    figures = found(_OF_PROBABILITIES, scores)
+    clusters = len(labels) if rows.clusters is None else len(np.unique(np.asarray(rows.clusters)))
+    bins = (
+        ReliabilityFigure(
+            low=one.low,
+            high=one.high,
+            mean_p=one.mean_score,
+            share=one.share.mean,
+            ci95=(one.share.low, one.share.high),
+            verdicts=one.share.n,
+        )
+        for one in reliability(rows)
+    )
+    return JudgeFigures(
+        threshold=threshold,
+        figures=figures,
+        at_one_half=plain,
+        held_out=kept,
+        undefined=undefined,
+        fold_thresholds=held_out.thresholds,
+        reliability=tuple(bins),
+        clusters=clusters,
+        positives=int(labels.sum()),
+        remarks=tuple(_remarks(labels, clusters, figures["auc"], kept)),
+    )
+
+
+def _remarks(labels: Floats, clusters: int, auc: Figure, held_out: Mapping[str, Figure]) -> list[str]:
+    found = []
+    for kind in (1, 0):
+        if (count := int((labels == kind).sum())) < FEW:
+            found.append(f"warning: only {count} labelled {kind}: label {FEW} or more before you rely on any figure")
+    if clusters < FEW:
+        found.append(f"warning: only {clusters} independent groups: intervals of fewer than {FEW} are too narrow")
+    if auc.ci95[0] <= _ONE_HALF:
+        found.append("warning: this judge is not shown to be better than guessing, and no threshold mends that")
+    if held_out["gain"].ci95[0] <= 0:
+        found.append("the threshold is not shown to be better than 0.5 on labels that had no part in it")
+    low, high = (bias := held_out["bias"]).ci95
+    if low > 0 or high < 0:
+        found.append(
+            f"with the threshold the share of 1 is too {'high' if low > 0 else 'low'} by {abs(bias.value):.3f}: it "
+            "tells 1 from 0, and shifts the mean of a metric"
+        )
+    return found

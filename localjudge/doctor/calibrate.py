@@ -1,0 +1,233 @@
+"""Holds a judge against people's labels: what `localjudge.calibrate` and `localjudge calibrate` do.
+
+    labels of verdicts ────────────────────────────────────┐
+    statements, sentences ──samples──> a run of the judge ──┴─ labels beside probabilities ──> figures, threshold
+
+What has to be asked is asked by a run, in a run directory of its own: it goes on where it was stopped, can be verified
+and looked at, and is not asked again.
+"""
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from localjudge.analysis.human_labels import (
+    HumanLabels,
+    LabelledSentences,
+    LabelledStatement,
+    LabelledVerdict,
+    VerdictKey,
+    read_labels,
+)
+from localjudge.analysis.judge_figures import judge_figures
+from localjudge.analysis.matched_labels import WantedLabel, matched
+from localjudge.dataset import from_rows
+from localjudge.dataset.aliases import lookup
+from localjudge.engine.protocol import Engine
+from localjudge.errors import UsageError
+from localjudge.metrics import catalog
+from localjudge.metrics.labelled import ATTRIBUTION_LABELS, RELEVANCE_LABELS
+from localjudge.option_spelling import option, option_name
+from localjudge.progress import Progress, Silence
+from localjudge.record.calibration import Calibration, LabelsUsed, calibration_file, measured_part, save_calibration
+from localjudge.record.kept_criteria import kept_criteria
+from localjudge.record.results import Run, as_run
+from localjudge.run.job import run_plan
+from localjudge.run.judges import DEFAULT_JUDGE
+from localjudge.run.plan import Plan
+from localjudge.run.settings import Options, checked
+from localjudge.stats.intervals import STATISTIC_RESAMPLES
+from localjudge.stats.resampling import SEED
+from localjudge.types import Label
+
+ASKING_OPTIONS = ("prompts", "reasons", "min_legal_mass", "reuse", "n_ctx", "threads", "gpu_layers")
+"""Settings of a run that say how the judge is asked. Of the others a calibration takes none but `cluster_by`."""
+_NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
+_LONGEST_STEM = 40
+
+
+class CalibrationOptions(Options, total=False):
+    """What a calibration takes beside options of a run.
+
+    `metrics` are those of a run whose labelled verdicts count, all if None; `out` is the run directory in which the
+    judge is asked, one under `runs/` if None.
+    """
+
+    metrics: Sequence[str] | None
+    out: str | Path | None
+
+
+class _Judged(NamedTuple):
+    """A run, the labels of its verdicts, and in words what their clusters are."""
+
+    run: Run
+    wanted: list[WantedLabel]
+    clustered_by: str
+
+
+def measured(
+    labels: str | Path,
+    options: CalibrationOptions,
+    *,
+    judge: str | Path | None = None,
+    run: Run | str | Path | None = None,
+    name: str | None = None,
+    engine: Engine | None = None,
+    progress: Progress | None = None,
+) -> Calibration:
+    """The judge held against the labels in a file, saved under a name: that of judge and question if None.
+
+    Labels of verdicts need the `run` that they are of, whose judge is measured; for others `judge` (or `engine`) is
+    asked. Raises DataError for labels that cannot be used, UsageError for what does not go together, and what a run
+    raises.
+    """
+    if name is not None:
+        calibration_file(name)
+    given: dict[str, Any] = dict(options)
+    metrics, column, out = (given.pop(one, None) for one in ("metrics", "cluster_by", "out"))
+    for one in given:
+        if one not in ASKING_OPTIONS:
+            taken = ", ".join(map(option_name, ("cluster_by", *ASKING_OPTIONS)))
+            raise UsageError(f"a calibration takes no {option_name(one)}", hint=f"it takes {taken}")
+    found = read_labels(labels)
+    if found.shape == "verdicts":
+        if judge is not None or engine is not None or out is not None or any(given.values()):
+            raise UsageError(
+                f"{found.name} holds labels of verdicts: the judge is that of their run, and is not asked",
+                hint=f"give nothing but {option('run', 'RUN')}",
+            )
+        judged = _of_verdicts(found, run, metrics, column)
+    else:
+        if run is not None or metrics is not None:
+            raise UsageError(
+                f"{found.name} holds texts, not verdicts of a run: the judge is asked about them",
+                hint=f"leave out {option_name('run')} and {option_name('metrics')}",
+            )
+        planned, wanted = _plan(found, cast(Options, given), column)
+        done = run_plan(planned, judge=judge or DEFAULT_JUDGE, out=out, engine=engine, progress=progress or Silence())
+        judged = _Judged(done, wanted, column or _DEFAULT_CLUSTERS[found.shape])
+    calibration = _calibration(found, judged, name)
+    save_calibration(calibration)
+    return calibration
+
+
+_DEFAULT_CLUSTERS = {"attribution": "the same contexts", "relevance": "the same passage"}
+
+
+def _of_verdicts(
+    labels: HumanLabels, run: Run | str | Path | None, metrics: Sequence[str] | None, column: str | None
+) -> _Judged:
+    if run is None:
+        raise UsageError(
+            f"{labels.name} holds labels of verdicts: they are held against their run",
+            hint=f"name it: {option('run', 'RUN')}",
+        )
+    there = as_run(run)
+    names = [metrics] if isinstance(metrics, str) else metrics
+    groups = there.cluster_of
+    wanted = []
+    for row in labels.verdicts:
+        if row.human is not None and (names is None or row.key.metric in names):
+            sample_id = row.key.sample_id
+            by_default = sample_id if groups is None else groups.get(sample_id, sample_id)
+            cluster = _cell(row, column) if column else by_default
+            wanted.append(WantedLabel(row.key, row.text, row.human, cluster, row.inclusion_probability))
+    kept = there.manifest.environment["settings"].get("cluster_by") if groups is not None else None
+    return _Judged(there, wanted, column or str(kept or "the same sample"))
+
+
+def _plan(labels: HumanLabels, options: Options, column: str | None) -> tuple[Plan, list[WantedLabel]]:
+    """A run that asks about the labelled texts, and the labels of its verdicts."""
+    settings = checked(options)
+    rows: tuple[LabelledStatement | LabelledSentences, ...] = labels.statements or labels.passages
+    samples = []
+    wanted: list[WantedLabel] = []
+    for sample_id, row in zip(_ids(rows), rows, strict=True):
+        judged: list[tuple[str, Label | None]]
+        if isinstance(row, LabelledStatement):
+            texts, judged = row.contexts, [(row.statement, row.label)]
+            sample = {"user_input": row.question, "retrieved_contexts": list(texts), "response": row.statement}
+        else:
+            texts, judged = row.sentences, [*zip(row.sentences, row.relevant, strict=True)]
+            sample = {"user_input": row.question, "retrieved_contexts": list(texts)}
+        samples.append({"id": sample_id, **sample})
+        cluster = _cell(row, column) if column else hashlib.sha256("\0".join(texts).encode()).hexdigest()
+        for index, (text, label) in enumerate(judged):
+            if label is not None:
+                wanted.append(WantedLabel(_key(labels, sample_id, index), text, label, cluster))
+    dataset = from_rows(samples, name=labels.name)
+    metric = catalog.get(ATTRIBUTION_LABELS if labels.shape == "attribution" else RELEVANCE_LABELS)
+    return Plan(dataset, (metric,), {}, (), None, settings, len(samples)), wanted
+
+
+def _key(labels: HumanLabels, sample_id: str, index: int) -> VerdictKey:
+    if labels.shape == "attribution":
+        return VerdictKey(sample_id, ATTRIBUTION_LABELS, "statement", "response", None, index)
+    return VerdictKey(sample_id, RELEVANCE_LABELS, "sentence", "retrieved_contexts", index, index)
+
+
+def _ids(rows: Sequence[LabelledStatement | LabelledSentences]) -> list[str]:
+    """The rows' own ids where each has one and no other has the same; else their numbers, from 1."""
+    own = [row.columns.get("id") for row in rows]
+    if len(set(map(str, own))) == len(own) and all(isinstance(one, str | int) and str(one).strip() for one in own):
+        return [str(one) for one in own]
+    return [str(number) for number in range(1, len(rows) + 1)]
+
+
+def _cell(row: LabelledVerdict | LabelledStatement | LabelledSentences, column: str) -> str:
+    """What groups the row. Raises UsageError where the column has nothing."""
+    value = lookup(row.columns, column)
+    if value is None or value == "" or isinstance(value, Mapping | list):
+        raise UsageError(
+            f"{row.place} has no text or number in the column {column!r}",
+            hint=f"{option_name('cluster_by')} needs a value for every labelled row",
+        )
+    return str(value)
+
+
+def _calibration(labels: HumanLabels, judged: _Judged, name: str | None) -> Calibration:
+    found = matched(judged.run, judged.wanted)
+    figures = judge_figures(found.rows)
+    card, manifest = judged.run.judge, judged.run.manifest
+    remarks = figures.remarks
+    if found.failed:
+        remarks += (f"{found.failed} labelled verdicts have no probability, and are in no figure",)
+    return Calibration(
+        name=name or _default_name(card.name, found.question),
+        question=found.question,
+        threshold=figures.threshold,
+        judge=measured_part(manifest.judge, kept_criteria(manifest).get(found.metric) or catalog.get(found.metric)),
+        card=card,
+        run=manifest.signature,
+        labels=LabelsUsed(
+            file=labels.name,
+            sha256=labels.sha256,
+            shape=labels.shape,
+            verdicts=found.verdicts,
+            positives=figures.positives,
+            clusters=figures.clusters,
+            clustered_by=judged.clustered_by,
+            unlabelled=labels.unlabelled,
+            failed=found.failed,
+            weighted=found.weighted,
+        ),
+        figures=figures.figures,
+        at_one_half=figures.at_one_half,
+        held_out=figures.held_out,
+        undefined=figures.undefined,
+        fold_thresholds=figures.fold_thresholds,
+        seed=SEED,
+        resamples=STATISTIC_RESAMPLES,
+        reliability=figures.reliability,
+        remarks=remarks,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+    )
+
+
+def _default_name(judge: str, question: str) -> str:
+    """`reference-attribution`."""
+    stem = _NOT_IN_NAMES.sub("-", judge).strip("-.")[:_LONGEST_STEM] or "judge"
+    return f"{stem}-{_NOT_IN_NAMES.sub('-', question)[: _LONGEST_STEM - 1]}"

@@ -1,0 +1,109 @@
+"""A calibration as a person reads it: figures with their intervals, the threshold, and a reliability plot.
+
+                         at 0.5                held out
+balanced accuracy  0.684 [0.651, 0.716]  0.690 [0.657, 0.722]
+...
+mean p  share of 1                                                  0         .5         1
+0.128   0.220 [0.137, 0.324]  82                                    | --|o---            |
+"""
+
+from collections.abc import Mapping
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from localjudge.record.calibration import Calibration, Figure, ReliabilityFigure
+from localjudge.report.terminal import number, safe, safe_text
+
+_IN_WORDS = {"auc": "AUC", "brier": "Brier score", "f1": "F1", "cohen_kappa": "Cohen's kappa", "mcc": "MCC"}
+_COLUMNS = 31
+
+
+def calibration_view(calibration: Calibration) -> RenderableType:
+    """All of it, for a terminal of 80 columns."""
+    labels = calibration.labels
+    folds = calibration.fold_thresholds
+    head = (
+        f"calibration {calibration.name}: {calibration.question}",
+        f"judge {calibration.card}",
+        f"{labels.verdicts:,} verdicts labelled by people, {labels.positives:,} of them 1; "
+        f"{labels.clusters:,} groups by {labels.clustered_by}",
+    )
+    threshold = (
+        f"threshold {number(calibration.threshold)}, chosen on all labels; held out: decided by the thresholds of "
+        f"{len(folds)} folds, {number(min(folds))} to {number(max(folds))}, each chosen on the other groups"
+    )
+    undefined = [f"{_words(name)}: {why}" for name, why in calibration.undefined.items()]
+    return Padding(
+        Group(
+            *map(safe_text, head),
+            Text(),
+            _figures(calibration.figures),
+            Text(),
+            _decisions(calibration),
+            Text(),
+            safe_text(threshold),
+            Text(),
+            _plot(calibration.reliability),
+            *([Text()] if undefined or calibration.remarks else []),
+            *map(safe_text, [*undefined, *calibration.remarks]),
+        ),
+        (0, 1),
+        expand=False,
+    )
+
+
+def _figures(figures: Mapping[str, Figure]) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for name, figure in figures.items():
+        grid.add_row(safe(_words(name)), _figure(figure))
+    return grid
+
+
+def _decisions(calibration: Calibration) -> Table:
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_row("", Text("at 0.5", style="bold"), Text("held out", style="bold"))
+    names = [*calibration.at_one_half, *calibration.held_out]
+    for name in dict.fromkeys(names):
+        grid.add_row(
+            safe("gain in balanced accuracy" if name == "gain" else _words(name)),
+            *(_figure(side.get(name)) for side in (calibration.at_one_half, calibration.held_out)),
+        )
+    return grid
+
+
+def _plot(bins: tuple[ReliabilityFigure, ...]) -> Table:
+    """A row for each bin: its share of 1 as `o` between the limits of its interval, its mean probability as `|`."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    scale = f"0{'.5':^{_COLUMNS - 2}}1"
+    grid.add_row(*(Text(word, style="bold") for word in ("mean p", "share of 1", "n")), scale)
+    for one in bins:
+        share = _figure(Figure(value=one.share, ci95=one.ci95))
+        grid.add_row(number(one.mean_p), share, f"{one.verdicts:,}", Text(_bar(one), no_wrap=True))
+    grid.add_row("", "", "", Text("o share of 1, | mean p: alike if calibrated", style="dim"))
+    return grid
+
+
+def _bar(one: ReliabilityFigure) -> str:
+    low, share, high, mean = (
+        round(value * (_COLUMNS - 1)) for value in (*one.ci95[:1], one.share, one.ci95[1], one.mean_p)
+    )
+    cells = ["-" if low <= column <= high else " " for column in range(_COLUMNS)]
+    cells[mean] = "|"
+    cells[share] = "o"
+    return "".join(cells).rstrip()
+
+
+def _figure(figure: Figure | None) -> str:
+    if figure is None:
+        return ""
+    return f"{number(figure.value)} [{number(figure.ci95[0])}, {number(figure.ci95[1])}]"
+
+
+def _words(name: str) -> str:
+    """`held_out.f1` as `F1, held out`."""
+    where, _, bare = name.rpartition(".")
+    words = _IN_WORDS.get(bare, bare.replace("_", " "))
+    return f"{words}, {where.replace('_', ' ')}" if where else words

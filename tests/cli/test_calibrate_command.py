@@ -1,0 +1,69 @@
+"""`localjudge calibrate` and `run --calibration`, with the reference judge."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from localjudge.resources import demo_file
+from tests.cli.conftest import called
+
+WORDS = ("river", "tower", "bridge", "garden", "school", "market")
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def labels() -> Path:
+    """24 passages, each with a statement that it holds and one that it does not."""
+    file = Path("labels.jsonl")
+    passages = [(f"The old {one} of town {n} opened in {1900 + n}.", n, one) for n in range(4) for one in WORDS]
+    rows = [
+        {"context": text, "statement": statement, "label": label}
+        for text, n, one in passages
+        for statement, label in ((f"The {one} of town {n} opened in {1900 + n}.", 1), ("A ship \x1b[31msank.", 0))
+    ]
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+def test_a_judge_is_calibrated_and_a_run_uses_it(labels: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    code, out, told = called(capfd, "calibrate", labels, "--name", "ours")
+    shown = " ".join(out.split())
+    assert code == 0
+    assert "calibration ours: attribution" in shown
+    assert "48 verdicts labelled by people, 24 of them 1; 24 groups by the same contexts" in shown
+    assert "o share of 1, | mean p: alike if calibrated" in shown
+    assert "AUC 1.000 [1.000, 1.000]" in shown
+    assert "calibration slope: the scores split the labels without error" in shown
+    assert "use it: localjudge run ... --calibration ours" in told
+    code, out, told = called(capfd, "calibrate", labels, "--name", "ours", "--json")
+    found = json.loads(out)
+    assert (code, found["question"], found["labels"]["verdicts"]) == (0, "attribution", 48)
+    assert "asked 0 verdicts" in told
+    code, out, _ = called(capfd, "run", demo_file(), "--calibration", "ours", "--out", "run", "--json")
+    assert json.loads(out)["thresholds"]["context_recall"] == found["threshold"]
+    assert called(capfd, "verify", "run")[0] == 0
+
+
+def test_what_cannot_be_is_a_usage_error(labels: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    called(capfd, "calibrate", labels, "--name", "ours", "--quiet")
+    code, _, told = called(capfd, "run", demo_file(), "--calibration", "ours", "--threshold", "0.4")
+    assert (code, told) == (
+        1,
+        "localjudge: --threshold and --calibration cannot both be given\n  hint: --calibration brings its threshold\n",
+    )
+    code, _, told = called(capfd, "run", demo_file(), "--calibration", "our")
+    assert code == 1
+    assert "there is no calibration 'our', neither by that name nor as a file\n  hint: did you mean ours" in told
+    code, _, told = called(capfd, "run", demo_file(), "--calibration", "ours", "--n-ctx", "4096", "--dry-run")
+    assert code == 1
+    assert "the calibration ours was made with another judge:\n  engine.n_ctx: 8192 there, 4096 now" in told
+    code, _, told = called(capfd, "calibrate", labels, "--run", "run")
+    assert (code, "leave out --run and --metrics" in told) == (1, True)
+    code, _, told = called(capfd, "calibrate", demo_file())
+    assert (code, "holds no labels that are known" in told) == (1, True)

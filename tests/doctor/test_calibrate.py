@@ -1,0 +1,273 @@
+"""A judge held against labels: figures by hand, the same numbers however the labels come, nothing asked twice."""
+
+import csv
+import json
+import random
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import localjudge
+from localjudge import Calibration, ScriptedEngine
+from localjudge.errors import DataError, RunDirectoryError, UsageError
+from localjudge.record.calibration import calibration_file, calibrations_of, read_calibration
+
+PAIRS = 40
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "home"
+
+
+def statements(count: int = PAIRS) -> list[dict[str, Any]]:
+    """Labels 1, 0, 1, 0 ...; of each five rows one has the probability of the other kind."""
+    return [
+        {"context": f"Passage {n // 2}.", "statement": f"Statement {n}. And more.", "label": (n + 1) % 2, "doc": n // 4}
+        for n in range(count)
+    ]
+
+
+def probability(n: int) -> float:
+    says_yes = (n % 2 == 0) != (n % 5 == 0)
+    return (0.62 if says_yes else 0.52) + n / 10_000
+
+
+SCRIPT = {f"Statement {n}. And more.": probability(n) for n in range(400)}
+
+
+def written(rows: list[dict[str, Any]], name: str = "labels.jsonl") -> Path:
+    Path(name).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return Path(name)
+
+
+def calibrated(rows: list[dict[str, Any]] | None = None, **options: Any) -> Calibration:
+    return localjudge.calibrate(
+        written(statements() if rows is None else rows), **{"engine": ScriptedEngine(SCRIPT), **options}
+    )
+
+
+def test_figures_by_hand() -> None:
+    """40 rows, 8 of them (0, 5, 10 ...) of the wrong kind, 4 of each: all are above .5; from .57 on 16 of 20 are right.
+
+    At .5 all are decided 1: accuracy and precision 20/40, recall 1, F1 2*20/(2*20+20). Held out, 32/40.
+    """
+    found = calibrated()
+    assert (found.labels.verdicts, found.labels.positives, found.labels.clusters) == (40, 20, 20)
+    plain, held_out = found.at_one_half, found.held_out
+    assert (plain["accuracy"].value, plain["precision"].value, plain["recall"].value) == (0.5, 0.5, 1)
+    assert plain["f1"].value == pytest.approx(2 / 3)
+    assert plain["cohen_kappa"].value == 0
+    assert "decided alike" in found.undefined["at_one_half.mcc"]
+    assert "mcc" not in plain
+    assert 0.53 < found.threshold < 0.62
+    assert held_out["balanced_accuracy"].value == held_out["accuracy"].value == pytest.approx(0.8)
+    assert held_out["mcc"].value == pytest.approx(0.6)
+    assert held_out["gain"].value == pytest.approx(0.3)
+    assert (plain["bias"].value, held_out["bias"].value) == (0.5, 0)
+    assert all(figure.ci95[0] <= figure.value <= figure.ci95[1] for figure in held_out.values())
+    assert sum(one.verdicts for one in found.reliability) == 40
+
+
+def test_statements_are_asked_whole_and_once() -> None:
+    """A labelled statement of two sentences is one verdict."""
+    engine = ScriptedEngine(SCRIPT)
+    calibrated(engine=engine, out="run")
+    again = ScriptedEngine(SCRIPT)
+    calibrated(engine=again, out="run", cluster_by="doc")
+    assert (len(engine.asked), len(again.asked)) == (PAIRS, 0)
+    assert localjudge.verify("run", engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
+
+
+def test_a_cluster_is_what_was_drawn_together() -> None:
+    """By contexts two rows each, by the column four; wider groups of the same rows."""
+    by_context, by_column = calibrated(), calibrated(cluster_by="doc")
+    assert (by_context.labels.clustered_by, by_context.labels.clusters) == ("the same contexts", 20)
+    assert (by_column.labels.clustered_by, by_column.labels.clusters) == ("doc", 10)
+    assert any("only 10 independent groups" in remark for remark in by_column.remarks)
+    with pytest.raises(UsageError, match="no text or number in the column 'nowhere'"):
+        calibrated(cluster_by="nowhere")
+
+
+def test_neither_the_order_nor_the_format_of_the_labels_moves_a_number(tmp_path: Path) -> None:
+    rows = [{**row, "id": f"r{number}"} for number, row in enumerate(statements())]
+    whole = calibrated(rows)
+    random.Random(1).shuffle(rows)
+    with Path("labels.csv").open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, rows[0])
+        writer.writeheader()
+        writer.writerows(rows)
+    moved = localjudge.calibrate("labels.csv", engine=ScriptedEngine(SCRIPT))
+    names = ("threshold", "figures", "at_one_half", "held_out", "fold_thresholds", "reliability", "run")
+    assert [name for name in names if getattr(moved, name) != getattr(whole, name)] == []
+
+
+def verdict_labels(run: localjudge.Run, **more: Any) -> list[dict[str, Any]]:
+    rows = [vars(row) for row in run.iter_verdicts()]
+    return [
+        {**row, "p_yes": None, "human": int(row["p_yes"] > 0.57) if n % 7 else 1, **more} for n, row in enumerate(rows)
+    ]
+
+
+@pytest.fixture
+def run() -> localjudge.Run:
+    rows = [
+        {"id": f"s{n}", "user_input": "Why?", "retrieved_contexts": [f"Text {n}."], "response": f"One {n}. Two {n}."}
+        for n in range(30)
+    ]
+    script = {
+        f"{word} {n}.": probability(2 * n + (word == "Two")) for n in range(30) for word in ("One", "Two", "Text")
+    }
+    engine = ScriptedEngine(script, default=0.5)
+    return localjudge.evaluate(rows, metrics=["faithfulness", "context_relevancy"], engine=engine, out="judged")
+
+
+def test_labels_of_verdicts_take_their_probabilities_from_the_run(run: localjudge.Run) -> None:
+    labels = written([row for row in verdict_labels(run) if row["metric"] == "faithfulness"])
+    found = localjudge.calibrate(labels, run=run)
+    assert (found.question, found.labels.verdicts, found.labels.clusters) == ("attribution", 60, 30)
+    assert (found.run, found.judge["engine"]) == (run.manifest.signature, run.manifest.judge["engine"])
+    # Of seven rows one is 1 by its label alone; the others are what the probability says.
+    ours = [row for row in run.iter_verdicts() if row.metric == "faithfulness"]
+    assert found.figures["auc"].value > 0.8
+    assert found.reliability[0].low == min(float(row.p_yes or 0) for row in ours)
+
+
+def test_labels_of_two_questions_need_a_choice(run: localjudge.Run) -> None:
+    labels = written(verdict_labels(run))
+    with pytest.raises(DataError, match="of 2 questions: attribution, relevance_sentence"):
+        localjudge.calibrate(labels, run=run)
+    assert localjudge.calibrate(labels, run=run, metrics=["context_relevancy"]).question == "relevance_sentence"
+
+
+def test_inclusion_probabilities_weigh(run: localjudge.Run) -> None:
+    """Rows that were half as likely to be labelled count twice."""
+    rows = [row for row in verdict_labels(run) if row["metric"] == "faithfulness"]
+    weighed = [{**row, "inclusion_probability": 0.5 if row["human"] else 1} for row in rows]
+    plain, heavier = (localjudge.calibrate(written(one), run=run) for one in (rows, weighed))
+    assert (plain.labels.weighted, heavier.labels.weighted) == (False, True)
+    ones = sum(row["human"] for row in rows)
+    # At .5 all 60 are decided 1: precision is the share of 1s, each of which now counts twice.
+    assert plain.at_one_half["precision"].value == pytest.approx(ones / 60)
+    assert heavier.at_one_half["precision"].value == pytest.approx(2 * ones / (60 + ones))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"text": "Another."}, "1 are of another text"),
+        ({"sample_id": "s99"}, "1 are of verdicts that it does not have"),
+    ],
+)
+def test_labels_of_another_run_are_refused(run: localjudge.Run, changed: dict[str, str], said: str) -> None:
+    rows = [row for row in verdict_labels(run) if row["metric"] == "faithfulness"]
+    with pytest.raises(DataError, match=f"labels of another run than judged: of 60, {said}"):
+        localjudge.calibrate(written([{**rows[0], **changed}, *rows[1:]]), run=run)
+
+
+def test_what_does_not_go_together_is_said(run: localjudge.Run) -> None:
+    rows = written(verdict_labels(run))
+    with pytest.raises(UsageError, match="they are held against their run"):
+        localjudge.calibrate(rows)
+    with pytest.raises(UsageError, match="the judge is that of their run"):
+        localjudge.calibrate(rows, run=run, judge="reference")
+    with pytest.raises(UsageError, match="the judge is asked about them"):
+        calibrated(run=run)
+    with pytest.raises(UsageError, match="takes no threshold"):
+        calibrated(threshold=0.4)
+    with pytest.raises(UsageError, match=r"cannot be called '\.\./x'"):
+        calibrated(name="../x")
+    with pytest.raises(DataError, match="nothing is labelled"):
+        localjudge.calibrate(written(verdict_labels(run, human=None)), run=run)
+
+
+def test_too_few_labels_are_an_error_or_a_loud_remark() -> None:
+    with pytest.raises(DataError, match="where all labels"):
+        calibrated([row for row in statements() if row["label"]])
+    few = calibrated(statements(16))
+    assert "warning: only 8 labelled 1: label 20 or more before you rely on any figure" in few.remarks
+    with pytest.raises(DataError, match="of one cluster"):
+        calibrated([{**row, "doc": 1} for row in statements()], cluster_by="doc")
+
+
+def test_a_judge_that_guesses_is_told_so() -> None:
+    guesses = ScriptedEngine({row["statement"]: 0.4 + (n * 7 % 20) / 100 for n, row in enumerate(statements())})
+    assert any("not shown to be better than guessing" in remark for remark in calibrated(engine=guesses).remarks)
+
+
+def test_sentences_are_asked_beside_their_passage() -> None:
+    passages = [
+        {"question": f"Why {n}?", "sentences": [f"Yes {n}.", f"No {n}.", "Extra."], "relevant": [1, 0, None]}
+        for n in range(25)
+    ]
+    script = {f"{word} {n}.": p + n / 1000 for n in range(25) for word, p in (("Yes", 0.7), ("No", 0.6))}
+    engine = ScriptedEngine(script, default=0.5)
+    found = calibrated(passages, engine=engine)
+    assert (found.question, found.labels.verdicts, found.labels.unlabelled) == ("relevance_sentence", 50, 25)
+    assert found.labels.clusters == 25
+    assert found.held_out["balanced_accuracy"].value == 1
+    assert "calibration_slope" in found.undefined  # the scores split the labels: no line fits best
+
+
+def test_verdicts_that_failed_are_counted_and_in_no_figure() -> None:
+    script: dict[str, float | str] = {**SCRIPT, "Statement 3. And more.": "it does not fit"}
+    found = calibrated(engine=ScriptedEngine({**script}))
+    assert (found.labels.verdicts, found.labels.failed) == (39, 1)
+    assert "1 labelled verdicts have no probability, and are in no figure" in found.remarks
+
+
+def test_it_is_saved_whole_for_this_user_alone_and_read_back(home: Path) -> None:
+    found = calibrated(name="ours")
+    file = calibration_file("ours")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [path.name for path in (home / "calibrations").iterdir()] == ["ours.json"]
+    assert read_calibration("ours") == read_calibration(file) == found == calibrations_of(file)[0]
+    again = calibrated(name="theirs")
+    assert again.sha256 == found.sha256  # neither its name nor its date
+
+
+def test_what_is_no_calibration_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no calibration 'nobody'"):
+        read_calibration("nobody")
+    for content in ("", "[]", "{}", '{"threshold": NaN}', "{" * 10_000):
+        Path("bad.json").write_text(content)
+        with pytest.raises(RunDirectoryError, match=r"bad\.json"):
+            read_calibration("bad.json")
+    found = calibrated(name="ours")
+    with pytest.raises(UsageError, match=r"ours and theirs are both calibrations of attribution"):
+        calibrations_of([found, found.model_copy(update={"name": "theirs", "threshold": 0.1})])
+    with pytest.raises(UsageError, match="must be names or files"):
+        calibrations_of(3)
+
+
+KILLED = """
+import os, signal, sys, localjudge
+
+class Killed(localjudge.ScriptedEngine):
+    def _answer(self, request):
+        with open("notes", "a") as notes:
+            notes.write("asked\\n")
+        if len(self.asked) >= int(sys.argv[1]):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super()._answer(request)
+
+localjudge.calibrate("labels.jsonl", engine=Killed(SCRIPT), out="run", name="k")
+"""
+
+
+def test_a_calibration_that_is_killed_while_it_asks_goes_on() -> None:
+    """Killed in its 30th question: these are not asked again, and what comes out is what comes out in one go."""
+    written(statements())
+    program = Path("program.py")
+    program.write_text(KILLED.replace("SCRIPT", repr(SCRIPT)))
+    ended = [subprocess.run([sys.executable, program, most], check=False).returncode for most in ("29", "999")]
+    assert ended == [-9, 0]
+    asked = len(Path("notes").read_text().splitlines())
+    assert PAIRS < asked <= PAIRS + 30
+    assert read_calibration("k").figures == calibrated().figures

@@ -1,0 +1,221 @@
+"""A run decides by its calibration's threshold, says so in its signature and files, and needs no file beside itself."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import localjudge
+from localjudge import Calibration, Run, ScriptedEngine
+from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.judge.prompts import task_name
+from localjudge.metrics import catalog
+from localjudge.metrics.faithfulness import Faithfulness
+from localjudge.progress import Silence
+from localjudge.record.calibration import kept_calibrations, measured_part
+from localjudge.record.manifest import Manifest, answering_part
+from localjudge.report.table import calibration_lines
+from localjudge.run.settings import RunSettings
+from localjudge.run.verify import verify
+from localjudge.types import Sample, Span, Task, Verdict
+
+ROWS: list[dict[str, Any]] = [
+    {"id": str(n), "user_input": "Why?", "retrieved_contexts": [f"Chunk {n}."], "response": f"One {n}. Two {n}."}
+    for n in range(10)
+]
+SCRIPT = {f"{word} {n}.": p for n in range(10) for word, p in (("One", 0.6), ("Two", 0.45), ("Chunk", 0.45))}
+METRICS = ["faithfulness", "context_relevancy"]
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+
+
+def judged(out: str, metrics: list[str] | None = None, **options: Any) -> Run:
+    options = {"engine": ScriptedEngine(SCRIPT), **options}
+    return localjudge.evaluate(ROWS, metrics=metrics or METRICS, out=out, **options)
+
+
+@pytest.fixture
+def calibration() -> Calibration:
+    """Of the judge of these runs, with a threshold of .4: made from labels by which both sentences are 1."""
+    run = judged("labelled", ["faithfulness"])
+    rows = [
+        {**vars(row), "human": int(row.text.startswith("One") == (row.sample_id != "3"))} for row in run.iter_verdicts()
+    ]
+    Path("labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = localjudge.calibrate("labels.jsonl", run=run, name="ours")
+    return found.model_copy(update={"threshold": 0.4})
+
+
+def labels_of(run: Run) -> dict[str, set[object]]:
+    found: dict[str, set[object]] = {}
+    for row in run.iter_verdicts():
+        found.setdefault(row.metric, set()).add((row.p_yes, row.label))
+    return found
+
+
+def test_the_threshold_decides_the_metrics_that_ask_its_question(calibration: Calibration) -> None:
+    """Faithfulness at .4: both sentences; context relevancy stays at .5."""
+    run = judged("run", calibration=calibration)
+    assert labels_of(run) == {"faithfulness": {(0.6, 1), (0.45, 1)}, "context_relevancy": {(0.45, 0)}}
+    assert (run["faithfulness"].mean, run["context_relevancy"].mean) == (1, 0)
+    assert (run.summary.threshold, run.summary.thresholds) == (0.5, {"faithfulness": 0.4})
+    assert json.loads(Path("run/summary.json").read_text())["thresholds"] == {"faithfulness": 0.4}
+    assert run.summary.verdicts is not None
+    assert run.summary.verdicts.near_threshold == pytest.approx(20 / 30)
+    [line] = calibration_lines(run)
+    assert line.startswith("ours: threshold 0.400 for faithfulness; balanced accuracy 0.")
+    assert "on 20 labelled verdicts" in line
+    assert list(calibration_lines(run, "context_relevancy")) == []
+
+
+def test_a_calibration_moves_the_signature_and_none_leaves_it(calibration: Calibration) -> None:
+    plain, with_it = judged("plain"), judged("with", calibration=calibration)
+    other = judged("other", calibration=calibration.model_copy(update={"threshold": 0.41}))
+    assert len({run.manifest.signature for run in (plain, with_it, other)}) == 3
+    assert not {"thresholds", "calibrations"} & plain.manifest.judge.keys()
+    assert "thresholds" not in Path("plain/summary.json").read_text()
+    renamed = judged("renamed", calibration=calibration.model_copy(update={"name": "x", "created": "later"}))
+    assert renamed.manifest.signature == with_it.manifest.signature
+
+
+def test_a_run_needs_no_file_but_its_own(calibration: Calibration) -> None:
+    Path("file.json").write_text(calibration.model_dump_json())
+    run = judged("run", calibration="file.json")
+    Path("file.json").unlink()
+    shutil.rmtree("home")
+    assert verify(run, engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
+    again = localjudge.rescore("run", max_failed=1, engine=ScriptedEngine(SCRIPT), out="again")
+    assert again.manifest.signature == run.manifest.signature
+    assert Path("again/verdicts.jsonl").read_bytes() == Path("run/verdicts.jsonl").read_bytes()
+
+
+def test_rescoring_takes_a_calibration_and_a_threshold_takes_its_place(calibration: Calibration) -> None:
+    judged("plain", threshold=0.7)
+    engine = ScriptedEngine(SCRIPT)
+    with_it = localjudge.rescore("plain", calibration=calibration, engine=engine, out="with")
+    assert (with_it.summary.threshold, with_it.summary.thresholds) == (0.5, {"faithfulness": 0.4})
+    without = localjudge.rescore(with_it, threshold=0.3, engine=engine, out="without")
+    assert (without.summary.threshold, without.summary.thresholds) == (0.3, {})
+    other = localjudge.rescore(with_it, metrics=["context_relevancy"], engine=engine, out="other")
+    assert (other.summary.thresholds, other.manifest.environment["settings"]["calibration"]) == ({}, [])
+    assert engine.asked == ()
+
+
+def test_a_calibration_of_another_judge_is_refused_by_name(calibration: Calibration) -> None:
+    with pytest.raises(UsageError, match=r"ours was made with another judge:\n  engine\.script_sha256: "):
+        judged("run", calibration=calibration, engine=ScriptedEngine({}, default=0.5))
+    with pytest.raises(UsageError, match=r"judge\.reasons: none there, after now"):
+        judged("run", calibration=calibration, reasons="after")
+    assert not Path("run").exists()
+
+
+def test_a_criterion_of_other_words_is_another_question(calibration: Calibration) -> None:
+    """Its name is the same; what it asks is not, and that is in what was measured."""
+    first, second = (localjudge.Criterion(name="kind", question=f"Is it {word}?", of="sentence") for word in ("a", "b"))
+    run = judged("labelled kind", ["kind"], criteria=[first])
+    rows = [
+        {**vars(row), "human": int(row.text.startswith("One") == (row.sample_id != "3"))} for row in run.iter_verdicts()
+    ]
+    Path("kind.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = localjudge.calibrate("kind.jsonl", run=run, name="kind")
+    assert found.question == "kind"
+    assert judged("same", ["kind"], criteria=[first], calibration="kind").summary.thresholds == {
+        "kind": found.threshold
+    }
+    with pytest.raises(UsageError, match=r"another judge:\n  metrics\.kind\.criterion_sha256: "):
+        judged("other", ["kind"], criteria=[second], calibration="kind")
+
+
+def test_rounding_elsewhere_is_said_and_not_refused(calibration: Calibration) -> None:
+    judge = {**calibration.judge, "versions": {**calibration.judge["versions"], "numpy": "0.0"}}
+    notes: list[str] = []
+
+    class Noting(Silence):
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+    judged("run", calibration=calibration.model_copy(update={"judge": judge}), progress=Noting())
+    assert any("threshold 0.4 for faithfulness; made where rounding differs:" in note for note in notes)
+
+
+def test_what_does_not_go_together_is_refused(calibration: Calibration) -> None:
+    with pytest.raises(UsageError, match="threshold and calibration cannot both be given"):
+        judged("run", calibration=calibration, threshold=0.4)
+    with pytest.raises(UsageError, match="is of attribution, which no metric of this run asks"):
+        judged("run", ["context_relevancy"], calibration=calibration)
+    with pytest.raises(UsageError, match="no calibration 'nobody'"):
+        judged("run", calibration="nobody")
+    assert not Path("run").exists()
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('"threshold": 0.4,', '"threshold": 0.3,', "not that of its checksum"),
+        ('"faithfulness": 0.4', '"faithfulness": 0.45', "thresholds: "),
+    ],
+)
+def test_a_calibration_that_was_changed_by_hand_is_a_contradiction(
+    calibration: Calibration, old: str, new: str, said: str
+) -> None:
+    judged("run", calibration=calibration)
+    manifest = Path("run/manifest.json")
+    assert old in manifest.read_text()
+    manifest.write_text(manifest.read_text().replace(old, new))
+    with pytest.raises(RunDirectoryError, match=said):
+        Run.open("run")
+
+
+@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(max_size=3), st.lists, max_leaves=3))
+def test_whatever_a_manifest_keeps_as_calibration_is_an_error_at_most(kept: object) -> None:
+    """No file is read that it may name, and nothing falls over."""
+    manifest = Manifest(signature="", judge={}, data={}, environment={"settings": {"calibration": kept}})
+    if kept == []:
+        assert kept_calibrations(manifest) == ()
+        return
+    with pytest.raises(RunDirectoryError):
+        kept_calibrations(manifest)
+
+
+def test_the_question_of_each_metric_is_what_it_asks() -> None:
+    """Held against the prompts that its tasks are worded by; those that ask two stand for themselves."""
+    sample = Sample(
+        id="s",
+        user_input="Why?",
+        response="It rains [1].",
+        reference="It rains.",
+        retrieved_contexts=({"text": "It rains."},),  # type: ignore[arg-type]
+        reference_contexts=({"text": "It rains."},),  # type: ignore[arg-type]
+    )
+    asked: dict[str, set[str]] = {}
+    for name in (*catalog.our_names(), "labelled_statements", "labelled_sentences"):
+        metric = catalog.example(name)
+        steps = metric.steps(sample, lambda text: (Span.whole(text),))
+        tasks: list[Task] = []
+        try:
+            given_tasks = next(steps)
+            while True:
+                tasks += given_tasks
+                given_tasks = steps.send([Verdict(label=1, p_yes=1.0)] * len(given_tasks))
+        except StopIteration:
+            pass
+        if tasks:
+            asked[metric.name] = {task_name(task) for task in tasks}
+    assert len(asked) > 10
+    for name, questions in asked.items():
+        assert catalog.question_of(name) == (questions.pop() if len(questions) == 1 else name)
+    assert catalog.question_of("my_own") == "my_own"
+
+
+def test_what_a_calibration_holds_of_the_judge_is_what_moves_answers(calibration: Calibration) -> None:
+    run = judged("run", calibration=calibration)
+    assert calibration.judge == answering_part(run.manifest.judge) == measured_part(run.manifest.judge, Faithfulness())
+    assert RunSettings(calibration=[calibration.model_dump(mode="json")]).calibration == (calibration,)  # type: ignore[arg-type]
