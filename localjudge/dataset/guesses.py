@@ -38,8 +38,8 @@ _OF_PHOENIX = {"input", "output", "reference"}
 def guessed_columns(rows: Sequence[Mapping[str, Any]], taken: set[str]) -> dict[str, list[str]]:
     """For each of our fields the columns, also inside objects, that may be it by their names and read like it.
 
-    `taken` are the columns that are used. One of them may be meant for something else: what Opik calls `context` and
-    Phoenix `reference` is what was retrieved.
+    `taken` are the columns that are used. One of them may be meant for something else: what some call `context` beside
+    `expected_output`, and Phoenix `reference`, is what was retrieved.
     """
     found: dict[str, list[str]] = {}
     for name in dict.fromkeys(_names(rows)):

@@ -48,12 +48,12 @@ def test_columns_inside_objects_are_guessed_and_what_is_taken_is_not() -> None:
 @pytest.mark.parametrize(
     ("row", "column"),
     [
-        ({"input": "q", "output": "a", "expected_output": "r", "context": ["Some text."]}, "context"),
+        ({"input": "q", "actual_output": "a", "expected_output": "r", "context": ["Some text."]}, "context"),
         ({"input": "q", "output": "a", "reference": "Some text."}, "reference"),
     ],
 )
-def test_a_name_that_opik_or_phoenix_means_otherwise_is_guessed_too(row: dict[str, Any], column: str) -> None:
-    """Opik's `context` beside `expected_output` and Phoenix's `reference` are what was retrieved."""
+def test_a_name_that_others_mean_otherwise_is_guessed_too(row: dict[str, Any], column: str) -> None:
+    """Some write what was retrieved as `context` beside `expected_output`; Phoenix calls it `reference`."""
     assert from_rows([row]).guesses == {"retrieved_contexts": [column]}
 
 
