@@ -37,7 +37,8 @@ def evaluate(
 ) -> Run:
     """Score the data and leave a run directory; the same as the command `localjudge run`.
 
-    data: a file or several (JSONL, JSON, CSV, Parquet), rows as mappings, or a mapping of columns.
+    data: a file or several (JSONL, JSON, CSV, Parquet, Arrow, logs of inspect), rows as mappings, models or
+        dataclasses, a mapping of columns, or a frame, table or data set of another package as it is.
     judge: a registered name, or the path of a GGUF file.
     metrics: names such as "context_recall"; None for a first picture of the data.
     out: the run directory; None for one under `runs/`, named after the data and all that can move a number.

@@ -197,8 +197,9 @@ def resolve(columns: Columns, mapping: Mapping[str, str], source: str) -> Resolv
     has = columns.has
     resolved = {field: column for field, column in mapping.items() if _is_there(field, column, has)}
     known = (name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names)
-    present = frozenset(name for name in (*known, *_EXPECTED) if has(name))
-    free = present - columns_of(resolved)
+    taken = columns_of(resolved)
+    present = frozenset(name for name in (*known, *_EXPECTED) if has(name)) | taken
+    free = present - taken
 
     def meant(field: str) -> list[str]:
         return [name for name in ALIASES[field] if name in free and _means(name, field, present)]

@@ -33,7 +33,7 @@ def read_arrow(stream: IO[bytes], source: str, head: bytes) -> Iterator[RawRow]:
             batches = ipc.open_stream(stream)
             check_column_names(batches.schema.names, source)
             yield from rows_of_batches(map(_validated, batches), source)
-    except pyarrow.ArrowException as error:
+    except (pyarrow.ArrowException, MemoryError) as error:  # a damaged length may ask for any amount of memory
         raise DataError(f"{source} is a damaged Arrow file: {error}", hint="write it again") from error
     except UnicodeDecodeError as error:
         raise DataError(f"{source} holds text that is not UTF-8: {error.reason}", hint="write it again") from error

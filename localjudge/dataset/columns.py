@@ -47,7 +47,8 @@ def expand(row: RawRow, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem
     if is_log(values):
         yield from rows_of_log(values, source)
         return
-    texts = _TEXTS | {mapping[field] for field in _TEXT_FIELDS if field in mapping}
+    reached_into = {name.partition(".")[0] for name in columns_of(mapping) if "." in name}
+    texts = (_TEXTS - reached_into) | {mapping[field] for field in _TEXT_FIELDS if field in mapping}
     if _are_columns(values, texts):
         yield from rows_of_columns(values, source)
         return

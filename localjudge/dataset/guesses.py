@@ -25,6 +25,8 @@ _HEADS_OF_TRUTH = _ANSWERS | _TRUTH | {"standard"}
 _SAYS_NOTHING = {"text", "list", "string"}
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _NEAR = 0.9
+_OF_PROMPTFOO = re.compile(r"\[[^\]]+\] .")
+"""promptfoo's CSV calls a column of answers `[provider] prompt`."""
 _KNOWN = {
     name: field
     for table in (ALIASES, LOOSE_NAMES)
@@ -54,6 +56,8 @@ def guessed_columns(rows: Sequence[Mapping[str, Any]], taken: set[str]) -> dict[
 
 def likely_field(name: str) -> str | None:
     """The field that a column of this name may be; None if its name does not say."""
+    if _OF_PROMPTFOO.match(name):
+        return "response"
     words = [word.lower().removesuffix("s") for word in _WORD.findall(name)]
     words = [word for word in words if word not in _SAYS_NOTHING] or [""]
     truth = not _TRUTH.isdisjoint(words)

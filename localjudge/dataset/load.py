@@ -60,7 +60,7 @@ def load(
     context_separator: str | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
-    """Read and check all rows of the files: JSONL, JSON, CSV or Parquet, gzip or not; `-` is standard input.
+    """Read and check all rows of the files, in a format that `readers` knows, gzip or not; `-` is standard input.
 
     `mapping` says which column of theirs is a field of ours (ours -> theirs) where the names do not, or decides between
     two; `a.b` reaches into objects, and contexts may stand in several columns, `a,b`. With `skip_bad_rows` rows with

@@ -30,7 +30,8 @@ class Survey:
         self._found: set[str] = set()
         known = {name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names}
         self._dotted = by_first_part(name for name in known | columns_of(mapping) if "." in name)
-        self._loose = by_first_part(_LOOSE)
+        self._loose = set(_LOOSE)
+        self._loose_inside = by_first_part(name for name in _LOOSE if "." in name)
         self._reads: set[str] = set()
         for row in rows:
             self.rows += 1
@@ -57,11 +58,13 @@ class Survey:
             if has_value(values, name):
                 self._found.add(name)
                 self._dotted[name.partition(".")[0]].remove(name)
-        for name in _reached(self._loose, values):
-            if reads_like(_LOOSE[name], [values], name):
+        for name in {*(self._loose & values.keys()), *_reached(self._loose_inside, values)}:
+            if name in self._loose and reads_like(_LOOSE[name], [values], name):
                 self._reads.add(name)
-                self._loose[name.partition(".")[0]].remove(name)
+                self._loose.remove(name)
 
 
 def _reached(names: Mapping[str, set[str]], values: Mapping[str, Any]) -> list[str]:
-    return [name for first in names.keys() & values.keys() for name in names[first]]
+    """The names whose first part is an object or a list of the row."""
+    firsts = [first for first in names.keys() & values.keys() if not isinstance(values[first], str)]
+    return [name for first in firsts for name in names[first]]

@@ -76,3 +76,8 @@ def test_a_guess_is_never_taken() -> None:
     data = from_rows([{"question": "q", "gold_standard": "In 1889."}])
     assert data.mapping == {"user_input": "question"}
     assert data.guesses == {"reference": ["gold_standard"]}
+
+
+def test_the_answers_in_a_csv_of_promptfoo_are_guessed_by_the_provider_in_the_name() -> None:
+    row = {"query": "q", "[openai:gpt-5] Say {{query}}": "An answer.", "[1]": "x", "Status": "PASS"}
+    assert from_rows([row]).guesses == {"response": ["[openai:gpt-5] Say {{query}}"]}
