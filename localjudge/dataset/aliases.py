@@ -149,6 +149,9 @@ LOOSE_NAMES: dict[str, tuple[str, ...]] = {
 }
 """Names that may also mean something else, for the fields that nothing above gives."""
 
+JSON_COLUMNS = frozenset({"metadata_contexts"})
+"""Columns in which a list is JSON text in every format: inspect's `samples_df` writes the metadata of a sample so."""
+
 ID_COLUMNS = {"retrieved_context_ids": "retrieved_contexts", "reference_context_ids": "reference_contexts"}
 """Columns that hold nothing but the ids of another field's contexts: beside their texts, or in place of them."""
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from localjudge.dataset.aliases import ID_COLUMNS, Resolved, columns_of
+from localjudge.dataset.aliases import ID_COLUMNS, JSON_COLUMNS, Resolved, columns_of
 from localjudge.dataset.cells import read_cell
 from localjudge.dataset.checks import Report, check_id, check_text
 from localjudge.dataset.contexts import add_ids, check_contexts
@@ -88,8 +88,8 @@ def _value(row: RawRow, field: str, column: str, report: Report) -> Any:
     """The value of a column; of several columns of contexts one list, null if all are."""
     names = [column] if column in row.values or field not in _LISTS else column.split(",")
     values = [lookup(row.values, name) for name in names]
-    if not row.typed:
-        values = [_from_cell(value, field, report) for value in values]
+    if not row.typed or column in JSON_COLUMNS:
+        values = [_from_cell(value, field, report) if isinstance(value, str) else value for value in values]
     if len(values) == 1:
         return values[0]
     given = [value for value in values if value is not None]
