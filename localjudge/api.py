@@ -40,7 +40,8 @@ def evaluate(
 ) -> Run:
     """Score the data and leave a run directory; the same as the command `localjudge run`.
 
-    data: a file or several (JSONL, JSON, CSV, Parquet), rows as mappings, or a mapping of columns.
+    data: a file or several (JSONL, JSON, CSV, Parquet, Arrow, logs of inspect), rows as mappings, models or
+        dataclasses, a mapping of columns, or a frame, table or data set of another package as it is.
     judge: a registered name, the path of a GGUF file, or a name that `localjudge models` lists; several in a list are a
         panel, whose mean log odds decide. Or an open `localjudge.Judge`, which stays open, and whose settings hold
         where the options name no others.

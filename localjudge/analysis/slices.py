@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
-from localjudge.dataset.aliases import MISSING, lookup
+from localjudge.dataset.dotted_names import MISSING, lookup
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.record.extra_columns import NO_COLUMNS
 from localjudge.record.result_rows import evaluations_of

@@ -21,7 +21,9 @@ if TYPE_CHECKING:
 @click.option(
     "--as",
     "as_format",
-    type=click.Choice(["ragas", "ragas-csv", "ragas-parquet", "ragas-classifications", "jsonl", "csv", "parquet"]),
+    type=click.Choice(
+        ["ragas", "ragas-csv", "ragas-parquet", "ragas-classifications", "inspect", "jsonl", "csv", "parquet"]
+    ),
     required=True,
     help="The format.",
 )
@@ -45,6 +47,8 @@ def command(directory: Path, as_format: "Format", rows: "Rows", out: Path | None
     (ragas is JSON lines).
 
     ragas-classifications: statements with their verdicts, as ragas's judge answers about context recall.
+
+    inspect: scores for a log of inspect, for its precomputed_scores("FILE.jsonl").
 
     jsonl, csv, parquet: the rows that --rows names; the CSV is safe in spreadsheets.
     """

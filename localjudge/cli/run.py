@@ -64,7 +64,7 @@ _DEMO_METRIC = "context_recall"
 @click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def command(data: tuple[str, ...], quiet: bool, as_json: bool, as_page: bool, dry_run: bool, **options: Any) -> int:
-    """Score DATA (JSONL, JSON, CSV or Parquet files; - for standard input) with a local judge.
+    """Score DATA (JSONL, JSON, CSV, Parquet, Arrow; - for standard input) with a local judge.
 
     Everything asked and answered is kept in the run directory. An interrupted run continues where it
     stopped when the same command is given again. What is not given is taken from localjudge.toml, if it is there.

@@ -3,11 +3,15 @@
 People bring data that was made for another evaluator. A column is known by its name alone, with these exceptions,
 where the *shape* of the source decides, because one name means different things to different tools:
 
-    context      ground truth beside DeepEval's retrieval_context or expected_output, otherwise what was retrieved
+    context      ground truth beside DeepEval's retrieval_context, and beside expected_output where there is no output;
+                 otherwise what was retrieved (Opik writes output, expected_output and context)
     query_id     the id where there is no column `id`, otherwise not ours
+    data         the answer beside `query` and `documents` (Haystack's GeneratedAnswer), otherwise not ours
+    outputs      the answer beside what was expected, otherwise not ours: in LangSmith's examples it is the right one
 
 Names that no tool reserves, and under which people also keep labels, scores and ids (`target`, `docs`), come after all
-of these: one is taken where nothing else gives the field, and where its column has values that read like text.
+of these: one is taken where nothing else gives the field, and where its column has values that read like text. So do
+names inside objects that hold other things as well (`metadata.contexts`).
 
 A name with dots reaches into objects (`vars.query`), unless there is a column of exactly that name; where it reaches
 something, the object itself (`response` of `response.output`) is not taken. The user's own mapping goes first, and may
@@ -18,13 +22,30 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
+from localjudge.dataset.dotted_names import lookup
 from localjudge.errors import DataError, UsageError
 from localjudge.option_spelling import option
 from localjudge.types import CONTEXT_FIELDS
 
 ALIASES: dict[str, tuple[str, ...]] = {
     "id": ("id", "query_id"),
-    "user_input": ("user_input", "question", "questions", "query", "input", "vars.query", "vars.question"),
+    "user_input": (
+        "user_input",
+        "question",
+        "questions",
+        "query",
+        "input",
+        "vars.query",
+        "vars.question",
+        "inputs.question",
+        "inputs.query",
+        "inputs.input",
+        "inputs.messages",
+        "input.question",
+        "input.query",
+        "input.input",
+        "input.messages",
+    ),
     "retrieved_contexts": (
         "retrieved_contexts",
         "contexts",
@@ -43,6 +64,15 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "gt_answer",
         "expected",
         "vars.expected",
+        "expectations.expected_response",
+        "reference_outputs.answer",
+        "reference_outputs.output",
+        "reference.answer",
+        "reference.output",
+        "expectedOutput",
+        "expectedOutput.answer",
+        "expected_output.answer",
+        "answers.text",
     ),
     "response": (
         "response",
@@ -52,31 +82,84 @@ ALIASES: dict[str, tuple[str, ...]] = {
         "output",
         "response.output",
         "output.completion",
+        "output.answer",
+        "outputs",
+        "outputs.answer",
+        "outputs.output",
+        "outputs.response",
+        "answer.data",
+        "data",
     ),
     "reference_contexts": ("reference_contexts", "ground_truth_documents", "ground_truth_context", "context"),
     "retrieved_context_ids": ("retrieved_context_ids",),
     "reference_context_ids": ("reference_context_ids",),
 }
-"""Our name of a field: the names under which other tools write it (ragas, Haystack, DeepEval, RAGChecker, ...)."""
+"""Our name of a field: the names under which other tools write it (ragas, Haystack, DeepEval, RAGChecker, ...).
+
+With dots: promptfoo's vars, inspect's output, SQuAD's answers, and the rows of MLflow, LangSmith and Langfuse.
+"""
 
 LOOSE_NAMES: dict[str, tuple[str, ...]] = {
-    "retrieved_contexts": ("documents", "docs", "passages", "chunks"),
-    "reference": ("gold_answer", "expected_answer", "reference_answer", "ideal", "target", "gold"),
-    "response": ("prediction", "completion"),
+    "user_input": ("messages", "request", "answer.query", "answers.0.query", "answer_builder.answers.0.query"),
+    "retrieved_contexts": (
+        "documents",
+        "docs",
+        "passages",
+        "chunks",
+        "source_nodes",
+        "source_documents",
+        "answer.documents",
+        "answers.0.documents",
+        "answer_builder.answers.0.documents",
+        "retriever.documents",
+        "outputs.contexts",
+        "outputs.context",
+        "outputs.retrieved_contexts",
+        "outputs.documents",
+        "output.contexts",
+        "output.documents",
+        "inputs.contexts",
+        "inputs.context",
+        "inputs.documents",
+        "input.contexts",
+        "input.context",
+        "metadata.contexts",
+        "metadata.context",
+        "metadata.retrieved_contexts",
+        "metadata.documents",
+        "metadata_contexts",
+    ),
+    "reference": (
+        "gold_answer",
+        "expected_answer",
+        "expected_response",
+        "reference_answer",
+        "ideal",
+        "target",
+        "gold",
+    ),
+    "response": (
+        "prediction",
+        "completion",
+        "answers.0.data",
+        "answer_builder.answers.0.data",
+        "llm.replies.0",
+        "generator.replies.0",
+    ),
 }
 """Names that may also mean something else, for the fields that nothing above gives."""
+
+JSON_COLUMNS = frozenset({"metadata_contexts"})
+"""Columns in which a list is JSON text in every format: inspect's `samples_df` writes the metadata of a sample so."""
 
 ID_COLUMNS = {"retrieved_context_ids": "retrieved_contexts", "reference_context_ids": "reference_contexts"}
 """Columns that hold nothing but the ids of another field's contexts: beside their texts, or in place of them."""
 
-_DEEPEVAL = frozenset({"retrieval_context", "expected_output"})
+_EXPECTED = frozenset({"expectations", "reference_outputs", "reference", "reference.answer", "reference.output"})
 
 _LETTER = re.compile(r"[^\W\d_]")
 _WORDS = re.compile(r"[^\W_]\s+[^\W_]|[^\W\d_\x00-\x7f]")
 """Two words, or a letter of a script that need not put blanks between them."""
-
-MISSING = object()
-"""Stands for the value of a column that a row does not have."""
 
 Resolved = dict[str, str]
 """Our field -> their column; for a field of contexts also several, with commas between them."""
@@ -104,8 +187,8 @@ class Columns(Protocol):
     def has(self, name: str) -> bool:
         """Whether any row has a column, or a value under a dotted name."""
 
-    def reads_like(self, field: str, name: str) -> bool:
-        """Whether any value of a column reads like what the field holds, as the function of that name says."""
+    def reads_like(self, name: str) -> bool:
+        """Whether any value of a column with a loose name reads like its field, as the function of that name says."""
 
 
 def resolve(columns: Columns, mapping: Mapping[str, str], source: str) -> Resolved:
@@ -116,15 +199,17 @@ def resolve(columns: Columns, mapping: Mapping[str, str], source: str) -> Resolv
     """
     has = columns.has
     resolved = {field: column for field, column in mapping.items() if _is_there(field, column, has)}
-    present = frozenset(name for names in ALIASES.values() for name in names if has(name))
-    free = present - columns_of(resolved)
+    known = (name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names)
+    taken = columns_of(resolved)
+    present = frozenset(name for name in (*known, *_EXPECTED) if has(name)) | taken
+    free = present - taken
 
     def meant(field: str) -> list[str]:
         return [name for name in ALIASES[field] if name in free and _means(name, field, present)]
 
     def perhaps(field: str) -> list[str]:
-        names = [name for name in LOOSE_NAMES.get(field, ()) if has(name) and name not in columns_of(resolved)]
-        return [name for name in names if columns.reads_like(field, name)]
+        names = [name for name in LOOSE_NAMES.get(field, ()) if name in present - columns_of(resolved)]
+        return [name for name in names if columns.reads_like(name)]
 
     for candidates in (meant, perhaps):
         for field in [field for field in ALIASES if field not in resolved]:
@@ -145,13 +230,20 @@ def _is_there(field: str, column: str, has: Callable[[str], bool]) -> bool:
 
 def _means(column: str, field: str, present: frozenset[str]) -> bool:
     """Whether a column stands for the field, where its name alone does not decide."""
-    match column:
+    if any(name.startswith(f"{column}.") for name in present):
+        return False
+    match column.partition(".")[0]:
         case "context":
-            return (field == "reference_contexts") == bool(present & _DEEPEVAL)
+            golden = "expected_output" in present and "output" not in present
+            return (field == "reference_contexts") == (golden or "retrieval_context" in present)
         case "query_id":
             return "id" not in present
+        case "data":
+            return present >= {"query", "documents"}
+        case "outputs":
+            return bool(present & _EXPECTED)
         case _:
-            return not any(name.startswith(f"{column}.") for name in present)
+            return True
 
 
 def reads_like(field: str, rows: Iterable[Mapping[str, Any]], column: str) -> bool:
@@ -159,30 +251,15 @@ def reads_like(field: str, rows: Iterable[Mapping[str, Any]], column: str) -> bo
 
     `7`, `"0.93"`, `["doc_12"]` do not.
     """
+    values = (lookup(row, column) for row in rows)
     if field in CONTEXT_FIELDS:
-        return any(_WORDS.search(text) for row in rows for text in _texts(lookup(row, column)))
-    return any(isinstance(value := lookup(row, column), str) and _LETTER.search(value) for row in rows)
+        return any(_WORDS.search(text) for value in values for text in _texts(value))
+    return any(isinstance(value, str) and _LETTER.search(value) for value in values)
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """The texts in a text, an object, or a list of either."""
+    """The texts in a text, an object, or a list of either; in an object also those one level down (`node.text`)."""
     for item in value if isinstance(value, list | tuple) else [value]:
-        texts = item.values() if isinstance(item, Mapping) else [item]
-        yield from (text for text in texts if isinstance(text, str))
-
-
-def has_value(row: Mapping[str, Any], name: str) -> bool:
-    """Whether the row has the column, or a value under a dotted name."""
-    return lookup(row, name, MISSING) is not MISSING
-
-
-def lookup(row: Mapping[str, Any], column: str, default: object = None) -> Any:
-    """Value of a column, or under a dotted name; `default` where the row has none."""
-    if column in row or "." not in column:
-        return row.get(column, default)
-    value: Any = row
-    for key in column.split("."):
-        if not isinstance(value, Mapping) or key not in value:
-            return default
-        value = value[key]
-    return value
+        texts = [*item.values()] if isinstance(item, Mapping) else [item]
+        inside = [text for one in texts if isinstance(one, Mapping) for text in one.values()]
+        yield from (text for text in (*texts, *inside) if isinstance(text, str))

@@ -1,14 +1,18 @@
-"""A CSV cell of contexts: a list as JSON or as Python prints it, or one text."""
+"""A CSV cell of contexts: a list as JSON, as Python prints it or as NumPy does, or one text."""
 
 import ast
 import io
 import tokenize
 import warnings
+from itertools import accumulate
 from typing import Any
 
 from localjudge.dataset.checks import Report
 from localjudge.dataset.json_values import DECODER, RepeatedKeyError
 from localjudge.dataset.problems import describe
+
+_OPENING = frozenset("([{")
+_CLOSING = frozenset(")]}")
 
 
 def read_cell(cell: str, field: str, report: Report) -> Any:
@@ -19,7 +23,7 @@ def read_cell(cell: str, field: str, report: Report) -> Any:
     stripped = cell.strip()
     if not (stripped.startswith("[") and stripped.endswith("]")) and not _begins_like_list(stripped):
         return cell
-    for read in (DECODER.decode, _python_list):
+    for read in (DECODER.decode, _printed_list):
         try:
             value = read(stripped)
         except RepeatedKeyError:
@@ -38,17 +42,37 @@ def _begins_like_list(text: str) -> bool:
     return text.startswith("[") and text[1:].lstrip()[:1] in {'"', "'", "{"}
 
 
-def _python_list(text: str) -> Any:
-    """A list as Python prints it (ragas and pandas write it into CSV). Raises ValueError where a comma is missing.
+def _printed_list(text: str) -> Any:
+    """A list as Python prints it (ragas and pandas write it into CSV), or as NumPy does, which leaves the commas out.
 
-    NumPy prints a list of texts without commas, and Python would read that as one long text.
+    Python would read two texts without a comma as one. Raises ValueError where some commas are missing, or values that
+    NumPy left out of a long list.
     """
-    previous = None
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type == previous == tokenize.STRING:
-            raise ValueError("two texts without a comma between them")
-        if token.type not in {tokenize.NL, tokenize.NEWLINE}:
-            previous = token.type
+    gaps, commas = _commas(text)
+    if gaps and commas:
+        raise ValueError("commas between some values only")
+    for gap in reversed(gaps):
+        text = f"{text[:gap]},{text[gap:]}"
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # an escape that Python does not know was not printed by Python
         return ast.literal_eval(text)
+
+
+def _commas(text: str) -> tuple[list[int], int]:
+    """Where a comma is missing between two values of the outermost list, and how many commas are there."""
+    begins = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
+    gaps, commas, depth, ended = [], 0, 0, False
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type in {tokenize.NL, tokenize.NEWLINE}:
+            continue
+        opens, closes = token.string in _OPENING, token.string in _CLOSING
+        if ended and (opens or token.type == tokenize.STRING):
+            if depth != 1:
+                raise ValueError("two values without a comma between them")
+            gaps.append(begins[token.start[0] - 1] + token.start[1])
+        if token.string == "...":
+            raise ValueError("values were left out")
+        commas += depth == 1 and token.string == ","
+        depth += opens - closes
+        ended = closes or token.type == tokenize.STRING
+    return gaps, commas

@@ -3,24 +3,35 @@
     {"results": [{"query": ...}, {"query": ...}]}           RAGChecker, and many others
     {"results": {"results": [...], "prompts": [...]}}       promptfoo
     {"questions": ["...", "..."], "contexts": [[...], [...]]}    Haystack's inputs, `to_dict` of data frames
+    {"columns": ["question", ...], "index": [...], "data": [["...", ...], ...]}    pandas, orient="split"
 
-An object is columns if a question or an answer in it is a list, since in a row it is a text. A list in it is its rows
-if objects in the list have columns that are known: any other list may be the contexts of the one row that it is.
+An object is columns if a question or an answer in it is a list, since in a row it is a text or a conversation. A list
+in it is its rows if objects in the list have columns that are known: any other list may be the contexts of the one row
+that it is.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES, columns_of, has_value, lookup
-from localjudge.dataset.problems import Place, Problem, shown
+from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES, columns_of
+from localjudge.dataset.conversation import last_turn
+from localjudge.dataset.dotted_names import has_value, lookup
+from localjudge.dataset.inspect_log import is_log, rows_of_log
+from localjudge.dataset.problems import Place, Problem, describe, shown
 from localjudge.dataset.rows import RawRow, raw_row
 from localjudge.errors import DataError
 
 _TEXT_FIELDS = ("user_input", "response")
-_TEXTS = frozenset(name for field in _TEXT_FIELDS for name in ALIASES[field])
-_KNOWN = frozenset(
-    name for table in (ALIASES, LOOSE_NAMES) for field, names in table.items() if field != "id" for name in names
+_OF_CONTAINERS = {"data", "outputs", "request"}
+"""Names of ours in a row that an object around rows may have as well."""
+_TEXTS = frozenset(name for field in _TEXT_FIELDS for name in ALIASES[field]) - _OF_CONTAINERS
+_KNOWN = (
+    frozenset(
+        name for table in (ALIASES, LOOSE_NAMES) for field, names in table.items() if field != "id" for name in names
+    )
+    - _OF_CONTAINERS
 )
+_SPLIT = {"columns", "data"}
 _ROWS_OF_PROMPTFOO = "results.results"
 
 
@@ -30,7 +41,14 @@ def expand(row: RawRow, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem
     `mapping` is what the user said about columns (ours -> theirs). Raises DataError for columns of different lengths.
     """
     values, source = row.values, row.place.source
-    texts = _TEXTS | {mapping[field] for field in _TEXT_FIELDS if field in mapping}
+    if _SPLIT <= values.keys() <= _SPLIT | {"index"}:
+        yield from _rows_of_split(values, source)
+        return
+    if is_log(values):
+        yield from rows_of_log(values, source)
+        return
+    reached_into = {name.partition(".")[0] for name in columns_of(mapping) if "." in name}
+    texts = (_TEXTS - reached_into) | {mapping[field] for field in _TEXT_FIELDS if field in mapping}
     if _are_columns(values, texts):
         yield from rows_of_columns(values, source)
         return
@@ -41,7 +59,7 @@ def expand(row: RawRow, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem
 def _are_columns(values: Mapping[str, Any], texts: Iterable[str]) -> bool:
     """Whether a text is a list, or everything is an object by row number, as pandas writes it."""
     given = [values[name] for name in texts if name in values]
-    if any(isinstance(value, list | tuple) for value in given):
+    if any(isinstance(value, list | tuple) and not last_turn(value) for value in given):
         return True
     by_row = [value for value in values.values() if isinstance(value, Mapping)]
     if not any(isinstance(value, Mapping) for value in given) or None in map(_cells, values.values()):
@@ -77,6 +95,23 @@ def rows_of_columns(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:
         )
     for number, row in enumerate(zip(*sound.values(), strict=True), 1):
         yield RawRow(Place(source, row=number), dict(zip(sound, row, strict=True)))
+
+
+def _rows_of_split(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:
+    """Rows of a table that names its columns once. Raises DataError for what is no such table."""
+    columns, data = values["columns"], values["data"]
+    if not (isinstance(columns, list) and all(isinstance(name, str) for name in columns) and isinstance(data, list)):
+        raise DataError(
+            f"{source} holds columns and data, but not as a table of pandas does (orient='split')",
+            hint="write one object for each row: orient='records'",
+        )
+    for number, cells in enumerate(data, 1):
+        if not isinstance(cells, list) or len(cells) != len(columns):
+            raise DataError(
+                f"{source}: row {number} of data has {describe(cells)}, and there are {len(columns)} columns",
+                hint="write one object for each row: orient='records'",
+            )
+        yield RawRow(Place(source, row=number), dict(zip(columns, cells, strict=True)))
 
 
 def _cells(value: Any) -> list[Any] | None:

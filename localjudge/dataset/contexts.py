@@ -5,8 +5,11 @@
     "text"                                                    one text
     '["text", "text"]'                                        a list in a CSV cell, as JSON or as Python prints it
     [{"id": "d1"}, {"id": "d2", "score": 0.7}]                ids alone: no text is known of any context of the row
+    [{"node": {"text": "...", "id_": "d1"}, "score": 0.7}]    LlamaIndex's nodes
+    [{"lc": 1, "kwargs": {"page_content": "..."}, ...}]       LangChain's documents, written by its `dumpd`
+    [["text", "text"]]                                        a list in a list: promptfoo would expand a plain one
 
-An object's text may be called `text`, `content` or `page_content`, its id `id` or `doc_id`, its meta `meta` or
+An object's text may be called `text`, `content` or `page_content`, its id `id`, `id_` or `doc_id`, its meta `meta` or
 `metadata`. Any other key is kept in `meta` (Haystack writes a document's meta that way), so nothing given is lost; a
 null in an object is the same as no key.
 """
@@ -18,8 +21,10 @@ from localjudge.dataset.checks import Report, check_id, check_text, check_writab
 from localjudge.dataset.problems import describe, shown
 
 _TEXTS = ("text", "content", "page_content")
-_IDS = ("id", "doc_id")
+_IDS = ("id", "id_", "doc_id")
 _METAS = ("meta", "metadata")
+_NODE = ("text", "id_", "metadata")
+_NODE_ALONE = frozenset({"node", "class_name"})
 _LARGEST = 1.7976931348623157e308
 """The largest float: a greater whole number cannot become one. No NaN is at most this either."""
 _SHAPE = "text, a list of texts, or a list of objects with a text"
@@ -32,6 +37,8 @@ def check_contexts(value: Any, field: str, report: Report) -> list[dict[str, Any
             return None
         case str() | Mapping():
             return [_context(value, field, report)]
+        case [list() | tuple() as inner]:
+            return check_contexts(inner, field, report)
         case list() | tuple():
             contexts = [_context(item, f"{field}[{index}]", report) for index, item in enumerate(value)]
             _check_all_or_no_text(contexts, field, report)
@@ -86,7 +93,7 @@ def _add_id(context: dict[str, Any], identifier: str | None, field: str, report:
 def _context(value: Any, field: str, report: Report) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         return {"text": _given_text(value, field, report)}
-    rest = dict(value)
+    rest = _unwrapped(value)
     text = _take(rest, _TEXTS, field, report)
     identifier = check_id(_take(rest, _IDS, field, report), f"{field}.id", report)
     meta = _take(rest, _METAS, field, report)
@@ -108,6 +115,24 @@ def _context(value: Any, field: str, report: Report) -> dict[str, Any]:
         "meta": _without_nulls({**rest, **(meta or {})}),
         "score": _score(score, f"{field}.score", report),
     }
+
+
+def _unwrapped(value: Mapping[str, Any]) -> dict[str, Any]:
+    """What the object says of its text, where it stands one level down."""
+    match value:
+        case {"lc": int(), "kwargs": Mapping() as fields}:
+            return dict(fields)
+        case {"node": Mapping() as node} if value.keys().isdisjoint(_TEXTS):
+            return {**_of_node(node), **{name: item for name, item in value.items() if name not in _NODE_ALONE}}
+        case {"id_": _, "class_name": str()}:
+            return _of_node(value)
+        case _:
+            return dict(value)
+
+
+def _of_node(node: Mapping[str, Any]) -> dict[str, Any]:
+    """LlamaIndex's node without how it is shown and what belongs to its index."""
+    return {name: node[name] for name in _NODE if name in node}
 
 
 def _without_nulls(meta: Mapping[str, Any]) -> dict[str, Any]:

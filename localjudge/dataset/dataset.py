@@ -7,8 +7,9 @@ from functools import cached_property
 from itertools import islice, repeat
 from typing import Any, get_args
 
-from localjudge.dataset.aliases import ALIASES, ID_COLUMNS, MISSING, Resolved, columns_of, lookup
+from localjudge.dataset.aliases import ALIASES, ID_COLUMNS, Resolved, columns_of
 from localjudge.dataset.checks import lone_surrogate
+from localjudge.dataset.dotted_names import MISSING, lookup
 from localjudge.dataset.guesses import LOOKED_AT, guessed_columns
 from localjudge.dataset.problems import Problem, shown
 from localjudge.dataset.sound_rows import kept_words
@@ -41,6 +42,8 @@ class Dataset:
     """Fields of contexts of which the data has ids and not one text."""
     ids_alone: int
     """Samples with a context of which only the id is known."""
+    conversations: int = 0
+    """Rows with a conversation in place of a question, of which the last turn was read."""
     skipped: int = 0
     """Rows left out because of problems: 0 unless that was asked for."""
     problem_count: int = 0

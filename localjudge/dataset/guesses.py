@@ -25,6 +25,8 @@ _HEADS_OF_TRUTH = _ANSWERS | _TRUTH | {"standard"}
 _SAYS_NOTHING = {"text", "list", "string"}
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _NEAR = 0.9
+_OF_PROMPTFOO = re.compile(r"\[[^\]]+\] .")
+"""promptfoo's CSV calls a column of answers `[provider] prompt`."""
 _KNOWN = {
     name: field
     for table in (ALIASES, LOOSE_NAMES)
@@ -38,8 +40,8 @@ _OF_PHOENIX = {"input", "output", "reference"}
 def guessed_columns(rows: Sequence[Mapping[str, Any]], taken: set[str]) -> dict[str, list[str]]:
     """For each of our fields the columns, also inside objects, that may be it by their names and read like it.
 
-    `taken` are the columns that are used. One of them may be meant for something else: what Opik calls `context` and
-    Phoenix `reference` is what was retrieved.
+    `taken` are the columns that are used. One of them may be meant for something else: what some call `context` beside
+    `expected_output`, and Phoenix `reference`, is what was retrieved.
     """
     found: dict[str, list[str]] = {}
     for name in dict.fromkeys(_names(rows)):
@@ -54,6 +56,8 @@ def guessed_columns(rows: Sequence[Mapping[str, Any]], taken: set[str]) -> dict[
 
 def likely_field(name: str) -> str | None:
     """The field that a column of this name may be; None if its name does not say."""
+    if _OF_PROMPTFOO.match(name):
+        return "response"
     words = [word.lower().removesuffix("s") for word in _WORD.findall(name)]
     words = [word for word in words if word not in _SAYS_NOTHING] or [""]
     truth = not _TRUTH.isdisjoint(words)

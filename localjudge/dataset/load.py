@@ -17,17 +17,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge.dataset.aliases import ALIASES, Resolved, check_mapping, columns_of, resolve
-from localjudge.dataset.columns import rows_of_columns
+from localjudge.dataset.columns import expand, rows_of_columns
+from localjudge.dataset.conversation import with_last_turn
 from localjudge.dataset.dataset import Dataset
 from localjudge.dataset.guesses import LOOKED_AT, guessed_columns, map_option
 from localjudge.dataset.joined_lists import Split, check_separator, splitter
-from localjudge.dataset.plain import plain, without_nan
+from localjudge.dataset.plain import fields_of, plain, without_nan
 from localjudge.dataset.problems import SHOWN, Place, Problem, Problems, shown
 from localjudge.dataset.readers import read
 from localjudge.dataset.rows import CheckedRow, RawRow, check_row, raw_row
 from localjudge.dataset.sound_rows import SoundRows, id_hash
 from localjudge.dataset.sources import STDIN, Source, shown_name
 from localjudge.dataset.survey import Survey
+from localjudge.dataset.tables import rows_of_iterable, rows_of_table
 from localjudge.errors import DataError, UsageError
 from localjudge.option_spelling import option
 from localjudge.progress import Progress, Silence, counted
@@ -58,7 +60,7 @@ def load(
     context_separator: str | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
-    """Read and check all rows of the files: JSONL, JSON, CSV or Parquet, gzip or not; `-` is standard input.
+    """Read and check all rows of the files, in a format that `readers` knows, gzip or not; `-` is standard input.
 
     `mapping` says which column of theirs is a field of ours (ours -> theirs) where the names do not, or decides between
     two; `a.b` reaches into objects, and contexts may stand in several columns, `a,b`. With `skip_bad_rows` rows with
@@ -78,7 +80,7 @@ def load(
 
 
 def from_rows(
-    rows: Iterable[Mapping[str, Any] | Sample] | Mapping[str, Sequence[Any]],
+    rows: object,
     *,
     mapping: Mapping[str, str] | None = None,
     skip_bad_rows: bool = False,
@@ -86,20 +88,15 @@ def from_rows(
     progress: Progress | None = None,
     name: str = "rows",
 ) -> Dataset:
-    """Check rows that are already in memory, as `load` does: mappings with anybody's column names, or samples.
+    """Check rows that are already in memory, as `load` does: mappings or objects with anybody's names, or samples.
 
-    One mapping of columns, each a list, is taken as its rows. A NaN in place of a value is null: pandas writes that.
+    They may be a data frame, a table or a data set of another package, as `tables` says. One mapping is columns, each a
+    list, or an object that holds rows, as `columns` says. A NaN in place of a value is null: pandas writes that.
     Raises UsageError for what is no rows at all.
     """
-    if not isinstance(rows, Iterable):
-        raise UsageError(f"the data are a {type(rows).__name__}", hint="give the name of a file, several, or rows")
-    given: Sequence[Mapping[str, Any] | Sample]
-    if isinstance(rows, Mapping):
-        given = [row.values for row in rows_of_columns(plain(rows), name)]
-    else:
-        given = rows if isinstance(rows, Sequence) else [*rows]
-    table = _Table(name, lambda: (_given_row(Place(name, row=number), row) for number, row in enumerate(given, 1)))
-    return _build([table], mapping or {}, skip_bad_rows, context_separator, progress or Silence())
+    mapping = mapping or {}
+    table = _Table(name, _given_rows(rows, mapping, name))
+    return _build([table], mapping, skip_bad_rows, context_separator, progress or Silence())
 
 
 def from_samples(
@@ -136,7 +133,24 @@ def _check_names(names: Sequence[str]) -> None:
             raise UsageError(f"{shown_name(names[position])} is named twice", hint="its rows would count twice")
 
 
-def _given_row(place: Place, row: Mapping[str, Any] | Sample) -> RawRow | Problem:
+def _given_rows(data: object, mapping: Mapping[str, str], name: str) -> Callable[[], Iterator[RawRow | Problem]]:
+    """Data in memory as rows, as often as wanted."""
+    rows = rows_of_table(data, name)
+    whole = None if rows or isinstance(data, Sample) else plain(data) if isinstance(data, Mapping) else fields_of(data)
+    if whole is not None:
+        one = RawRow(Place(name, row=1), plain(whole))
+        return lambda: rows_of_columns(one.values, name) if _are_lists_of_cells(one.values) else expand(one, mapping)
+    given = rows or rows_of_iterable(data, name)
+    return lambda: (_given_row(Place(name, row=number), row) for number, row in enumerate(given(), 1))
+
+
+def _are_lists_of_cells(values: Mapping[str, Any]) -> bool:
+    """Whether everything is a list, and none a list of objects: these may be rows or messages."""
+    lists = [value for value in values.values() if isinstance(value, list)]
+    return 0 < len(lists) == len(values) and not any(isinstance(cell, Mapping) for cells in lists for cell in cells)
+
+
+def _given_row(place: Place, row: object) -> RawRow | Problem:
     if isinstance(row, Sample):
         return RawRow(place, row.model_dump(exclude_none=True))
     return raw_row(without_nan(plain(row)), place)
@@ -151,6 +165,7 @@ def _build(
 ) -> Dataset:
     check_mapping(mapping)
     check_separator(context_separator)
+    tables = [_Table(table.name, partial(_asked, table, mapping.get("user_input"))) for table in tables]
     surveys = [Survey(counted(table.rows(), progress, f"reading {table.name}"), mapping) for table in tables]
     sources = [
         _Resolved(table, survey, _columns(table, survey, mapping), splitter(context_separator, survey.has))
@@ -172,10 +187,18 @@ def _build(
         fingerprint=sound.fingerprint,
         without_text=sound.without_text,
         ids_alone=sound.ids_alone,
+        conversations=sum(survey.conversations for survey in surveys),
         skipped=problems.bad_rows,
         problem_count=problems.count,
         problems=tuple(problems.first),
     )
+
+
+def _asked(table: _Table, column: str | None) -> Iterator[RawRow | Problem]:
+    """The rows of a table; of a conversation in place of a question the last turn."""
+    for row in table.rows():
+        turn = with_last_turn(row.values, column) if isinstance(row, RawRow) else None
+        yield row._replace(values=turn, conversation=True) if isinstance(row, RawRow) and turn is not None else row
 
 
 def _columns(table: _Table, survey: Survey, mapping: Mapping[str, str]) -> Resolved:

@@ -3,6 +3,8 @@
 The content decides first, then the name's ending: people name a JSON array `.jsonl` and lines `.json`.
 
     PAR1           Parquet
+    ARROW1         an Arrow or Feather file; ff ff ff ff an Arrow stream
+    PK             a log of inspect
     .csv .tsv      CSV
     [              one array
     {              lines, if the first line is complete (or the name ends in .jsonl), otherwise one object
@@ -12,8 +14,11 @@ The content decides first, then the name's ending: people name a JSON array `.js
 from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 
+from localjudge.dataset.arrow_reader import FILE_MAGIC, STREAM_MAGIC, read_arrow
 from localjudge.dataset.csv_reader import read_csv
 from localjudge.dataset.encodings import head_of, text_of
+from localjudge.dataset.inspect_log import MAGIC as ZIP_MAGIC
+from localjudge.dataset.inspect_log import read_archive
 from localjudge.dataset.json_array import read_array
 from localjudge.dataset.json_lines import read_document, read_lines
 from localjudge.dataset.json_values import BLANK
@@ -38,6 +43,12 @@ def read(source: Source, mapping: Mapping[str, str]) -> Iterator[RawRow | Proble
 def _rows(source: OpenSource, ending: str, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:
     if source.head.startswith(MAGIC):
         yield from read_parquet(source.stream, source.name)
+        return
+    if source.head.startswith((FILE_MAGIC, STREAM_MAGIC)):
+        yield from read_arrow(source.stream, source.name, source.head)
+        return
+    if source.head.startswith(ZIP_MAGIC):
+        yield from read_archive(source.stream, source.name)
         return
     head = head_of(source)
     beginning = head.lstrip(BLANK)[:1]

@@ -9,10 +9,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from localjudge.dataset.aliases import ID_COLUMNS, Resolved, columns_of, lookup
+from localjudge.dataset.aliases import ID_COLUMNS, JSON_COLUMNS, Resolved, columns_of
 from localjudge.dataset.cells import read_cell
 from localjudge.dataset.checks import Report, check_id, check_text
 from localjudge.dataset.contexts import add_ids, check_contexts
+from localjudge.dataset.dotted_names import lookup
 from localjudge.dataset.joined_lists import Split
 from localjudge.dataset.problems import Place, Problem, describe
 from localjudge.option_spelling import option
@@ -25,11 +26,15 @@ _LISTS = (*CONTEXT_FIELDS, *ID_COLUMNS)
 
 
 class RawRow(NamedTuple):
-    """A row as it was read: their columns and values. `typed` is False where every value is text (CSV)."""
+    """A row as it was read: their columns and values. `typed` is False where every value is text (CSV).
+
+    Of a `conversation` the values have the last turn alone.
+    """
 
     place: Place
     values: Mapping[str, Any]
     typed: bool = True
+    conversation: bool = False
 
 
 def raw_row(value: Any, place: Place) -> RawRow | Problem:
@@ -83,8 +88,8 @@ def _value(row: RawRow, field: str, column: str, report: Report) -> Any:
     """The value of a column; of several columns of contexts one list, null if all are."""
     names = [column] if column in row.values or field not in _LISTS else column.split(",")
     values = [lookup(row.values, name) for name in names]
-    if not row.typed:
-        values = [_from_cell(value, field, report) for value in values]
+    if not row.typed or column in JSON_COLUMNS:
+        values = [_from_cell(value, field, report) if isinstance(value, str) else value for value in values]
     if len(values) == 1:
         return values[0]
     given = [value for value in values if value is not None]
@@ -99,9 +104,9 @@ def _from_cell(cell: Any, field: str, report: Report) -> Any:
 
 
 def _single(reference: Any, report: Report) -> Any:
-    """The one reference of a list (older ragas and Haystack write lists). Several cannot all be the reference."""
+    """The one reference of a list (older ragas, Haystack, SQuAD). Several that differ cannot all be the reference."""
     if not isinstance(reference, list | tuple):
         return reference
-    if len(reference) > 1:
+    if any(other != reference[0] for other in reference):
         report("reference", f"{len(reference)} reference answers", "one: which of them counts is yours to say")
-    return reference[0] if len(reference) == 1 else None
+    return reference[0] if reference else None

@@ -17,6 +17,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from localjudge.errors import DataError
@@ -26,12 +27,11 @@ _HEAD_BYTES = 65_536
 _COPY_IN_MEMORY_BYTES = 8 * 2**20
 _GZIP = b"\x1f\x8b"
 _REFUSED = {
-    b"PK\x03\x04": ("a zip archive or an Excel workbook", "save the sheet as CSV, or unpack the archive"),
     b"\xd0\xcf\x11\xe0": ("an old Excel workbook", "save the sheet as CSV"),
     b"\x28\xb5\x2f\xfd": ("packed with zstd", "unpack it first, or pipe it: zstd -dc FILE | localjudge run -"),
     b"\xfd7zXZ\x00": ("packed with xz", "unpack it first, or pipe it: xz -dc FILE | localjudge run -"),
     b"BZh": ("packed with bzip2", "unpack it first, or pipe it: bzip2 -dc FILE | localjudge run -"),
-    b"ARROW1": ("an Arrow or Feather file", "write it as Parquet"),
+    b"FEA1": ("a Feather file of the first version", "write it as Parquet"),
     b"SQLite format 3\x00": ("an SQLite database", "export the table as CSV or JSONL"),
     b"\x80\x04\x95": ("a Python pickle", "write the rows as JSONL"),
     b"\x80\x05\x95": ("a Python pickle", "write the rows as JSONL"),
@@ -95,9 +95,9 @@ class Source:
         elif self._copy is None:
             kind = os.stat(self._file).st_mode
             if stat.S_ISDIR(kind):
-                raise DataError(
-                    f"{self.name} is a folder", hint=f"name the files in it, such as {self.name.rstrip('/')}/*.jsonl"
-                )
+                kind_of_files = "arrow" if any(Path(self._file).glob("*.arrow")) else "jsonl"
+                hint = f"name the files in it, such as {self.name.rstrip('/')}/*.{kind_of_files}"
+                raise DataError(f"{self.name} is a folder", hint=hint)
             if not (stat.S_ISREG(kind) or stat.S_ISFIFO(kind)):
                 raise DataError(f"{self.name} is a device or a socket, not a file")
             with open(self._file, "rb") as stream:

@@ -25,7 +25,7 @@ from localjudge.analysis.human_labels import (
 from localjudge.analysis.judge_figures import judge_figures
 from localjudge.analysis.matched_labels import WantedLabel, matched
 from localjudge.dataset import from_rows
-from localjudge.dataset.aliases import lookup
+from localjudge.dataset.dotted_names import lookup
 from localjudge.engine.protocol import Engine
 from localjudge.errors import UsageError
 from localjudge.metrics import catalog

@@ -2,6 +2,7 @@
 
     ragas, ragas-csv, ragas-parquet   one row per sample, as in ragas's result: its texts, and a column for each metric
     ragas-classifications             {"id", "classifications": [{"statement", "reason", "attributed"}]}
+    inspect                           scores for inspect's own log, as `inspect_scores` says
     jsonl, csv, parquet               for programs, for spreadsheets, for data frames
 
 Rows of the last three are the scores, the verdicts, or one row per sample with a column for each metric; the texts of
@@ -25,11 +26,12 @@ from localjudge.errors import UsageError
 from localjudge.option_spelling import option_name
 from localjudge.record.result_rows import VerdictRow, flat_values, json_line
 from localjudge.record.results import Run
+from localjudge.report.inspect_scores import inspect_lines
 from localjudge.report.parquet import Row, parquet_parts
 from localjudge.report.rows_with_data import Added, rows_with_data
 from localjudge.types import Context, context_texts
 
-Format = Literal["ragas", "ragas-csv", "ragas-parquet", "ragas-classifications", "jsonl", "csv", "parquet"]
+Format = Literal["ragas", "ragas-csv", "ragas-parquet", "ragas-classifications", "inspect", "jsonl", "csv", "parquet"]
 Rows = Literal["scores", "verdicts", "samples"]
 CLASSIFIED_METRIC = "context_recall"
 
@@ -48,15 +50,18 @@ def exported_parts(
     run: Run, as_format: Format, rows: Rows = "scores", added: Added = _NOTHING_ADDED
 ) -> Iterator[bytes]:
     """The file in parts, as the rows are read; raises what `exported` raises, most of it before the first part."""
-    if any(added) and as_format.startswith("ragas"):
+    if any(added) and as_format.startswith(("ragas", "inspect")):
+        tool = as_format.partition("-")[0]
         raise UsageError(
-            f"{as_format} has the columns that ragas has", hint="texts and columns go with jsonl, csv, parquet"
+            f"{as_format} has the columns that {tool} has", hint="texts and columns go with jsonl, csv, parquet"
         )
     match as_format:
         case "ragas" | "ragas-csv" | "ragas-parquet":
             return _encoded(lambda: ragas_rows(run), as_format.removeprefix("ragas-"), _as_it_is)
         case "ragas-classifications":
             return _encoded(lambda: classification_rows(run), "jsonl", _as_it_is)
+        case "inspect":
+            return inspect_lines(run)
         case _:
             if any(added):
                 return _encoded(lambda: rows_with_data(run, plain_rows(run, rows), added, as_format), as_format, inert)

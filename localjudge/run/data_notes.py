@@ -68,6 +68,9 @@ def _notes(planned: Plan) -> Iterator[str]:
         part = Part(samples=samples, whole=planned.whole, sample=settings.sample, seed=settings.seed)
         yield f"a part of the data: {part}"
     yield f"{samples:,} sample{'' if samples == 1 else 's'} with {understood(dataset)}"
+    if talks := dataset.conversations:
+        these = "1 is a conversation" if talks == 1 else f"{talks:,} are conversations"
+        yield f"{these}, of which the last turn is judged: the last question, and the answer to it"
     if not_used := unused(dataset, settings.cluster_by):
         yield f"columns not used: {not_used}"
     if dataset.without_text:

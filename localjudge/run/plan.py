@@ -6,9 +6,9 @@ The invariant: the same command finds its own directory again, and a directory o
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard, cast
+from typing import Any, NamedTuple, TypeGuard
 
 from localjudge.dataset import Dataset, from_rows, from_samples, load
 from localjudge.dataset.columns_in_words import another_name, left_out_lines, listed, missing, understood, unused
@@ -27,13 +27,11 @@ from localjudge.record.manifest import Manifest, differences, in_lines, part_of
 from localjudge.record.results import Run
 from localjudge.record.untrusted import shown as cut
 from localjudge.run.settings import RunSettings
-from localjudge.types import Sample
 
 RUNS = Path("runs")
 Files = str | Path | Sequence[str | Path]
-Rows = Iterable[Mapping[str, Any] | Sample] | Mapping[str, Sequence[Any]]
-Data = Files | Rows
-"""A file or several, rows (mappings or samples), or one mapping of columns."""
+Data = object
+"""A file or several, rows (mappings, objects or samples), columns, or a table of another package: see `tables`."""
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 _ENDINGS = re.compile(r"(\.(gz|jsonl|ndjson|json|csv|tsv|parquet))+$", re.IGNORECASE)
@@ -173,7 +171,7 @@ def _read(data: Data, settings: RunSettings, progress: Progress) -> Dataset:
         "context_separator": settings.context_separator,
         "progress": progress,
     }
-    return load(data, **how) if _are_files(data) else from_rows(cast(Rows, data), **how)
+    return load(data, **how) if _are_files(data) else from_rows(data, **how)
 
 
 def from_run(run: Run) -> Dataset:

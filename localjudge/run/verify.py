@@ -13,7 +13,6 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import groupby, islice
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -23,8 +22,6 @@ from localjudge.dataset.identity import fingerprint
 from localjudge.engine.protocol import Engine
 from localjudge.errors import ModelError
 from localjudge.judge.panel_rule import MEAN_LOG_ODDS, Combination
-from localjudge.metrics import Metric, catalog
-from localjudge.metrics.documents import DocumentMetric
 from localjudge.option_spelling import call
 from localjudge.progress import Progress, Silence
 from localjudge.record.archive import (
@@ -40,11 +37,11 @@ from localjudge.record.archive import (
 from localjudge.record.clusters import clusters_sha256
 from localjudge.record.directory import STORE
 from localjudge.record.extra_columns import extras_fingerprint
-from localjudge.record.kept_criteria import kept_criteria
 from localjudge.record.keys import RequestKeys
 from localjudge.record.manifest import Difference, data_part, differences
 from localjudge.record.panel import combination_of, parts_by_judge
 from localjudge.record.results import Run, as_run
+from localjudge.record.run_metrics import metrics_of
 from localjudge.record.untrusted import shown
 from localjudge.run.answers import Answers, WindowAnswer, answers_in_order, panel_verdicts, verdict_of
 from localjudge.run.judges import Engines, Judges, judge_part_of, judges_of, opened_panel, panel_as_in
@@ -151,7 +148,7 @@ def verify(
     told = progress or Silence()
     stored = _Stored(run)
     chosen = stored.drawn(count, seed)
-    metrics = _metrics(run)
+    metrics = metrics_of(run)
     rule = VerdictRule(run.summary.threshold, settings.min_legal_mass, run.summary.thresholds)
     combination = combination_of(run.manifest)
     with opened_panel(named, engine, settings, combination.rule if combination else MEAN_LOG_ODDS) as opened:
@@ -198,29 +195,6 @@ def _refuse_moved(judges: Sequence[str], run: Run) -> None:
             hint=f"say where it is now: {call('verify', str(run.directory), 'judge', 'PATH')}"
             + (", and the same of each other judge" if run.judge.panel else ""),
         )
-
-
-@dataclass(frozen=True)
-class _NamedWithoutOption(DocumentMetric):
-    """A document metric of an earlier run, whose settings said by what documents are compared, and not its name."""
-
-    @property
-    def name(self) -> str:
-        """`document_map`, whatever is compared."""
-        return self.measure.name
-
-
-def _metrics(run: Run) -> list[Metric]:
-    """The run's metrics in their order, under the names that it gave them."""
-    own: dict[str, Metric] = {**kept_criteria(run.manifest)}
-    metrics = [own.get(name) or catalog.get(name) for name in run.summary.metrics]
-    compare_by = run.manifest.environment["settings"].get("compare_by")
-    if not isinstance(compare_by, str):
-        return metrics
-    return [
-        _NamedWithoutOption(metric.measure, compare_by=compare_by) if isinstance(metric, DocumentMetric) else metric
-        for metric in metrics
-    ]
 
 
 class _Stored:

@@ -1,4 +1,4 @@
-"""Rows as other tools write them, and what decides where a name is not enough."""
+"""Which column is which field, and what decides where a name is not enough."""
 
 from pathlib import Path
 from typing import Any
@@ -9,87 +9,11 @@ from localjudge.dataset import from_rows, load
 from localjudge.errors import DataError, UsageError
 from localjudge.types import Context, Sample
 
-RETRIEVED, TRUTH = (Context(text="c1"), Context(text="c2")), (Context(text="g"),)
-FULL = Sample(
-    id="1",
-    user_input="q",
-    retrieved_contexts=RETRIEVED,
-    reference="r",
-    response="a",
-    reference_contexts=TRUTH,
-)
-
 
 def only(row: dict[str, Any], **mapping: str) -> Sample:
     """The sample that one row becomes, under the id "1" where it has none."""
     data = from_rows([{"id": "1", **row}], mapping=mapping)
     return data.samples[0]
-
-
-@pytest.mark.parametrize(
-    ("tool", "row", "has_truth"),
-    [
-        ("ragas 0.1", {"question": "q", "contexts": ["c1", "c2"], "ground_truth": "r", "answer": "a"}, False),
-        ("older ragas", {"question": "q", "contexts": ["c1", "c2"], "ground_truths": ["r"], "answer": "a"}, False),
-        (
-            "ragas 0.2",
-            {
-                "user_input": "q",
-                "retrieved_contexts": ["c1", "c2"],
-                "reference": "r",
-                "response": "a",
-                "reference_contexts": ["g"],
-            },
-            True,
-        ),
-        (
-            "Haystack",
-            {
-                "questions": "q",
-                "retrieved_documents": [{"content": "c1"}, {"content": "c2"}],
-                "ground_truth_answers": "r",
-                "predicted_answers": "a",
-                "ground_truth_documents": [{"content": "g"}],
-            },
-            True,
-        ),
-        (
-            "DeepEval",
-            {
-                "input": "q",
-                "retrieval_context": ["c1", "c2"],
-                "expected_output": "r",
-                "actual_output": "a",
-                "context": ["g"],
-            },
-            True,
-        ),
-        (
-            "RAGChecker",
-            {"query": "q", "retrieved_context": [{"text": "c1"}, {"text": "c2"}], "gt_answer": "r", "response": "a"},
-            False,
-        ),
-        (
-            "continuous-eval",
-            {
-                "question": "q",
-                "retrieved_context": ["c1", "c2"],
-                "ground_truth_answers": ["r"],
-                "answer": "a",
-                "ground_truth_context": ["g"],
-            },
-            True,
-        ),
-        (
-            "promptfoo",
-            {"vars": {"query": "q", "context": ["c1", "c2"], "expected": "r"}, "response": {"output": "a"}},
-            False,
-        ),
-        ("autoevals", {"input": "q", "context": ["c1", "c2"], "expected": "r", "output": "a"}, False),
-    ],
-)
-def test_a_row_of_another_tool_is_the_same_sample(tool: str, row: dict[str, Any], has_truth: bool) -> None:
-    assert only(row) == (FULL if has_truth else FULL.model_copy(update={"reference_contexts": None})), tool
 
 
 def test_context_alone_is_what_was_retrieved() -> None:

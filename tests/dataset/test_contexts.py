@@ -59,7 +59,7 @@ def test_what_is_not_ours_in_an_object_is_kept_in_its_meta() -> None:
     [
         (7, "contexts: found a number (7), expected text, a list of texts, or a list of objects with a text"),
         (["a", None], "contexts[1]: found null, expected text"),
-        ([["a"]], "contexts[0]: found a list of 1, expected text, or an object with a text"),
+        ([["a"], ["b"]], "contexts[0]: found a list of 1, expected text, or an object with a text"),
         ([{"p": "x"}], "contexts[0]: found an object with the keys p, expected an object with text or content or"),
         ([{"text": {"a": 1}}], "contexts[0]: found an object with the keys a, expected text"),
         ([{"text": "a", "content": "b"}], "contexts[0]: found an object with text and content, expected only one"),
@@ -119,6 +119,8 @@ def cell(folder: Path, text: str) -> tuple[Context, ...] | None:
         (json.dumps([{"text": "a"}]), ["a"]),
         ("['a', \"b's\"]", ["a", "b's"]),
         ("['a',\n 'b']", ["a", "b"]),
+        ("['a' 'b']", ["a", "b"]),
+        ("['a, \\'b' \"c's\"\n '[d]']", ["a, 'b", "c's", "[d]"]),
         ("[]", []),
         ("one text", ["one text"]),
         ("[1] A footnote opens this text.", ["[1] A footnote opens this text."]),
@@ -135,9 +137,19 @@ def test_an_empty_cell_is_null(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['["a", "b"', "['a' 'b']", "['a'\n 'b']", '["a" b]', "['\\d']", "[{'a'", '[{"text": "a", "text": "b"}]']
+    "text",
+    [
+        '["a", "b"',
+        '["a" b]',
+        "['\\d']",
+        "[{'a'",
+        '[{"text": "a", "text": "b"}]',
+        "['a' 'b', 'c']",  # a comma that somebody forgot
+        "['a' 'b' ... 'y' 'z']",  # NumPy prints no more than 1,000 values
+        "[{'text': 'a' 'b'}]",
+    ],
 )
 def test_a_cell_that_begins_like_a_list_and_is_none_is_named(tmp_path: Path, text: str) -> None:
-    """A list of texts as NumPy prints it, without commas, would be read by Python as one long text."""
+    """Texts without commas are as NumPy prints them, all of them or none."""
     with pytest.raises(DataError, match=r"data.csv:2: contexts: found a list that cannot be read .*expected a JSON"):
         cell(tmp_path, text)

@@ -287,3 +287,61 @@ def test_a_problem_in_csv_has_the_line_on_which_its_row_begins(tmp_path: Path) -
     (tmp_path / "a.csv").write_text('id,question\n1,"two\nlines"\n1,again\n')
     with pytest.raises(DataError, match=r"a\.csv:4: id: found the id '1' again \(first at .*a\.csv:2\)"):
         load(tmp_path / "a.csv")
+
+
+def arrow_file(path: Path, rows: list[dict[str, Any]], kind: str, batch_rows: int = 2) -> Path:
+    pyarrow, ipc = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.ipc")
+    table = pyarrow.Table.from_pylist(rows)
+    new = ipc.new_stream if kind == "stream" else ipc.new_file
+    with new(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=batch_rows)
+    return path
+
+
+@pytest.mark.parametrize("kind", ["stream", "file"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_arrow_gives_the_same_samples(tmp_path: Path, expected: Dataset, kind: str, packed: bool) -> None:
+    path = arrow_file(tmp_path / "table.arrow", ROWS, kind)
+    if packed:
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    assert load(path).fingerprint == expected.fingerprint
+
+
+@pytest.mark.parametrize("compression", ["lz4", "zstd", "uncompressed"])
+def test_feather_gives_the_same_samples(tmp_path: Path, expected: Dataset, compression: str) -> None:
+    pyarrow, feather = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.feather")
+    feather.write_feather(pyarrow.Table.from_pylist(ROWS), tmp_path / "table.feather", compression=compression)
+    assert load(tmp_path / "table.feather").fingerprint == expected.fingerprint
+
+
+def test_a_table_that_names_its_columns_once_gives_the_same_samples(tmp_path: Path, expected: Dataset) -> None:
+    """Pandas, orient="split", with its index and without."""
+    table: dict[str, Any] = {"columns": [*ROWS[0]], "data": [[*row.values()] for row in ROWS]}
+    for index in ({}, {"index": [5, 6, 7]}):
+        (tmp_path / "split.json").write_text(json.dumps(table | index))
+        assert load(tmp_path / "split.json").fingerprint == expected.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (
+            {"columns": ["question"], "data": [["q"], ["r", "s"]]},
+            "row 2 of data has a list of 2, and there are 1 columns",
+        ),
+        ({"columns": ["question"], "data": ["q"]}, "row 1 of data has text 'q', and there are 1 columns"),
+        ({"columns": [["a", "b"]], "data": [["q"]]}, "holds columns and data, but not as a table of pandas does"),
+        ({"columns": "question", "data": {}}, "holds columns and data, but not as a table of pandas does"),
+    ],
+)
+def test_columns_and_data_that_are_no_table_are_refused(tmp_path: Path, table: dict[str, Any], said: str) -> None:
+    (tmp_path / "split.json").write_text(json.dumps(table))
+    with pytest.raises(DataError, match=said):
+        load(tmp_path / "split.json")
+
+
+def test_arrow_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "table.arrow").write_bytes(b"\xff\xff\xff\xff\x10\x00\x00\x00")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UsageError, match=r"an Arrow file, and pyarrow is not installed\n.*pip install pyarrow"):
+        load(tmp_path / "table.arrow")

@@ -48,12 +48,12 @@ def test_columns_inside_objects_are_guessed_and_what_is_taken_is_not() -> None:
 @pytest.mark.parametrize(
     ("row", "column"),
     [
-        ({"input": "q", "output": "a", "expected_output": "r", "context": ["Some text."]}, "context"),
+        ({"input": "q", "actual_output": "a", "expected_output": "r", "context": ["Some text."]}, "context"),
         ({"input": "q", "output": "a", "reference": "Some text."}, "reference"),
     ],
 )
-def test_a_name_that_opik_or_phoenix_means_otherwise_is_guessed_too(row: dict[str, Any], column: str) -> None:
-    """Opik's `context` beside `expected_output` and Phoenix's `reference` are what was retrieved."""
+def test_a_name_that_others_mean_otherwise_is_guessed_too(row: dict[str, Any], column: str) -> None:
+    """Some write what was retrieved as `context` beside `expected_output`; Phoenix calls it `reference`."""
     assert from_rows([row]).guesses == {"retrieved_contexts": [column]}
 
 
@@ -76,3 +76,8 @@ def test_a_guess_is_never_taken() -> None:
     data = from_rows([{"question": "q", "gold_standard": "In 1889."}])
     assert data.mapping == {"user_input": "question"}
     assert data.guesses == {"reference": ["gold_standard"]}
+
+
+def test_the_answers_in_a_csv_of_promptfoo_are_guessed_by_the_provider_in_the_name() -> None:
+    row = {"query": "q", "[openai:gpt-5] Say {{query}}": "An answer.", "[1]": "x", "Status": "PASS"}
+    assert from_rows([row]).guesses == {"response": ["[openai:gpt-5] Say {{query}}"]}

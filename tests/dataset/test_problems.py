@@ -31,7 +31,7 @@ def test_all_problems_of_a_row_are_named() -> None:
 
 
 def test_bad_rows_can_be_skipped_and_stay_visible() -> None:
-    data = from_rows([SOUND, {"question": 1, "answer": 2}, 7, SOUND], skip_bad_rows=True)  # type: ignore[list-item]
+    data = from_rows([SOUND, {"question": 1, "answer": 2}, 7, SOUND], skip_bad_rows=True)
     assert len(data.samples) == 2
     assert (data.skipped, data.problem_count) == (2, 3)
     assert [str(problem) for problem in data.problems] == [
@@ -92,12 +92,12 @@ def test_a_list_with_one_reference_is_that_reference_and_more_are_a_problem() ->
 
 
 def test_an_object_in_place_of_a_text_is_refused_with_how_to_reach_into_it() -> None:
-    """Langfuse and MLflow keep texts inside objects."""
+    """Langfuse and MLflow keep texts inside objects, under names that are the user's."""
     with pytest.raises(DataError) as caught:
-        from_rows([{"input": {"question": "q"}}])
-    assert "input: found an object with the keys question, expected text or null" in str(caught.value)
+        from_rows([{"input": {"frage": "q"}}])
+    assert "input: found an object with the keys frage, expected text or null" in str(caught.value)
     assert "mapping={'user_input': 'input.NAME'}" in str(caught.value)
-    assert from_rows([{"input": {"question": "q"}}], mapping={"user_input": "input.question"}).samples
+    assert from_rows([{"input": {"frage": "q"}}], mapping={"user_input": "input.frage"}).samples
 
 
 def test_a_missing_value_of_pandas_is_null() -> None:

@@ -4,6 +4,7 @@ import ast
 import csv
 import io
 import json
+import math
 from pathlib import Path
 from typing import Any, cast, get_args
 
@@ -15,6 +16,7 @@ from localjudge.dataset.identity import content_hash
 from localjudge.errors import UsageError
 from localjudge.report.export import Format, Rows, exported, inert, plain_rows
 from localjudge.report.parquet import parquet_parts
+from localjudge.report.rows_with_data import Added
 
 
 def lines(content: bytes) -> list[dict[str, Any]]:
@@ -233,3 +235,34 @@ def test_the_types_of_parquet_are_those_of_all_row_groups(monkeypatch: pytest.Mo
     file = parquet.ParquetFile(BufferReader(b"".join(parquet_parts(lambda: iter(values)))))
     assert (file.num_row_groups, file.read().to_pylist()) == (3, values)
     assert file.schema_arrow == parquet.read_schema(BufferReader(as_before(values)))
+
+
+def test_scores_for_inspect_have_every_metric_and_none_that_is_missing_is_a_number(ragas_run: Run) -> None:
+    """A null would be counted as 0 there, so what was not scored is NaN; recall is 1 of 2 for `a`."""
+    first, second, third = lines(exported(ragas_run, "inspect"))
+    assert first == {
+        "id": "a",
+        "value": {"context_recall": 0.5, "faithfulness": 1.0},
+        "explanation": "context_recall: 1/2\nfaithfulness: 1/1",
+    }
+    assert math.isnan(second["value"]["context_recall"])
+    assert second["value"]["faithfulness"] == 0
+    assert second["explanation"].startswith("context_recall: undefined (")
+    assert math.isnan(third["value"]["context_recall"])
+    assert third["explanation"].startswith("context_recall: failed (")
+
+
+def test_a_sample_of_a_later_epoch_of_inspect_gets_its_id_and_the_epoch(tmp_path: Path) -> None:
+    """Only where the data say the epoch, too: an id may end so by itself."""
+    rows = [
+        {"id": name, "response": "It rains.", "contexts": ["x"], "epoch": epoch}
+        for name, epoch in (("s", 1), ("s_epoch_2", 2), ("t_epoch_2", 1), ("u_epoch_2", None))
+    ]
+    run = evaluate(rows, engine=ScriptedEngine({}, default=0.9), metrics=["faithfulness"], out=tmp_path / "run")
+    named = [(row["id"], row.get("epoch")) for row in lines(exported(run, "inspect"))]
+    assert named == [("s", None), ("s", 2), ("t_epoch_2", None), ("u_epoch_2", None)]
+
+
+def test_scores_for_inspect_take_no_further_columns(ragas_run: Run) -> None:
+    with pytest.raises(UsageError, match="inspect has the columns that inspect has"):
+        exported(ragas_run, "inspect", added=Added(texts=True))

@@ -154,3 +154,11 @@ def test_where_a_metric_lacks_its_column_the_data_s_own_columns_are_named_with_w
     assert "not used: gold_standard)" in said
     assert "if that is what they hold: mapping={'reference': 'gold_standard'}" in said
     assert "say so: mapping={'FIELD': 'COLUMN'}" in refusal(ROW, metrics=["context_recall"])
+
+
+def test_a_conversation_is_said_to_be_judged_by_its_last_turn(caplog: pytest.LogCaptureFixture) -> None:
+    talk = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
+    said = Said([{"messages": talk, "contexts": ["So it is."]}, ROW], caplog)
+    line = "of which the last turn is judged: the last question, and the answer to it"
+    assert said.notes[1] == f"1 is a conversation, {line}"
+    assert Said([{"messages": talk}] * 2, caplog, metrics=["refusal"]).notes[1] == f"2 are conversations, {line}"

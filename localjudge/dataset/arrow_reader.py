@@ -1,0 +1,73 @@
+"""Arrow as rows: a stream (Hugging Face's `save_to_disk`), a file (Feather), or a table in memory. Needs pyarrow."""
+
+import io
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, Any
+
+from localjudge.dataset.plain import plain
+from localjudge.dataset.problems import Place, shown
+from localjudge.dataset.rows import RawRow
+from localjudge.errors import DataError, UsageError
+
+FILE_MAGIC = b"ARROW1"
+STREAM_MAGIC = b"\xff\xff\xff\xff"
+"""What a message of a stream begins with (Arrow 0.15 and later): the length of its schema follows."""
+BATCH_ROWS = 256
+
+
+def read_arrow(stream: IO[bytes], source: str, head: bytes) -> Iterator[RawRow]:
+    """One row for each row of a file or a stream, read in batches; `head` is how it begins.
+
+    Raises UsageError without pyarrow and DataError for a damaged file or a column name that stands twice.
+    """
+    pyarrow = pyarrow_for(f"{source} is an Arrow file")
+    from pyarrow import ipc  # type: ignore[import-untyped]
+
+    try:
+        if head.startswith(FILE_MAGIC):
+            file = ipc.open_file(stream if stream.seekable() else io.BytesIO(stream.read()))
+            check_column_names(file.schema.names, source)
+            yield from rows_of_batches(map(_validated, map(file.get_batch, range(file.num_record_batches))), source)
+        else:
+            batches = ipc.open_stream(stream)
+            check_column_names(batches.schema.names, source)
+            yield from rows_of_batches(map(_validated, batches), source)
+    except (pyarrow.ArrowException, MemoryError) as error:  # a damaged length may ask for any amount of memory
+        raise DataError(f"{source} is a damaged Arrow file: {error}", hint="write it again") from error
+    except UnicodeDecodeError as error:
+        raise DataError(f"{source} holds text that is not UTF-8: {error.reason}", hint="write it again") from error
+
+
+def _validated(batch: Any) -> Any:
+    """The batch, checked before it is read: what it says of where its values are is part of the file."""
+    batch.validate(full=True)
+    return batch
+
+
+def rows_of_batches(batches: Iterable[Any], source: str) -> Iterator[RawRow]:
+    """The rows of record batches."""
+    number = 0
+    for batch in batches:
+        for start in range(0, batch.num_rows, BATCH_ROWS):
+            for row in batch.slice(start, BATCH_ROWS).to_pylist():
+                number += 1
+                yield RawRow(Place(source, row=number), plain(row))
+
+
+def check_column_names(names: Sequence[str], source: str) -> None:
+    """Raise DataError for a name that two columns have."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise DataError(f"{source} has two columns {shown(twice[0])}", hint="give every column a name of its own")
+
+
+def pyarrow_for(what: str) -> Any:
+    """The package pyarrow. Raises UsageError if it is not installed: `what` says what needs it."""
+    try:
+        import pyarrow
+    except ImportError as error:
+        raise UsageError(
+            f"{what}, and pyarrow is not installed", hint="install it with: pip install pyarrow"
+        ) from error
+    return pyarrow

@@ -1,0 +1,78 @@
+"""A name with dots reaches into objects by keys and into lists by numbers."""
+
+from typing import Any
+
+import pytest
+
+from localjudge.dataset import from_rows, load
+from localjudge.dataset.dotted_names import MISSING, by_first_part, has_value, lookup
+from localjudge.errors import UsageError
+from localjudge.types import Context
+
+ROW: dict[str, Any] = {
+    "a": {"b": [{"c": 1}, {"c": 2}], "0": "key", "": "nothing"},
+    "l": ["x", "y"],
+    "l.0": "a column",
+    "n": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("a.b.0.c", 1),
+        ("a.b.1.c", 2),
+        ("a.b.-1.c", 2),
+        ("a.b.-2.c", 1),
+        ("a.0", "key"),
+        ("a.", "nothing"),
+        ("l.1", "y"),
+        ("l.0", "a column"),
+        ("n", None),
+        ("a.b.2.c", MISSING),
+        ("a.b.-3.c", MISSING),
+        ("a.b.c", MISSING),
+        ("a.b.0.d", MISSING),
+        ("a.b.+1.c", MISSING),
+        ("a.b.1_0.c", MISSING),
+        ("a.b.٠.c", MISSING),
+        ("a.b.99999999999999999999.c", MISSING),
+        ("l.1.0", MISSING),
+        ("n.0", MISSING),
+        ("z", MISSING),
+        ("z.0", MISSING),
+    ],
+)
+def test_a_name_reaches_a_value_or_none(name: str, value: Any) -> None:
+    assert lookup(ROW, name, MISSING) == value
+    assert has_value(ROW, name) == (value is not MISSING)
+
+
+def test_names_are_grouped_by_what_they_reach_into() -> None:
+    assert by_first_part(["a.b", "a.c", "d"]) == {"a": {"a.b", "a.c"}, "d": {"d"}}
+
+
+def test_the_mapping_reaches_into_a_list_and_takes_several_columns() -> None:
+    row = {
+        "hits": [{"docs": ["a b"]}, {"docs": ["c d"]}],
+        "more": "e f",
+        "turns": [{"said": "Why?"}, {"said": "When?"}],
+    }
+    mapping = {"retrieved_contexts": "hits.0.docs,hits.-1.docs,more", "user_input": "turns.-1.said"}
+    (sample,) = from_rows([row], mapping=mapping).samples
+    assert sample.user_input == "When?"
+    assert sample.retrieved_contexts == (Context(text="a b"), Context(text="c d"), Context(text="e f"))
+
+
+def test_a_number_that_no_row_reaches_is_no_column() -> None:
+    with pytest.raises(UsageError, match=r"user_input=turns\.2\.said names a column that no row of rows has"):
+        from_rows([{"turns": [{"said": "a"}], "answer": "x"}], mapping={"user_input": "turns.2.said"})
+
+
+def test_a_list_in_a_row_of_a_file_is_reached_too(tmp_path: Any) -> None:
+    """Also where it is the only row: the list is reached into, so it is no column of answers."""
+    for rows in (1, 2):
+        (tmp_path / f"{rows}.jsonl").write_text('{"question": "q", "answer": [{"documents": ["a b"]}]}\n' * rows)
+        data = load(tmp_path / f"{rows}.jsonl", mapping={"retrieved_contexts": "answer.0.documents"})
+        assert data.mapping == {"user_input": "question", "retrieved_contexts": "answer.0.documents"}
+        assert data.samples[-1].retrieved_contexts == (Context(text="a b"),)

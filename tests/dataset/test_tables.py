@@ -1,0 +1,177 @@
+"""Tables and objects of other packages in memory are data as they are."""
+
+import enum
+import subprocess
+import sys
+import tracemalloc
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from localjudge.dataset import from_rows
+from localjudge.errors import DataError, UsageError
+from localjudge.types import Context
+
+ROWS: list[dict[str, Any]] = [
+    {"id": "1", "question": "Where?", "contexts": ["a b", "c d"], "answer": "Here.", "score": 0.5},
+    {"id": "2", "question": "When?", "contexts": ["e f"], "answer": None, "score": None},
+]
+
+
+def pandas_frame(**options: Any) -> Any:
+    return pytest.importorskip("pandas").DataFrame(ROWS, **options)
+
+
+def polars_frame() -> Any:
+    return pytest.importorskip("polars").DataFrame(ROWS)
+
+
+def arrow_table() -> Any:
+    return pytest.importorskip("pyarrow").Table.from_pylist(ROWS)
+
+
+TABLES: dict[str, Callable[[], Any]] = {
+    "pandas": pandas_frame,
+    "pandas with an index": lambda: pandas_frame(index=[7, 7]),
+    "pandas with arrays in cells": lambda: arrow_table().to_pandas(),
+    "pandas with its own nulls": lambda: pandas_frame().convert_dtypes(),
+    "polars": polars_frame,
+    "polars, lazy": lambda: polars_frame().lazy(),
+    "Arrow table": arrow_table,
+    "Arrow batch": lambda: arrow_table().to_batches()[0],
+    "Arrow reader, to be read once": lambda: arrow_table().to_reader(),
+    "Arrow of any package": lambda: SimpleNamespace(__arrow_c_stream__=arrow_table().__arrow_c_stream__),
+    "iterator": lambda: iter(ROWS),
+    "one split": lambda: {"test": pandas_frame()},
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_is_its_rows(name: str) -> None:
+    data = from_rows(TABLES[name]())
+    assert data.samples == from_rows(ROWS).samples
+    assert data.fingerprint == from_rows(ROWS).fingerprint
+    assert [extras["score"] for extras in data.extras] == [0.5, None]
+
+
+def test_several_splits_are_refused_by_their_names() -> None:
+    frame = pandas_frame()
+    with pytest.raises(UsageError, match=r"the data are 2 splits: train, test\n.*give one of them: data\['train'\]"):
+        from_rows({"train": frame, "test": frame})
+
+
+@pytest.mark.parametrize("package", ["pandas", "pyarrow"])
+def test_a_column_that_stands_twice_is_refused(package: str) -> None:
+    if package == "pandas":
+        pandas = pytest.importorskip("pandas")
+        table = pandas.DataFrame([["a", "b"]], columns=["question", "question"])
+    else:
+        pyarrow = pytest.importorskip("pyarrow")
+        table = pyarrow.Table.from_arrays([pyarrow.array(["a"])] * 2, names=["question", "question"])
+    with pytest.raises(DataError, match="rows has two columns question"):
+        from_rows(table)
+
+
+def test_an_arrow_table_without_pyarrow_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(UsageError, match=r"an Arrow table, and pyarrow is not installed\n.*pip install pyarrow"):
+        from_rows(SimpleNamespace(__arrow_c_stream__=None))
+
+
+def test_a_frame_is_not_copied_as_a_whole() -> None:
+    """20,000 rows, 3 passes: what is held at once beside the frame is some rows, and a fifth of what a copy takes."""
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"question": [f"What is {number}?" for number in range(20_000)]})
+    from_rows(frame.head(1))
+    tracemalloc.start()
+    copy = frame.to_dict("records")
+    whole = tracemalloc.get_traced_memory()[0]
+    del copy
+    tracemalloc.reset_peak()
+    before = tracemalloc.get_traced_memory()[0]
+    from localjudge.dataset.tables import rows_of_table
+
+    rows = rows_of_table(frame, "rows")
+    assert rows is not None
+    assert sum(1 for _ in rows()) == sum(1 for _ in rows()) == 20_000
+    peak = tracemalloc.get_traced_memory()[1] - before
+    tracemalloc.stop()
+    assert peak < whole / 5
+
+
+class Kind(enum.Enum):
+    """A kind of rows."""
+
+    NEWS = "news"
+
+
+@dataclass
+class Document:
+    """A text and what is known of it."""
+
+    content: str
+    meta: dict[str, Any] = field(default_factory=dict)
+
+
+class Row(BaseModel):
+    """A row of a program with models."""
+
+    question: str
+    documents: list[Document]
+    kind: Kind = Kind.NEWS
+
+
+@dataclass
+class Answer:
+    """Has the fields of Haystack's GeneratedAnswer."""
+
+    data: str
+    query: str
+    documents: list[Document]
+
+
+def test_models_and_dataclasses_are_rows_and_contexts() -> None:
+    documents = [Document("a b", {"page": 1}), Document("c d")]
+    data = from_rows([Row(question="q", documents=documents), {"question": "r", "documents": documents[:1]}])
+    first, second = data.samples
+    assert first.user_input == "q"
+    assert first.retrieved_contexts == (Context(text="a b", meta={"page": 1}), Context(text="c d"))
+    assert second.retrieved_contexts == (Context(text="a b", meta={"page": 1}),)
+    assert data.extras[0] == {"kind": "news"}
+
+
+@pytest.mark.parametrize(
+    "given", [lambda answer: answer, lambda answer: [answer], lambda answer: {"answers": [answer]}]
+)
+def test_an_answer_is_one_sample_however_it_is_given(given: Any) -> None:
+    (sample,) = from_rows(given(Answer("a", "q", [Document("a b")]))).samples
+    assert (sample.user_input, sample.response, sample.retrieved_contexts) == ("q", "a", (Context(text="a b"),))
+
+
+def test_one_object_in_memory_may_hold_the_rows_as_one_in_a_file_may() -> None:
+    assert from_rows({"results": ROWS}).samples == from_rows(ROWS).samples
+    assert from_rows({"question": "q", "contexts": ["a"]}).samples[0].user_input == "q"
+
+
+@pytest.mark.parametrize("value", [7, None, object(), str])
+def test_what_is_no_data_is_refused_by_its_type(value: Any) -> None:
+    with pytest.raises(UsageError, match=f"the data are a {type(value).__name__}\n"):
+        from_rows(value)
+
+
+def test_deepevals_data_set_without_rows_has_none() -> None:
+    with pytest.raises(DataError, match="rows has no rows"):
+        from_rows(SimpleNamespace(test_cases=[], goldens=[]))
+
+
+def test_no_package_is_imported_to_know_them() -> None:
+    program = (
+        "import sys; from localjudge.dataset import from_rows; from_rows([{'question': 'q'}]);"
+        "print({'pandas', 'polars', 'pyarrow'} & {*sys.modules})"
+    )
+    told = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert told.stdout == "set()\n"

@@ -1,0 +1,287 @@
+"""The example as other packages write it, by their own methods: `WRITERS` by package, each into a folder.
+
+    python -m tests.integrations.peers tests/integrations/files
+
+writes, for those that are installed, the files that the tests without these packages read: one folder for each package
+and version. Write them again when a version of the extra `peers` is raised, and delete the folder before.
+"""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from tests.integrations.example import EXAMPLE
+
+os.environ |= {
+    "DEEPEVAL_TELEMETRY_OPT_OUT": "YES",
+    "HAYSTACK_TELEMETRY_ENABLED": "False",
+    "HF_DATASETS_OFFLINE": "1",
+    "HF_HUB_OFFLINE": "1",
+    "RAGAS_DO_NOT_TRACK": "true",
+}
+
+
+def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+
+
+def ragas_dataset() -> Any:
+    """The example as ragas's `EvaluationDataset`."""
+    from ragas import EvaluationDataset, SingleTurnSample
+
+    return EvaluationDataset([SingleTurnSample(**row) for row in EXAMPLE])
+
+
+def ragas_conversations() -> Any:
+    """The example as the last turns of ragas's conversations, which have no contexts."""
+    from ragas import EvaluationDataset, MultiTurnSample
+    from ragas.messages import AIMessage, HumanMessage
+
+    return EvaluationDataset(
+        [
+            MultiTurnSample(
+                user_input=[
+                    HumanMessage(content="Hello."),
+                    AIMessage(content="What would you like to know?"),
+                    HumanMessage(content=row["user_input"]),
+                    AIMessage(content=row["response"]),
+                ],
+                reference=row["reference"],
+            )
+            for row in EXAMPLE
+        ]
+    )
+
+
+def _ragas(folder: Path) -> None:
+    data = ragas_dataset()
+    data.to_jsonl(folder / "samples.jsonl")
+    data.to_csv(folder / "samples.csv")
+    ragas_conversations().to_jsonl(folder / "conversations.jsonl")
+
+
+def _datasets(folder: Path) -> None:
+    from datasets import Dataset
+
+    data = Dataset.from_list(EXAMPLE)
+    data.to_csv(folder / "table.csv")
+    data.save_to_disk(folder / "saved")
+    data.to_pandas().to_json(folder / "split.json", orient="split")
+    data.to_pandas().to_feather(folder / "table.feather")
+    for file in (folder / "saved").iterdir():
+        if file.suffix != ".arrow":
+            file.unlink()
+
+
+def deepeval_cases() -> list[Any]:
+    """The example as DeepEval's test cases."""
+    from deepeval.test_case import LLMTestCase
+
+    return [
+        LLMTestCase(
+            input=row["user_input"],
+            actual_output=row["response"],
+            expected_output=row["reference"],
+            retrieval_context=row["retrieved_contexts"],
+        )
+        for row in EXAMPLE
+    ]
+
+
+def deepeval_dataset() -> Any:
+    """The example as DeepEval's `EvaluationDataset`."""
+    from deepeval.dataset import EvaluationDataset
+
+    data = EvaluationDataset()
+    for case in deepeval_cases():
+        data.add_test_case(case)
+    return data
+
+
+def _deepeval(folder: Path) -> None:
+    for ending in ("json", "csv", "jsonl"):
+        deepeval_dataset().save_as(ending, str(folder), file_name="cases", include_test_cases=True)
+
+
+def haystack_documents(row: Mapping[str, Any]) -> list[Any]:
+    """What was retrieved as Haystack's documents."""
+    from haystack import Document
+
+    texts = row["retrieved_contexts"]
+    return [Document(content=text, meta={"page": page}, score=0.5) for page, text in enumerate(texts)]
+
+
+def haystack_answers() -> list[Any]:
+    """The example as Haystack's answers, which hold no reference."""
+    from haystack import GeneratedAnswer
+
+    return [
+        GeneratedAnswer(data=row["response"], query=row["user_input"], documents=haystack_documents(row), meta={})
+        for row in EXAMPLE
+    ]
+
+
+def haystack_results() -> list[dict[str, Any]]:
+    """What a pipeline of Haystack gives for each question."""
+    from haystack import Pipeline
+    from haystack.components.builders import AnswerBuilder
+
+    pipeline = Pipeline()
+    pipeline.add_component("answer_builder", AnswerBuilder())
+    return [
+        pipeline.run(
+            {
+                "answer_builder": {
+                    "query": row["user_input"],
+                    "replies": [row["response"]],
+                    "documents": haystack_documents(row),
+                }
+            }
+        )
+        for row in EXAMPLE
+    ]
+
+
+def _haystack(folder: Path) -> None:
+    _write_lines(folder / "answers.jsonl", (answer.to_dict() for answer in haystack_answers()))
+    _write_lines(
+        folder / "results.jsonl",
+        (
+            {"answer_builder": {"answers": [answer.to_dict() for answer in result["answer_builder"]["answers"]]}}
+            for result in haystack_results()
+        ),
+    )
+    documents = ({"documents": [one.to_dict() for one in haystack_documents(row)]} for row in EXAMPLE)
+    _write_lines(
+        folder / "rows.jsonl",
+        (
+            {"question": row["user_input"], **found, "answer": row["response"], "ground_truth": row["reference"]}
+            for row, found in zip(EXAMPLE, documents, strict=True)
+        ),
+    )
+
+
+def langchain_rows() -> list[dict[str, Any]]:
+    """What a retrieval chain of LangChain gives, with the reference beside it."""
+    from langchain_core.documents import Document
+
+    return [
+        {
+            "input": row["user_input"],
+            "context": [Document(page_content=text, metadata={"page": 1}) for text in row["retrieved_contexts"]],
+            "answer": row["response"],
+            "ground_truth": row["reference"],
+        }
+        for row in EXAMPLE
+    ]
+
+
+def _langchain(folder: Path) -> None:
+    from langchain_core.load import dumpd
+
+    rows = langchain_rows()
+    _write_lines(folder / "dumpd.jsonl", (row | {"context": dumpd(row["context"])} for row in rows))
+    models = (row | {"context": [one.model_dump() for one in row["context"]]} for row in rows)
+    _write_lines(folder / "model_dump.jsonl", models)
+
+
+def llama_index_rows() -> list[dict[str, Any]]:
+    """LlamaIndex's responses with their nodes, and question and reference beside them."""
+    from llama_index.core.base.response.schema import Response
+    from llama_index.core.schema import NodeWithScore, TextNode
+
+    rows = []
+    for row in EXAMPLE:
+        texts = enumerate(row["retrieved_contexts"])
+        nodes = [
+            NodeWithScore(node=TextNode(text=text, id_=f"n{place}", metadata={"page": place}), score=0.5)
+            for place, text in texts
+        ]
+        response = Response(response=row["response"], source_nodes=nodes)
+        rows.append({"query": row["user_input"], "reference": row["reference"], **vars(response)})
+    return rows
+
+
+def _llama_index(folder: Path) -> None:
+    _write_lines(
+        folder / "responses.jsonl",
+        (row | {"source_nodes": [node.model_dump() for node in row["source_nodes"]]} for row in llama_index_rows()),
+    )
+
+
+def inspect_log(folder: Path, epochs: int = 1) -> Path:
+    """A log of inspect that holds the example; its solver gives the answers, and no model is asked."""
+    from inspect_ai import Task, eval
+    from inspect_ai.dataset import MemoryDataset, Sample
+    from inspect_ai.model import ModelOutput
+    from inspect_ai.solver import Generate, Solver, TaskState, solver
+
+    answers = {row["user_input"]: row["response"] for row in EXAMPLE}
+
+    @solver  # type: ignore[untyped-decorator]
+    def given() -> Solver:
+        async def solve(state: TaskState, generate: Generate) -> TaskState:
+            state.output = ModelOutput.from_content("mockllm/model", answers[state.input_text])
+            return state
+
+        return solve
+
+    samples = [
+        Sample(
+            id=f"s{number}",
+            input=row["user_input"],
+            target=row["reference"],
+            metadata={"contexts": row["retrieved_contexts"]},
+        )
+        for number, row in enumerate(EXAMPLE, 1)
+    ]
+    task = Task(dataset=MemoryDataset(samples), solver=given(), epochs=epochs)
+    (log,) = eval(task, model="mockllm/model", log_dir=str(folder / "logs"), log_format="eval", display="none")
+    return Path(log.location)
+
+
+def _inspect(folder: Path) -> None:
+    from inspect_ai.log import read_eval_log, write_eval_log
+
+    path = inspect_log(folder)
+    write_eval_log(read_eval_log(str(path)), str(folder / "log.json"))
+    path.rename(folder / "log.eval")
+    shutil.rmtree(folder / "logs")
+
+
+WRITERS: dict[str, Callable[[Path], None]] = {
+    "ragas": _ragas,
+    "datasets": _datasets,
+    "deepeval": _deepeval,
+    "haystack-ai": _haystack,
+    "langchain-core": _langchain,
+    "llama-index-core": _llama_index,
+    "inspect-ai": _inspect,
+}
+MODULES = {
+    "haystack-ai": "haystack",
+    "langchain-core": "langchain_core",
+    "llama-index-core": "llama_index.core",
+    "inspect-ai": "inspect_ai",
+}
+"""What is imported of a package, where its name is another."""
+
+
+def write_all(folder: Path) -> None:
+    """Write the files of each package that is installed."""
+    for package, write in WRITERS.items():
+        try:
+            target = folder / f"{package}-{version(package)}"
+        except PackageNotFoundError:
+            continue
+        target.mkdir()
+        write(target)
+
+
+if __name__ == "__main__":
+    write_all(Path(sys.argv[1]))

@@ -1,0 +1,110 @@
+"""With the packages themselves: objects of theirs are data as they are, and what they write today is read.
+
+Without a package its tests are skipped; CONTRIBUTING says how to install all of them.
+"""
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localjudge.dataset import from_rows, load
+from localjudge.errors import UsageError
+from tests.integrations import peers
+from tests.integrations.example import ALL, EXAMPLE, example, said
+from tests.integrations.test_files_of_peers import FILES, WITHOUT_CONTEXTS, WITHOUT_REFERENCE
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
+
+
+def objects(data: Any, fields: tuple[str, ...] = ALL) -> None:
+    """The data, as they are, hold the example."""
+    assert said(from_rows(data).samples, fields) == example(fields)
+
+
+@pytest.mark.parametrize("package", peers.WRITERS)
+def test_what_a_package_writes_today_is_what_its_file_holds(package: str, tmp_path: Path) -> None:
+    pytest.importorskip(peers.MODULES.get(package, package))
+    peers.WRITERS[package](tmp_path)
+    written = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file())
+    kept = FILES / f"{package}-{version(package)}"
+    assert kept.is_dir(), "another version than the extra `peers` names: write its files as well"
+    assert written == sorted(path.relative_to(kept) for path in kept.rglob("*") if path.is_file())
+    for name in written:
+        how: dict[str, Any] = {"context_separator": "|"} if package == "deepeval" and name.suffix != ".json" else {}
+        now, then = load(tmp_path / name, **how), load(kept / name, **how)
+        assert said(now.samples) == said(then.samples), name
+
+
+def test_ragas() -> None:
+    pytest.importorskip("ragas")
+    objects(peers.ragas_dataset())
+    objects(peers.ragas_dataset().samples)
+    objects(peers.ragas_conversations(), WITHOUT_CONTEXTS)
+
+
+def test_datasets() -> None:
+    datasets = pytest.importorskip("datasets")
+    table = datasets.Dataset.from_list(EXAMPLE)
+    objects(table)
+    objects(table.to_iterable_dataset())
+    objects(datasets.DatasetDict(test=table))
+    objects(datasets.IterableDatasetDict(test=table.to_iterable_dataset()))
+    with pytest.raises(UsageError, match=r"the data are 2 splits: train, test\n.*give one of them: data\['train'\]"):
+        from_rows(datasets.DatasetDict(train=table, test=table))
+
+
+def test_deepeval() -> None:
+    pytest.importorskip("deepeval")
+    objects(peers.deepeval_cases())
+    objects(peers.deepeval_dataset())
+
+
+def test_haystack() -> None:
+    pytest.importorskip("haystack")
+    objects(peers.haystack_answers(), WITHOUT_REFERENCE)
+    objects(peers.haystack_results(), WITHOUT_REFERENCE)
+    objects([{"retrieved_contexts": peers.haystack_documents(row)} | row for row in EXAMPLE])
+    rows = [
+        {"query": row["user_input"], "answer": answer, "ground_truth": row["reference"]}
+        for row, answer in zip(EXAMPLE, peers.haystack_answers(), strict=True)
+    ]
+    objects(rows)
+    assert said(from_rows(peers.haystack_results()[0]).samples, WITHOUT_REFERENCE) == example(WITHOUT_REFERENCE)[:1]
+
+
+def test_langchain() -> None:
+    pytest.importorskip("langchain_core")
+    from langchain_core.messages import AIMessage, HumanMessage
+
+    objects(peers.langchain_rows())
+    talks = [
+        {
+            "messages": [HumanMessage(row["user_input"]), AIMessage(row["response"])],
+            "reference": row["reference"],
+            "contexts": row["retrieved_contexts"],
+        }
+        for row in EXAMPLE
+    ]
+    objects(talks)
+
+
+def test_llama_index() -> None:
+    pytest.importorskip("llama_index.core")
+    objects(peers.llama_index_rows())
+
+
+def test_inspect(tmp_path: Path) -> None:
+    """A sample of the second epoch is called as inspect calls its file."""
+    pytest.importorskip("inspect_ai")
+    from inspect_ai.log import read_eval_log
+
+    path = peers.inspect_log(tmp_path, epochs=2)
+    data = load(path)
+    assert [sample.id for sample in data.samples] == ["s1", "s2", "s1_epoch_2", "s2_epoch_2"]
+    assert said(data.samples) == EXAMPLE_TWICE
+    assert said(from_rows(read_eval_log(str(path))).samples) == EXAMPLE_TWICE
+
+
+EXAMPLE_TWICE = [*example(), *example()]
