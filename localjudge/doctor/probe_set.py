@@ -1,4 +1,4 @@
-"""Labelled items that measure a judge: 32 passages, written for this, each with 8 statements and 4 questions of relevance.
+"""Labelled items that measure a judge: 32 passages, written for this, each with 8 statements and 4 of relevance.
 
     holds        copied  paraphrase  combination  inference
     does not     changed number | name | negation, swapped relation, absent, general, other passage     4 of the 7
@@ -7,9 +7,9 @@
     not needed   sentence on the same topic, chunk on the same topic | unrelated chunk
 
 Half of each passage's items are 1 in either task. A changed number, name or negation is a substitution in a statement
-that holds, so that the two are a minimal pair; the copied sentence, the statement about another passage and the unrelated
-chunk are taken by rule. All else is written by hand (`probes/README.md`). The passages come in an order in which their
-first few have as many of each kind and domain as can be: whoever takes fewer takes the first.
+that holds, so that the two are a minimal pair; the copied sentence, the statement about another passage and the
+unrelated chunk are taken by rule. All else is written by hand (`probes/README.md`). The passages come in an order in
+which their first few have as many of each kind and domain as can be: whoever takes fewer takes the first.
 """
 
 import tomllib
@@ -102,7 +102,7 @@ def probes(count: int | None = None) -> list[Probe]:
 
 
 def rearranged(count: int | None = None) -> list[Rearranged]:
-    """Every fourth of the first `count` passages among chunks of the next: two statements that hold, two that do not."""
+    """Statements of every fourth of the first `count` passages, among chunks of the next passage."""
     return [one for place in range(0, len(passages()[:count]), _REARRANGED_EVERY) for one in _arrangements(place)]
 
 
