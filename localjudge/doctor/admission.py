@@ -1,16 +1,18 @@
 """For what is a judge fit? Fixed rules over the figures of the probe set, each level with all that stands above it.
 
     ranking      AUC, lower limit >= .65
-    means        balanced accuracy, lower limit >= .70; lean, both limits within .15; at most 10 % flipped by order
-    thresholds   balanced accuracy, lower limit >= .80; calibration slope .5 to 2, error <= .15;
+    means        balanced accuracy, lower limit >= .75; lean, both limits within .15; at most 10 % flipped by order
+    thresholds   balanced accuracy, lower limit >= .85; calibration slope .5 to 2, error <= .15;
                  probability falls in minimal pairs, lower limit >= .75 (attribution)
 
 Nothing is admitted of a judge that fails the plain cases or gives legal answers less than half of its probability.
 
-A judge of balanced accuracy b sees a difference between two systems at 2b - 1 of its size: at .70 as .4 of it, at .80
-as .6. An AUC of .65 is a balanced accuracy of .61 where both labels' log odds are normal with one variance: a fifth is
-left of each difference, which takes some 20 times the samples. Limits and not estimates decide, so that few items admit
-nothing by luck. Order and minimal pairs are measured on attribution alone.
+A judge of balanced accuracy b sees a difference between two systems at 2b - 1 of its size: half of it at .75, .7 at
+.85. Its mean, if it leans to no side, is off by up to 1 - b where all is so or nothing is. An AUC of .65 is a balanced
+accuracy of .61 where the log odds of both labels are normal with one variance: a fifth is left of each difference,
+which takes some 20 times the samples. Limits and not estimates decide, so that few items admit nothing by luck; the
+calibration error, which chance alone keeps above 0, has no lower limit and a lenient rule. Order and minimal pairs are
+measured on attribution alone.
 """
 
 from collections.abc import Iterator
@@ -21,7 +23,7 @@ from localjudge.doctor.probe_figures import ProbedTask, ProbeFigures, Skill
 from localjudge.stats.intervals import Interval
 
 LEAST_AUC = 0.65
-LEAST_BALANCED_ACCURACY = {"means": 0.70, "thresholds": 0.80}
+LEAST_BALANCED_ACCURACY = {"means": 0.75, "thresholds": 0.85}
 LARGEST_LEAN = 0.15
 LARGEST_FLIPPED = 0.10
 LEAST_MASS = 0.5

@@ -35,7 +35,8 @@ def probes_check(answers: ProbeAnswers, figures: ProbeFigures) -> HealthCheck:
     if figures.median_mass is None:
         return failed("probes", f"{found}: none got an answer", _ANOTHER_JUDGE, **noted)
     noted |= {"median_legal_mass": figures.median_mass, "least_legal_mass": masses[0]}
-    found += f"; legal answers get {_percent(figures.median_mass)} of its probability in the median, {_percent(masses[0])} at least"
+    median, least = map(_percent, (figures.median_mass, masses[0]))
+    found += f"; legal answers get {median} of its probability in the median, {least} at least"
     if given < asked:
         found += f"; {asked - given} got no answer"
         return warning("probes", found, "give the judge a longer window (--n-ctx)", **noted)
