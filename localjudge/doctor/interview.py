@@ -21,7 +21,7 @@ from localjudge.doctor.extent import Extent
 from localjudge.doctor.health_check import HealthCheck, failed_with
 from localjudge.doctor.kept_answers import KeptAnswers
 from localjudge.doctor.plain_cases import plain_cases
-from localjudge.doctor.probe_checks import admission_check, not_fit_check, probe_checks, probes_check
+from localjudge.doctor.probe_checks import admission_check, not_fit_check, probe_checks, probes_check, undecided_check
 from localjudge.doctor.probe_figures import ProbeFigures, probe_figures
 from localjudge.doctor.probing import (
     NO_PROBES,
@@ -123,6 +123,8 @@ class Interview:
             yield admission_check(*self._probed, passes_plain_cases=is_judge, required=required)
         elif not is_judge:
             yield not_fit_check()
+        elif self._extent.required:
+            yield undecided_check()
 
     def _always_the_same(self) -> list[Task]:
         """What any judge is asked by this check, whatever the data: all that may be kept."""

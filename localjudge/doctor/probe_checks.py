@@ -88,6 +88,11 @@ def not_fit_check() -> HealthCheck:
     return failed(ADMISSION, "not fit: it fails the plain cases", _ANOTHER_JUDGE, uses={task: [] for task in _TASKS})
 
 
+def undecided_check() -> HealthCheck:
+    """Of a judge that has to be fit for something, and was asked no items."""
+    return failed(ADMISSION, "undecided: no items were asked", "ask some (--probes all)", uses=None)
+
+
 def _advice(found: dict[ProbedTask, Admission]) -> str:
     """What to do with the lesser of the two."""
     unfit = [task for task, one in found.items() if not one.uses]
