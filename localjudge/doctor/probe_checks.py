@@ -126,7 +126,7 @@ def _bias_check(skills: dict[ProbedTask, Skill]) -> HealthCheck:
         leaning |= max(-skill.lean.low, skill.lean.high) > admission.LARGEST_LEAN
     found = f"share of yes less share that is so (half): {', '.join(said)}"
     if leaning:
-        advice = "its means lean the same way: label some of your own data, and let that choose the --threshold"
+        advice = "its means may be off by as much: label some of your own data, and let that choose the --threshold"
         return warning("bias", found, advice, **noted)
     return ok("bias", found, **noted)
 
