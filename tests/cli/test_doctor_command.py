@@ -73,6 +73,16 @@ def test_the_bundled_judge_is_well_but_counts_words(capfd: pytest.CaptureFixture
     assert checks["speed"]["figures"]["tokens_per_second"] > 0
 
 
+@pytest.mark.slow
+def test_a_judge_that_counts_words_cannot_ace_the_items(capfd: pytest.CaptureFixture[str]) -> None:
+    """All 384: near guessing in both tasks, since what holds shares about as many words with the passage."""
+    _, checks, _ = diagnosed(capfd, "--probes", "all", "--injections", "0")
+    assert checks["probes"]["figures"]["answered"] == 384
+    for task in ("attribution", "relevance"):
+        assert 0.45 < checks[task]["figures"]["auc"]["value"] < 0.65
+    assert checks["sensitivity"]["figures"]["every"]["pairs"] == 64
+
+
 def test_the_table_fits_a_terminal_and_counts_what_it_found(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
