@@ -20,7 +20,12 @@ class ItemCount(click.ParamType[int]):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """The number; for `all`, one that is never reached."""
-        return sys.maxsize if value == _ALL else click.IntRange(min=0).convert(value, param, ctx)
+        if value == _ALL:
+            return sys.maxsize
+        try:
+            return click.IntRange(min=0).convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"expected a number from 0 on, or {_ALL}: got {value!r}", param, ctx)
 
 
 @click.command("doctor", cls=GroupedCommand, example="localjudge doctor --judge model.gguf")

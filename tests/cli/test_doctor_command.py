@@ -309,3 +309,10 @@ def test_an_option_that_cannot_be_is_a_usage_error(capfd: pytest.CaptureFixture[
     code, output, errors = doctor(capfd, "--n-ctx", "5")
     assert (code, output) == (1, "")
     assert "--n-ctx must be at least 64, got 5" in errors
+
+
+@pytest.mark.parametrize("given", ["some", "-1", "1.5", ""])
+def test_a_number_of_items_that_is_none_is_a_usage_error(given: str, capfd: pytest.CaptureFixture[str]) -> None:
+    code, output, errors = doctor(capfd, "--probes", given)
+    assert (code, output) == (1, "")
+    assert f"expected a number from 0 on, or all: got {given!r}" in errors
