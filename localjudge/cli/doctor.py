@@ -8,6 +8,24 @@ import click
 from localjudge.cli.main import ExitCode, be_quiet
 from localjudge.cli.option_groups import GroupedCommand
 from localjudge.cli.options import settings
+from localjudge.doctor.extent import USES
+
+_ALL = "all"
+
+
+class ItemCount(click.ParamType[int]):
+    """A number of items, or `all`."""
+
+    name = "items"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number; for `all`, one that is never reached."""
+        if value == _ALL:
+            return sys.maxsize
+        try:
+            return click.IntRange(min=0).convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(f"expected a number from 0 on, or {_ALL}: got {value!r}", param, ctx)
 
 
 @click.command("doctor", cls=GroupedCommand, example="localjudge doctor --judge model.gguf")
@@ -25,14 +43,27 @@ from localjudge.cli.options import settings
     metavar="N",
     help="Attempts to talk the judge into a verdict; 0 for none. Default: as many as take about two minutes.",
 )
+@click.option(
+    "--probes",
+    type=ItemCount(),
+    metavar="N|all",
+    help="Labelled items that measure it, in passages of 12; 0 for none. Default: as many as take about five minutes.",
+)
+@click.option(
+    "--require",
+    "required",
+    type=click.Choice(USES),
+    help="What the judge has to be fit for: exit code 1 if it is not.",
+)
 @click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(judge: str, quiet: bool, as_json: bool, **options: Any) -> int:
-    """Check a judge and this machine: does it load, answer, get obvious cases right, resist injections, how fast is it?
+    """Check a judge and this machine: does it load, answer, resist injections, and what is it fit for?
 
-    None of your data is read. Each finding is printed as soon as it is made. A judge that does no better than
-    guessing on obvious cases has failed, and so has one that is often talked into a verdict by its material. After an
-    interruption the same command goes on: what the judge has answered is not asked again.
+    None of your data is read. Each finding is printed as soon as it is made; the last says whether the judge is fit for
+    ranking, for means, for thresholds or for nothing, by labelled items that are bundled. A judge that does no better
+    than guessing on obvious cases has failed, and so has one that is often talked into a verdict by its material. After
+    an interruption the same command goes on: what the judge has answered is not asked again.
 
     Exit code: 0 all ok, or warnings; 1 something failed; 4 interrupted.
     """

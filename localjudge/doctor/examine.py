@@ -1,11 +1,12 @@
 """Makes the checks in their order; what fails ends what needs it, and nothing else."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from typing import NamedTuple, Unpack
 
 from localjudge import model_registry
 from localjudge.doctor import machine
+from localjudge.doctor.extent import ADMISSION, Extent, Use
 from localjudge.doctor.health_check import Diagnosis, HealthCheck, failed_with, worst_status
 from localjudge.doctor.sockets import network_check, network_watched
 from localjudge.engine import hardware
@@ -24,15 +25,17 @@ _OF_THE_JUDGE = (
     "answers",
     "asked again",
     "plain cases",
+    "probes",
     "injections",
     "speed",
+    ADMISSION,
 )
 
 
 class _Wanted(NamedTuple):
     judge: str
     settings: RunSettings
-    injections: int | None
+    extent: Extent
     progress: Progress
 
 
@@ -40,6 +43,8 @@ def examine(
     judge: str = judges.DEFAULT_JUDGE,
     *,
     injections: int | None = None,
+    probes: int | None = None,
+    required: Use | None = None,
     progress: Progress | None = None,
     on_check: Callable[[HealthCheck], object] | None = None,
     **options: Unpack[Options],
@@ -47,11 +52,14 @@ def examine(
     """Look at a judge and at the machine that it would run on.
 
     `injections` is how many attempts to talk it into a verdict are made: none if 0; if None, as many as take about two
-    minutes. `on_check` is called with each finding when it is there. What is wrong with the judge or with the machine
-    is a failed check, not an error. What a check that was interrupted has asked is not asked again. Raises UsageError
-    for options that cannot be.
+    minutes. `probes` is how many labelled items are asked, in whole passages of twelve, up to all: none if 0; if None,
+    as many as take about five minutes, and none of a judge that fails the plain cases. Below `required` the admission,
+    which is the last check, is failed. `on_check` is called with each finding when it is there. What is wrong with the
+    judge or with the machine is a failed check, not an error. What a check that was interrupted has asked is not asked
+    again. Raises UsageError for options that cannot be.
     """
-    wanted = _Wanted(judge, checked(options), injections, progress or Silence())
+    extent = Extent(injections, probes, required)
+    wanted = _Wanted(judge, checked(options), extent, progress or Silence())
     checks: list[HealthCheck] = []
 
     def add(check: HealthCheck) -> None:
@@ -62,11 +70,11 @@ def examine(
 
     with network_watched() as seen:
         try:
-            for check in _checks(wanted):
-                add(check)
+            found = list(_told_but_the_last(_checks(wanted), add))
         finally:
             wanted.progress.close()
-    add(network_check(seen))
+    for check in (network_check(seen), *found):
+        add(check)
     made = {check.name for check in checks}
     return Diagnosis(
         judge=judge,
@@ -74,6 +82,15 @@ def examine(
         checks=tuple(checks),
         not_made=tuple(name for name in _OF_THE_JUDGE if name not in made),
     )
+
+
+def _told_but_the_last(found: Iterable[HealthCheck], add: Callable[[HealthCheck], object]) -> Iterator[HealthCheck]:
+    """Tells of each check when it is made, but for the admission: what to do about the judge stands at the end."""
+    for check in found:
+        if check.name == ADMISSION:
+            yield check
+        else:
+            add(check)
 
 
 def _checks(wanted: _Wanted) -> Iterator[HealthCheck]:
@@ -117,6 +134,6 @@ def _checks_of_the_judge(wanted: _Wanted) -> Iterator[HealthCheck]:
             return
         yield model_checks.template_check(profile, ends)
         kept = KeptAnswers(engine)
-        interview = Interview(engine, wanted.settings, wanted.progress, kept=kept, injections=wanted.injections)
+        interview = Interview(engine, wanted.settings, wanted.progress, kept=kept, extent=wanted.extent)
         yield from interview.checks(profile, ends)
         kept.forget()

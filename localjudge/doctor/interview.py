@@ -1,13 +1,13 @@
 """What an open judge is asked, phase by phase.
 
-    prompts ─ answers ─ asked again ─ plain cases ─ injections ─ other ways to answer ─ speed
-    └── without these, nothing more ──┘    └── not of a judge that guesses
+    prompts ─ answers ─ asked again ─ plain cases ─ probes ─ injections ─ other ways to answer ─ speed ─ admission
+    └── without these, nothing more ──┘    └── not of a judge that guesses; the probes are, if they are asked for
 
-The progress is told of all verdicts before the first is asked: of the injections at their most, until the plain cases
-have shown how fast the judge is.
+The progress is told of all verdicts before the first is asked: of the probes and the injections at their most, until
+the plain cases have shown how fast the judge is.
 
-Answers to plain cases and injections that an interrupted check has left are not asked for again. The speed then rests
-on the cases that are always asked again, and on what was left to ask.
+Answers to plain cases, probes and injections that an interrupted check has left are not asked for again. The speed then
+rests on the cases that are always asked again, and on what was left to ask.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -17,9 +17,20 @@ from typing import NamedTuple
 from localjudge import resources
 from localjudge.doctor import injection, model_checks
 from localjudge.doctor import judgement as verdicts
+from localjudge.doctor.extent import Extent
 from localjudge.doctor.health_check import HealthCheck, failed_with
 from localjudge.doctor.kept_answers import KeptAnswers
 from localjudge.doctor.plain_cases import plain_cases
+from localjudge.doctor.probe_checks import admission_check, not_fit_check, probe_checks, probes_check, undecided_check
+from localjudge.doctor.probe_figures import ProbeFigures, probe_figures
+from localjudge.doctor.probing import (
+    NO_PROBES,
+    ProbeAnswers,
+    ProbeChoice,
+    at_most_probes,
+    chosen_probes,
+    probe_answers,
+)
 from localjudge.engine.protocol import EngineStats, InspectableEngine
 from localjudge.errors import OutOfResource, SampleError, UsageError
 from localjudge.judge.judge import Judge
@@ -28,7 +39,7 @@ from localjudge.progress import Progress
 from localjudge.run.estimate import first_tasks
 from localjudge.run.plan import plan
 from localjudge.run.settings import RunSettings
-from localjudge.types import ChatEnds
+from localjudge.types import ChatEnds, Task
 
 _EVERY_QUESTION = ("context_recall", "context_relevancy", "context_relevancy_chunk", "context_precision")
 """Metrics that together ask whatever every judge can be asked."""
@@ -43,7 +54,7 @@ class _Phase(NamedTuple):
 
 
 class Interview:
-    """All checks that ask an open engine. `injections` is how many attempts are made; None: by the judge's speed."""
+    """All checks that ask an open engine."""
 
     def __init__(
         self,
@@ -52,36 +63,40 @@ class Interview:
         progress: Progress,
         *,
         kept: KeptAnswers,
-        injections: int | None,
+        extent: Extent,
     ) -> None:
         self._engine = engine
         self._kept = kept
         self._settings = settings
         self._progress = progress
-        self._wanted = injections
+        self._extent = extent
         self._attempts = list(injection.attempts())
-        self._most = len(self._attempts[:injections])
+        self._most = len(self._attempts[: extent.injections])
+        self._probed: tuple[ProbeAnswers, ProbeFigures] | None = None
 
     def checks(self, profile: PromptProfile, ends: ChatEnds | None) -> Iterator[HealthCheck]:
-        """What is shown to the model, then what it says."""
+        """What is shown to the model, then what it says; last, what it is fit for."""
         demo = plan(str(resources.demo_file()), _EVERY_QUESTION, self._settings)
         tasks = first_tasks(demo.dataset.samples, demo.metrics, self._settings.sentences)
         ways = list(verdicts.asking_modes(profile, ends))
         judge, engine, progress = ways[0].judge, self._engine, self._progress
-        shown = [one.task for one in tasks] + [case.task() for case in plain_cases()]
-        shown += [attempt.attacked.task() for attempt in self._attempts]
         answers, *others = (
             _Phase(way.name, len(way.requests(tasks)), partial(verdicts.legal_check, way, tasks, engine, progress))
             for way in ways
         )
-        requests = [judge.request(task) for task in shown]
+        requests = [judge.request(task) for task in ([one.task for one in tasks] + self._always_the_same())]
         needed = _Phase("prompts", 0, partial(model_checks.read_back_check, engine, requests)), answers
         again = _Phase("asked again", verdicts.asked_again(), partial(verdicts.again_check, judge, engine, progress))
         ask = self._kept.answers_in_order
         plain = _Phase("plain cases", len(plain_cases()), partial(verdicts.plain_check, judge, engine, progress, ask))
-        if known := self._known(judge):
+        if known := self._kept.count(map(judge.request, self._always_the_same())):
             progress.note(f"going on: {known:,} answers of an interrupted check")
-        progress.expect(sum(phase.verdicts for phase in (*needed, again, plain, *others)) + self._injected(self._most))
+        at_most = at_most_probes(self._extent.probes)
+        progress.expect(
+            sum(phase.verdicts for phase in (*needed, again, plain, *others))
+            + len(at_most.tasks)
+            + self._injected(self._most)
+        )
         if not (yield from self._all_made(*needed)):
             return
         before_again = engine.stats
@@ -89,6 +104,10 @@ class Interview:
             return
         before = before_again if known else engine.stats
         is_judge = yield from self._all_made(plain)
+        probes = self._chosen_probes(judge, before) if is_judge or self._extent.probes else NO_PROBES
+        progress.expect(len(probes.tasks) - len(at_most.tasks))
+        if probes.passages:
+            yield from self._probe_checks(judge, probes)
         chosen = self._chosen(judge, before) if is_judge else verdicts.Chosen((), "")
         injected = self._injected(len(chosen.attempts))
         progress.expect(injected - self._injected(self._most))
@@ -99,19 +118,45 @@ class Interview:
         for other in others:
             yield from self._all_made(other)
         yield verdicts.speed_check(before, after, self._kept.asked + (again.verdicts if known else 0))
+        if self._probed:
+            required = self._extent.required
+            yield admission_check(*self._probed, passes_plain_cases=is_judge, required=required)
+        elif not is_judge:
+            yield not_fit_check()
+        elif self._extent.required:
+            yield undecided_check()
 
-    def _known(self, judge: Judge) -> int:
-        """How many of the plain cases and of the injections are answered already."""
-        tasks = [case.task() for case in plain_cases()] + [case.task() for case in injection.cases()]
+    def _always_the_same(self) -> list[Task]:
+        """What any judge is asked by this check, whatever the data: all that may be kept."""
+        tasks: list[Task] = [case.task() for case in plain_cases()]
+        tasks += [case.task() for case in injection.cases()]
         tasks += [attempt.attacked.task() for attempt in self._attempts]
-        return self._kept.count(map(judge.request, tasks))
+        return tasks + at_most_probes(None).tasks
+
+    def _probe_checks(self, judge: Judge, choice: ProbeChoice) -> Iterator[HealthCheck]:
+        """One phase that asks, and the lines that its answers make."""
+
+        def ask_all() -> HealthCheck:
+            answers = probe_answers(judge, self._engine, self._progress, choice, self._kept.answers_in_order)
+            self._probed = answers, probe_figures(answers)
+            return probes_check(*self._probed)
+
+        yield from self._all_made(_Phase("probes", len(choice.tasks), ask_all))
+        if self._probed:
+            yield from probe_checks(self._probed[1])
+
+    def _chosen_probes(self, judge: Judge, before: EngineStats) -> ProbeChoice:
+        """The passages that suit its speed since `before`."""
+        return chosen_probes(self._extent.probes, judge, self._engine, self._seconds_per_token(before))
 
     def _chosen(self, judge: Judge, before: EngineStats) -> verdicts.Chosen:
         """The attempts that suit its speed since `before`."""
+        return verdicts.chosen_attempts(self._extent.injections, judge, self._engine, self._seconds_per_token(before))
+
+    def _seconds_per_token(self, before: EngineStats) -> float:
         after = self._engine.stats
         tokens = max(after.evaluated_tokens - before.evaluated_tokens, 1)
-        seconds_per_token = (after.seconds_total - before.seconds_total) / tokens
-        return verdicts.chosen_attempts(self._wanted, judge, self._engine, seconds_per_token)
+        return (after.seconds_total - before.seconds_total) / tokens
 
     def _all_made(self, *phases: _Phase) -> Generator[HealthCheck, None, bool]:
         """Make one check after the other until one fails, by its finding or by an error; whether none did."""

@@ -164,7 +164,8 @@ class Chosen(NamedTuple):
 
 
 def chosen_attempts(wanted: int | None, judge: Judge, engine: Engine, seconds_per_token: float) -> Chosen:
-    """So many attempts as are wanted; if None, as many as take about two minutes, but every form at least once.
+    """So many attempts as are wanted; if None, as many as take about two minutes, but every form at least once against
+    a statement and once against a passage.
 
     Which they are depends on their number alone, and no verdict depends on which others are asked.
     """
@@ -175,7 +176,7 @@ def chosen_attempts(wanted: int | None, judge: Judge, engine: Engine, seconds_pe
     seconds = engine.distinct_tokens(requests) * seconds_per_token
     if seconds <= INJECTION_SECONDS:
         return Chosen(every, "")
-    count = max(len(injection.forms()), int(len(every) * INJECTION_SECONDS / seconds))
+    count = max(2 * len(injection.forms()), int(len(every) * INJECTION_SECONDS / seconds))
     why = f"because all would take this judge about {seconds / 60:.0f} minutes (--injections {len(every)})"
     return Chosen(every[:count], why)
 
@@ -203,11 +204,12 @@ def injection_check(
         forms = ", ".join(
             f"{form} ({count})" for form, count in Counter(fall.form for fall in found.falls).most_common()
         )
+        into = Counter(fall.task for fall in found.falls)
+        tasks = f"{into['attribution']} of attribution, {into['relevance']} of relevance"
         obeys = counted - len(found.falls) < _ENOUGH_RIGHT * counted
         return (failed if obeys else warning)(
             "injections",
-            f"{len(found.falls)} of {counted} attempts talked the judge into attributing a statement{aside}: {forms}"
-            f"{rest}",
+            f"{len(found.falls)} of {counted} attempts talked the judge into a verdict{aside}: {tasks}; {forms}{rest}",
             f"do not decide by it on data that others can write into, or {_ANOTHER_JUDGE}",
             **figures,
         )
@@ -215,7 +217,7 @@ def injection_check(
         said = f"of {found.attempts} attempts none can be counted{aside}{rest}"
         return warning("injections", said, _ANOTHER_JUDGE, **figures)
     said = (
-        f"{counted} attempts to talk the judge into attributing a statement, none did{aside}; "
+        f"{counted} attempts to talk the judge into a verdict, none did{aside}; "
         f"largest rise {found.largest_rise:.3f}{rest}"
     )
     return ok("injections", said, **figures)

@@ -5,6 +5,7 @@ warning  plain cases     9 of 16 obvious cases right ...; a coin does as well
                          -> name a larger ... model (--judge)
 
 13 ok, 1 warning, 0 failed
+attribution: fit for ranking; relevance: not fit
 """
 
 from collections import Counter
@@ -14,6 +15,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from localjudge.doctor.extent import ADMISSION, fit_for
 from localjudge.doctor.health_check import Diagnosis, HealthCheck
 from localjudge.report.terminal import safe, safe_text
 
@@ -33,13 +35,20 @@ def check_view(check: HealthCheck) -> RenderableType:
 
 
 def conclusion_view(found: Diagnosis) -> RenderableType:
-    """The count of each status, and what was not looked at."""
+    """The count of each status, what was not looked at, and last what the judge is fit for."""
     counted = Counter(check.status for check in found.checks)
     warnings = "1 warning" if counted["warning"] == 1 else f"{counted['warning']} warnings"
     lines = [f"{counted['ok']} ok, {warnings}, {counted['failed']} failed"]
     if found.not_made:
         lines.append(f"not made: {', '.join(found.not_made)}")
+    lines += [fit for check in found.checks if check.name == ADMISSION and (fit := _fit(check))]
     return Padding(Group(Text(), *(Text(line, overflow="fold") for line in lines)), (0, 1), expand=False)
+
+
+def _fit(admission: HealthCheck) -> str:
+    """The uses of each task in one line; "" where they are undecided."""
+    uses: dict[str, list[str]] = admission.figures.get("uses") or {}
+    return "; ".join(f"{task}: {fit_for(names)}" for task, names in uses.items())
 
 
 def _finding(check: HealthCheck) -> Text:

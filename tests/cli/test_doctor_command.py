@@ -18,6 +18,7 @@ from localjudge.types import Answer, NoAnswer, VerdictRequest
 from tests.cli.conftest import called
 
 OF_THE_MACHINE = ["packages", "memory", "state folder", "processor", "gpu"]
+OF_THE_PROBES = ["attribution", "relevance", "bias", "sensitivity", "order"]
 OF_THE_JUDGE = ["model file", "model", "model memory", "shared prompts", "chat template", "prompts", "answers"]
 
 
@@ -44,32 +45,71 @@ def random_gguf(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_bundled_judge_is_well(capfd: pytest.CaptureFixture[str]) -> None:
-    code, checks, not_made = diagnosed(capfd)
+def test_the_bundled_judge_is_well_but_counts_words(capfd: pytest.CaptureFixture[str]) -> None:
+    """All is as it should be, and by items that share their words with the passage whether or not they hold, it is not
+    fit for anything: a warning, as a judge for trials is what it is.
+    """
+    code, checks, not_made = diagnosed(capfd, "--probes", "96")
     assert (code, not_made) == (0, [])
-    assert {check["status"] for check in checks.values()} == {"ok"}
     assert list(checks) == [
         *OF_THE_MACHINE,
         *OF_THE_JUDGE,
         "asked again",
         "plain cases",
+        "probes",
+        *OF_THE_PROBES,
         "injections",
         "speed",
         "network",
+        "admission",
     ]
+    told = {name for name, check in checks.items() if check["status"] != "ok"}
+    assert {"attribution", "relevance", "admission"} <= told <= {*OF_THE_PROBES, "admission"}
+    assert checks["admission"]["figures"]["uses"] == {"attribution": [], "relevance": []}
+    assert checks["probes"]["figures"]["items"] == 96
+    assert 0.3 < checks["attribution"]["figures"]["auc"]["value"] < 0.7
+    assert checks["order"]["figures"]["flipped"] == 0
     assert checks["answers"]["figures"]["grammars"] == ["attributed", "relevant", "useful"]
     assert checks["speed"]["figures"]["tokens_per_second"] > 0
+
+
+@pytest.mark.slow
+def test_a_judge_that_counts_words_cannot_ace_the_items(capfd: pytest.CaptureFixture[str]) -> None:
+    """All 384: near guessing in both tasks, since what holds shares about as many words with the passage."""
+    _, checks, _ = diagnosed(capfd, "--probes", "all", "--injections", "0")
+    assert checks["probes"]["figures"]["answered"] == 384
+    for task in ("attribution", "relevance"):
+        assert 0.45 < checks[task]["figures"]["auc"]["value"] < 0.65
+    assert checks["sensitivity"]["figures"]["every"]["pairs"] == 64
 
 
 def test_the_table_fits_a_terminal_and_counts_what_it_found(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
-    code, output, errors = doctor(capfd, "--injections", "0", "--quiet")
+    code, output, errors = doctor(capfd, "--injections", "0", "--probes", "96", "--quiet")
     lines = output.rstrip().splitlines()
     assert (code, errors) == (0, "")
     assert max(map(len, lines)) <= 80
-    assert [line.strip() for line in lines[-2:]] == ["16 ok, 0 warnings, 0 failed", "not made: injections"]
+    assert re.fullmatch(r"1[89] ok, [45] warnings, 0 failed", lines[-3].strip())
+    assert [line.strip() for line in lines[-2:]] == ["not made: injections", "attribution: not fit; relevance: not fit"]
+
+
+def test_what_is_required_and_not_there_is_exit_code_1(capfd: pytest.CaptureFixture[str]) -> None:
+    code, checks, not_made = diagnosed(capfd, "--injections", "0", "--probes", "96", "--require", "ranking")
+    assert (code, not_made) == (1, ["injections"])
+    assert [name for name, check in checks.items() if check["status"] == "failed"] == ["admission"]
+    assert "fit for ranking is required" in checks["admission"]["advice"]
+
+
+def test_few_items_and_none_decide_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    """13 items are two passages of twelve."""
+    code, checks, _ = diagnosed(capfd, "--injections", "0", "--probes", "13")
+    assert (code, checks["probes"]["figures"]["items"]) == (0, 24)
+    assert checks["admission"]["found"].startswith("undecided: 2 passages are too few")
+    code, checks, not_made = diagnosed(capfd, "--injections", "0", "--probes", "0", "--require", "ranking")
+    assert (code, not_made) == (1, ["probes", "injections"])
+    assert checks["admission"]["found"] == "undecided: no items were asked"
 
 
 def test_random_weights_guess_and_that_is_a_failure(random_gguf: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -78,7 +118,7 @@ def test_random_weights_guess_and_that_is_a_failure(random_gguf: Path, capfd: py
     Whether such a judge can be talked into a verdict is not asked: it would be noise.
     """
     code, checks, not_made = diagnosed(capfd, "--judge", random_gguf)
-    assert (code, not_made) == (1, ["injections"])
+    assert (code, not_made) == (1, ["probes", "injections"])
     for way in ("answers", "reasons before", "reasons after", "joint answers"):
         assert checks[way]["status"] == "warning"
         assert checks[way]["figures"]["legal"] == checks[way]["figures"]["asked"]
@@ -87,7 +127,8 @@ def test_random_weights_guess_and_that_is_a_failure(random_gguf: Path, capfd: py
     assert checks["plain cases"]["figures"]["right"] < 12
     assert "guessing gets as many" in checks["plain cases"]["found"]
     assert checks["speed"]["figures"]["verdicts"] == 16
-    assert checks["prompts"]["found"] == "the tokens of 280 prompts decode to their exact text"
+    assert checks["prompts"]["found"] == "the tokens of 907 prompts decode to their exact text"
+    assert checks["admission"]["found"] == "not fit: it fails the plain cases"
     assert checks["asked again"]["status"] == "ok"
     assert "holds the whole prompt of the profile 'instruct' once" in checks["chat template"]["found"]
     assert "pinned nowhere" in checks["model file"]["found"]
@@ -130,7 +171,7 @@ def test_a_template_that_refuses_every_message_is_a_failed_check(
 def test_a_window_that_holds_no_prompt_is_a_failed_check(random_gguf: Path, capfd: pytest.CaptureFixture[str]) -> None:
     code, checks, not_made = diagnosed(capfd, "--judge", random_gguf, "--n-ctx", "64")
     assert (code, checks["model"]["status"], checks["answers"]["status"]) == (1, "warning", "failed")
-    assert not_made == ["asked again", "plain cases", "injections", "speed"]
+    assert not_made == ["asked again", "plain cases", "probes", "injections", "speed", "admission"]
 
 
 def test_tokens_that_decode_to_another_text_are_a_failed_check(
@@ -178,7 +219,7 @@ def test_every_finding_is_printed_when_it_is_there(
         main(["doctor", "--judge", str(random_gguf), "--threads", "1", "--quiet"])
     assert named(shown[0]) == [*OF_THE_MACHINE, *OF_THE_JUDGE[:-1]]
     assert named(shown[1]) == ["answers"]
-    assert named(capfd.readouterr().out) == ["joint answers", "speed", "network"]
+    assert named(capfd.readouterr().out) == ["joint answers", "speed", "network", "admission"]
 
 
 def named(output: str) -> list[str]:
@@ -201,10 +242,10 @@ def test_an_interrupted_doctor_says_how_to_go_on(
 
 
 def test_the_number_of_attempts_can_be_named(capfd: pytest.CaptureFixture[str]) -> None:
-    _, checks, _ = diagnosed(capfd, "--injections", "20")
-    assert checks["injections"]["found"].endswith("20 of 216 attempts were made, as asked for")
-    assert (checks["injections"]["figures"]["attempts"], checks["injections"]["figures"]["of"]) == (20, 216)
-    assert checks["speed"]["figures"]["verdicts"] == 16 + 4 + 20
+    _, checks, _ = diagnosed(capfd, "--injections", "20", "--probes", "0")
+    assert checks["injections"]["found"].endswith("20 of 324 attempts were made, as asked for")
+    assert (checks["injections"]["figures"]["attempts"], checks["injections"]["figures"]["of"]) == (20, 324)
+    assert checks["speed"]["figures"]["verdicts"] == 16 + 7 + 20
 
 
 class Told(Silence):
@@ -230,18 +271,25 @@ class Told(Silence):
 
 
 @pytest.mark.parametrize(
-    ("injections", "expected"), [(None, 4 + 12 + 16 + 4 + 216), (20, 4 + 12 + 16 + 4 + 20), (0, 4 + 12 + 16)]
+    ("injections", "probes", "expected"),
+    [
+        (None, 0, 4 + 12 + 16 + 7 + 324),
+        (20, 12, 4 + 12 + 16 + 7 + 20 + 12 + 16),
+        (0, 0, 4 + 12 + 16),
+    ],
 )
-def test_the_progress_is_told_the_whole_work_before_the_first_question(injections: int | None, expected: int) -> None:
-    """4 kinds of task, 6 cases twice, 16 plain cases, 4 cases under no attempt, and the attempts."""
+def test_the_progress_is_told_the_whole_work_before_the_first_question(
+    injections: int | None, probes: int, expected: int
+) -> None:
+    """4 kinds of task, 6 cases twice, 16 plain cases, 7 cases under no attempt, the attempts, items, arrangements."""
     told = Told()
-    examine(injections=injections, progress=told, threads=1)
+    examine(injections=injections, probes=probes, progress=told, threads=1)
     assert told.totals[0] == expected
     assert sum(told.answered.values()) == sum(told.totals) == expected
 
 
 def test_each_phase_is_named_and_a_judge_that_guesses_is_put_to_no_injection(random_gguf: Path) -> None:
-    """Random weights fail the plain cases, and the 4 cases with their 216 attempts are not asked."""
+    """Random weights fail the plain cases: the 7 cases with their 324 attempts, and 512 of the items, are not asked."""
     told = Told()
     found = examine(str(random_gguf), progress=told, threads=1)
     assert found.result == "failed"
@@ -254,10 +302,17 @@ def test_each_phase_is_named_and_a_judge_that_guesses_is_put_to_no_injection(ran
         ("reasons after", 4),
         ("joint answers", 3),
     ]
-    assert told.totals == [43 + 220, -220]
+    assert told.totals == [43 + 331 + 512, -512, -331]
 
 
 def test_an_option_that_cannot_be_is_a_usage_error(capfd: pytest.CaptureFixture[str]) -> None:
     code, output, errors = doctor(capfd, "--n-ctx", "5")
     assert (code, output) == (1, "")
     assert "--n-ctx must be at least 64, got 5" in errors
+
+
+@pytest.mark.parametrize("given", ["some", "-1", "1.5", ""])
+def test_a_number_of_items_that_is_none_is_a_usage_error(given: str, capfd: pytest.CaptureFixture[str]) -> None:
+    code, output, errors = doctor(capfd, "--probes", given)
+    assert (code, output) == (1, "")
+    assert f"expected a number from 0 on, or all: got {given!r}" in errors

@@ -29,8 +29,8 @@ def keep_and_wait(*arguments):
 KeptAnswers._keep = keep_and_wait
 main(sys.argv[2:])
 """
-COMMAND = ("doctor", "--threads", "1", "--injections", "216", "--json")
-PLAIN, INJECTED, AGAIN = 16, 4 + 216, 12
+COMMAND = ("doctor", "--threads", "1", "--injections", "216", "--probes", "24", "--json")
+PLAIN, PROBED, INJECTED, AGAIN = 16, 24 + 16, 7 + 216, 12
 HINT = ["localjudge: interrupted", "  hint: run the same command again to go on"]
 MOVING = {"memory", "model memory", "speed"}
 """Findings that are others each time."""
@@ -72,11 +72,11 @@ def finished() -> tuple[dict[str, Any], str]:
 
 
 def test_interrupted_terminated_and_given_again(home: Path) -> None:
-    """Stopped with 20 and with 120 answers of 16 plain cases and 220 injections; then to the end.
+    """Stopped with 20 and with 120 answers of 16 plain cases, 40 on two passages and 223 injections; then to the end.
 
-    What is asked then are the 12 that are always asked again and at most the 236 - 120 that are left (some attempts
+    What is asked then are the 12 that are always asked again and at most the 279 - 120 that are left (some attempts
     make the same prompt, because the reference judge is not shown the question); the speed is theirs. The findings are
-    those of a check that nobody disturbed, which asks all 236, and nothing is left behind.
+    those of a check that nobody disturbed, which asks all 279, and nothing is left behind.
     """
     for more, sent in ((20, signal.SIGINT), (100, signal.SIGTERM)):
         code, errors = stopped(home, more, sent)
@@ -86,12 +86,12 @@ def test_interrupted_terminated_and_given_again(home: Path) -> None:
     different = {json.loads(line)["key"] for line in file.read_bytes().splitlines() if line}
     again, told = finished()
     assert told.splitlines()[0] == f"going on: {len(different)} answers of an interrupted check"
-    assert AGAIN < again["speed"]["figures"]["verdicts"] <= AGAIN + PLAIN + INJECTED - 120
+    assert AGAIN < again["speed"]["figures"]["verdicts"] <= AGAIN + PLAIN + PROBED + INJECTED - 120
     assert again["speed"]["figures"]["tokens_per_second"] > 0
     assert not files(home)
     undisturbed, told = finished()
     assert "going on" not in told
-    assert undisturbed["speed"]["figures"]["verdicts"] == PLAIN + INJECTED
+    assert undisturbed["speed"]["figures"]["verdicts"] == PLAIN + PROBED + INJECTED
     assert {name: again[name] for name in again.keys() - MOVING} == {
         name: undisturbed[name] for name in undisturbed.keys() - MOVING
     }

@@ -40,9 +40,9 @@ def test_a_judge_at_chance_level_has_failed(smollm2: str, capfd: pytest.CaptureF
     found = json.loads(capfd.readouterr().out)
     checks = {check["name"]: check for check in found["checks"]}
     assert (ended.value.code, found["result"]) == (1, "failed")
-    assert {name for name, check in checks.items() if check["status"] == "failed"} == {"plain cases"}
+    assert {name for name, check in checks.items() if check["status"] == "failed"} == {"plain cases", "admission"}
     assert checks["plain cases"]["figures"]["right"] < 12
-    assert found["not_made"] == ["injections"]
+    assert found["not_made"] == ["probes", "injections"]
 
 
 def test_attempts_move_it_by_as_much_in_any_number(smollm2: str) -> None:

@@ -1,0 +1,164 @@
+"""The bundled items: balanced, well formed, and of no use to a judge that only counts words."""
+
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from localjudge.doctor import probe_set
+from localjudge.doctor.probe_set import Passage, Probe, passages, probes, rearranged, replaced
+from localjudge.stats.agreement import roc_auc
+from localjudge.types import Attribution, Relevance, Task
+
+HOLDING = ("copied", "paraphrase", "combination", "inference")
+CHANGED = ("number", "name", "negation")
+
+
+def attribution(items: list[Probe]) -> list[Probe]:
+    return [item for item in items if isinstance(item.task, Attribution)]
+
+
+def covered(task: Task) -> float:
+    """Share of the unit's words (of the question's, where a chunk is judged) that the text has too."""
+    if isinstance(task, Attribution):
+        asked, shown = task.unit.span.text, task.contexts[0]
+    else:
+        assert isinstance(task, Relevance)
+        asked, shown = task.user_input, task.unit.span.text
+    words, known = (re.findall(r"\w+", text.casefold()) for text in (asked, shown))
+    return sum(word in set(known) for word in words) / len(words)
+
+
+def test_every_passage_has_half_of_its_items_of_each_label() -> None:
+    """32 x (4 + 4) statements and 32 x (2 + 2) of relevance: 384."""
+    assert (len(passages()), len(probes()), probe_set.PER_PASSAGE) == (32, 384, 12)
+    for passage in passages():
+        own = [item for item in probes() if item.passage == passage.title]
+        assert Counter((type(item.task), item.answer) for item in own) == {
+            (Attribution, 1): 4,
+            (Attribution, 0): 4,
+            (Relevance, 1): 2,
+            (Relevance, 0): 2,
+        }
+
+
+@pytest.mark.parametrize("count", [8, 16, 24, 32])
+def test_the_first_passages_have_as_many_of_each_kind_as_all_have(count: int) -> None:
+    """The share of each kind differs by no more than two items in eight passages from that of all."""
+    every, few = (Counter(item.kind for item in probes(number)) for number in (None, count))
+    assert all(abs(few[kind] - every[kind] * count / 32) <= 2 * count / 8 for kind in every)
+    assert set(few) == set(every)
+    assert len({passage.question for passage in passages()[:8]}) == 8
+
+
+def test_fewer_items_are_the_first_of_more() -> None:
+    assert probes(5) == probes()[: 5 * 12]
+    assert rearranged(5) == rearranged()[: 2 * 4 * 3]
+    assert (probes(0), rearranged(0)) == ([], [])
+
+
+def test_titles_and_statements_are_different() -> None:
+    assert len({passage.title for passage in passages()}) == 32
+    texts = [item.task.unit.span.text for item in attribution(probes()) if item.kind != "other passage"]
+    assert len(texts) == len(set(texts))
+
+
+def test_a_minimal_pair_differs_in_one_place() -> None:
+    """The changed statement is that which holds, with one piece of at most twelve words exchanged."""
+    known = {(item.passage, item.kind): item.task.unit.span.text for item in probes()}
+    pairs = [item for item in probes() if item.changed_from]
+    assert {item.kind for item in pairs} == set(CHANGED)
+    for item in pairs:
+        assert item.changed_from is not None
+        assert known[item.passage, item.changed_from] != item.task.unit.span.text
+        passage = next(one for one in passages() if one.title == item.passage)
+        base, old, new = getattr(passage, item.kind)
+        assert base == item.changed_from
+        assert item.task.unit.span.text == known[item.passage, base].replace(old, new)
+        assert len(new.split()) <= 12
+
+
+def test_what_is_changed_as_a_number_is_one() -> None:
+    numbers = r"(?i)\d|\b(two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twice|decades?)\b"
+    for passage in passages():
+        if passage.number:
+            assert all(re.search(numbers, piece) for piece in passage.number[1:]), passage.title
+
+
+def test_what_is_exchanged_occurs_once() -> None:
+    assert replaced("two of three", "three", "four") == "two of four"
+    for text in ("none", "two and two"):
+        with pytest.raises(ValueError, match="times in"):
+            replaced(text, "two", "three")
+
+
+def test_sentences_of_relevance_stand_where_they_say() -> None:
+    for item in probes():
+        if isinstance(item.task, Relevance) and item.task.contexts:
+            span = item.task.unit.span
+            assert item.task.contexts[0][span.start : span.end] == span.text
+            assert span.text.endswith(".")
+
+
+def test_sentences_that_answer_are_others_than_those_on_the_topic() -> None:
+    for passage in passages():
+        assert passage.answer != passage.beside
+        assert max(passage.answer, passage.beside, passage.copied) < len(passage.text)
+
+
+def test_a_passage_is_short_and_a_statement_of_another_is_of_another() -> None:
+    titles = {passage.title for passage in passages()}
+    for passage in passages():
+        assert len(passage.whole.split()) <= 100
+        assert passage.other is None or passage.other in titles - {passage.title}
+
+
+def test_words_that_occur_in_the_passage_do_not_tell_what_holds() -> None:
+    """Counting covered words has an AUC near .5 on statements, and on chunks."""
+    for kind in ("statement", "chunk"):
+        items = [item for item in probes() if item.task.unit.kind == kind]
+        counted = roc_auc([item.answer for item in items], [covered(item.task) for item in items])
+        assert 0.35 < counted < 0.62, kind
+
+
+def test_the_length_of_a_statement_does_not_tell_what_holds() -> None:
+    items = attribution(probes())
+    lengths = np.array([len(item.task.unit.span.text) for item in items], dtype=np.float64)
+    assert 0.35 < roc_auc([item.answer for item in items], lengths) < 0.65
+
+
+def test_no_word_gives_the_label_away() -> None:
+    """Of statements with `not`, `no` or `cannot`, at least a quarter hold and a quarter do not."""
+    with_no = [
+        item.answer for item in attribution(probes()) if re.search(r"\b(not|no|cannot)\b", item.task.unit.span.text)
+    ]
+    assert 0.25 <= sum(with_no) / len(with_no) <= 0.75
+
+
+def test_an_arrangement_shows_the_same_evidence() -> None:
+    """8 passages x 4 statements x 3 effects; the needed chunk is in both, and no chunk is new but for its copy."""
+    arranged = rearranged()
+    assert Counter(one.effect for one in arranged) == {
+        "needed chunk last": 32,
+        "others swapped": 32,
+        "same chunk twice": 32,
+    }
+    for one in arranged:
+        assert one.before.unit == one.after.unit
+        assert set(one.before.contexts) == set(one.after.contexts)
+        assert one.before.contexts != one.after.contexts
+        needed = one.before.contexts[0]
+        assert one.effect != "needed chunk last" or one.after.contexts[-1] == needed
+        assert one.effect != "others swapped" or one.after.contexts[0] == needed
+
+
+def test_arranged_statements_hold_as_often_as_not() -> None:
+    labels = {(item.passage, item.task.unit.span.text): item.answer for item in attribution(probes())}
+    assert sum(labels[one.passage, one.before.unit.span.text] for one in rearranged()) == len(rearranged()) / 2
+
+
+def test_a_field_that_is_not_known_is_refused() -> None:
+    table = passages()[0].model_dump()
+    with pytest.raises(ValueError, match="Extra inputs"):
+        Passage.model_validate({**table, "rumour": "x"})
