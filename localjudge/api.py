@@ -15,7 +15,6 @@ from typing import Unpack, get_type_hints
 from pydantic.fields import FieldInfo
 
 from localjudge.doctor.calibrate import CalibrationOptions, measured
-from localjudge.engine.protocol import Engine
 from localjudge.open_judge import Judge
 from localjudge.progress import Progress, Silence
 from localjudge.record.calibration import Calibration
@@ -91,10 +90,10 @@ def rescore(
 def calibrate(
     labels: str | Path,
     *,
-    judge: str | Path | None = None,
+    judge: Judges | None = None,
     run: Run | str | Path | None = None,
     name: str | None = None,
-    engine: Engine | None = None,
+    engine: Engines | None = None,
     progress: Progress | bool | None = None,
     **options: Unpack[CalibrationOptions],
 ) -> Calibration:
@@ -106,6 +105,7 @@ def calibrate(
     name: what it is saved under, for `evaluate(calibration=name)`; None for that of judge and question.
 
     Options are `metrics` (whose labelled verdicts count), `out` (the run directory in which the judge is asked),
+    `weights` (True: several judges are weighed by the labels, by cross-validation, in place of their mean log odds),
     `cluster_by`, `prompts`, `reasons`, `min_legal_mass`, `reuse`, `n_ctx`, `threads` and `gpu_layers`; what `engine`
     and `progress` may be, `evaluate` says. Raises DataError for labels that cannot be used, and what `evaluate` raises.
     """

@@ -26,10 +26,10 @@ from localjudge.record.keys import KeyedRequest
 from localjudge.record.result_rows import ScoreRow, VerdictRow, score_rows, verdict_rows
 from localjudge.record.store import Asking
 from localjudge.run.blocks import Blocks
-from localjudge.run.judges import DEFAULT_JUDGE, Engines, Judges, Panel, opened_panel, refuse_unaskable
+from localjudge.run.judges import DEFAULT_JUDGE, Engines, Judges, Panel, calibrated, opened_panel, refuse_unaskable
 from localjudge.run.plan import Data, plan
 from localjudge.run.settings import Options, RunSettings, checked
-from localjudge.types import Answer, JudgeCard, NoAnswer, VerdictRule
+from localjudge.types import Answer, JudgeCard, NoAnswer
 
 ANSWERS_KEPT = 65_536
 """So many answers are remembered, the latest: about a kilobyte each with its key, less without reasons."""
@@ -90,15 +90,16 @@ class Judge:
         """What came of each metric on each sample, with the units behind it. Takes and raises what `scores` does."""
         planned = plan(rows, metrics, self.settings)
         refuse_unaskable(self.panel, planned.metrics)
+        panel = calibrated(self.panel, planned.metrics, self.settings, Silence())
         with self._one_at_a_time:
             if not self._open:
                 raise UsageError("the judge is closed", hint="use it inside its `with` block, or open another one")
             judging = Blocks(
-                self.panel,
+                panel,
                 self._memory,
                 metrics=planned.metrics,
                 segmenter=self.settings.sentences,
-                rule=VerdictRule(self.settings.threshold, self.settings.min_legal_mass),
+                rule=self.settings.rule_for(planned.metrics),
                 progress=Silence(),
             )
             samples = planned.dataset.samples

@@ -13,6 +13,7 @@ from localjudge.analysis.human_labels import VerdictKey, key_of
 from localjudge.errors import DataError
 from localjudge.metrics.catalog import question_of
 from localjudge.option_spelling import option_name
+from localjudge.record.result_rows import VerdictRow
 from localjudge.record.results import Run
 from localjudge.record.untrusted import shown
 from localjudge.stats.intervals import LabelledScores
@@ -38,6 +39,8 @@ class MatchedLabels(NamedTuple):
     metric: str
     """One of those that ask it."""
     rows: LabelledScores
+    opinions: list[dict[str, float | None]]
+    """Of each row of a panel what its judges gave, by their names; empty for one judge."""
     verdicts: int
     failed: int
     weighted: bool
@@ -50,35 +53,41 @@ def matched(run: Run, wanted: Sequence[WantedLabel]) -> MatchedLabels:
     """
     if not wanted:
         raise DataError("nothing is labelled", hint="fill in the labels, 1 or 0, and give the file once more")
-    probability = _probabilities(run, wanted)
+    found = _found(run, wanted)
     questions = sorted({question_of(one.key.metric) for one in wanted})
     if len(questions) > 1:
         raise DataError(
             f"the labels are of {len(questions)} questions: {', '.join(questions)}",
             hint=f"a calibration is of one: choose its metrics with {option_name('metrics')}",
         )
-    judged = [(one, p) for one in wanted if (p := probability[one.key]) is not None]
+    judged = [(one, row, row.p_yes) for one in wanted if (row := found[one.key]).p_yes is not None]
     if not judged:
         raise DataError("none of the labelled verdicts has a probability", hint="look at the run's failures")
-    weights = [1 / one.inclusion_probability for one, _ in judged]
+    weights = [1 / one.inclusion_probability for one, *_ in judged]
     rows = LabelledScores(
-        labels=[one.label for one, _ in judged],
-        scores=[p for _, p in judged],
+        labels=[one.label for one, *_ in judged],
+        scores=[p_yes for *_, p_yes in judged],
         weights=weights,
-        clusters=[one.cluster for one, _ in judged],
+        clusters=[one.cluster for one, *_ in judged],
     )
     return MatchedLabels(
-        questions[0], wanted[0].key.metric, rows, len(judged), len(wanted) - len(judged), len(set(weights)) > 1
+        question=questions[0],
+        metric=wanted[0].key.metric,
+        rows=rows,
+        opinions=[dict(row.judges or {}) for _, row, _ in judged],
+        verdicts=len(judged),
+        failed=len(wanted) - len(judged),
+        weighted=len(set(weights)) > 1,
     )
 
 
-def _probabilities(run: Run, wanted: Sequence[WantedLabel]) -> dict[VerdictKey, float | None]:
+def _found(run: Run, wanted: Sequence[WantedLabel]) -> dict[VerdictKey, VerdictRow]:
     texts = {one.key: one.text for one in wanted}
-    found: dict[VerdictKey, float | None] = {}
+    found: dict[VerdictKey, VerdictRow] = {}
     other = []
     for row in run.iter_verdicts():
         if (key := key_of(row)) in texts:
-            found[key] = row.p_yes
+            found[key] = row
             if row.text != texts[key]:
                 other.append(key)
     missing = [one.key for one in wanted if one.key not in found]

@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+import numpy as np
+
 from localjudge.analysis.human_labels import (
     HumanLabels,
     LabelledSentences,
@@ -23,24 +25,34 @@ from localjudge.analysis.human_labels import (
     read_labels,
 )
 from localjudge.analysis.judge_figures import judge_figures
-from localjudge.analysis.matched_labels import WantedLabel, matched
+from localjudge.analysis.matched_labels import MatchedLabels, WantedLabel, matched
 from localjudge.dataset import from_rows
 from localjudge.dataset.dotted_names import lookup
-from localjudge.engine.protocol import Engine
 from localjudge.errors import UsageError
+from localjudge.judge.panel_rule import PanelRule, log_odds
 from localjudge.metrics import catalog
 from localjudge.metrics.labelled import ATTRIBUTION_LABELS, RELEVANCE_LABELS
 from localjudge.option_spelling import option, option_name
 from localjudge.progress import Progress, Silence
-from localjudge.record.calibration import Calibration, LabelsUsed, calibration_file, measured_part, save_calibration
+from localjudge.record.calibration import (
+    Calibration,
+    Figure,
+    LabelsUsed,
+    calibration_file,
+    measured_part,
+    save_calibration,
+)
 from localjudge.record.kept_criteria import kept_criteria
+from localjudge.record.panel import combination_of
 from localjudge.record.results import Run, as_run
 from localjudge.run.job import run_plan
-from localjudge.run.judges import DEFAULT_JUDGE
+from localjudge.run.judges import DEFAULT_JUDGE, Engines, Judges
 from localjudge.run.plan import Plan
 from localjudge.run.settings import Options, checked
-from localjudge.stats.intervals import STATISTIC_RESAMPLES
-from localjudge.stats.resampling import SEED
+from localjudge.stats.agreement import roc_auc
+from localjudge.stats.intervals import STATISTIC_RESAMPLES, statistic_interval
+from localjudge.stats.panel_fit import fit_panel
+from localjudge.stats.resampling import SEED, Floats
 from localjudge.types import Label
 
 ASKING_OPTIONS = ("prompts", "reasons", "min_legal_mass", "reuse", "n_ctx", "threads", "gpu_layers")
@@ -53,11 +65,12 @@ class CalibrationOptions(Options, total=False):
     """What a calibration takes beside options of a run.
 
     `metrics` are those of a run whose labelled verdicts count, all if None; `out` is the run directory in which the
-    judge is asked, one under `runs/` if None.
+    judge is asked, one under `runs/` if None. With `weights`, the judges of a panel are weighed by the labels.
     """
 
     metrics: Sequence[str] | None
     out: str | Path | None
+    weights: bool
 
 
 class _Judged(NamedTuple):
@@ -72,10 +85,10 @@ def measured(
     labels: str | Path,
     options: CalibrationOptions,
     *,
-    judge: str | Path | None = None,
+    judge: Judges | None = None,
     run: Run | str | Path | None = None,
     name: str | None = None,
-    engine: Engine | None = None,
+    engine: Engines | None = None,
     progress: Progress | None = None,
 ) -> Calibration:
     """The judge held against the labels in a file, saved under a name: that of judge and question if None.
@@ -87,7 +100,7 @@ def measured(
     if name is not None:
         calibration_file(name)
     given: dict[str, Any] = dict(options)
-    metrics, column, out = (given.pop(one, None) for one in ("metrics", "cluster_by", "out"))
+    metrics, column, out, weights = (given.pop(one, None) for one in ("metrics", "cluster_by", "out", "weights"))
     for one in given:
         if one not in ASKING_OPTIONS:
             taken = ", ".join(map(option_name, ("cluster_by", *ASKING_OPTIONS)))
@@ -109,7 +122,7 @@ def measured(
         planned, wanted = _plan(found, cast(Options, given), column)
         done = run_plan(planned, judge=judge or DEFAULT_JUDGE, out=out, engine=engine, progress=progress or Silence())
         judged = _Judged(done, wanted, column or _DEFAULT_CLUSTERS[found.shape])
-    calibration = _calibration(found, judged, name)
+    calibration = _calibration(found, judged, name, weigh=bool(weights))
     save_calibration(calibration)
     return calibration
 
@@ -188,9 +201,11 @@ def _cell(row: LabelledVerdict | LabelledStatement | LabelledSentences, column: 
     return str(value)
 
 
-def _calibration(labels: HumanLabels, judged: _Judged, name: str | None) -> Calibration:
+def _calibration(labels: HumanLabels, judged: _Judged, name: str | None, *, weigh: bool) -> Calibration:
     found = matched(judged.run, judged.wanted)
-    figures = judge_figures(found.rows)
+    weighed = _weighed(judged.run, found) if weigh else None
+    rows = found.rows if weighed is None else found.rows._replace(scores=weighed.held_out)
+    figures = judge_figures(rows)
     card, manifest = judged.run.judge, judged.run.manifest
     remarks = figures.remarks
     if found.failed:
@@ -214,7 +229,8 @@ def _calibration(labels: HumanLabels, judged: _Judged, name: str | None) -> Cali
             failed=found.failed,
             weighted=found.weighted,
         ),
-        figures=figures.figures,
+        panel_rule=weighed.rule if weighed else None,
+        figures=figures.figures | ({"auc_gain": weighed.gain} if weighed else {}),
         at_one_half=figures.at_one_half,
         held_out=figures.held_out,
         undefined=figures.undefined,
@@ -225,6 +241,43 @@ def _calibration(labels: HumanLabels, judged: _Judged, name: str | None) -> Cali
         remarks=remarks,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+class _Weighed(NamedTuple):
+    """Weights for the judges of a panel, what each row gets from those of other clusters, and the gain in AUC."""
+
+    rule: PanelRule
+    held_out: Floats
+    gain: Figure
+
+
+def _weighed(run: Run, found: MatchedLabels) -> _Weighed:
+    combination = combination_of(run.manifest)
+    if combination is None:
+        raise UsageError(
+            f"{run.directory} was judged by one judge: there is nothing to weigh",
+            hint=f"name several with {option('judge')}, or leave out {option_name('weights')}",
+        )
+    if found.weighted:
+        raise UsageError(
+            "weights cannot be fitted to labels of which some were likelier to be drawn than others",
+            hint=f"leave out {option_name('weights')}, or label verdicts that were all as likely",
+        )
+    clip = combination.rule.clip
+    odds = [[log_odds(row[judge] or 0.0, clip) for judge in combination.ids] for row in found.opinions]
+    fit = fit_panel(found.rows.labels, odds, found.rows.clusters)
+    both = np.column_stack([np.asarray(found.rows.scores, dtype=np.float64), fit.held_out])
+    gain = statistic_interval(_auc_gain, found.rows.labels, both, clusters=found.rows.clusters)
+    weights = dict(zip(combination.ids.values(), map(float, fit.weights), strict=True))
+    return _Weighed(
+        PanelRule.weighted(weights, fit.intercept), fit.held_out, Figure(value=gain.mean, ci95=(gain.low, gain.high))
+    )
+
+
+def _auc_gain(labels: Floats, scores: Floats, weights: Floats) -> Floats:
+    """What the second column of scores has more than the first."""
+    gain: Floats = roc_auc(labels, scores[:, 1], weights) - roc_auc(labels, scores[:, 0], weights)
+    return gain
 
 
 def _default_name(judge: str, question: str) -> str:

@@ -17,6 +17,7 @@ Weights may take the place of the mean, such as those of `localjudge.stats.panel
 
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Literal, NamedTuple, Self
 
 from pydantic import Field, model_validator
@@ -65,10 +66,18 @@ MEAN_LOG_ODDS = PanelRule()
 
 
 class Combination(NamedTuple):
-    """The judges of a panel, their ids by the names under which results show them, and the rule."""
+    """The judges of a panel, their ids by the names under which results show them, and the rule.
+
+    `rules` are those of metrics for whose question a calibration has weights.
+    """
 
     ids: Mapping[str, str]
     rule: PanelRule
+    rules: Mapping[str, PanelRule] = MappingProxyType({})
+
+    def of(self, metric: str) -> PanelRule:
+        """The rule of one metric."""
+        return self.rules.get(metric, self.rule)
 
 
 def log_odds(probability: float, clip: float) -> float:

@@ -20,6 +20,7 @@ from pydantic import ConfigDict, Field, FiniteFloat
 
 from localjudge import resources
 from localjudge.errors import OutOfResource, RunDirectoryError, UsageError
+from localjudge.judge.panel_rule import PanelRule
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import Metric
 from localjudge.option_spelling import option_name
@@ -89,6 +90,9 @@ class Calibration(Record):
     name: str
     question: str
     threshold: float = Field(ge=0, le=1)
+    panel_rule: PanelRule | None = None
+    """Of a panel, the weights that its judges' log odds get, if they were fitted; the figures are then of held-out
+    probabilities."""
     judge: dict[str, Any]
     """The `measured_part` of the run in which it was asked."""
     card: JudgeCard

@@ -2,7 +2,7 @@
 
     one judge    judge.engine, judge.judge                                        who, and how it is asked
     a panel      judge.panel.judges.ID.engine, judge.panel.judges.ID.judge        the same of each
-                 judge.panel.rule                                                 how their verdicts are combined
+                 judge.panel.rule, judge.panel.rules.METRIC                       how their verdicts are combined
                  environment.panel                                                the names of the ids
 
 An id is the beginning of a model's checksum. Names and their order move no number, so they are not signed; results show
@@ -40,6 +40,7 @@ class PanelPart(Record):
     model_config = ConfigDict(extra="ignore", strict=True)
 
     rule: dict[str, Any]
+    rules: dict[str, dict[str, Any]] = Field(default_factory=dict)
     judges: dict[str, _OneJudge] = Field(min_length=2)
 
 
@@ -50,21 +51,28 @@ class _NamedPanel(PanelPart):
     def _names_each_judge(self) -> Self:
         if sorted(self.names.values()) != sorted(self.judges):
             raise ValueError("environment.panel does not name the judges of judge.panel")
-        weights = self.rule.get("weights")
-        if weights and sorted(weights) != sorted(self.judges):
-            raise ValueError("the weights of judge.panel.rule are not those of its judges")
+        for rule in (self.rule, *self.rules.values()):
+            weights = rule.get("weights")
+            if weights and sorted(weights) != sorted(self.judges):
+                raise ValueError("the weights of judge.panel.rule are not those of its judges")
         return self
 
 
-def panel_part(parts: Mapping[str, Mapping[str, Any]], rule: PanelRule) -> dict[str, Any]:
-    """The judge part of a panel, from the part that each of its judges would have alone, by their ids."""
+def panel_part(
+    parts: Mapping[str, Mapping[str, Any]], rule: PanelRule, rules: Mapping[str, PanelRule]
+) -> dict[str, Any]:
+    """The judge part of a panel, from the part that each of its judges would have alone, by their ids.
+
+    `rules` are those of metrics that have one of their own; nothing is said of none.
+    """
+    of_metrics = {"rules": {metric: one.model_dump() for metric, one in sorted(rules.items())}} if rules else {}
     common = next(iter(parts.values()))
     judges = {one: {name: part[name] for name in _OF_A_JUDGE} for one, part in sorted(parts.items())}
     return {
         **common,
         "engine": {"engine": "panel"},
         "judge": {},
-        "panel": {"rule": rule.model_dump(), "judges": judges},
+        "panel": {"rule": rule.model_dump(), **of_metrics, "judges": judges},
     }
 
 
@@ -85,7 +93,11 @@ def combination_of(manifest: Manifest) -> Combination | None:
         return None
     rule = validated(PanelRule, panel["rule"], "manifest.json: judge.panel.rule")
     found = validated(_NamedPanel, {"names": manifest.environment.get("panel"), **panel}, "manifest.json: panel")
-    return Combination(found.names, rule)
+    rules = {
+        metric: validated(PanelRule, one, f"manifest.json: judge.panel.rules.{metric}")
+        for metric, one in found.rules.items()
+    }
+    return Combination(found.names, rule, rules)
 
 
 def card_of(manifest: Manifest) -> JudgeCard:
@@ -143,6 +155,6 @@ def in_the_opinions(unit: VerdictRow, combination: Combination | None) -> Iterat
     elif combination and unit.p_yes is not None:
         given = {combination.ids[name]: p_yes for name, p_yes in judges.items() if p_yes is not None}
         if len(given) < len(judges) or not math.isclose(
-            unit.p_yes, combination.rule.combined(given), rel_tol=_CLOSE, abs_tol=_CLOSE
+            unit.p_yes, combination.of(unit.metric).combined(given), rel_tol=_CLOSE, abs_tol=_CLOSE
         ):
             yield f"{unit.unit} {unit.index} has probability {unit.p_yes}, which is not that of its judges"

@@ -17,7 +17,14 @@ from rich.text import Text
 from localjudge.record.calibration import Calibration, Figure, ReliabilityFigure
 from localjudge.report.terminal import number, safe, safe_text
 
-_IN_WORDS = {"auc": "AUC", "brier": "Brier score", "f1": "F1", "cohen_kappa": "Cohen's kappa", "mcc": "MCC"}
+_IN_WORDS = {
+    "auc": "AUC",
+    "auc_gain": "AUC gained by the weights",
+    "brier": "Brier score",
+    "f1": "F1",
+    "cohen_kappa": "Cohen's kappa",
+    "mcc": "MCC",
+}
 _COLUMNS = 31
 
 
@@ -28,6 +35,7 @@ def calibration_view(calibration: Calibration) -> RenderableType:
     head = (
         f"calibration {calibration.name}: {calibration.question}",
         f"judge {calibration.card}",
+        *_weights(calibration),
         f"{labels.verdicts:,} verdicts labelled by people, {labels.positives:,} of them 1; "
         f"{labels.clusters:,} groups by {labels.clustered_by}",
     )
@@ -53,6 +61,14 @@ def calibration_view(calibration: Calibration) -> RenderableType:
         (0, 1),
         expand=False,
     )
+
+
+def _weights(calibration: Calibration) -> list[str]:
+    rule = calibration.panel_rule
+    if rule is None:
+        return []
+    weights = ", ".join(f"{judge} {number(weight)}" for judge, weight in rule.weights.items())
+    return [f"log odds weighed: {weights}; intercept {number(rule.intercept)}; every figure is held out"]
 
 
 def _figures(figures: Mapping[str, Figure]) -> Table:

@@ -75,7 +75,7 @@ def verdict_of(answers: Sequence[WindowAnswer], rule: VerdictRule) -> Verdict | 
 
 
 def panel_verdict(
-    found: Sequence[Verdict | NoAnswer], combination: Combination, rule: VerdictRule
+    found: Sequence[Verdict | NoAnswer], combination: Combination, metric: str, rule: VerdictRule
 ) -> Verdict | NoAnswer:
     """The verdict of a panel from those of its judges, in their order: none if one of them has none, and who.
 
@@ -94,10 +94,10 @@ def panel_verdict(
     probabilities = {combination.ids[name]: p_yes for name, p_yes in opinions if p_yes is not None}
     if not probabilities:  # nobody had to be asked
         return found[0].model_copy(update={"opinions": opinions})
-    p_yes = combination.rule.combined(probabilities)
+    p_yes = combination.of(metric).combined(probabilities)
     masses = [verdict.legal_mass for verdict in given.values() if verdict.legal_mass is not None]
     return Verdict(
-        label=1 if p_yes >= rule.threshold else 0,
+        label=1 if p_yes >= rule.of(metric).threshold else 0,
         p_yes=p_yes,
         legal_mass=min(masses, default=None),
         reason=" | ".join(f"{name}: {verdict.reason}" for name, verdict in given.items() if verdict.reason) or None,
@@ -107,13 +107,17 @@ def panel_verdict(
 
 
 def panel_verdicts(
-    found: Sequence[Sequence[Verdict | NoAnswer]], combination: Combination | None, rules: Sequence[VerdictRule]
+    found: Sequence[Sequence[Verdict | NoAnswer]],
+    combination: Combination | None,
+    metrics: Sequence[str],
+    rule: VerdictRule,
 ) -> list[Verdict | NoAnswer]:
-    """One verdict for each task, by its rule, from those of each judge; those of one judge stand as they are."""
+    """One verdict for each task of these metrics, from those of each judge; those of one judge stand as they are."""
     if combination is None:
         return list(found[0])
     return [
-        panel_verdict(of_task, combination, rule) for of_task, rule in zip(zip(*found, strict=True), rules, strict=True)
+        panel_verdict(of_task, combination, metric, rule)
+        for of_task, metric in zip(zip(*found, strict=True), metrics, strict=True)
     ]
 
 

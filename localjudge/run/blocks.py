@@ -101,7 +101,7 @@ class Blocks:
     def verdicts(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
         """One verdict for each task, in their order; what is not known is asked."""
         found = [verdicts_of(tasks, worded, answers, self._rule) for worded, answers in self._answered(tasks)]
-        return panel_verdicts(found, self._combination, [self._rule.of(task.metric) for task in tasks])
+        return panel_verdicts(found, self._combination, [task.metric for task in tasks], self._rule)
 
     def _answered(self, tasks: Sequence[AskedTask]) -> Iterator[tuple[list[Worded], Answers]]:
         """Of each judge the tasks in its words, and the answers to them."""

@@ -34,7 +34,7 @@ from localjudge.run.judges import (
     DEFAULT_JUDGE,
     Engines,
     Judges,
-    check_calibrations,
+    calibrated,
     earlier_answers,
     opened_panel,
     refuse_unaskable,
@@ -130,7 +130,7 @@ def estimate_plan(
         earlier_answers(panel, planned.metrics, settings) as earlier,
     ):
         refuse_unaskable(panel, planned.metrics)
-        check_calibrations(panel, planned.metrics, settings, told)
+        calibrated(panel, planned.metrics, settings, told)
         names = tuple(metric.name for metric in planned.metrics)
         wordings = [Wording(one.judge, one.engine, settings.sentences) for one in panel.judges]
         counts = [_Counts(one.engine, names, known) for one, known in zip(panel.judges, earlier, strict=True)]

@@ -42,7 +42,7 @@ from localjudge.run.judges import (
     Engines,
     Judges,
     Panel,
-    check_calibrations,
+    calibrated,
     earlier_answers,
     judge_part_of,
     judges_of,
@@ -89,7 +89,7 @@ def _scored(planned: Plan, panel: Panel, out: str | Path | None, progress: Progr
     refuse_unaskable(panel, planned.metrics)
     for line in panel.announcement.splitlines():
         progress.note(line)
-    check_calibrations(panel, planned.metrics, planned.settings, progress)
+    panel = calibrated(panel, planned.metrics, planned.settings, progress)
     return _Job(planned, panel, progress).run(Path(out) if out is not None else None)
 
 

@@ -7,9 +7,10 @@ nothing.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from localjudge import model_registry
@@ -71,6 +72,8 @@ class Panel(NamedTuple):
 
     judges: tuple[OpenJudge, ...]
     rule: PanelRule
+    rules: Mapping[str, PanelRule] = MappingProxyType({})
+    """Those of metrics for whose question a calibration has weights."""
     memory: EarlierAnswers | None = None
     """What they have answered while they were open, if somebody remembers it."""
 
@@ -79,7 +82,7 @@ class Panel(NamedTuple):
         """Whose verdicts are combined, and how; None for one judge, whose verdicts stand as they are."""
         if len(self.judges) == 1:
             return None
-        return Combination({judge.card.name: judge.id for judge in self.judges}, self.rule)
+        return Combination({judge.card.name: judge.id for judge in self.judges}, self.rule, self.rules)
 
     @property
     def card(self) -> JudgeCard:
@@ -169,7 +172,8 @@ def panel_as_in(run: Run, panel: Panel) -> Panel:
             f"{run.directory} was judged by {needed_too}, and not by {panel.card.name}",
             hint=f"name each of its judges with {option('judge')}",
         )
-    return panel._replace(judges=tuple(there[one] for one in needed.values()))
+    rules = combination.rules if combination else {}
+    return panel._replace(judges=tuple(there[one] for one in needed.values()), rules=rules)
 
 
 @contextmanager
@@ -263,7 +267,7 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
 def judge_part_of(panel: Panel, metrics: Sequence[Metric], settings: RunSettings) -> dict[str, Any]:
     """The judge's part of the signature of a run with these metrics and settings."""
     parts = _parts(panel, metrics, settings)
-    return panel_part(parts, panel.rule) if len(parts) > 1 else parts[panel.judges[0].id]
+    return panel_part(parts, panel.rule, panel.rules) if len(parts) > 1 else parts[panel.judges[0].id]
 
 
 def _parts(panel: Panel, metrics: Sequence[Metric], settings: RunSettings) -> dict[str, dict[str, Any]]:
@@ -342,8 +346,12 @@ def _refuse_together(named: Sequence[str], settings: RunSettings) -> None:
     require_room(files, settings.engine)
 
 
-def check_calibrations(panel: Panel, metrics: Sequence[Metric], settings: RunSettings, progress: Progress) -> None:
-    """Say what the calibrations decide. Raises UsageError for one of another judge, or of what no metric asks."""
+def calibrated(panel: Panel, metrics: Sequence[Metric], settings: RunSettings, progress: Progress) -> Panel:
+    """The panel, with the weights of its calibrations where they have any; the progress is told what they decide.
+
+    Raises UsageError for a calibration of another judge, or of what no metric asks.
+    """
+    rules: dict[str, PanelRule] = {}
     judge = judge_part_of(panel, metrics, settings)
     for calibration in settings.calibration:
         decided = [metric for metric in metrics if question_of(metric.name) == calibration.question]
@@ -360,7 +368,14 @@ def check_calibrations(panel: Panel, metrics: Sequence[Metric], settings: RunSet
             )
         names = ", ".join(metric.name for metric in decided)
         elsewhere = f"; made where rounding differs:{in_lines(rounding)}" if rounding else ""
-        progress.note(f"calibration {calibration.name}: threshold {calibration.threshold:.3g} for {names}{elsewhere}")
+        weights = calibration.panel_rule
+        if weights:
+            rules |= {metric.name: weights for metric in decided}
+        how = f"{weights.rule}, " if weights else ""
+        progress.note(
+            f"calibration {calibration.name}: {how}threshold {calibration.threshold:.3g} for {names}{elsewhere}"
+        )
+    return panel._replace(rules=rules)
 
 
 def card_of(engine: Engine, caution: str) -> JudgeCard:

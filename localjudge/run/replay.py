@@ -109,7 +109,7 @@ class Replay:
 
     def _remembered(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
         found = [self._of_one(wording, tasks) for wording in self._wordings]
-        return panel_verdicts(found, self._combination, [self._rule.of(task.metric) for task in tasks])
+        return panel_verdicts(found, self._combination, [task.metric for task in tasks], self._rule)
 
     def _of_one(self, wording: Wording, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
         worded = wording.worded(tasks)

@@ -321,14 +321,17 @@ class _RowRule(NamedTuple):
     combination: Combination | None
     rule: VerdictRule
 
-    def verdict(self, askings: Sequence[StoredAsking], answers: Mapping[int, Answer | NoAnswer]) -> Verdict | None:
+    def verdict(
+        self, metric: str, askings: Sequence[StoredAsking], answers: Mapping[int, Answer | NoAnswer]
+    ) -> Verdict | None:
         """The verdict of a unit from the answers about its windows, of each judge; None where there is none."""
         ids = [""] if self.combination is None else list(self.combination.ids.values())
         of_judge = [[one.number for one in askings if one.judge == judge] for judge in ids]
         if not all(of_judge):  # one of them was asked nothing
             return None
-        found = [verdict_of([WindowAnswer(answers[one], None) for one in its], self.rule) for its in of_judge]
-        [verdict] = panel_verdicts([[one] for one in found], self.combination, [self.rule])
+        rule = self.rule.of(metric)
+        found = [verdict_of([WindowAnswer(answers[one], None) for one in its], rule) for its in of_judge]
+        [verdict] = panel_verdicts([[one] for one in found], self.combination, [metric], self.rule)
         return verdict if isinstance(verdict, Verdict) else None
 
 
@@ -338,9 +341,8 @@ def _row_change(
     answers: Mapping[int, tuple[Answer | NoAnswer, Answer | NoAnswer]],
     rule: _RowRule,
 ) -> RowChange:
-    of_metric = rule._replace(rule=rule.rule.of(place[1]))
     before, after = (
-        of_metric.verdict(askings, {one.number: answers[one.number][side] for one in askings}) for side in (0, 1)
+        rule.verdict(place[1], askings, {one.number: answers[one.number][side] for one in askings}) for side in (0, 1)
     )
     return RowChange(
         sample_id=place[0],
