@@ -45,7 +45,8 @@ ENGINE = (
     "tests/report/test_page_in_browser.py",
     "tests/run/test_judges.py",
     "tests/run/test_kills.py",
-    "tests/stats/test_coverage.py",  # a simulation
+    "tests/stats/test_corrected_coverage.py",  # simulations
+    "tests/stats/test_coverage.py",
     "tests/test_docs.py",
     "tests/test_offline.py",
     "tests/test_packaging.py",
