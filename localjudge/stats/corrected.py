@@ -232,7 +232,8 @@ def _means(values: Floats, weights: Floats, strata: Indices) -> Floats:
 
 
 def _sums(values: Floats, group: Indices) -> Floats:
-    return np.bincount(group, weights=values)
+    found: Floats = np.bincount(group, weights=values).astype(np.float64)
+    return found
 
 
 def _inside(value: float) -> float:
