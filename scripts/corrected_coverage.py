@@ -86,7 +86,7 @@ def made_up(setting: Setting, judge: Judge, generator: np.random.Generator) -> J
     drawing = draw(weights, strata, setting.labels, int(generator.integers(2**31)))
     drawn = np.zeros(len(sample))
     drawn[drawing.taken] = (weights / np.maximum(drawing.probabilities, 1e-300))[drawing.taken]
-    return JudgedUnits(judged, weights, human, drawn, strata, clusters)
+    return JudgedUnits(judged, weights, human, drawn, strata, clusters, np.zeros(len(sample), dtype=bool))
 
 
 def _intervals(setting: Setting, judge: Judge, generator: np.random.Generator) -> list[tuple[float, float, float]]:

@@ -41,10 +41,13 @@ import math
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from localjudge.errors import DataError
 from localjudge.stats.resampling import Floats, Indices
 from localjudge.stats.student import two_sided_quantile
+
+Flags = npt.NDArray[np.bool_]
 
 FEWEST_CLUSTERS = 10
 """Samples (or groups of samples) that need labels for an interval: of fewer, no t is a good approximation."""
@@ -65,6 +68,9 @@ class JudgedUnits(NamedTuple):
     drawn: Floats
     strata: Indices
     clusters: Indices
+    certain: Flags
+    """Those whose truth needs no label, because it follows without a judge: `human` says it, `drawn` is the weight
+    itself, and their stratum is the first, 0."""
 
 
 class PredictionPowered(NamedTuple):
@@ -102,8 +108,11 @@ def prediction_powered(units: JudgedUnits, *, confidence: float = 0.95) -> Predi
     power = min(1.0, max(0.0, float((v * human * judged).sum()) / spread)) if spread else 1.0
     q = units.human - power * units.judged
     mean = power * float((units.weights * units.judged).sum()) + float((v * q).sum())
-    contributions = _contributions(units._replace(strata=strata), units.weights * power * units.judged, q, v)
-    variance = _sum_of_products(contributions, contributions) + _unseen(v, units.drawn)
+    # Its stratum has its known weight, whichever of its units are labelled: only what differs from its mean varies.
+    varying = v * _off_mean(q, v, strata)
+    there = units._replace(strata=strata)
+    contributions = _contributions(there, units.weights * (power * units.judged + _means(q, v, strata)), varying)
+    variance = _sum_of_products(contributions, contributions) + _unseen(v, units)
     t = _quantile(units, strata, confidence)
     arm = None if t is None else t * math.sqrt(variance)
     return PredictionPowered(_inside(mean), None if arm is None else (_inside(mean - arm), _inside(mean + arm)), power)
@@ -144,9 +153,11 @@ def rogan_gladen(units: JudgedUnits, *, confidence: float = 0.95) -> RoganGladen
     missed = units.human * (units.judged - sensitivity) / share[0]
     mistaken = (1 - units.human) * (1 - units.judged - specificity) / share[1]
     there = units._replace(strata=strata)
-    at_0 = _contributions(there, units.weights * units.judged, mistaken, v)
-    slope = _contributions(there, np.zeros_like(v), -missed - mistaken, v)
-    unseen = _unseen(v, units.drawn) / 4
+    at_0, slope = (
+        _contributions(there, units.weights * (own + _means(q, v, strata)), _off_mean(v * q, (v > 0) * 1.0, strata))
+        for own, q in ((units.judged, mistaken), (np.zeros_like(v), -missed - mistaken))
+    )
+    unseen = _unseen(v, units) / 4
     limits = _not_rejected(
         (judged + specificity - 1, -told),
         (
@@ -161,39 +172,44 @@ def rogan_gladen(units: JudgedUnits, *, confidence: float = 0.95) -> RoganGladen
 
 def labelled_clusters(units: JudgedUnits) -> int:
     """How many clusters have a label."""
-    return len(np.unique(units.clusters[units.drawn > 0]))
+    return len(np.unique(units.clusters[_labelled(units)]))
+
+
+def _labelled(units: JudgedUnits) -> Flags:
+    labelled: Flags = (units.drawn > 0) & ~units.certain
+    return labelled
 
 
 def _quantile(units: JudgedUnits, strata: Indices, confidence: float) -> float | None:
     clusters = labelled_clusters(units)
     if clusters < FEWEST_CLUSTERS:
         return None
-    return two_sided_quantile(confidence, max(1, clusters - (int(strata.max()) + 1)))
+    return two_sided_quantile(confidence, max(1, clusters - len(np.unique(strata[_labelled(units)]))))
 
 
 def _merged_strata(units: JudgedUnits) -> Indices:
     """Numbers of strata from 0 on; one with too few labels is taken together with the next, the last with its last."""
-    labels = _sums((units.drawn > 0).astype(np.float64), units.strata)
-    number, seen, new = 0, 0.0, []
-    for count in labels:
+    labels = _sums(_labelled(units).astype(np.float64), units.strata)
+    first = int(units.certain.any())
+    number, seen, new = first, 0.0, [0] * first
+    for count in labels[first:]:
         if seen >= _FEWEST_OF_STRATUM:
             number, seen = number + 1, 0.0
         new.append(number)
         seen += count
-    if seen < _FEWEST_OF_STRATUM and number:
+    if seen < _FEWEST_OF_STRATUM and number > first:
         new = [min(one, number - 1) for one in new]
     return np.array(new, dtype=np.intp)[units.strata]
 
 
-def _contributions(units: JudgedUnits, own: Floats, q: Floats, v: Floats) -> Floats:
-    """What each cluster adds to the deviation of `sum own + sum v q` from its expectation."""
-    own = own + units.weights * _means(q, v, units.strata)
+def _contributions(units: JudgedUnits, own: Floats, varying: Floats) -> Floats:
+    """What each cluster adds to a deviation: its own part, and how its labelled units differ from their stratum."""
     own = own - own.sum() * units.weights
-    counts = _sums((v > 0).astype(np.float64), units.strata)
+    labelled = units.drawn > 0
+    counts = _sums(labelled.astype(np.float64), units.strata)
     # Around a mean that was taken from k labels, squares are too small by (k - 1) / k.
     widened = np.sqrt(counts / np.maximum(counts - 1, 1))[units.strata]
-    expected = _means(v * q, (v > 0).astype(np.float64), units.strata)
-    return _sums(own + np.where(v > 0, widened * (v * q - expected), 0.0), units.clusters)
+    return _sums(own + np.where(labelled, widened * varying, 0.0), units.clusters)
 
 
 def _not_rejected(line: tuple[float, float], variance: tuple[float, float, float], t: float) -> tuple[float, float]:
@@ -215,9 +231,9 @@ def _sum_of_products(first: Floats, second: Floats) -> float:
     return float((first * second).sum()) * len(first) / max(1, len(first) - 1)
 
 
-def _unseen(v: Floats, drawn: Floats) -> float:
+def _unseen(v: Floats, units: JudgedUnits) -> float:
     """Square of the weight of one labelled unit more, as heavy as those there are."""
-    return float((v**2).sum()) / int((drawn > 0).sum())
+    return float((v[_labelled(units)] ** 2).mean())
 
 
 def _off_mean(values: Floats, weights: Floats, strata: Indices) -> Floats:
@@ -243,7 +259,7 @@ def _inside(value: float) -> float:
 def _refuse_unsound(units: JudgedUnits) -> None:
     if len({np.shape(column) for column in units}) > 1 or np.ndim(units.judged) != 1:
         raise ValueError(f"expected flat arrays of one length, got {[np.shape(column) for column in units]}")
-    labelled = units.drawn > 0
+    labelled = _labelled(units)
     if not labelled.any():
         raise DataError("no unit is labelled", hint="label some of them")
     for name, values in (("judged", units.judged), ("human", units.human[labelled])):

@@ -36,6 +36,7 @@ def units_of(
         drawn=np.where(labelled, weights / inclusion, 0.0),
         strata=np.zeros(len(judged), dtype=np.intp) if strata is None else np.array(strata),
         clusters=of,
+        certain=np.zeros(len(judged), dtype=bool),
     )
 
 
@@ -110,7 +111,8 @@ def runs(draw: st.DrawFn) -> tuple[Floats, Floats, np.ndarray, np.ndarray, np.nd
 
 def made(judged: Floats, human: Floats, samples: np.ndarray, strata: np.ndarray, labelled: np.ndarray) -> JudgedUnits:
     weights = 1 / (np.bincount(samples)[samples] * (samples.max() + 1))
-    return JudgedUnits(judged, weights, human, np.where(labelled > 0, weights / 0.5, 0.0), strata, samples)
+    drawn = np.where(labelled > 0, weights / 0.5, 0.0)
+    return JudgedUnits(judged, weights, human, drawn, strata, samples, np.zeros(len(judged), dtype=bool))
 
 
 @given(runs())
@@ -206,9 +208,24 @@ def test_labels_of_elsewhere_correct_a_mean_that_they_are_not_in() -> None:
         drawn=np.array([0, 0, 1 / 3, 1 / 3, 1 / 3]),
         strata=np.zeros(5, dtype=np.intp),
         clusters=np.arange(5),
+        certain=np.zeros(5, dtype=bool),
     )
     found = prediction_powered(units)
     assert [found.power, found.mean] == pytest.approx([0.5, 0.5])
+
+
+def test_what_needs_no_judge_is_neither_corrected_nor_counted_as_labelled() -> None:
+    """Ten units without any text are 0 for sure; of the ten others, judged 1, four are labelled and one of them is 0.
+
+    theta = 10/20 * 0 + 10/20 * 3/4 = .375; labelled are four.
+    """
+    certain = np.arange(20) < 10
+    human: list[int | None] = [0] * 10 + [1, 1, 1, 0] + [None] * 6
+    units = units_of([0] * 10 + [1] * 10, human, strata=[0] * 10 + [1] * 10)._replace(certain=certain)
+    found = prediction_powered(units)
+    assert found.mean == pytest.approx(0.375)
+    assert found.limits is None
+    assert labelled_clusters(units) == 4
 
 
 @pytest.mark.parametrize(
