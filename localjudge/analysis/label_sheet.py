@@ -54,7 +54,8 @@ def label_sheet(
 ) -> Path:
     """Draw `n` verdicts of a run, in all and evenly over the metrics, and write them as .csv or .jsonl to be labelled.
 
-    `metrics` are those that the judge was asked for if None. Says which file it wrote. Raises UsageError for a metric
+    `metrics` are, if None, those that a judge was asked for and whose means labels can correct, or all that a judge was
+    asked for if there are none of these. Says which file it wrote. Raises UsageError for a metric
     without verdicts of a judge, a file that is there already or of another kind; RunDirectoryError for no run.
     """
     path = Path(out)
@@ -126,9 +127,10 @@ def _judged_frames(run: Run, metrics: Sequence[str] | None) -> dict[str, UnitFra
         if name not in judged:
             why = "its answers are levels" if name in rubrics else "no judge gave any"
             raise UsageError(f"{name} has no verdicts of 1 or 0 to label: {why}", hint="name another metric")
+    shares = {name: frame for name, frame in judged.items() if frame.share_of}
     if not judged:
         raise UsageError(f"the run in {run.directory} has no verdict to label", hint="label a run with a judged metric")
-    return judged
+    return shares if shares and not metrics else judged
 
 
 def _drawn(frame: UnitFrame, count: int, seed: int) -> dict[int, float]:

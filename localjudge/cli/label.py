@@ -29,7 +29,7 @@ localjudge label --agreement anna.csv ben.csv"""
     "metrics",
     multiple=True,
     metavar="NAME",
-    help="Only this metric (may be repeated). Default: all judged.",
+    help="Only this metric (may be repeated). Default: all whose means labels can correct.",
 )
 @click.option("--seed", type=int, metavar="N", help="Which verdicts are drawn.  [default: 0]")
 @click.option(

@@ -21,6 +21,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
+from localjudge.option_spelling import call
 from localjudge.report.table_layout import LabelledText, LabelledTexts
 from localjudge.report.terminal import safe_text
 
@@ -49,7 +50,7 @@ def row_view(row: Mapping[str, Any], labelled: int, total: int) -> RenderableTyp
 def ended_view(labelling: "Labelling", directory: Path) -> RenderableType:
     """How far somebody came, where it is, and what to do with it."""
     left = len(labelling) - labelling.labelled
-    then = f"then: localjudge show {directory} --labels {labelling.path}"
+    then = f"then: {call('show', str(directory), 'labels', str(labelling.path))}"
     return Group(
         _line(f"{labelling.labelled:,} of {len(labelling):,} labelled, in {labelling.path}", style="bold"),
         *([_line(f"{left:,} are left: the same command goes on")] if left else []),
