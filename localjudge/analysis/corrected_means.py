@@ -104,7 +104,8 @@ def corrected_means(run: Run | str | Path, labels: str | Path, *, foreign_labels
     problems, outside = _compared(run, frames, there)
     if problems.count and not foreign_labels:
         hint = f"label this run, or say {option('foreign_labels', True)} to see what they would make of it"
-        raise problems.error(f"{labels} holds labels that are not of the run in {run.directory}", hint)
+        said = f"{problems.bad_rows:,} of {len(there):,} labels in {labels} are not of the run in {run.directory}"
+        raise problems.error(said, hint)
     named = {row.key.metric for row in there.values()}
     found = {
         name: _corrected(run, name, frame, there, outside.get(name, ()))
