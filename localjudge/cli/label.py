@@ -2,12 +2,12 @@
 
 import json
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from localjudge.cli.keys import keys
 from localjudge.cli.option_groups import GroupedCommand
 from localjudge.errors import UsageError
 
@@ -93,7 +93,7 @@ def _label(labelling: "Labelling", directory: Path) -> None:
     from localjudge.report.labelling_view import KEYS, ended_view, row_view
     from localjudge.report.terminal import put, show
 
-    with closing(keys_pressed()) as pressed:
+    with keys() as pressed:
         while row := labelling.current:
             show(row_view(row, labelling.labelled, len(labelling)))
             while (key := next(pressed, "q")) not in KEYS:
@@ -110,13 +110,6 @@ def _label(labelling: "Labelling", directory: Path) -> None:
                 case _:
                     break
     show(ended_view(labelling, directory))
-
-
-def keys_pressed() -> Any:
-    """The keys of whoever labels."""
-    from localjudge.cli.keys import keys
-
-    return keys()
 
 
 def _show_written(path: Path, as_json: bool) -> None:

@@ -28,8 +28,10 @@ t has as many degrees of freedom as clusters have labels, less the strata. For R
 with P1 = sum v H = 1 - P0, and is 0 at the truth: the limits are the theta for which it is not too far from 0 (E. C.
 Fieller, 1954). Divided by Se + Sp - 1, as the delta method alone would have it, it is normal only for good judges.
 
+The limits of the first way are taken on the logit, as means near 0 and 1 are skewed.
+
 Where no error was seen there may be one: the variance has one labelled unit more. For the first way the judge has it
-wrong; for the second it is 1 or 0, judged 1 or 0, all four as likely.
+wrong as likely as not; for the second it is 1 or 0, judged 1 or 0, all four as likely.
 
 Sources: A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), PPI++: Efficient prediction-powered inference,
 arXiv:2311.01453, sections 2 and 6; W. J. Rogan and B. Gladen (1978), Estimating prevalence from the results of a
@@ -112,10 +114,10 @@ def prediction_powered(units: JudgedUnits, *, confidence: float = 0.95) -> Predi
     varying = v * _off_mean(q, v, strata)
     there = units._replace(strata=strata)
     contributions = _contributions(there, units.weights * (power * units.judged + _means(q, v, strata)), varying)
-    variance = _sum_of_products(contributions, contributions) + _unseen(v, units)
+    variance = _sum_of_products(contributions, contributions) + _unseen(v, units) / 2
     t = _quantile(units, strata, confidence)
-    arm = None if t is None else t * math.sqrt(variance)
-    return PredictionPowered(_inside(mean), None if arm is None else (_inside(mean - arm), _inside(mean + arm)), power)
+    limits = None if t is None else _logit_limits(mean, t * math.sqrt(variance), math.sqrt(_unseen(v, units)) / 2)
+    return PredictionPowered(_inside(mean), limits, power)
 
 
 def rogan_gladen(units: JudgedUnits, *, confidence: float = 0.95) -> RoganGladen:
@@ -210,6 +212,18 @@ def _contributions(units: JudgedUnits, own: Floats, varying: Floats) -> Floats:
     # Around a mean that was taken from k labels, squares are too small by (k - 1) / k.
     widened = np.sqrt(counts / np.maximum(counts - 1, 1))[units.strata]
     return _sums(own + np.where(labelled, widened * varying, 0.0), units.clusters)
+
+
+def _logit_limits(mean: float, arm: float, least: float) -> tuple[float, float]:
+    """The limits around the logit of a mean, which is taken to be no nearer to 0 and 1 than half a unit.
+
+    Means near 1 vary more below than above. Source: R. G. Newcombe (2001), Logit confidence intervals and the inverse
+    sinh transformation, American Statistician 55, 200-202.
+    """
+    centre = min(1 - least, max(least, mean))
+    logit, on_logit = math.log(centre / (1 - centre)), arm / (centre * (1 - centre))
+    low, high = (1 / (1 + math.exp(-min(700.0, max(-700.0, logit + sign * on_logit)))) for sign in (-1, 1))
+    return min(low, _inside(mean)), max(high, _inside(mean))
 
 
 def _not_rejected(line: tuple[float, float], variance: tuple[float, float, float], t: float) -> tuple[float, float]:

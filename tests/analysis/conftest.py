@@ -12,7 +12,7 @@ JudgedRun = Callable[..., Run]
 
 @pytest.fixture
 def judged_run(scripted_run: Callable[..., Run]) -> JudgedRun:
-    """Makes `judged_run("name", samples=40)`: samples of one to three sentences, of which people say 1 but for every 4th.
+    """Makes `judged_run("name", samples=40)`: one to three sentences each; every fourth one is 0.
 
     The judge agrees but for every fifth sentence. Options are those of a run.
     """

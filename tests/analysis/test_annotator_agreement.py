@@ -1,6 +1,7 @@
 """Two people on one sheet."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from localjudge import DataError, label_agreement
 
 
-def sheet(path: Path, labels: list[int | None], **changes: Any) -> Path:
+def sheet(path: Path, labels: Sequence[int | None], **changes: Any) -> Path:
     """One verdict a sample, with these labels."""
     rows = []
     for number, label in enumerate(labels):

@@ -27,10 +27,25 @@ def test_a_sheet_is_blind_and_says_where_it_is_from(judged_run: JudgedRun, tmp_p
     run = judged_run()
     rows = rows_of(label_sheet(run, tmp_path / "sheet.jsonl", n=20, seed=7))
     assert len(rows) == 20
-    assert (
-        list(rows[0])
-        == ["run", "seed", "sample_id", "metric", "unit", "source", "source_index", "index", "against", "asks", "user_input", "contexts", "reference", "response", "text", "inclusion_probability", "human"]
-    )
+    assert list(rows[0]) == [
+        "run",
+        "seed",
+        "sample_id",
+        "metric",
+        "unit",
+        "source",
+        "source_index",
+        "index",
+        "against",
+        "asks",
+        "user_input",
+        "contexts",
+        "reference",
+        "response",
+        "text",
+        "inclusion_probability",
+        "human",
+    ]
     assert {row["run"] for row in rows} == {run.summary.signature}
     assert {(row["seed"], row["human"]) for row in rows} == {(7, None)}
     assert stat.S_IMODE((tmp_path / "sheet.jsonl").stat().st_mode) == 0o600
@@ -47,8 +62,8 @@ def test_the_same_seed_draws_the_same_sheet_and_another_another(judged_run: Judg
 def test_all_strata_of_the_judges_probability_are_drawn_from(judged_run: JudgedRun) -> None:
     """Five strata of the verdicts by p_yes, and four of each in a sheet of twenty."""
     run = judged_run(samples=60)
-    values = {verdict.text: verdict.p_yes for verdict in run.verdicts}
-    edges = np.quantile([value for value in values.values() if value is not None], [0.2, 0.4, 0.6, 0.8])
+    values = {verdict.text: verdict.p_yes or 0.0 for verdict in run.verdicts}
+    edges = np.quantile(list(values.values()), [0.2, 0.4, 0.6, 0.8])
     drawn = [values[row["text"]] for row in drawn_rows(run, 20, None, 0)]
     assert np.bincount(np.searchsorted(edges, drawn, side="right")).tolist() == [4] * 5
 

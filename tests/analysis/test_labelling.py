@@ -63,7 +63,7 @@ def test_what_was_skipped_comes_again_next_time(run: Run, tmp_path: Path) -> Non
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(st.lists(st.sampled_from("10su!"), max_size=25))
 def test_any_keys_leave_what_a_list_would_hold(run: Run, tmp_path: Path, pressed: list[str]) -> None:
-    """A list of answers is the model; `!` stands for being killed and begun again, where skipped rows are open again."""
+    """A list of answers is the model; `!` stands for being killed and begun anew, where skipped rows are open."""
     path = tmp_path / "l.jsonl"
     path.unlink(missing_ok=True)
     labelling = Labelling.begin(path, run, {"n": 5})
@@ -113,7 +113,7 @@ def test_a_sheet_of_another_run_and_what_is_no_sheet_are_refused(
     Labelling.begin(tmp_path / "l.jsonl", judged_run("other", samples=7), {})
     with pytest.raises(UsageError, match="sheet of another run"):
         Labelling.begin(tmp_path / "l.jsonl", run, {})
-    with pytest.raises(UsageError, match="ends in .jsonl"):
+    with pytest.raises(UsageError, match=r"ends in \.jsonl"):
         Labelling.begin(tmp_path / "l.csv", run, {})
     (tmp_path / "no.jsonl").write_text("{}\n")
     with pytest.raises(DataError):
