@@ -28,6 +28,8 @@ ENGINE = (
     "tests/cli/test_exit_codes.py",
     "tests/cli/test_gate_options.py",
     "tests/cli/test_judge_named.py",
+    "tests/cli/test_label_command.py::test_one_key",  # processes in a terminal
+    "tests/cli/test_label_command.py::test_control_c",
     "tests/cli/test_verbose.py",
     "tests/cli/test_report_command.py::test_run_writes",
     "tests/cli/test_rescore_command.py",

@@ -7,19 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localjudge.cli.keys import keys
+from localjudge.cli.key_presses import keys
 from localjudge.cli.option_groups import GroupedCommand
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
     from localjudge.analysis.labelling import Labelling
 
-_EXAMPLE = """localjudge label runs/data-3f9a1c2e
-localjudge label runs/data-3f9a1c2e --n 200 --out sheet.csv
-localjudge label --agreement anna.csv ben.csv"""
 
-
-@click.command("label", cls=GroupedCommand, example=_EXAMPLE)
+@click.command("label", cls=GroupedCommand, example="localjudge label runs/data-3f9a1c2e --n 200 --out sheet.csv")
 @click.argument("directory", metavar="RUN", required=False, type=click.Path(path_type=Path))
 @click.option(
     "--n", type=click.IntRange(min=1), metavar="N", help="How many verdicts, over all metrics.  [default: 100]"
