@@ -11,8 +11,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from localjudge.analysis.annotator_agreement import label_agreement
     from localjudge.analysis.check import check
     from localjudge.analysis.comparison import compare
+    from localjudge.analysis.corrected_means import corrected_means
+    from localjudge.analysis.label_sheet import label_sheet
     from localjudge.api import calibrate, evaluate, rescore
     from localjudge.engine.scripted import ScriptedEngine
     from localjudge.errors import (
@@ -55,7 +58,10 @@ __all__ = [
     "calibrate",
     "check",
     "compare",
+    "corrected_means",
     "evaluate",
+    "label_agreement",
+    "label_sheet",
     "read_suite",
     "rescore",
     "verify",
@@ -81,7 +87,10 @@ _HOMES = {
     "calibrate": "localjudge.api",
     "check": "localjudge.analysis.check",
     "compare": "localjudge.analysis.comparison",
+    "corrected_means": "localjudge.analysis.corrected_means",
     "evaluate": "localjudge.api",
+    "label_agreement": "localjudge.analysis.annotator_agreement",
+    "label_sheet": "localjudge.analysis.label_sheet",
     "read_suite": "localjudge.suite",
     "rescore": "localjudge.api",
     "verify": "localjudge.run.verify",

@@ -31,6 +31,8 @@ ENGINE = (
     "tests/cli/test_judge_named.py",
     "tests/cli/test_panel_command.py",
     "tests/cli/test_judge_of_a_program.py",
+    "tests/cli/test_label_command.py::test_one_key",  # processes in a terminal
+    "tests/cli/test_label_command.py::test_control_c",
     "tests/cli/test_verbose.py",
     "tests/cli/test_report_command.py::test_run_writes",
     "tests/cli/test_rescore_command.py",
@@ -51,7 +53,8 @@ ENGINE = (
     "tests/report/test_page_in_browser.py",
     "tests/run/test_judges.py",
     "tests/run/test_kills.py",
-    "tests/stats/test_coverage.py",  # a simulation
+    "tests/stats/test_corrected_coverage.py",  # simulations
+    "tests/stats/test_coverage.py",
     "tests/test_docs.py",
     "tests/test_offline.py",
     "tests/test_packaging.py",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from localjudge.analysis.check import Check
+    from localjudge.analysis.corrected_means import CorrectedMeans
     from localjudge.analysis.gates import Undecided
     from localjudge.record.results import Run
 
@@ -110,11 +111,13 @@ class Checks:
         _write(self._markdown, run_markdown(run, found))
         return found
 
-    def report(self, run: "Run", found: "Check", out: Path | None = None) -> Path:
+    def report(
+        self, run: "Run", found: "Check", out: Path | None = None, corrected: "CorrectedMeans | None" = None
+    ) -> Path:
         """Write the run as a page, with what was found: into its directory, if no file is named."""
         from localjudge.report.page.html_report import write_checked_report
 
-        return write_checked_report(run, found, self._baseline, out)
+        return write_checked_report(run, found, self._baseline, out, corrected)
 
 
 def _write(file: Path | None, content: str) -> None:

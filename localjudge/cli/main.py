@@ -32,6 +32,7 @@ COMMANDS = {
     "calibrate": "Hold a judge against people's labels: figures and a threshold.",
     "rescore": "Score a run again with another threshold or other metrics.",
     "show": "Look at a finished run, or at one of its samples.",
+    "label": "Label verdicts of a run, to correct its means for the judge's errors.",
     "compare": "Say what changed from one run to another.",
     "report": "Write a run as one HTML page to look at.",
     "verify": "Ask the judge again and say what is still the same.",
@@ -170,6 +171,6 @@ def _reported(error: BaseException, again: str) -> ExitCode:
 
 def _again(given: Sequence[str]) -> str:
     """What the same command does when it is given again: what makes a run, and the doctor, keep what they have done."""
-    if given[:1] in (["run"], ["rescore"], ["doctor"], ["calibrate"]) and "--dry-run" not in given:
+    if given[:1] in (["run"], ["rescore"], ["doctor"], ["calibrate"], ["label"]) and "--dry-run" not in given:
         return "run the same command again to go on"
     return "run the same command again: it begins anew"

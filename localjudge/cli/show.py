@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from localjudge.cli.label_options import label_options
 from localjudge.cli.option_groups import GroupedCommand
 from localjudge.errors import UsageError
 
@@ -29,15 +30,15 @@ if TYPE_CHECKING:
 )
 @click.option("--by", "column", metavar="COLUMN", help="Each metric by the values of a column of the data.")
 @click.option("--prompts", is_flag=True, help="With SAMPLE: also show the prompts, as the judge saw them.")
+@label_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(
     directory: Path,
     sample: str | None,
     metric: str | None,
-    worst: int,
     column: str | None,
-    prompts: bool,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Show a run (its table and its worst samples), or one SAMPLE with its texts, sentences and verdicts.
 
@@ -47,10 +48,15 @@ def command(
     from localjudge.record.results import Run
     from localjudge.report.terminal import put, show
 
+    worst, prompts, labels = options["worst"], options["prompts"], options["labels"]
     run = Run.open(directory, unfinished=True)
     if metric is not None and metric not in run.summary.metrics:
         raise UsageError(f"the run has no metric {metric!r}", hint=f"it has {', '.join(run.summary.metrics)}")
-    if column is not None:
+    if labels is not None:
+        if sample is not None or column is not None:
+            raise UsageError("--labels is about all samples", hint="leave out SAMPLE and --by, or leave out --labels")
+        _show_corrected(run, metric, labels, options["foreign_labels"], as_json)
+    elif column is not None:
         if sample is not None:
             raise UsageError("--by is about all samples", hint="leave out SAMPLE, or leave out --by")
         _show_slices(run, column, metric, as_json)
@@ -68,6 +74,20 @@ def _views_of_run(run: "Run", metric: str | None, worst: int) -> "list[Renderabl
 
     table = summary_view(run, max_failed=run.max_failed, metric=metric)
     return [table, worst_view(run, metric=metric, count=worst)] if worst else [table]
+
+
+def _show_corrected(run: "Run", metric: str | None, labels: Path, foreign: bool, as_json: bool) -> None:
+    from localjudge.analysis.corrected_means import corrected_means
+    from localjudge.report.corrected_view import corrected_view
+    from localjudge.report.table import summary_view
+    from localjudge.report.terminal import put, show
+
+    found = corrected_means(run, labels, foreign_labels=foreign)
+    if as_json:
+        corrected = {"corrected": found.model_dump(mode="json")}
+        put(f"{json.dumps({**_values(run, None, metric, 0), **corrected}, indent=2)}\n")
+    else:
+        show(summary_view(run, max_failed=run.max_failed, metric=metric), corrected_view(found, metric=metric))
 
 
 def _show_slices(run: "Run", column: str, metric: str | None, as_json: bool) -> None:

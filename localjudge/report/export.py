@@ -17,11 +17,11 @@ metric without a score, undefined or failed, is null in JSON and Parquet and emp
 
 import csv
 import io
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby
 from typing import Any, Literal
 
+from localjudge.dataset.spreadsheet import inert
 from localjudge.errors import UsageError
 from localjudge.option_spelling import option_name
 from localjudge.record.result_rows import VerdictRow, flat_values, json_line
@@ -37,8 +37,6 @@ CLASSIFIED_METRIC = "context_recall"
 
 _NOTHING_ADDED = Added()
 _NO_GROUP: tuple[str | None, Iterable[VerdictRow]] = (None, ())
-
-_FORMULA = re.compile(r"[\s\x00-\x1f\u200b-\u200f\ufeff]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 
 
 def exported(run: Run, as_format: Format, rows: Rows = "scores", added: Added = _NOTHING_ADDED) -> bytes:
@@ -130,11 +128,6 @@ def plain_rows(run: Run, rows: Rows) -> Iterator[Row]:
             yield from map(flat_values, run.iter_verdicts())
         case "samples":
             yield from _sample_rows(run)
-
-
-def inert(cell: Any) -> Any:
-    """The cell, with an apostrophe in front of text that a spreadsheet would take for a formula."""
-    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
 def _sample_rows(run: Run) -> Iterator[Row]:

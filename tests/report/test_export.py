@@ -13,8 +13,9 @@ import pytest
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.dataset import load
 from localjudge.dataset.identity import content_hash
+from localjudge.dataset.spreadsheet import inert
 from localjudge.errors import UsageError
-from localjudge.report.export import Format, Rows, exported, inert, plain_rows
+from localjudge.report.export import Format, Rows, exported, plain_rows
 from localjudge.report.parquet import parquet_parts
 from localjudge.report.rows_with_data import Added
 

@@ -19,6 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from localjudge.analysis.check import Check, check
+from localjudge.analysis.corrected_means import CorrectedMeans, corrected_means
 from localjudge.analysis.gates import Undecided
 from localjudge.errors import UsageError
 from localjudge.metrics import catalog
@@ -48,24 +49,35 @@ def write_report(
     baseline: Run | str | Path | None = None,
     gates: Sequence[str] = (),
     undecided: Undecided = "fail",
+    labels: str | Path | None = None,
+    foreign_labels: bool = False,
     out: str | Path | None = None,
 ) -> Path:
     """Write the report of a finished run, and say where it is: by default `report.html` in its directory.
 
-    Takes a baseline and gates as `localjudge.check` does, and raises what it raises. An earlier report is replaced;
-    UsageError for another file of that name, RunDirectoryError for one that cannot be written.
+    Takes a baseline and gates as `localjudge.check` does, labels as `localjudge.corrected_means` does, and raises what
+    these raise. An earlier report is replaced; UsageError for another file of that name, RunDirectoryError for one that
+    cannot be written.
     """
     run = as_run(run)
     before = None if baseline is None else as_run(baseline)
-    return write_checked_report(run, check(run, gates=gates, baseline=before, undecided=undecided), before, out)
+    checked = check(run, gates=gates, baseline=before, undecided=undecided)
+    corrected = None if labels is None else corrected_means(run, labels, foreign_labels=foreign_labels)
+    return write_checked_report(run, checked, before, out, corrected)
 
 
-def write_checked_report(run: Run, checked: Check, baseline: Run | None = None, out: str | Path | None = None) -> Path:
-    """The same of a run that was held to its gates, and compared with its baseline, before."""
+def write_checked_report(
+    run: Run,
+    checked: Check,
+    baseline: Run | None = None,
+    out: str | Path | None = None,
+    corrected: CorrectedMeans | None = None,
+) -> Path:
+    """The same of a run that was held to its gates, compared with its baseline and corrected by labels before."""
     path = run.directory / REPORT if out is None else Path(out)
     refuse_other_file(path)
     with closing(new_part(path)) as part:
-        part.write(page(run, checked, baseline))
+        part.write(page(run, checked, baseline, corrected))
         part.finish()
     return path
 
@@ -81,7 +93,9 @@ def refuse_other_file(path: Path) -> None:
             raise UsageError(f"{path} is not a report of localjudge", hint="name another file with --out")
 
 
-def page(run: Run, checked: Check, baseline: Run | None = None) -> Iterator[str]:
+def page(
+    run: Run, checked: Check, baseline: Run | None = None, corrected: CorrectedMeans | None = None
+) -> Iterator[str]:
     """The page in parts, as the samples are read."""
     style = "".join(map(_text, _STYLES))
     script = "".join(map(_text, _SCRIPTS))
@@ -98,7 +112,7 @@ def page(run: Run, checked: Check, baseline: Run | None = None) -> Iterator[str]
         _environment()
         .get_template("page.html")
         .generate(
-            **_in_words_for_anybody(run, checked),
+            **_in_words_for_anybody(run, checked, corrected),
             version=version("localjudge"),
             policy=policy(style, script),
             style=Markup(style),
@@ -109,10 +123,10 @@ def page(run: Run, checked: Check, baseline: Run | None = None) -> Iterator[str]
     )
 
 
-def _in_words_for_anybody(run: Run, checked: Check) -> dict[str, Any]:
+def _in_words_for_anybody(run: Run, checked: Check, corrected: CorrectedMeans | None) -> dict[str, Any]:
     """The first screen, which calls options as the command line does: the page is the same whoever wrote it."""
     with as_typed():
-        return overview(run, checked)
+        return overview(run, checked, corrected)
 
 
 def policy(style: str, script: str) -> str:

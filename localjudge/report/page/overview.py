@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 
 from localjudge.analysis.check import Check
 from localjudge.analysis.comparison import RunComparison
+from localjudge.analysis.corrected_means import CorrectedMeans
 from localjudge.engine.hardware import readable
 from localjudge.record.result_rows import ScoreRow
 from localjudge.record.results import Run
 from localjudge.record.summary import MetricSummary
 from localjudge.report.comparison_view import change_remarks, count_cells, shared_samples
+from localjudge.report.corrected_view import corrected_remarks, corrected_rows
 from localjudge.report.gates_view import reason_of
 from localjudge.report.score_cells import score_cells
 from localjudge.report.table import calibration_lines, decidedness_line, metric_remarks
@@ -48,8 +50,8 @@ class ChangeOverview(NamedTuple):
     remarks: list[str]
 
 
-def overview(run: Run, checked: Check) -> dict[str, Any]:
-    """The values of the template that stand for the run, its gates and its comparison."""
+def overview(run: Run, checked: Check, corrected: CorrectedMeans | None = None) -> dict[str, Any]:
+    """The values of the template that stand for the run, its gates, its comparison and its corrected means."""
     return {
         "data": ", ".join(Path(source).name for source in run.manifest.environment.get("sources", ())),
         "samples": run.summary.samples,
@@ -58,6 +60,7 @@ def overview(run: Run, checked: Check) -> dict[str, Any]:
         "metrics": _metrics(run),
         "gates": [(decision.outcome, decision.gate, reason_of(decision)) for decision in checked.decisions],
         "comparison": checked.comparison and _comparison(checked.comparison),
+        "corrected": corrected and _corrected(corrected),
     }
 
 
@@ -150,6 +153,11 @@ def _comparison(comparison: RunComparison) -> dict[str, Any]:
         "baseline": f"judge {comparison.baseline_judge}, signature {comparison.baseline_signature}",
         "run": f"judge {comparison.judge}, signature {comparison.signature}",
     }
+
+
+def _corrected(found: CorrectedMeans) -> dict[str, Any]:
+    rows = [row for name, one in found.metrics.items() for row in corrected_rows(name, one)]
+    return {"rows": rows, "warnings": found.warnings, "notes": [*corrected_remarks(found), f"labels {found.labels}"]}
 
 
 def distribution_in_words(distribution: list[int]) -> str:

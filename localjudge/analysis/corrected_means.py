@@ -1,0 +1,247 @@
+"""What the means of a run really are: corrected for the judge's errors by the labels of people on some of its verdicts.
+
+    context_recall   the judge                 0.708   0.669 - 0.745
+                     prediction-powered        0.641   0.580 - 0.702
+                     Rogan-Gladen              0.633   0.561 - 0.709
+
+Labels belong to this run: their sheet names its signature, and every labelled row is found in it, by its key, with the
+text that it had. A label of another run may have been drawn otherwise, or judged by another judge; it is refused unless
+somebody asks for it. `localjudge.stats.corrected` says what either way of correcting assumes.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from localjudge.analysis.human_labels import HumanLabels, LabelledVerdict, VerdictKey, read_labels
+from localjudge.analysis.unit_frame import UnitFrame, comparable, unit_frames
+from localjudge.dataset.problems import Problem, Problems, shown
+from localjudge.dataset.spreadsheet import inert
+from localjudge.errors import DataError
+from localjudge.option_spelling import option
+from localjudge.record.results import Run, as_run
+from localjudge.stats.corrected import (
+    FEWEST_CLUSTERS,
+    JudgedUnits,
+    labelled_clusters,
+    prediction_powered,
+    rogan_gladen,
+)
+from localjudge.stats.drawing import strata_by_score
+from localjudge.types import Label, Record
+
+NO_SHARE = "its scores are no shares of its verdicts, so that labels of some cannot correct them"
+NO_LABELS = "none of its verdicts is labelled"
+TOO_MANY_FAILED = "too many of its samples failed"
+FEW = f"no interval: fewer than {FEWEST_CLUSTERS} samples (or groups of samples) have labels"
+
+
+class CorrectedMean(Record):
+    """A mean with its 95 % interval, None where there is none; `remark` says why."""
+
+    mean: float | None
+    ci95: tuple[float, float] | None
+    remark: str | None = None
+
+
+class CorrectedMetric(Record):
+    """One metric: the judge's mean, both corrections, and what the labels say of the judge."""
+
+    judged: CorrectedMean
+    prediction_powered: CorrectedMean
+    rogan_gladen: CorrectedMean
+    verdicts: int
+    labelled: int
+    clusters: int
+    """Samples, or groups of samples, that have a label."""
+    power: float | None = None
+    """Lambda: how much the judge is worth, beside the labels alone."""
+    sensitivity: float | None = None
+    specificity: float | None = None
+
+
+class CorrectedMeans(Record):
+    """The means of a run beside what they are once labels have corrected them."""
+
+    schema_version: int = 1
+    run: str
+    signature: str
+    labels: str
+    labels_sha256: str
+    unlabelled: int
+    foreign: bool
+    warnings: tuple[str, ...]
+    metrics: dict[str, CorrectedMetric]
+
+
+class _Outside(NamedTuple):
+    """A label of a verdict that is in no mean of the run."""
+
+    row: LabelledVerdict
+    judged: Label
+
+
+def corrected_means(run: Run | str | Path, labels: str | Path, *, foreign_labels: bool = False) -> CorrectedMeans:
+    """Correct the means of a run by a file of labels, such as `label_sheet` makes and people fill in.
+
+    Raises DataError for a file that holds no labels of this run, and for labels of another run unless `foreign_labels`
+    are asked for: then the verdicts that are found in the run count as its own, and the others, if their rows say what
+    the judge said (`label`), as if they had been drawn from it.
+    """
+    run = as_run(run)
+    given = read_labels(labels)
+    if given.shape != "verdicts":
+        raise DataError(
+            f"{labels} holds no labels of verdicts",
+            hint="a sheet of a run is made by: localjudge label RUN --out FILE",
+        )
+    there = {comparable(row.key): row for row in given.verdicts if row.human is not None}
+    if not there:
+        raise DataError(f"{labels} holds no label yet", hint="fill in the column human: 1 or 0")
+    frames = unit_frames(run, list(run.summary.metrics), there.keys())
+    problems, outside = _compared(run, frames, there)
+    if problems.count and not foreign_labels:
+        hint = f"label this run, or say {option('foreign_labels', True)} to see what they would make of it"
+        said = f"{problems.bad_rows:,} of {len(there):,} labels in {labels} are not of the run in {run.directory}"
+        raise problems.error(said, hint)
+    named = {row.key.metric for row in there.values()}
+    found = {
+        name: _corrected(run, name, frame, there, outside.get(name, ()))
+        for name, frame in frames.items()
+        if name in named
+    }
+    return CorrectedMeans(
+        run=str(run.directory),
+        signature=run.summary.signature,
+        labels=str(labels),
+        labels_sha256=given.sha256,
+        unlabelled=given.unlabelled,
+        foreign=problems.count > 0,
+        warnings=tuple(_warnings(given, problems, sum(one.labelled for one in found.values()))),
+        metrics=found,
+    )
+
+
+def _compared(
+    run: Run, frames: Mapping[str, UnitFrame], there: Mapping[VerdictKey, LabelledVerdict]
+) -> tuple[Problems, dict[str, list[_Outside]]]:
+    """What says that labels are of another run, and the labels of verdicts that this run does not have."""
+    problems = Problems()
+    outside: dict[str, list[_Outside]] = {}
+    for key, row in there.items():
+        found: list[tuple[str | None, str, str]] = []
+        signature = row.columns.get("run")
+        place = frames[row.key.metric].places.get(key) if row.key.metric in frames else None
+        same = place is not None and inert(place.text) == inert(row.text)
+        if signature not in (None, "", run.summary.signature):
+            found.append(("run", f"a label of {shown(str(signature))}", run.summary.signature))
+        if not same:
+            what = "a verdict that the run does not have" if place is None else "a verdict with another text"
+            found.append((None, what, "a verdict of the run"))
+            judged = str(row.columns.get("label"))
+            if judged in ("0", "1") and row.key.metric in frames:
+                outside.setdefault(row.key.metric, []).append(_Outside(row, 1 if judged == "1" else 0))
+        if found:
+            problems.add_row(
+                [Problem(place=row.place, field=field, found=what, expected=so) for field, what, so in found]
+            )
+    return problems, outside
+
+
+def _warnings(given: HumanLabels, problems: Problems, taken: int) -> Iterator[str]:
+    labelled = len(given.verdicts) - given.unlabelled
+    if problems.count:
+        yield (
+            f"WARNING: {problems.bad_rows:,} of {labelled:,} labels are not of this run: the corrected means hold only "
+            "if the judge errs here as it does there"
+        )
+        if labelled > taken:
+            yield f"WARNING: {labelled - taken:,} labels are of verdicts that this run does not have, and were left out"
+    if given.unlabelled:
+        yield (
+            f"{given.unlabelled:,} rows of the sheet have no label: the corrected means hold if these are no harder "
+            "than the others"
+        )
+
+
+def _corrected(
+    run: Run, name: str, frame: UnitFrame, there: Mapping[VerdictKey, LabelledVerdict], outside: Sequence[_Outside]
+) -> CorrectedMetric:
+    summary = run.summary.metrics[name]
+    withheld = name in run.summary.failed_beyond(run.max_failed)
+    judged = CorrectedMean(mean=None, ci95=None) if withheld else CorrectedMean(mean=summary.mean, ci95=summary.ci95)
+    labels = {
+        place.position: row
+        for key, row in there.items()
+        if (place := frame.places.get(key))
+        and place.position is not None
+        and inert(place.text) == inert(row.text)
+        and not np.isnan(frame.p_yes[place.position])
+    }
+    units = _units(frame, labels, outside) if frame.share_of and (labels or outside) else None
+    remark = TOO_MANY_FAILED if withheld else NO_LABELS if not labels and not outside else NO_SHARE
+    found = CorrectedMetric(
+        judged=judged,
+        prediction_powered=CorrectedMean(mean=None, ci95=None, remark=remark),
+        rogan_gladen=CorrectedMean(mean=None, ci95=None, remark=remark),
+        verdicts=len(frame),
+        labelled=len(labels) + len(outside),
+        clusters=0 if units is None else labelled_clusters(units),
+    )
+    return found if units is None or withheld else _with_corrections(found, units)
+
+
+def _with_corrections(found: CorrectedMetric, units: JudgedUnits) -> CorrectedMetric:
+    powered = prediction_powered(units)
+    few = None if powered.limits else FEW
+    found = found.model_copy(
+        update={
+            "prediction_powered": CorrectedMean(mean=powered.mean, ci95=powered.limits, remark=few),
+            "power": powered.power,
+        }
+    )
+    try:
+        known = rogan_gladen(units)
+    except DataError as error:
+        return found.model_copy(update={"rogan_gladen": CorrectedMean(mean=None, ci95=None, remark=error.message)})
+    return found.model_copy(
+        update={
+            "rogan_gladen": CorrectedMean(mean=known.mean, ci95=known.limits, remark=few),
+            "sensitivity": known.sensitivity,
+            "specificity": known.specificity,
+        }
+    )
+
+
+def _units(frame: UnitFrame, labels: Mapping[int, LabelledVerdict], outside: Sequence[_Outside]) -> JudgedUnits:
+    """The units of a run, and behind them those that are labelled elsewhere, which have no weight in its mean."""
+    size, p_yes, weights = len(frame), frame.p_yes, frame.weights
+    judged, human, drawn = frame.judged, np.zeros(size), np.zeros(size)
+    for position, row in labels.items():
+        human[position] = row.human or 0
+        drawn[position] = weights[position] / row.inclusion_probability
+    certain = np.isnan(p_yes)
+    strata = np.zeros(size, dtype=np.intp)
+    if outside:
+        certain[:] = False
+    else:
+        human[certain], drawn[certain] = judged[certain], weights[certain]
+        strata[~certain] = strata_by_score(p_yes[~certain]) + int(certain.any())
+    clusters = frame.clusters
+    samples = {name: number for number, name in enumerate(sorted({one.row.key.sample_id for one in outside}))}
+    others = [samples[one.row.key.sample_id] for one in outside]
+    more = len(outside)
+    units = JudgedUnits(
+        judged=np.concatenate([judged, [one.judged for one in outside]]),
+        weights=np.concatenate([weights, np.zeros(more)]),
+        human=np.concatenate([human, [one.row.human or 0 for one in outside]]),
+        drawn=np.concatenate([drawn, [1 / size / one.row.inclusion_probability for one in outside]]),
+        strata=np.concatenate([strata, np.zeros(more, dtype=np.intp)]),
+        clusters=np.concatenate([clusters, int(clusters.max()) + 1 + np.array(others, dtype=np.intp)]),
+        certain=np.concatenate([certain, np.zeros(more, dtype=bool)]),
+    )
+    if frame.share_of == "zeros":
+        return units._replace(judged=1 - units.judged, human=1 - units.human)
+    return units

@@ -1,0 +1,226 @@
+"""A sheet for people to label verdicts of a run, blind: what was asked and about which text, not what the judge said.
+
+    run, seed                        whose verdicts these are, and how they were drawn
+    sample_id ... against            which verdict it is: the key
+    asks, user_input, contexts, reference, response     what a person needs to decide
+    text                             what it is about
+    inclusion_probability            with which probability it was drawn
+    human                            empty: 1 or 0
+
+Drawn are about equally many verdicts of each of five strata of p_yes, in their strata by their weight in the metric's
+mean (`localjudge.stats.drawing`). Those of one metric stand together, in a random order: the first half of them, if
+somebody stops there, is a random half. Verdicts that no judge gave, because there was no text, are not drawn.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from localjudge.analysis.unit_frame import UnitFrame, clustered_evaluations, counted_units, unit_frames, unit_key
+from localjudge.dataset.spreadsheet import inert
+from localjudge.errors import UsageError
+from localjudge.metrics import Metric, catalog
+from localjudge.metrics.criterion import Criterion
+from localjudge.option_spelling import option, option_name
+from localjudge.record.directory import new_part
+from localjudge.record.evaluation import Evaluation, JudgedUnit
+from localjudge.record.kept_criteria import kept_criteria
+from localjudge.record.result_rows import json_line
+from localjudge.record.results import Run, as_run
+from localjudge.stats.drawing import STRATA, draw, even_shares, strata_by_score
+from localjudge.suggestion import suggestion
+from localjudge.types import CONTEXT_FIELDS, Sample, context_texts
+
+DEFAULT_COUNT = 100
+ENDINGS = (".jsonl", ".csv")
+_WHOLE = {"chunk", "question", "response"}
+_FIELDS = ("retrieved_contexts", "reference", "response")
+
+SheetRow = dict[str, Any]
+
+
+def label_sheet(
+    run: Run | str | Path,
+    out: str | Path,
+    *,
+    n: int = DEFAULT_COUNT,
+    metrics: Sequence[str] | None = None,
+    seed: int = 0,
+) -> Path:
+    """Draw `n` verdicts of a run, in all and evenly over the metrics, and write them as .csv or .jsonl to be labelled.
+
+    `metrics` are, if None, those that a judge was asked for and whose means labels can correct, or all that a judge was
+    asked for if there are none of these. Says which file it wrote. Raises UsageError for a metric
+    without verdicts of a judge, a file that is there already or of another kind; RunDirectoryError for no run.
+    """
+    path = Path(out)
+    refuse_taken(path)
+    write_sheet(path, drawn_rows(as_run(run), n, metrics, seed))
+    return path
+
+
+def drawn_rows(run: Run, n: int, metrics: Sequence[str] | None, seed: int) -> list[SheetRow]:
+    """The rows of the sheet. Raises UsageError as `label_sheet` does."""
+    if n < 1:
+        raise UsageError(f"{option_name('n')} must be at least 1, got {n}")
+    frames = _judged_frames(run, metrics)
+    shares = even_shares([int((~np.isnan(frame.p_yes)).sum()) for frame in frames.values()], n)
+    drawn = {
+        name: _drawn(frame, share, seed) for (name, frame), share in zip(frames.items(), shares, strict=True) if share
+    }
+    wanted = {name: dict.fromkeys(probabilities) for name, probabilities in drawn.items()}
+    units = _units_at(run, wanted)
+    samples = _samples(run, {evaluation.sample_id for found in units.values() for evaluation, _ in found.values()})
+    rows = []
+    for name, probabilities in drawn.items():
+        metric = _metric(run, name)
+        for position, probability in probabilities.items():
+            evaluation, judged = units[name][position]
+            rows.append(
+                {
+                    "run": run.summary.signature,
+                    "seed": seed,
+                    **vars(unit_key(evaluation, judged)),
+                    "asks": _asks(metric),
+                    **_needed(samples[evaluation.sample_id], judged, metric),
+                    "text": judged.unit.span.text,
+                    "inclusion_probability": probability,
+                    "human": None,
+                }
+            )
+    return rows
+
+
+def write_sheet(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write the rows, the file whole or not at all, for its owner alone. Raises UsageError for another ending."""
+    lines = _csv_lines(rows, path) if path.suffix == ".csv" else map(json_line, rows)
+    if path.suffix not in ENDINGS:
+        raise UsageError(f"{path} is no sheet", hint=f"name a file that ends in {' or '.join(ENDINGS)}")
+    with closing(new_part(path)) as part:
+        part.write(lines)
+        part.finish()
+
+
+def refuse_taken(path: Path) -> None:
+    """Raise UsageError if there is something at the path: it may hold labels."""
+    if path.exists() or path.is_symlink():
+        raise UsageError(f"{path} is there already, and may hold labels", hint=f"name another with {option('out')}")
+
+
+def _judged_frames(run: Run, metrics: Sequence[str] | None) -> dict[str, UnitFrame]:
+    """The frames of the metrics that a judge gave labels for. Raises UsageError for a named one that has none."""
+    for name in metrics or ():
+        if name not in run.summary.metrics:
+            raise UsageError(
+                f"the run has no metric {name!r}", hint=suggestion(name, run.summary.metrics, "its metrics")
+            )
+    rubrics = {name for name, criterion in kept_criteria(run.manifest).items() if criterion.levels}
+    names = [name for name in metrics or run.summary.metrics if name not in rubrics]
+    frames = unit_frames(run, list(dict.fromkeys(names)))
+    judged = {name: frame for name, frame in frames.items() if not np.isnan(frame.p_yes).all()}
+    for name in metrics or ():
+        if name not in judged:
+            why = "its answers are levels" if name in rubrics else "no judge gave any"
+            raise UsageError(f"{name} has no verdicts of 1 or 0 to label: {why}", hint="name another metric")
+    shares = {name: frame for name, frame in judged.items() if frame.share_of}
+    if not judged:
+        raise UsageError(f"the run in {run.directory} has no verdict to label", hint="label a run with a judged metric")
+    return shares if shares and not metrics else judged
+
+
+def _drawn(frame: UnitFrame, count: int, seed: int) -> dict[int, float]:
+    """Positions of the drawn units in the order of the sheet, each with its probability."""
+    asked = np.flatnonzero(~np.isnan(frame.p_yes))
+    strata = strata_by_score(frame.p_yes[asked], min(STRATA, count))
+    drawing = draw(frame.weights[asked], strata, count, seed)
+    return {int(asked[place]): float(drawing.probabilities[place]) for place in drawing.taken}
+
+
+def _units_at(
+    run: Run, wanted: Mapping[str, Mapping[int, object]]
+) -> dict[str, dict[int, tuple[Evaluation, JudgedUnit]]]:
+    """The counted units of each metric that stand at these positions."""
+    found: dict[str, dict[int, tuple[Evaluation, JudgedUnit]]] = {name: {} for name in wanted}
+    seen = dict.fromkeys(wanted, 0)
+    for _, evaluation in clustered_evaluations(run):
+        name = evaluation.metric
+        for judged in counted_units(evaluation) if name in wanted else ():
+            if seen[name] in wanted[name]:
+                found[name][seen[name]] = evaluation, judged
+            seen[name] += 1
+    return found
+
+
+def _samples(run: Run, ids: set[str]) -> dict[str, Sample]:
+    return {sample.id: sample for sample in run.iter_samples() if sample.id in ids}
+
+
+def _metric(run: Run, name: str) -> Metric | None:
+    """What computed it; None for a metric of a package that is not installed."""
+    try:
+        return kept_criteria(run.manifest).get(name) or catalog.get(name)
+    except UsageError:
+        return None
+
+
+def _asks(metric: Metric | None) -> str | None:
+    if isinstance(metric, Criterion):
+        return metric.question
+    about = getattr(metric, "about", None)
+    return None if about is None else str(about.asks)
+
+
+def _needed(sample: Sample, judged: JudgedUnit, metric: Metric | None) -> dict[str, Any]:
+    """What the unit is held against, as far as it is not the unit itself; None where it is nothing of the kind."""
+    unit = judged.unit
+    contexts = context_texts(sample.retrieved_contexts)
+    needed = _FIELDS if metric is None else tuple(sorted(metric.required_fields))
+    match unit.against:
+        case int(number):
+            needed, contexts = ("retrieved_contexts",), contexts[number : number + 1]
+        case "reference" if unit.kind == "statement":
+            needed = ("reference",)
+        case "response" if unit.kind == "statement":
+            needed = ("response",)
+        case "cited":
+            needed = ("retrieved_contexts",)
+        case _:
+            alone = unit.kind in _WHOLE or unit.kind == "statement"
+            needed = tuple(field for field in needed if not (alone and field == unit.source))
+    return {
+        "user_input": sample.user_input,
+        "contexts": list(contexts) if set(CONTEXT_FIELDS) & set(needed) else None,
+        "reference": sample.reference if "reference" in needed else None,
+        "response": sample.response if "response" in needed else None,
+    }
+
+
+def _csv_lines(rows: Iterable[Mapping[str, Any]], path: Path) -> Iterator[str]:
+    """A table for spreadsheets: contexts in one cell, numbered; no text in it is a formula."""
+    for number, row in enumerate(rows):
+        if number == 0:
+            yield _csv_line(row)
+        line = _csv_line(inert(_cell(value)) for value in row.values())
+        if "\0" in line or any("\ud800" <= letter <= "\udfff" for letter in line):
+            raise UsageError(
+                f"{path} cannot hold a text of {row['sample_id']!r:.40}: CSV has no such character",
+                hint="name a file that ends in .jsonl",
+            )
+        yield line
+
+
+def _csv_line(cells: Iterable[Any]) -> str:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerow(cells)
+    return text.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, list):
+        return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(value, start=1))
+    return value

@@ -1,0 +1,131 @@
+"""`localjudge label`: what people say of a run's verdicts, in a sheet or here, and how well two of them agree."""
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from localjudge.cli.key_presses import keys
+from localjudge.cli.option_groups import GroupedCommand
+from localjudge.errors import UsageError
+
+if TYPE_CHECKING:
+    from localjudge.analysis.labelling import Labelling
+
+
+@click.command("label", cls=GroupedCommand, example="localjudge label runs/data-3f9a1c2e --n 200 --out sheet.csv")
+@click.argument("directory", metavar="RUN", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--n", type=click.IntRange(min=1), metavar="N", help="How many verdicts, over all metrics.  [default: 100]"
+)
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="NAME",
+    help="Only this metric (may be repeated). Default: all whose means labels can correct.",
+)
+@click.option("--seed", type=int, metavar="N", help="Which verdicts are drawn.  [default: 0]")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The sheet: .csv or .jsonl. Default in the terminal: labels-RUN.jsonl beside the directory of the run.",
+)
+@click.option("--terminal", is_flag=True, help="Label here, also with --out: one key a verdict.")
+@click.option(
+    "--agreement",
+    nargs=2,
+    type=click.Path(path_type=Path),
+    metavar="A B",
+    help="Say how well two people agree: two labelled copies of one sheet.",
+)
+@click.option("--json", "as_json", is_flag=True, help="With --out or --agreement: print JSON.")
+def command(
+    directory: Path | None,
+    out: Path | None,
+    terminal: bool,
+    agreement: tuple[Path, Path] | None,
+    as_json: bool,
+    **said: Any,
+) -> None:
+    """Draw verdicts of RUN for people to label, without what the judge said: 1, it is so, or 0, it is not.
+
+    With --out a sheet is written: fill in its column human. Otherwise they are asked here, one after the other: 1, 0, s
+    to skip, u to undo, q to quit. Every label is saved when it is given, and the same command goes on.
+
+    Then: localjudge show RUN --labels FILE says what the means really are.
+    """
+    from localjudge.record.results import Run
+
+    if agreement is not None:
+        if directory is not None:
+            raise UsageError("--agreement compares two sheets", hint="leave out RUN")
+        return _show_agreement(*agreement, as_json)
+    if directory is None:
+        raise UsageError("no run was named", hint="name the directory of a run, or two sheets with --agreement")
+    given = {name: value for name, value in said.items() if value not in (None, ())}
+    if "metrics" in given:
+        given["metrics"] = list(dict.fromkeys(given["metrics"]))
+    run = Run.open(directory)
+    if out is not None and not terminal:
+        from localjudge.analysis.label_sheet import label_sheet
+
+        return _show_written(label_sheet(run, out, **given), as_json)
+    if as_json:
+        raise UsageError("labelling in the terminal prints no JSON", hint="add --out, or leave out --json")
+    if not terminal and not sys.stdin.isatty():
+        raise UsageError("there is no terminal to label in", hint="name a sheet to write with --out")
+    from localjudge.analysis.labelling import Labelling, default_path
+
+    _label(Labelling.begin(out or default_path(run), run, given), directory)
+    return None
+
+
+def _label(labelling: "Labelling", directory: Path) -> None:
+    """Show a row, read a key, until there is nothing left or nobody goes on."""
+    from localjudge.report.labelling_view import KEYS, ended_view, row_view
+    from localjudge.report.terminal import put, show
+
+    with keys() as pressed:
+        while row := labelling.current:
+            show(row_view(row, labelling.labelled, len(labelling)))
+            while (key := next(pressed, "q")) not in KEYS:
+                put(f" {', '.join(f'{key} {what}' for key, what in KEYS.items())}\n")
+            put(f" {key} {KEYS[key]}\n")
+            match key:
+                case "1" | "0":
+                    labelling.answer(1 if key == "1" else 0)
+                case "s":
+                    labelling.skip()
+                case "u":
+                    if not labelling.undo():
+                        put(" there is nothing to undo\n")
+                case _:
+                    break
+    show(ended_view(labelling, directory))
+
+
+def _show_written(path: Path, as_json: bool) -> None:
+    from localjudge.analysis.human_labels import read_labels
+    from localjudge.report.terminal import put, safe
+
+    rows = len(read_labels(path).verdicts)
+    if as_json:
+        put(f"{json.dumps({'file': str(path), 'rows': rows}, indent=2)}\n")
+    else:
+        put(f"{rows:,} verdicts to label in {safe(str(path))}: write 1 or 0 into the column human\n")
+
+
+def _show_agreement(first: Path, second: Path, as_json: bool) -> None:
+    from localjudge.analysis.annotator_agreement import label_agreement
+    from localjudge.report.agreement_view import agreement_view
+    from localjudge.report.terminal import put, show
+
+    found = label_agreement(first, second)
+    if as_json:
+        put(f"{found.model_dump_json(indent=2)}\n")
+    else:
+        show(agreement_view(found))

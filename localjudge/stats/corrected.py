@@ -1,0 +1,285 @@
+"""A judge's mean, corrected by the labels that people gave to a part of its verdicts: two ways.
+
+The headline of a metric is a mean over N samples of a share of units, so a unit of a sample that has m of them weighs
+w = 1 / (m N) in it, and so does an error of the judge about it. L is the judge's label, H the one of people:
+
+    judged  p     = sum w L        over all units: the headline
+    truth   theta = E[sum w H]     what people would say, for samples drawn like these: what is estimated
+
+    prediction-powered   theta = lambda sum w L + sum v (H - lambda L)          v: weights of the labelled units
+    Rogan-Gladen         theta = (p + Sp - 1) / (Se + Sp - 1)
+                         Se = sum v H L / sum v H,   Sp = sum v (1 - H)(1 - L) / sum v (1 - H)
+
+A labelled unit that was drawn with the probability pi stands for w / pi (Horvitz and Thompson, 1952). These are scaled
+to what they stand for together (Hajek, 1971), which is known: by stratum for the first way, as a whole for the second.
+lambda, in [0, 1], is the slope of H on L within the strata: how much the judge is worth ("power tuning"). The labelled
+units are a part of the judged ones, so that the best slope lacks the factor 1 / (1 + n / N) of a second data set.
+
+    prediction-powered   asks that the labelled units are drawn from the judged ones, with the stated probabilities
+    Rogan-Gladen         asks that Se and Sp are those of the judged units, however many of either the labels have 1
+
+To first order both are sums over independent clusters (a sample, or a group of samples): of each unit its own share and
+what the labels of its stratum say on average, w (lambda L + mean q), and of each labelled unit how far it is from that,
+v (q - mean q), with q = H - lambda L. Their sum of squares is the variance (S. L. Lohr, 2022, Sampling, 9.3); Student's
+t has as many degrees of freedom as clusters have labels, less the strata. For Rogan-Gladen, by the delta method,
+
+    p + Sp - 1 - theta (Se + Sp - 1)   has   q = (1 - theta) (1 - H)(1 - L - Sp) / P0 - theta H (L - Se) / P1,
+
+with P1 = sum v H = 1 - P0, and is 0 at the truth: the limits are the theta for which it is not too far from 0 (E. C.
+Fieller, 1954). Divided by Se + Sp - 1, as the delta method alone would have it, it is normal only for good judges.
+
+The limits of the first way are taken on the logit, as means near 0 and 1 are skewed.
+
+Where no error was seen there may be one: the variance has one labelled unit more. For the first way the judge has it
+wrong as likely as not; for the second it is 1 or 0, judged 1 or 0, all four as likely.
+
+Sources: A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), PPI++: Efficient prediction-powered inference,
+arXiv:2311.01453, sections 2 and 6; W. J. Rogan and B. Gladen (1978), Estimating prevalence from the results of a
+screening test, American Journal of Epidemiology 107, 71-76. `scripts/corrected-coverage-table` shows how often the
+intervals hold the truth.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from localjudge.errors import DataError
+from localjudge.stats.resampling import Floats, Indices
+from localjudge.stats.student import two_sided_quantile
+
+Flags = npt.NDArray[np.bool_]
+
+FEWEST_CLUSTERS = 10
+"""Samples (or groups of samples) that need labels for an interval: of fewer, no t is a good approximation."""
+_FEWEST_OF_STRATUM = 5
+
+
+class JudgedUnits(NamedTuple):
+    """Units of one metric, all arrays (units,): those that make up its mean, and those that people labelled.
+
+    `weights` are the shares of units in the mean, 1 in all, and 0 for a labelled unit that is not in it. `drawn` is
+    what a labelled unit stands for, w / pi, and 0 where there is no label, and then nobody looks at `human`.
+    Strata that stand beside each other by number are alike; `clusters` are numbers from 0 on.
+    """
+
+    judged: Floats
+    weights: Floats
+    human: Floats
+    drawn: Floats
+    strata: Indices
+    clusters: Indices
+    certain: Flags
+    """Those whose truth needs no label, because it follows without a judge: `human` says it, `drawn` is the weight
+    itself, and their stratum is the first, 0."""
+
+
+class PredictionPowered(NamedTuple):
+    """The corrected mean, its limits (None where too few clusters have labels), and lambda."""
+
+    mean: float
+    limits: tuple[float, float] | None
+    power: float
+
+
+class RoganGladen(NamedTuple):
+    """The corrected mean, its limits (None where too few clusters have labels), and what the judge gets right."""
+
+    mean: float
+    limits: tuple[float, float] | None
+    sensitivity: float
+    specificity: float
+
+
+def prediction_powered(units: JudgedUnits, *, confidence: float = 0.95) -> PredictionPowered:
+    """The prediction-powered mean, formulas above; labels that agree with the judge leave the judge's mean.
+
+        judged   1 1 0 0 1 1 0 0 (p = .5), four labelled: 1 1 0 0 say 1 0 0 0, each stands for 1/4
+        lambda   H mean .25, L mean .5: (.75 .5 - .25 .5 + .25 .5 + .25 .5) / 4 / .25 = .5
+        theta    .5 .5 + ((1 - .5) + (0 - .5) + 0 + 0) / 4 = .25
+
+    Raises ValueError for arrays that are not as they should be, DataError for no label.
+    """
+    _refuse_unsound(units)
+    strata = _merged_strata(units)
+    known, labelled = _sums(units.weights, strata), _sums(units.drawn, strata)
+    v = units.drawn * np.divide(known, labelled, out=np.zeros_like(known), where=labelled > 0)[strata]
+    human, judged = (_off_mean(values, v, strata) for values in (units.human, units.judged))
+    spread = float((v * judged**2).sum())
+    power = min(1.0, max(0.0, float((v * human * judged).sum()) / spread)) if spread else 1.0
+    q = units.human - power * units.judged
+    mean = power * float((units.weights * units.judged).sum()) + float((v * q).sum())
+    # Its stratum has its known weight, whichever of its units are labelled: only what differs from its mean varies.
+    varying = v * _off_mean(q, v, strata)
+    there = units._replace(strata=strata)
+    contributions = _contributions(there, units.weights * (power * units.judged + _means(q, v, strata)), varying)
+    variance = _sum_of_products(contributions, contributions) + _unseen(v, units) / 2
+    t = _quantile(units, strata, confidence)
+    limits = None if t is None else _logit_limits(mean, t * math.sqrt(variance), math.sqrt(_unseen(v, units)) / 2)
+    return PredictionPowered(_inside(mean), limits, power)
+
+
+def rogan_gladen(units: JudgedUnits, *, confidence: float = 0.95) -> RoganGladen:
+    """The mean of Rogan and Gladen, formulas above; labels that agree with the judge leave the judge's mean.
+
+        p = .5, Se = .8, Sp = .7:   theta = (.5 + .7 - 1) / (.8 + .7 - 1) = .2 / .5 = .4
+
+    Raises ValueError for arrays that are not as they should be, and DataError where there is no such number: labels of
+    one kind only, or a judge that is no better than guessing (Se + Sp <= 1).
+    """
+    _refuse_unsound(units)
+    v = units.drawn / units.drawn.sum()
+    ones, zeros = v * units.human, v * (1 - units.human)
+    share = float(ones.sum()), float(zeros.sum())
+    if not min(share) > 0:
+        raise DataError(
+            f"every labelled unit is {0 if share[1] else 1}: nobody knows what the judge says of the others",
+            hint="label more rows",
+        )
+    sensitivity = float((ones * units.judged).sum()) / share[0]
+    specificity = float((zeros * (1 - units.judged)).sum()) / share[1]
+    told = sensitivity + specificity - 1
+    if told <= 0:
+        raise DataError(
+            f"by the labels the judge does not tell 1 from 0 (sensitivity {sensitivity:.2f}, "
+            f"specificity {specificity:.2f})",
+            hint="take another judge, or another threshold",
+        )
+    judged = float((units.weights * units.judged).sum())
+    mean = (judged + specificity - 1) / told
+    strata = _merged_strata(units)
+    t = _quantile(units, strata, confidence)
+    if t is None:
+        return RoganGladen(_inside(mean), None, sensitivity, specificity)
+    missed = units.human * (units.judged - sensitivity) / share[0]
+    mistaken = (1 - units.human) * (1 - units.judged - specificity) / share[1]
+    there = units._replace(strata=strata)
+    at_0, slope = (
+        _contributions(there, units.weights * (own + _means(q, v, strata)), _off_mean(v * q, (v > 0) * 1.0, strata))
+        for own, q in ((units.judged, mistaken), (np.zeros_like(v), -missed - mistaken))
+    )
+    unseen = _unseen(v, units) / 4
+    limits = _not_rejected(
+        (judged + specificity - 1, -told),
+        (
+            _sum_of_products(at_0, at_0) + unseen / share[1] ** 2,
+            _sum_of_products(at_0, slope) - unseen / share[1] ** 2,
+            _sum_of_products(slope, slope) + unseen * (1 / share[0] ** 2 + 1 / share[1] ** 2),
+        ),
+        t,
+    )
+    return RoganGladen(_inside(mean), limits, sensitivity, specificity)
+
+
+def labelled_clusters(units: JudgedUnits) -> int:
+    """How many clusters have a label."""
+    return len(np.unique(units.clusters[_labelled(units)]))
+
+
+def _labelled(units: JudgedUnits) -> Flags:
+    labelled: Flags = (units.drawn > 0) & ~units.certain
+    return labelled
+
+
+def _quantile(units: JudgedUnits, strata: Indices, confidence: float) -> float | None:
+    clusters = labelled_clusters(units)
+    if clusters < FEWEST_CLUSTERS:
+        return None
+    return two_sided_quantile(confidence, max(1, clusters - len(np.unique(strata[_labelled(units)]))))
+
+
+def _merged_strata(units: JudgedUnits) -> Indices:
+    """Numbers of strata from 0 on; one with too few labels is taken together with the next, the last with its last."""
+    labels = _sums(_labelled(units).astype(np.float64), units.strata)
+    first = int(units.certain.any())
+    number, seen, new = first, 0.0, [0] * first
+    for count in labels[first:]:
+        if seen >= _FEWEST_OF_STRATUM:
+            number, seen = number + 1, 0.0
+        new.append(number)
+        seen += count
+    if seen < _FEWEST_OF_STRATUM and number > first:
+        new = [min(one, number - 1) for one in new]
+    return np.array(new, dtype=np.intp)[units.strata]
+
+
+def _contributions(units: JudgedUnits, own: Floats, varying: Floats) -> Floats:
+    """What each cluster adds to a deviation: its own part, and how its labelled units differ from their stratum."""
+    own = own - own.sum() * units.weights
+    labelled = units.drawn > 0
+    counts = _sums(labelled.astype(np.float64), units.strata)
+    # Around a mean that was taken from k labels, squares are too small by (k - 1) / k.
+    widened = np.sqrt(counts / np.maximum(counts - 1, 1))[units.strata]
+    return _sums(own + np.where(labelled, widened * varying, 0.0), units.clusters)
+
+
+def _logit_limits(mean: float, arm: float, least: float) -> tuple[float, float]:
+    """The limits around the logit of a mean, which is taken to be no nearer to 0 and 1 than half a unit.
+
+    Means near 1 vary more below than above. Source: R. G. Newcombe (2001), Logit confidence intervals and the inverse
+    sinh transformation, American Statistician 55, 200-202.
+    """
+    centre = min(1 - least, max(least, mean))
+    logit, on_logit = math.log(centre / (1 - centre)), arm / (centre * (1 - centre))
+    low, high = (1 / (1 + math.exp(-min(700.0, max(-700.0, logit + sign * on_logit)))) for sign in (-1, 1))
+    return min(low, _inside(mean)), max(high, _inside(mean))
+
+
+def _not_rejected(line: tuple[float, float], variance: tuple[float, float, float], t: float) -> tuple[float, float]:
+    """The x in [0, 1] with (a + b x)^2 <= t^2 (c + 2 d x + e x^2), around the root of the line: all if it is not told.
+
+    Source: E. C. Fieller (1954), Some problems in interval estimation, JRSS B 16, 175-185.
+    """
+    a, b = line
+    c, d, e = (t**2 * part for part in variance)
+    square, middle, constant = b * b - e, a * b - d, a * a - c
+    if square <= 0:
+        return 0.0, 1.0
+    root = math.sqrt(max(0.0, middle**2 - square * constant))
+    return _inside((-middle - root) / square), _inside((-middle + root) / square)
+
+
+def _sum_of_products(first: Floats, second: Floats) -> float:
+    """Of contributions of clusters, as a covariance of their sums."""
+    return float((first * second).sum()) * len(first) / max(1, len(first) - 1)
+
+
+def _unseen(v: Floats, units: JudgedUnits) -> float:
+    """Square of the weight of one labelled unit more, as heavy as those there are."""
+    return float((v[_labelled(units)] ** 2).mean())
+
+
+def _off_mean(values: Floats, weights: Floats, strata: Indices) -> Floats:
+    return values - _means(values, weights, strata)
+
+
+def _means(values: Floats, weights: Floats, strata: Indices) -> Floats:
+    """The weighted mean of its stratum for each unit, 0 where none has a weight."""
+    total = _sums(weights, strata)
+    found: Floats = np.divide(_sums(weights * values, strata), total, out=np.zeros_like(total), where=total > 0)
+    return found[strata]
+
+
+def _sums(values: Floats, group: Indices) -> Floats:
+    found: Floats = np.bincount(group, weights=values).astype(np.float64)
+    return found
+
+
+def _inside(value: float) -> float:
+    return min(1.0, max(0.0, value))
+
+
+def _refuse_unsound(units: JudgedUnits) -> None:
+    if len({np.shape(column) for column in units}) > 1 or np.ndim(units.judged) != 1:
+        raise ValueError(f"expected flat arrays of one length, got {[np.shape(column) for column in units]}")
+    labelled = _labelled(units)
+    if not labelled.any():
+        raise DataError("no unit is labelled", hint="label some of them")
+    for name, values in (("judged", units.judged), ("human", units.human[labelled])):
+        if not np.isin(values, (0.0, 1.0)).all():
+            raise ValueError(f"labels must be 0 or 1: {name}")
+    if not (units.weights >= 0).all() or not math.isclose(float(units.weights.sum()), 1.0, rel_tol=1e-6):
+        raise ValueError("the weights in the mean are 1 in all")
+    if not (np.isfinite(units.drawn) & (units.drawn >= 0)).all():
+        raise ValueError("a labelled unit stands for something finite")

@@ -1,0 +1,59 @@
+"""A run whose judge errs, and what people would say of it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from localjudge import Run
+
+JudgedRun = Callable[..., Run]
+
+
+@pytest.fixture
+def judged_run(scripted_run: Callable[..., Run]) -> JudgedRun:
+    """Makes `judged_run("name", samples=40)`: one to three sentences each; every fourth one is 0.
+
+    The judge agrees but for every fifth sentence. Options are those of a run.
+    """
+
+    def run(name: str = "run", *, samples: int = 40, metrics: Any = ("context_recall",), **options: Any) -> Run:
+        rows = [
+            {
+                "id": f"s{number}",
+                "user_input": f"What of {number}?",
+                "retrieved_contexts": [f"All about {number}.", "More."],
+                "reference": " ".join(text(number, place) for place in range(1 + number % 3)),
+                "response": "An answer.",
+            }
+            for number in range(samples)
+        ]
+        script = {
+            text(number, place): p_yes(number, place) for number in range(samples) for place in range(1 + number % 3)
+        }
+        return scripted_run(name, rows, script, metrics=list(metrics), **options)
+
+    return run
+
+
+def text(number: int, place: int) -> str:
+    """A sentence of a sample."""
+    return f"Fact {place} of sample {number} is so."
+
+
+def human(number: int, place: int) -> int:
+    """What people say of it."""
+    return 0 if (number + place) % 4 == 0 else 1
+
+
+def human_of(words: str) -> int:
+    """What people say of a text."""
+    _, place, _, _, number, *_ = words.split()
+    return human(int(number), int(place))
+
+
+def p_yes(number: int, place: int) -> float:
+    """What the judge says of it."""
+    right = (2 * number + 3 * place) % 5 != 0
+    sure = 0.6 + 0.03 * ((number + place) % 10)
+    return sure if (human(number, place) == 1) == right else 1 - sure

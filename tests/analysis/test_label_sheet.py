@@ -1,0 +1,189 @@
+"""Sheets of verdicts to be labelled: what is drawn, what people see, and that the files come back as they were."""
+
+import csv
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from localjudge import Criterion, Run, UsageError, label_sheet
+from localjudge.analysis.human_labels import read_labels
+from localjudge.analysis.label_sheet import drawn_rows
+from localjudge.analysis.unit_frame import unit_frames
+
+JudgedRun = Callable[..., Run]
+HOSTILE = '=HYPERLINK("http://x") \x1b[2J is so, \u202ereversed.'
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_sheet_is_blind_and_says_where_it_is_from(judged_run: JudgedRun, tmp_path: Path) -> None:
+    run = judged_run()
+    rows = rows_of(label_sheet(run, tmp_path / "sheet.jsonl", n=20, seed=7))
+    assert len(rows) == 20
+    assert list(rows[0]) == [
+        "run",
+        "seed",
+        "sample_id",
+        "metric",
+        "unit",
+        "source",
+        "source_index",
+        "index",
+        "against",
+        "asks",
+        "user_input",
+        "contexts",
+        "reference",
+        "response",
+        "text",
+        "inclusion_probability",
+        "human",
+    ]
+    assert {row["run"] for row in rows} == {run.summary.signature}
+    assert {(row["seed"], row["human"]) for row in rows} == {(7, None)}
+    assert stat.S_IMODE((tmp_path / "sheet.jsonl").stat().st_mode) == 0o600
+
+
+def test_the_same_seed_draws_the_same_sheet_and_another_another(judged_run: JudgedRun, tmp_path: Path) -> None:
+    run = judged_run()
+    drawn = [label_sheet(run, tmp_path / f"{seed}-{copy}.jsonl", n=20, seed=seed) for seed in (0, 1) for copy in (1, 2)]
+    first, same, other, _ = (path.read_bytes() for path in drawn)
+    assert first == same
+    assert first != other
+
+
+def test_all_strata_of_the_judges_probability_are_drawn_from(judged_run: JudgedRun) -> None:
+    """Five strata of the verdicts by p_yes, and four of each in a sheet of twenty."""
+    run = judged_run(samples=60)
+    values = {verdict.text: verdict.p_yes or 0.0 for verdict in run.verdicts}
+    edges = np.quantile(list(values.values()), [0.2, 0.4, 0.6, 0.8])
+    drawn = [values[row["text"]] for row in drawn_rows(run, 20, None, 0)]
+    assert np.bincount(np.searchsorted(edges, drawn, side="right")).tolist() == [4] * 5
+
+
+def test_inclusion_probabilities_are_in_proportion_to_what_a_verdict_weighs(judged_run: JudgedRun) -> None:
+    """The n of them add up to n over all verdicts, and each drawn one stands for about as much as any other."""
+    run = judged_run(samples=300)
+    frame = unit_frames(run, ["context_recall"])["context_recall"]
+    sizes = {row.sample_id: row.denominator or 0 for row in run.scores}
+    drawn = drawn_rows(run, 50, None, 0)
+    stands_for = [1 / (sizes[row["sample_id"]] * 300 * row["inclusion_probability"]) for row in drawn]
+    assert sum(stands_for) == pytest.approx(1, abs=0.02)
+    assert max(stands_for) / min(stands_for) < 2  # of verdicts that weigh up to three times as much
+    assert frame.weights.sum() == pytest.approx(1)
+
+
+def test_all_verdicts_are_drawn_where_there_are_fewer(judged_run: JudgedRun) -> None:
+    """4 samples of 1, 2, 3 and 1 sentences are 7 verdicts."""
+    rows = drawn_rows(judged_run(samples=4), 100, None, 0)
+    assert [row["inclusion_probability"] for row in rows] == pytest.approx([1.0] * 7)
+
+
+def test_a_csv_comes_back_as_it_was_and_holds_no_formula(scripted_run: Callable[..., Run], tmp_path: Path) -> None:
+    """Excel runs what begins with =; the label of such a text finds its verdict all the same."""
+    row = {"id": "=1+1", "reference": HOSTILE, "retrieved_contexts": ['a "quote"', "two\nlines; and, commas"]}
+    run = scripted_run("run", [row], {})
+    path = label_sheet(run, tmp_path / "sheet.csv")
+    with path.open(newline="") as file:
+        [cells] = csv.DictReader(file)
+    assert cells["text"].startswith("'=HYPERLINK")
+    assert cells["sample_id"] == "'=1+1"
+    assert cells["contexts"] == '[1] a "quote"\n\n[2] two\nlines; and, commas'
+    assert read_labels(path).verdicts[0].text == "'" + HOSTILE
+
+
+def test_a_text_that_csv_cannot_hold_is_refused(scripted_run: Callable[..., Run], tmp_path: Path) -> None:
+    run = scripted_run("run", [{"id": "a", "reference": "Nul \0 here.", "retrieved_contexts": ["x"]}], {})
+    with pytest.raises(UsageError, match="cannot hold a text of 'a'"):
+        label_sheet(run, tmp_path / "sheet.csv")
+    assert not (tmp_path / "sheet.csv").exists()
+    assert read_labels(label_sheet(run, tmp_path / "sheet.jsonl")).verdicts[0].text == "Nul \0 here."
+
+
+ROW: dict[str, Any] = {
+    "id": "a",
+    "user_input": "Why?",
+    "retrieved_contexts": ["First.", "Second."],
+    "reference": "The reference.",
+    "response": "The response.",
+}
+
+
+@pytest.mark.parametrize(
+    ("metric", "shown"),
+    [
+        ("context_recall", {"contexts": ["First.", "Second."]}),
+        ("faithfulness", {"contexts": ["First.", "Second."]}),
+        ("context_relevancy", {"contexts": ["First.", "Second."]}),
+        ("context_relevancy_chunk", {}),
+        ("context_precision", {"reference": "The reference."}),
+        ("context_precision(against=response)", {"response": "The response."}),
+        ("answer_correctness(mode=precision)", {"reference": "The reference."}),
+        ("answer_correctness(mode=recall)", {"response": "The response."}),
+        ("answer_relevancy", {"response": "The response."}),
+    ],
+)
+def test_people_see_what_the_verdict_is_held_against(
+    scripted_run: Callable[..., Run], metric: str, shown: dict[str, Any]
+) -> None:
+    row = drawn_rows(scripted_run("run", [ROW], {}, metrics=[metric]), 1, None, 0)[0]
+    assert row["user_input"] == "Why?"
+    assert {name: row[name] for name in ("contexts", "reference", "response") if row[name] is not None} == shown
+
+
+def test_of_a_table_of_verdicts_each_is_shown_beside_its_own_context(scripted_run: Callable[..., Run]) -> None:
+    rows = drawn_rows(scripted_run("run", [ROW], {}, metrics=["matrix_recall"]), 9, None, 0)
+    assert sorted((row["against"], *row["contexts"]) for row in rows) == [(0, "First."), (1, "Second.")]
+
+
+def test_what_labels_cannot_correct_is_drawn_only_if_it_is_named(scripted_run: Callable[..., Run]) -> None:
+    """Average precision is no share of its verdicts."""
+    run = scripted_run("run", [ROW], {"Second.": 0.1}, metrics=["context_precision", "faithfulness"])
+    assert {row["metric"] for row in drawn_rows(run, 9, None, 0)} == {"faithfulness"}
+    assert {row["metric"] for row in drawn_rows(run, 9, ["context_precision"], 0)} == {"context_precision"}
+
+
+def test_a_criterion_asks_its_own_question_and_a_rubric_is_not_drawn(scripted_run: Callable[..., Run]) -> None:
+    kind = Criterion(name="kind", question="Is it kind?")
+    levels = {1: "rude", 2: "curt", 3: "plain", 4: "warm", 5: "courteous"}
+    run = scripted_run(
+        "run", [ROW], {}, metrics=["faithfulness"], criteria=[kind, Criterion(name="tone", question="?", levels=levels)]
+    )
+    rows = drawn_rows(run, 9, None, 0)
+    assert {row["metric"]: row["asks"] for row in rows}["kind"] == "Is it kind?"
+    assert "tone" not in {row["metric"] for row in rows}
+    with pytest.raises(UsageError, match="its answers are levels"):
+        drawn_rows(run, 9, ["tone"], 0)
+
+
+@pytest.mark.parametrize(
+    ("out", "given", "said"),
+    [
+        ("sheet.txt", {}, "is no sheet"),
+        ("there.csv", {}, "is there already"),
+        ("sheet.csv", {"n": 0}, "at least 1"),
+        ("sheet.csv", {"metrics": ["context_recal"]}, "has no metric"),
+        ("none/sheet.csv", {}, "cannot be written"),
+    ],
+)
+def test_what_cannot_be_drawn_is_refused(
+    judged_run: JudgedRun, tmp_path: Path, out: str, given: dict[str, Any], said: str
+) -> None:
+    (tmp_path / "there.csv").write_text("labels of a week")
+    with pytest.raises((UsageError), match=said):
+        label_sheet(judged_run(samples=3), tmp_path / out, **given)
+    assert (tmp_path / "there.csv").read_text() == "labels of a week"
+
+
+def test_a_run_without_a_judge_has_nothing_to_label(scripted_run: Callable[..., Run]) -> None:
+    row = {"id": "a", "retrieved_contexts": ["x"], "reference_contexts": ["x"]}
+    run = scripted_run("run", [row], {}, metrics=["document_map"])
+    with pytest.raises(UsageError, match="has no verdict to label"):
+        drawn_rows(run, 9, None, 0)

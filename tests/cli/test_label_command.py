@@ -1,0 +1,256 @@
+"""`localjudge label`, and what `show` and `report` make of its labels: sheets, keys in a terminal, two people."""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localjudge import Run
+from tests.cli.conftest import called
+
+ROWS: list[dict[str, Any]] = [
+    {"id": f"s{n}", "user_input": f"What of {n}?", "reference": f"Fact {n}.", "retrieved_contexts": [f"It is {n}."]}
+    for n in range(12)
+]
+SCRIPT = {f"Fact {n}.": 0.9 if n % 3 else 0.2 for n in range(12)}
+
+
+@pytest.fixture
+def run(scripted_run: Callable[..., Run], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Twelve samples of one sentence, in `run` below the working directory."""
+    monkeypatch.chdir(tmp_path)
+    return scripted_run("run", ROWS, SCRIPT, metrics=["context_recall"])
+
+
+def pressed(monkeypatch: pytest.MonkeyPatch, keys: str) -> None:
+    monkeypatch.setattr(sys, "stdin", StringIO(keys))
+
+
+def humans(path: Path) -> list[int | None]:
+    return [json.loads(line)["human"] for line in path.read_text().splitlines()]
+
+
+def filled(source: Path, target: Path, labels: dict[str, int]) -> None:
+    """The sheet with labels by text, 1 for all others."""
+    rows = [json.loads(line) for line in source.read_text().splitlines()]
+    target.write_text("".join(json.dumps({**row, "human": labels.get(row["text"], 1)}) + "\n" for row in rows))
+
+
+def test_a_sheet_is_written_and_never_written_over(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+    code, output, _ = called(capfd, "label", "run", "--n", "5", "--out", "sheet.csv")
+    assert (code, output) == (0, "5 verdicts to label in sheet.csv: write 1 or 0 into the column human\n")
+    assert called(capfd, "label", "run", "--n", "5", "--out", "more.jsonl", "--json")[1] == (
+        '{\n  "file": "more.jsonl",\n  "rows": 5\n}\n'
+    )
+    code, _, errors = called(capfd, "label", "run", "--out", "sheet.csv")
+    assert code == 1
+    assert "is there already" in errors
+    assert "--out" in errors
+
+
+def test_keys_of_a_pipe_label_and_the_same_command_goes_on(
+    run: Run, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """1, 0, a key that is none, skip, undo the skip, 1; then the pipe ends."""
+    pressed(monkeypatch, "1\n0 x s u 1")
+    code, output, _ = called(capfd, "label", "run", "--n", "5", "--terminal")
+    assert code == 0
+    assert humans(Path("labels-run.jsonl")) == [1, 0, 1, None, None]
+    assert "3 of 5 labelled, in labels-run.jsonl" in output
+    assert "2 are left: the same command goes on" in output
+    assert "then: localjudge show run --labels labels-run.jsonl" in output
+    pressed(monkeypatch, "0 0")
+    code, output, _ = called(capfd, "label", "run", "--terminal")
+    assert humans(Path("labels-run.jsonl")) == [1, 0, 1, 0, 0]
+    assert "3 of 5 labelled   context_recall" in output
+    assert "5 of 5 labelled, in labels-run.jsonl" in output
+    assert "p_yes" not in output
+
+
+def test_undo_at_the_beginning_and_quit_at_once(
+    run: Run, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pressed(monkeypatch, "uq1")
+    code, output, _ = called(capfd, "label", "run", "--terminal", "--n", "2", "--out", "mine.jsonl")
+    assert code == 0
+    assert "there is nothing to undo" in output
+    assert humans(Path("mine.jsonl")) == [None, None]
+
+
+def test_a_persons_sheet_cannot_act_on_the_terminal(
+    run: Run, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that a sheet may hold comes escaped, whatever it is."""
+    evil = "\x1b[2J\x1b]0;owned\x07 [bold]\u202e"
+    called(capfd, "label", "run", "--n", "2", "--out", "s.jsonl")
+    first, second = Path("s.jsonl").read_text().splitlines()
+    row = json.loads(first)
+    row |= {"asks": evil, "user_input": [evil], "contexts": [evil, 3, None], "reference": evil, "response": {"a": 1}}
+    row |= {"text": evil, "metric": evil, "sample_id": evil}
+    Path("s.jsonl").write_text(f"{json.dumps(row)}\n{second}\n")
+    pressed(monkeypatch, "1")
+    code, output, errors = called(capfd, "label", "run", "--terminal", "--out", "s.jsonl")
+    assert code == 0
+    assert not set("\x1b\x07\u202e") & set(output + errors)
+    assert "\\x1b[2J" in output
+    code, output, errors = called(capfd, "show", "run", "--labels", "s.jsonl")
+    assert code == 1
+    assert not set("\x1b\x07\u202e") & set(output + errors)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("label",), "no run was named"),
+        (("label", "none", "--out", "s.csv"), "none holds no run"),
+        (("label", "run"), "no terminal to label in"),
+        (("label", "run", "--terminal", "--json"), "prints no JSON"),
+        (("label", "run", "--terminal", "--out", "s.csv"), "ends in .jsonl"),
+        (("label", "run", "--n", "0"), "Invalid value for '--n'"),
+        (("label", "run", "--metric", "context_recal", "--out", "s.csv"), "did you mean context_recall"),
+        (("label", "run", "--agreement", "a", "b"), "--agreement compares two sheets"),
+        (("label", "--agreement", "a", "b"), "a cannot be read"),
+        (("show", "run", "s0", "--labels", "s.csv"), "--labels is about all samples"),
+        (("show", "run", "--by", "x", "--labels", "s.csv"), "--labels is about all samples"),
+        (("report", "run", "--labels", "none.csv"), "none.csv"),
+    ],
+)
+def test_what_cannot_be_done_is_said(
+    run: Run, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
+) -> None:
+    pressed(monkeypatch, "")
+    code, _, errors = called(capfd, *arguments)
+    assert code == 1
+    assert said in errors
+
+
+def test_corrected_means_stand_beside_the_judges(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+    """8 of 12 are judged 1; people say 1 of all but two of these: 10/12 all told, by labels of all."""
+    called(capfd, "label", "run", "--out", "s.jsonl")
+    filled(Path("s.jsonl"), Path("l.jsonl"), {"Fact 1.": 0, "Fact 2.": 0})
+    code, output, _ = called(capfd, "show", "run", "--labels", "l.jsonl")
+    assert code == 0
+    table = [line.split() for line in output.splitlines()]
+    assert ["context_recall", "0.667", "0.349", "-", "0.901", "-"] in table
+    assert [row[:2] for row in table if row[:1] == ["prediction-powered"]] == [["prediction-powered", "0.833"]]
+    assert "12 of 12 verdicts labelled, of 12 samples or groups" in output
+    corrected = json.loads(called(capfd, "show", "run", "--labels", "l.jsonl", "--json")[1])["corrected"]
+    assert corrected["metrics"]["context_recall"]["prediction_powered"]["mean"] == pytest.approx(10 / 12)
+    assert corrected["foreign"] is False
+
+
+def test_labels_of_another_run_are_refused_or_shown_under_a_warning(
+    run: Run, scripted_run: Callable[..., Run], capfd: pytest.CaptureFixture[str]
+) -> None:
+    scripted_run("other", ROWS, SCRIPT, metrics=["context_recall"], threshold=0.95)
+    called(capfd, "label", "other", "--out", "s.jsonl")
+    filled(Path("s.jsonl"), Path("l.jsonl"), {"Fact 1.": 0})
+    code, output, errors = called(capfd, "show", "run", "--labels", "l.jsonl")
+    assert (code, output) == (1, "")
+    assert "12 of 12 labels in l.jsonl are not of the run in run" in errors
+    assert "--foreign-labels" in errors
+    code, output, _ = called(capfd, "show", "run", "--labels", "l.jsonl", "--foreign-labels")
+    assert code == 0
+    assert "WARNING: 12 of 12 labels are not of this run" in output
+    assert called(capfd, "report", "run", "--labels", "l.jsonl")[0] == 1
+    assert called(capfd, "report", "run", "--labels", "l.jsonl", "--foreign-labels")[0] == 0
+    assert "WARNING: 12 of 12 labels" in Path("run/report.html").read_text()
+
+
+def test_the_report_shows_both_without_a_script(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+    """Plain markup, before the samples that a script lists."""
+    called(capfd, "label", "run", "--out", "s.jsonl")
+    filled(Path("s.jsonl"), Path("l<b>.jsonl"), {"Fact 1.": 0, "Fact 2.": 0})
+    code, output, _ = called(capfd, "report", "run", "--labels", "l<b>.jsonl", "--json")
+    assert code == 0
+    assert json.loads(output)["corrected"]["metrics"]["context_recall"]["labelled"] == 12
+    page = Path("run/report.html").read_text()
+    section = page[page.index("Corrected by labels") : page.index('id="samples"')]
+    assert "prediction-powered" in section
+    assert "0.833" in section
+    assert "l&lt;b&gt;.jsonl" in section
+    called(capfd, "report", "run")
+    assert "Corrected by labels" not in Path("run/report.html").read_text()
+
+
+def test_two_people_are_compared(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
+    called(capfd, "label", "run", "--out", "s.jsonl")
+    filled(Path("s.jsonl"), Path("a.jsonl"), {"Fact 1.": 0, "Fact 2.": 0})
+    filled(Path("s.jsonl"), Path("b.jsonl"), {"Fact 1.": 0, "Fact 3.": 0})
+    code, output, _ = called(capfd, "label", "--agreement", "a.jsonl", "b.jsonl")
+    assert code == 0
+    assert "12 verdicts of 12 samples: 9 both 1, 1 both 0, 1 1 in A alone, 1 1 in B alone" in output
+    assert [line.split() for line in output.splitlines() if line.endswith("Fact 2.")] == [
+        ["0", "1", "s2", "context_recall", "Fact", "2."]
+    ]
+    found = json.loads(called(capfd, "label", "--agreement", "a.jsonl", "b.jsonl", "--json")[1])
+    assert found["raw"]["value"] == pytest.approx(10 / 12)
+
+
+@contextmanager
+def in_a_terminal(*arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """The command in a terminal of its own: the process, and what somebody types into."""
+    controller, terminal = pty.openpty()
+    command = [sys.executable, "-m", "localjudge", *arguments]
+    process = subprocess.Popen(command, stdin=terminal, stdout=terminal, stderr=terminal, start_new_session=True)
+    os.close(terminal)
+    try:
+        yield process, controller
+    finally:
+        process.kill()
+        process.wait()
+        os.close(controller)
+
+
+def seen(controller: int, words: str) -> str:
+    """What the terminal shows until the words are there; fails after a minute."""
+    text = ""
+    while words not in text:
+        ready, _, _ = select.select([controller], [], [], 30)
+        assert ready, text
+        text += os.read(controller, 65_536).decode()
+    return text
+
+
+def test_one_key_is_one_verdict_in_a_real_terminal_and_a_kill_loses_none(run: Run) -> None:
+    """No Enter; an arrow and Home, which send digits in what they send, are no verdicts; killed after two labels."""
+    with in_a_terminal("label", "run", "--n", "4") as (process, controller):
+        seen(controller, "0 of 4 labelled")
+        os.write(controller, b"\x1b[1~")
+        os.write(controller, b"1")
+        seen(controller, "1 of 4 labelled")
+        os.write(controller, b"0")
+        seen(controller, "2 of 4 labelled")
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert humans(Path("labels-run.jsonl")) == [1, 0, None, None]
+    with in_a_terminal("label", "run") as (process, controller):
+        seen(controller, "2 of 4 labelled")
+        os.write(controller, b"u")
+        seen(controller, "1 of 4 labelled")
+        os.write(controller, b"11q")
+        text = seen(controller, "then: localjudge show")
+        assert "3 of 4 labelled, in labels-run.jsonl" in text
+        assert process.wait(timeout=60) == 0
+    assert humans(Path("labels-run.jsonl")) == [1, 1, 1, None]
+
+
+def test_control_c_leaves_what_was_labelled_and_says_how_to_go_on(run: Run) -> None:
+    with in_a_terminal("label", "run", "--n", "3") as (process, controller):
+        seen(controller, "0 of 3 labelled")
+        os.write(controller, b"1")
+        seen(controller, "1 of 3 labelled")
+        process.send_signal(signal.SIGINT)
+        seen(controller, "run the same command again to go on")
+        assert process.wait(timeout=60) == 4
+    assert humans(Path("labels-run.jsonl")) == [1, None, None]

@@ -1,0 +1,261 @@
+"""Corrected means: golden arithmetic, and what must hold of any judge and any labels."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from localjudge.errors import DataError
+from localjudge.stats.corrected import (
+    FEWEST_CLUSTERS,
+    JudgedUnits,
+    labelled_clusters,
+    prediction_powered,
+    rogan_gladen,
+)
+from localjudge.stats.resampling import Floats
+
+
+def units_of(
+    judged: list[int],
+    human: list[int | None],
+    *,
+    probabilities: list[float] | None = None,
+    strata: list[int] | None = None,
+    samples: list[int] | None = None,
+) -> JudgedUnits:
+    """Units of samples that each weigh the same; every unit a sample of its own unless it is said otherwise."""
+    of = np.arange(len(judged)) if samples is None else np.array(samples)
+    weights = 1 / (np.bincount(of)[of] * (of.max() + 1))
+    inclusion = np.ones(len(judged)) if probabilities is None else np.array(probabilities)
+    labelled = np.array([one is not None for one in human])
+    return JudgedUnits(
+        judged=np.array(judged, dtype=float),
+        weights=weights,
+        human=np.array([one or 0 for one in human], dtype=float),
+        drawn=np.where(labelled, weights / inclusion, 0.0),
+        strata=np.zeros(len(judged), dtype=np.intp) if strata is None else np.array(strata),
+        clusters=of,
+        certain=np.zeros(len(judged), dtype=bool),
+    )
+
+
+def test_the_prediction_powered_mean_by_hand() -> None:
+    """Judged 1 1 0 0 1 1 0 0 (p = .5); the first four are labelled 1 0 0 0, each standing for 1/4.
+
+    lambda = sum (H - .25)(L - .5) / sum (L - .5)^2 = (.375 - .125 + .125 + .125) / 1 = .5
+    theta  = .5 * .5 + ((1 - .5) + (0 - .5) + 0 + 0) / 4 = .25
+    """
+    found = prediction_powered(units_of([1, 1, 0, 0, 1, 1, 0, 0], [1, 0, 0, 0, None, None, None, None]))
+    assert [found.power, found.mean] == pytest.approx([0.5, 0.25])
+    assert found.limits is None
+
+
+def test_the_mean_of_rogan_and_gladen_by_hand() -> None:
+    """Ten units judged 1 and ten judged 0: p = .5. Labelled are five that are 1, of which the judge says 1 of four, and
+    ten that are 0, of which it says 0 of seven.
+
+    Se = 4/5, Sp = 7/10, theta = (.5 + .7 - 1) / (.8 + .7 - 1) = .2 / .5 = .4
+    """
+    human: list[int | None] = [1] * 4 + [0] * 3 + [None] * 3 + [1] + [0] * 7 + [None] * 2
+    found = rogan_gladen(units_of([1] * 10 + [0] * 10, human))
+    assert [found.sensitivity, found.specificity] == pytest.approx([0.8, 0.7])
+    assert found.mean == pytest.approx(0.4)
+
+
+def test_an_error_weighs_what_its_unit_weighs_in_the_mean_of_its_metric() -> None:
+    """Sample 0 has one unit, sample 1 four: weights 1/2 and 1/8. All are judged 1 and labelled; one is 0.
+
+    If it is the unit of sample 0 the mean is 0 + 1/2, if it is one of sample 1 it is 1/2 + 3/8.
+    """
+    samples = [0, 1, 1, 1, 1]
+    assert prediction_powered(units_of([1] * 5, [0, 1, 1, 1, 1], samples=samples)).mean == pytest.approx(0.5)
+    assert prediction_powered(units_of([1] * 5, [1, 0, 1, 1, 1], samples=samples)).mean == pytest.approx(0.875)
+
+
+def test_a_label_that_was_drawn_rarely_stands_for_more() -> None:
+    """Judged 1 all: no slope, lambda 1. Labels 1 and 0, drawn with 1/4 and 3/4: they stand for 4 and 4/3 of 16/3.
+
+    theta = 1 + 3/4 (1 - 1) + 1/4 (0 - 1) = .75
+    """
+    found = prediction_powered(units_of([1] * 4, [1, 0, None, None], probabilities=[0.25, 0.75, 1, 1]))
+    assert found.mean == pytest.approx(0.75)
+
+
+def test_strata_are_weighed_by_what_they_are_known_to_be() -> None:
+    """Stratum 0: 5 of 20 units, all labelled 0; stratum 1: 15, of which five are labelled 1. Nothing was judged 0.
+
+    theta = 5/20 * 0 + 15/20 * 1 = .75, though half of the labels are 1.
+    """
+    human: list[int | None] = [0] * 5 + [1] * 5 + [None] * 10
+    assert prediction_powered(units_of([1] * 20, human, strata=[0] * 5 + [1] * 15)).mean == pytest.approx(0.75)
+
+
+def test_a_stratum_with_too_few_labels_is_taken_with_its_neighbour() -> None:
+    """Four labels in either stratum: together eight, of which half are 1."""
+    human: list[int | None] = [0] * 4 + [None] * 6 + [1] * 4 + [None] * 26
+    assert prediction_powered(units_of([1] * 40, human, strata=[0] * 10 + [1] * 30)).mean == pytest.approx(0.5)
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[Floats, Floats, np.ndarray, np.ndarray, np.ndarray]:
+    """Judged and human labels, samples, strata and which units are labelled, one at least."""
+    size = draw(st.integers(2, 60))
+    column = st.lists(st.booleans(), min_size=size, max_size=size)
+    judged, human, labelled = (np.array(draw(column), dtype=float) for _ in range(3))
+    labelled[draw(st.integers(0, size - 1))] = 1
+    samples = np.sort(np.array(draw(st.lists(st.integers(0, 12), min_size=size, max_size=size))))
+    strata = np.array(draw(st.lists(st.integers(0, 3), min_size=size, max_size=size)))
+    return judged, human, np.unique(samples, return_inverse=True)[1], strata, labelled
+
+
+def made(judged: Floats, human: Floats, samples: np.ndarray, strata: np.ndarray, labelled: np.ndarray) -> JudgedUnits:
+    weights = 1 / (np.bincount(samples)[samples] * (samples.max() + 1))
+    drawn = np.where(labelled > 0, weights / 0.5, 0.0)
+    return JudgedUnits(judged, weights, human, drawn, strata, samples, np.zeros(len(judged), dtype=bool))
+
+
+@given(runs())
+def test_labels_that_agree_with_the_judge_leave_the_mean_as_it_is(run: tuple[Floats, ...]) -> None:
+    judged, _, samples, strata, labelled = run
+    units = made(judged, judged, samples, strata, labelled)
+    mean = float((units.weights * judged).sum())
+    assert prediction_powered(units).mean == pytest.approx(mean, abs=1e-9)
+    kinds = set(judged[labelled > 0])
+    if len(kinds) == 2:
+        assert rogan_gladen(units).mean == pytest.approx(mean, abs=1e-9)
+
+
+@given(runs())
+def test_if_all_units_are_labelled_the_mean_is_that_of_people(run: tuple[Floats, ...]) -> None:
+    """Whatever the judge said: every label stands for itself."""
+    judged, human, samples, strata, _ = run
+    units = made(judged, human, samples, strata, np.ones(len(judged)))
+    truth = float((units.weights * human).sum())
+    assert prediction_powered(units).mean == pytest.approx(truth, abs=1e-9)
+    try:
+        found = rogan_gladen(units)
+    except DataError:
+        return
+    assert found.mean == pytest.approx(truth, abs=1e-9)
+
+
+@given(runs())
+def test_limits_hold_the_mean_and_lie_in_0_to_1(run: tuple[Floats, ...]) -> None:
+    units = made(*run)
+    for method in (prediction_powered, rogan_gladen):
+        try:
+            found = method(units)
+        except DataError:
+            continue
+        assert 0 <= found.mean <= 1
+        assert (found.limits is None) == (labelled_clusters(units) < FEWEST_CLUSTERS)
+        if found.limits is not None:
+            low, high = found.limits
+            assert 0 <= low <= found.mean + 1e-9
+            assert found.mean - 1e-9 <= high <= 1
+
+
+@given(runs(), st.randoms(use_true_random=False))
+def test_the_order_of_the_units_moves_nothing(run: tuple[Floats, ...], random: object) -> None:
+    units = made(*run)
+    order = np.arange(len(units.judged))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    turned = JudgedUnits(*(column[order] for column in units))  # type: ignore[arg-type]
+    assert prediction_powered(turned).mean == pytest.approx(prediction_powered(units).mean, abs=1e-12)
+
+
+def test_where_no_error_was_seen_the_interval_still_has_a_width() -> None:
+    """Fifty labels that all agree do not say that the judge never errs: 1/50 more than the judge's own interval."""
+    judged = [1] * 300 + [0] * 100
+    human: list[int | None] = [1] * 30 + [None] * 270 + [0] * 20 + [None] * 80
+    found = prediction_powered(units_of(judged, human))
+    assert found.limits is not None
+    assert found.limits[1] - found.limits[0] > 2 * 1.96 / 50
+
+
+def test_more_labels_make_it_narrower() -> None:
+    generator = np.random.default_rng(3)
+    human = (generator.random(400) < 0.7).astype(int)
+    judged = np.where(generator.random(400) < 0.8, human, 1 - human)
+    widths = []
+    for count in (40, 100, 400):
+        labels = [int(one) if place < count else None for place, one in enumerate(human)]
+        for method in (prediction_powered, rogan_gladen):
+            limits = method(units_of(judged.tolist(), labels)).limits
+            assert limits is not None
+            widths.append(limits[1] - limits[0])
+    assert widths[::2] == sorted(widths[::2], reverse=True)
+    assert widths[1::2] == sorted(widths[1::2], reverse=True)
+
+
+def test_ten_labels_of_one_sample_give_no_interval() -> None:
+    """They are one draw."""
+    found = prediction_powered(units_of([1] * 20, [1] * 10 + [None] * 10, samples=[0] * 10 + list(range(1, 11))))
+    assert found.limits is None
+
+
+def test_labels_of_elsewhere_correct_a_mean_that_they_are_not_in() -> None:
+    """Three labelled units with no weight in the mean, of which the judge has one wrong.
+
+    L = 1 1 0, H = 1 0 0: lambda = (2/3 1/3 + (-1/3)(1/3) + (-1/3)(-2/3)) / (1/9 + 1/9 + 4/9) = (1/3) / (2/3) = .5
+    theta = .5 * 1 + (.5 - .5 + 0) / 3 = .5
+    """
+    units = JudgedUnits(
+        judged=np.array([1.0, 1, 1, 1, 0]),
+        weights=np.array([0.5, 0.5, 0, 0, 0]),
+        human=np.array([0.0, 0, 1, 0, 0]),
+        drawn=np.array([0, 0, 1 / 3, 1 / 3, 1 / 3]),
+        strata=np.zeros(5, dtype=np.intp),
+        clusters=np.arange(5),
+        certain=np.zeros(5, dtype=bool),
+    )
+    found = prediction_powered(units)
+    assert [found.power, found.mean] == pytest.approx([0.5, 0.5])
+
+
+def test_what_needs_no_judge_is_neither_corrected_nor_counted_as_labelled() -> None:
+    """Ten units without any text are 0 for sure; of the ten others, judged 1, four are labelled and one of them is 0.
+
+    theta = 10/20 * 0 + 10/20 * 3/4 = .375; labelled are four.
+    """
+    certain = np.arange(20) < 10
+    human: list[int | None] = [0] * 10 + [1, 1, 1, 0] + [None] * 6
+    units = units_of([0] * 10 + [1] * 10, human, strata=[0] * 10 + [1] * 10)._replace(certain=certain)
+    found = prediction_powered(units)
+    assert found.mean == pytest.approx(0.375)
+    assert found.limits is None
+    assert labelled_clusters(units) == 4
+
+
+@pytest.mark.parametrize(
+    ("judged", "human", "said"),
+    [
+        ([1, 0, 1], [1, 1, None], "every labelled unit is 1"),
+        ([1, 0, 1], [0, 0, 0], "every labelled unit is 0"),
+        ([1, 0, 1, 0], [0, 1, 0, 1], "does not tell 1 from 0"),
+        ([1, 1, 1, 1], [0, 1, 0, 1], "does not tell 1 from 0"),
+        ([1, 0], [None, None], "no unit is labelled"),
+    ],
+)
+def test_where_there_is_no_such_number_the_reason_is_said(
+    judged: list[int], human: list[int | None], said: str
+) -> None:
+    with pytest.raises(DataError, match=said):
+        rogan_gladen(units_of(judged, human))
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"judged": np.array([0.5, 1.0])},
+        {"human": np.array([2.0, 1.0])},
+        {"weights": np.array([0.5, 0.2])},
+        {"drawn": np.array([np.nan, 0.5])},
+        {"drawn": np.array([-1.0, 0.5])},
+        {"clusters": np.array([0])},
+    ],
+)
+def test_arrays_that_are_not_as_they_should_be_are_refused(changes: dict[str, Floats]) -> None:
+    with pytest.raises((ValueError, DataError)):
+        prediction_powered(units_of([1, 0], [1, 0])._replace(**changes))  # type: ignore[arg-type]
