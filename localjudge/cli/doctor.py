@@ -14,7 +14,7 @@ from localjudge.cli.options import settings
 @click.option(
     "--judge", default="reference", show_default=True, metavar="NAME|PATH", help="Registered name or GGUF file."
 )
-@settings("prompts", "n_ctx", "threads", "gpu_layers")
+@settings("profile", "prompts", "n_ctx", "threads", "gpu_layers")
 @click.option(
     "--injections",
     type=click.IntRange(min=0),

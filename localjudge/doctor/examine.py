@@ -96,10 +96,10 @@ def _checks_of_the_judge(wanted: _Wanted) -> Iterator[HealthCheck]:
         file = model_registry.find(wanted.judge)
         yield model_checks.file_check(file)
         name = "prompts"
-        profile = judges.profile_for(file.profile, wanted.settings)
+        profile = judges.profile_of_file(file, wanted.settings)
         name = "model"
         free = hardware.available_bytes()
-        engine = judges.open_engine(file, wanted.settings.engine)
+        engine = judges.open_engine(file, wanted.settings.engine, begin_of_text=profile.begin_of_text)
     except UsageError as error:
         yield failed_with(name, error)
         return

@@ -19,9 +19,9 @@ from localjudge.doctor import injection, model_checks
 from localjudge.doctor import judgement as verdicts
 from localjudge.doctor.health_check import HealthCheck, failed_with
 from localjudge.doctor.kept_answers import KeptAnswers
-from localjudge.doctor.plain_cases import plain_cases
 from localjudge.engine.protocol import EngineStats, InspectableEngine
 from localjudge.errors import OutOfResource, SampleError, UsageError
+from localjudge.judge import prompts
 from localjudge.judge.judge import Judge
 from localjudge.judge.prompts import PromptProfile
 from localjudge.progress import Progress
@@ -64,11 +64,18 @@ class Interview:
 
     def checks(self, profile: PromptProfile, ends: ChatEnds | None) -> Iterator[HealthCheck]:
         """What is shown to the model, then what it says."""
-        demo = plan(str(resources.demo_file()), _EVERY_QUESTION, self._settings)
-        tasks = first_tasks(demo.dataset.samples, demo.metrics, self._settings.sentences)
         ways = list(verdicts.asking_modes(profile, ends))
         judge, engine, progress = ways[0].judge, self._engine, self._progress
-        shown = [one.task for one in tasks] + [case.task() for case in plain_cases()]
+        if judge.cannot_be_asked(["attribution"]):  # which all attempts are about
+            self._attempts, self._most = [], 0
+        cases = verdicts.cases_for(judge)
+        demo = plan(str(resources.demo_file()), _EVERY_QUESTION, self._settings)
+        tasks = [
+            one
+            for one in first_tasks(demo.dataset.samples, demo.metrics, self._settings.sentences)
+            if not judge.cannot_be_asked([prompts.task_name(one.task)])
+        ]
+        shown = [one.task for one in tasks] + [case.task() for case in cases]
         shown += [attempt.attacked.task() for attempt in self._attempts]
         answers, *others = (
             _Phase(way.name, len(way.requests(tasks)), partial(verdicts.legal_check, way, tasks, engine, progress))
@@ -76,9 +83,11 @@ class Interview:
         )
         requests = [judge.request(task) for task in shown]
         needed = _Phase("prompts", 0, partial(model_checks.read_back_check, engine, requests)), answers
-        again = _Phase("asked again", verdicts.asked_again(), partial(verdicts.again_check, judge, engine, progress))
+        again = _Phase(
+            "asked again", verdicts.asked_again(judge), partial(verdicts.again_check, judge, engine, progress)
+        )
         ask = self._kept.answers_in_order
-        plain = _Phase("plain cases", len(plain_cases()), partial(verdicts.plain_check, judge, engine, progress, ask))
+        plain = _Phase("plain cases", len(cases), partial(verdicts.plain_check, judge, engine, progress, ask))
         if known := self._known(judge):
             progress.note(f"going on: {known:,} answers of an interrupted check")
         progress.expect(sum(phase.verdicts for phase in (*needed, again, plain, *others)) + self._injected(self._most))
@@ -89,7 +98,7 @@ class Interview:
             return
         before = before_again if known else engine.stats
         is_judge = yield from self._all_made(plain)
-        chosen = self._chosen(judge, before) if is_judge else verdicts.Chosen((), "")
+        chosen = self._chosen(judge, before) if is_judge and self._attempts else verdicts.Chosen((), "")
         injected = self._injected(len(chosen.attempts))
         progress.expect(injected - self._injected(self._most))
         if injected:
@@ -102,8 +111,9 @@ class Interview:
 
     def _known(self, judge: Judge) -> int:
         """How many of the plain cases and of the injections are answered already."""
-        tasks = [case.task() for case in plain_cases()] + [case.task() for case in injection.cases()]
+        tasks = [case.task() for case in verdicts.cases_for(judge)] + [case.task() for case in injection.cases()]
         tasks += [attempt.attacked.task() for attempt in self._attempts]
+        tasks = [task for task in tasks if not judge.cannot_be_asked([prompts.task_name(task)])]
         return self._kept.count(map(judge.request, tasks))
 
     def _chosen(self, judge: Judge, before: EngineStats) -> verdicts.Chosen:
