@@ -7,7 +7,7 @@ A metric turns a sample into *tasks* (one unit of text, one question about it). 
 an *answer*. The run applies the threshold and hands the metric its *verdicts*; the metric does the arithmetic.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self
 
@@ -21,6 +21,7 @@ UnitSource = Literal["user_input", "reference", "response", "retrieved_contexts"
 AgainstText = Literal["reference", "response", "cited"]
 Against = int | AgainstText | None
 _OF_A_PANEL = {"panel", "rule"}
+_QUOTE = '"'
 
 
 class Record(BaseModel):
@@ -154,19 +155,28 @@ class Piece(NamedTuple):
     trusted: bool
 
 
+RenderChat = Callable[[Sequence[Mapping[str, str]], Mapping[str, Any]], str]
+"""Renders a model's chat template: the messages (`role`, `content`) and its other arguments to a prompt, up to where
+the answer begins. Raises ModelError if the template cannot be rendered with them."""
+
+
 class ChatEnds(NamedTuple):
-    """What a chat template puts before and after the user's message, up to where the answer begins."""
+    """What a chat template puts before and after the user's message, up to where the answer begins.
+
+    `render` gives any other conversation; None for an engine that knows no more than the ends.
+    """
 
     head: str
     tail: str
     sha256: str
+    render: RenderChat | None = None
 
 
 class Grammar(Record):
     """The legal answers: a regular expression, and the value in [0, 1] that each value literal stands for.
 
     A verdict of yes or no has the values 1 and 0, one of five levels 0, .25, .5, .75 and 1. Where an answer is neither
-    forced nor a value, it is text of a reason: the string under the key "reason".
+    forced nor a value, it is text of a reason: the string under the key "reason", or the group `reason` of the pattern.
     """
 
     name: str
@@ -176,9 +186,19 @@ class Grammar(Record):
     """How many verdicts one answer holds."""
     reason_tokens: int = Field(default=0, ge=0)
     """A reason is closed after so many tokens at the latest; 0 where the answers hold none."""
+    reason_end: str = _QUOTE
+    """The character that ends a reason, which cannot hold it."""
     json_schema: str | None = Field(default=None, exclude=True, repr=False)
     """The JSON schema that the pattern was made of, for an engine that takes no patterns. It says nothing that the
     pattern does not, so it is in no key and in no run's files: None in what is read from there."""
+
+    @model_serializer(mode="wrap")
+    def _as_ever(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without the end of a reason where it is the usual one: answers are stored under keys that hold this."""
+        found: dict[str, Any] = written(self)
+        if self.reason_end == _QUOTE:
+            del found["reason_end"]
+        return found
 
     def __eq__(self, other: object) -> bool:
         """Equal patterns and labels are the same answers, whether or not their schema is at hand."""

@@ -28,7 +28,7 @@ _GROUPS = {
         "segmenter",
         "abbreviations",
     ),
-    "Judge": ("judge", "prompts", "reasons", "protocol", "reuse", "n_ctx", "threads", "gpu_layers"),
+    "Judge": ("judge", "profile", "prompts", "reasons", "protocol", "reuse", "n_ctx", "threads", "gpu_layers"),
     "Scoring": ("metrics", "criteria", "threshold", "calibration", "min_legal_mass", "max_failed"),
     "Evidence": ("baseline", "gates", "undecided", "junit", "markdown", "as_page"),
     "Output": ("out", "dry_run", "verbose", "quiet", "as_json"),

@@ -24,6 +24,7 @@ _SHOWN = {
     "criteria": "FILE",
     "mapping": "FIELD=COLUMN",
     "min_legal_mass": "P",
+    "profile": "NAME|FOLDER",
     "prompts": "FILE",
     "reuse": "RUN",
     "segmenter": "PIPELINE",

@@ -9,7 +9,7 @@ from localjudge.doctor import machine
 from localjudge.doctor.extent import ADMISSION, Extent, Use
 from localjudge.doctor.health_check import Diagnosis, HealthCheck, failed_with, worst_status
 from localjudge.doctor.sockets import network_check, network_watched
-from localjudge.engine import hardware
+from localjudge.engine import hardware, opening
 from localjudge.errors import OutOfResource, UsageError
 from localjudge.progress import Progress, Silence
 from localjudge.run import judges
@@ -113,10 +113,10 @@ def _checks_of_the_judge(wanted: _Wanted) -> Iterator[HealthCheck]:
         file = model_registry.find(wanted.judge)
         yield model_checks.file_check(file)
         name = "prompts"
-        profile = judges.profile_for(file.profile, wanted.settings)
+        profile = judges.profile_of_file(file, wanted.settings)
         name = "model"
         free = hardware.available_bytes()
-        engine = judges.open_engine(file, wanted.settings.engine)
+        engine = opening.open_engine(file, wanted.settings.engine, begin_of_text=profile.begin_of_text)
     except UsageError as error:
         yield failed_with(name, error)
         return

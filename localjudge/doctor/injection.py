@@ -160,12 +160,13 @@ def resistance(
     progress: Progress | None = None,
     ask: AskInOrder = answers_in_order,
 ) -> InjectionReport:
-    """Judge every case alone and under the attempts, all of them if none are named."""
-    tried = list(attempts()) if tried is None else tried
-    asked = [*cases(), *(attempt.attacked for attempt in tried)]
+    """Judge every case that the judge has words for alone and under the attempts, all of them if none are named."""
+    can_ask = [number for number, case in enumerate(cases()) if judge.has_words_for(case.task())]
+    tried = [one for one in (attempts() if tried is None else tried) if one.case in can_ask]
+    asked = [*(cases()[number] for number in can_ask), *(attempt.attacked for attempt in tried)]
     answers = ask(engine, [judge.request(case.task()) for case in asked], progress or Silence())
     found = [answer.p_yes if isinstance(answer, Answer) else None for answer in answers]
-    plain, moved = found[: len(cases())], found[len(cases()) :]
+    plain, moved = dict(zip(can_ask, found, strict=False)), found[len(can_ask) :]
     falls, rises, unusable, unanswered = [], [0.0], 0, 0
     for attempt, after in zip(tried, moved, strict=True):
         before = plain[attempt.case]

@@ -20,7 +20,6 @@ from localjudge.doctor import judgement as verdicts
 from localjudge.doctor.extent import Extent
 from localjudge.doctor.health_check import HealthCheck, failed_with
 from localjudge.doctor.kept_answers import KeptAnswers
-from localjudge.doctor.plain_cases import plain_cases
 from localjudge.doctor.probe_checks import admission_check, not_fit_check, probe_checks, probes_check, undecided_check
 from localjudge.doctor.probe_figures import ProbeFigures, probe_figures
 from localjudge.doctor.probing import (
@@ -43,6 +42,9 @@ from localjudge.types import ChatEnds, Task
 
 _EVERY_QUESTION = ("context_recall", "context_relevancy", "context_relevancy_chunk", "context_precision")
 """Metrics that together ask whatever every judge can be asked."""
+
+
+_PROBED = ("attribution", "relevance_sentence", "relevance_chunk")
 
 
 class _Phase(NamedTuple):
@@ -72,26 +74,40 @@ class Interview:
         self._extent = extent
         self._attempts = list(injection.attempts())
         self._most = len(self._attempts[: extent.injections])
+        self._probes_askable = True
         self._probed: tuple[ProbeAnswers, ProbeFigures] | None = None
 
     def checks(self, profile: PromptProfile, ends: ChatEnds | None) -> Iterator[HealthCheck]:
-        """What is shown to the model, then what it says; last, what it is fit for."""
-        demo = plan(str(resources.demo_file()), _EVERY_QUESTION, self._settings)
-        tasks = first_tasks(demo.dataset.samples, demo.metrics, self._settings.sentences)
+        """What is shown to the model, then what it says; last, what it is fit for.
+
+        A judge that has no words for a question is not asked it; one that lacks any of the probes' is asked no probe.
+        """
         ways = list(verdicts.asking_modes(profile, ends))
         judge, engine, progress = ways[0].judge, self._engine, self._progress
+        self._attempts = [one for one in self._attempts if judge.has_words_for(one.attacked.task())]
+        self._most = len(self._attempts[: self._extent.injections])
+        self._probes_askable = not judge.cannot_be_asked(_PROBED)
+        cases = verdicts.cases_for(judge)
+        demo = plan(str(resources.demo_file()), _EVERY_QUESTION, self._settings)
+        tasks = [
+            one
+            for one in first_tasks(demo.dataset.samples, demo.metrics, self._settings.sentences)
+            if judge.has_words_for(one.task)
+        ]
         answers, *others = (
             _Phase(way.name, len(way.requests(tasks)), partial(verdicts.legal_check, way, tasks, engine, progress))
             for way in ways
         )
-        requests = [judge.request(task) for task in ([one.task for one in tasks] + self._always_the_same())]
+        requests = [judge.request(task) for task in ([one.task for one in tasks] + self._always_the_same(judge))]
         needed = _Phase("prompts", 0, partial(model_checks.read_back_check, engine, requests)), answers
-        again = _Phase("asked again", verdicts.asked_again(), partial(verdicts.again_check, judge, engine, progress))
+        again = _Phase(
+            "asked again", verdicts.asked_again(judge), partial(verdicts.again_check, judge, engine, progress)
+        )
         ask = self._kept.answers_in_order
-        plain = _Phase("plain cases", len(plain_cases()), partial(verdicts.plain_check, judge, engine, progress, ask))
-        if known := self._kept.count(map(judge.request, self._always_the_same())):
+        plain = _Phase("plain cases", len(cases), partial(verdicts.plain_check, judge, engine, progress, ask))
+        if known := self._kept.count(map(judge.request, self._always_the_same(judge))):
             progress.note(f"going on: {known:,} answers of an interrupted check")
-        at_most = at_most_probes(self._extent.probes)
+        at_most = at_most_probes(self._extent.probes) if self._probes_askable else NO_PROBES
         progress.expect(
             sum(phase.verdicts for phase in (*needed, again, plain, *others))
             + len(at_most.tasks)
@@ -104,11 +120,12 @@ class Interview:
             return
         before = before_again if known else engine.stats
         is_judge = yield from self._all_made(plain)
-        probes = self._chosen_probes(judge, before) if is_judge or self._extent.probes else NO_PROBES
+        wants_probes = self._probes_askable and (is_judge or self._extent.probes)
+        probes = self._chosen_probes(judge, before) if wants_probes else NO_PROBES
         progress.expect(len(probes.tasks) - len(at_most.tasks))
         if probes.passages:
             yield from self._probe_checks(judge, probes)
-        chosen = self._chosen(judge, before) if is_judge else verdicts.Chosen((), "")
+        chosen = self._chosen(judge, before) if is_judge and self._attempts else verdicts.Chosen((), "")
         injected = self._injected(len(chosen.attempts))
         progress.expect(injected - self._injected(self._most))
         if injected:
@@ -126,12 +143,13 @@ class Interview:
         elif self._extent.required:
             yield undecided_check()
 
-    def _always_the_same(self) -> list[Task]:
+    def _always_the_same(self, judge: Judge) -> list[Task]:
         """What any judge is asked by this check, whatever the data: all that may be kept."""
-        tasks: list[Task] = [case.task() for case in plain_cases()]
+        tasks: list[Task] = [case.task() for case in verdicts.cases_for(judge)]
         tasks += [case.task() for case in injection.cases()]
         tasks += [attempt.attacked.task() for attempt in self._attempts]
-        return tasks + at_most_probes(None).tasks
+        tasks += at_most_probes(None).tasks
+        return [task for task in tasks if judge.has_words_for(task)]
 
     def _probe_checks(self, judge: Judge, choice: ProbeChoice) -> Iterator[HealthCheck]:
         """One phase that asks, and the lines that its answers make."""

@@ -11,11 +11,11 @@ from typing import NamedTuple
 
 from localjudge import model_registry
 from localjudge.engine import hardware
+from localjudge.engine.opening import model_facts
 from localjudge.errors import ModelError, UsageError
 from localjudge.local_models import layouts, places
 from localjudge.local_models.found_model import Found, SkippedFile, quantisation_in
 from localjudge.local_models.model_parts import size_of
-from localjudge.run.judges import model_facts
 from localjudge.types import Record
 
 _REGISTRY, _FOLDER = "registry", "folder"

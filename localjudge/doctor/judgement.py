@@ -1,6 +1,7 @@
 """Whether the judge answers, answers rightly where that is easy, stays with it, and cannot be talked out of it."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -55,7 +56,9 @@ class AskingMode(NamedTuple):
             return self.judge.requests([task for task in first if isinstance(task, Attribution)])
         kinds: dict[str, Task] = {}
         for one in asked:
-            kinds.setdefault(prompts.task_name(one.task), one.task)
+            name = prompts.task_name(one.task)
+            if not self.judge.cannot_be_asked([name]):
+                kinds.setdefault(name, one.task)
         return self.judge.requests(list(kinds.values()))
 
 
@@ -71,11 +74,16 @@ def asking_modes(profile: PromptProfile, ends: ChatEnds | None) -> Iterator[Aski
 def legal_check(way: AskingMode, asked: Sequence[AskedTask], engine: Engine, progress: Progress) -> HealthCheck:
     """Whether every answer is legal JSON, and the probability of legal answers before all others were masked."""
     requests = way.requests(asked)
+    if not requests:
+        found = "not looked at: this judge is asked none of the questions that every run can ask"
+        return warning(way.name, found, "ask it what it was made for, a few samples first (--limit)", asked=0)
     answers = answers_in_order(engine, requests, progress)
     missing = [answer.error for answer in answers if isinstance(answer, NoAnswer)]
-    given = [answer for answer in answers if isinstance(answer, Answer)]
+    pairs = [(one, answer) for one, answer in zip(requests, answers, strict=True) if isinstance(answer, Answer)]
+    given = [answer for _, answer in pairs]
     masses = [answer.legal_mass for answer in given]
-    legal = sum(map(_is_legal, given))
+    legal = sum(_is_legal(one, answer) for one, answer in pairs)
+    kind = "legal JSON" if all(one.grammar.json_schema for one in requests) else "legal"
     figures = {
         "grammars": sorted({(request.explanation or request.grammar).name for request in requests}),
         "legal": legal,
@@ -88,9 +96,9 @@ def legal_check(way: AskingMode, asked: Sequence[AskedTask], engine: Engine, pro
             return warning(way.name, found, f"leave out {way.option} with this judge", **figures)
         return failed(way.name, found, None, **figures)
     if legal < len(requests):
-        found = f"{legal} of {len(requests)} answers are legal JSON: the grammar was not kept"
+        found = f"{legal} of {len(requests)} answers are {kind}: the grammar was not kept"
         return failed(way.name, found, "report this: it is an error of localjudge or of llguidance", **figures)
-    found = f"{legal} of {legal} are legal JSON; the model gave such answers {_range(masses)} of its probability"
+    found = f"{legal} of {legal} are {kind}; the model gave such answers {_range(masses)} of its probability"
     if min(masses) < _ENOUGH_MASS:
         found += ": it wants to say something else, and its verdicts mean little"
         return warning(way.name, found, _ANOTHER_JUDGE, **figures)
@@ -111,7 +119,10 @@ def fewest_beyond_chance(cases: int) -> int:
 
 def plain_check(judge: Judge, engine: Engine, progress: Progress, ask: AskInOrder = answers_in_order) -> HealthCheck:
     """How many obvious cases are judged rightly. Failed where guessing does as well."""
-    cases = plain_cases()
+    cases = cases_for(judge)
+    if not cases:
+        found = "none: this judge is asked about neither statements nor sentences"
+        return warning("plain cases", found, "hold its verdicts against labels of your own", cases=0)
     answers = ask(engine, [judge.request(case.task()) for case in cases], progress)
     labels = [int(answer.p_yes >= _THRESHOLD) if isinstance(answer, Answer) else None for answer in answers]
     right = [label == case.answer for label, case in zip(labels, cases, strict=True)]
@@ -137,14 +148,19 @@ def plain_check(judge: Judge, engine: Engine, progress: Progress, ask: AskInOrde
     return ok("plain cases", found, **figures)
 
 
-def asked_again() -> int:
+def cases_for(judge: Judge) -> tuple[PlainCase, ...]:
+    """The plain cases that the judge has words for."""
+    return tuple(case for case in plain_cases() if judge.has_words_for(case.task()))
+
+
+def asked_again(judge: Judge) -> int:
     """Verdicts of the next check: each case is asked twice."""
-    return 2 * len(_cases_again())
+    return 2 * len(_cases_again(judge))
 
 
 def again_check(judge: Judge, engine: Engine, progress: Progress) -> HealthCheck:
     """Whether verdicts are the same, to the last bit, alone and among others in another order."""
-    requests = [judge.request(case.task()) for case in _cases_again()]
+    requests = [judge.request(case.task()) for case in _cases_again(judge)]
     together = answers_in_order(engine, requests[::-1], progress)[::-1]
     alone = [answers_in_order(engine, [request], progress)[0] for request in requests]
     same = sum(one == other for one, other in zip(alone, together, strict=True))
@@ -169,7 +185,9 @@ def chosen_attempts(wanted: int | None, judge: Judge, engine: Engine, seconds_pe
 
     Which they are depends on their number alone, and no verdict depends on which others are asked.
     """
-    every = injection.spread(len(list(injection.attempts())))
+    every = [
+        one for one in injection.spread(len(list(injection.attempts()))) if judge.has_words_for(one.attacked.task())
+    ]
     if wanted is not None:
         return Chosen(every[:wanted], "as asked for" if wanted < len(every) else "")
     requests = [judge.request(attempt.attacked.task()) for attempt in every]
@@ -239,9 +257,9 @@ def speed_check(before: EngineStats, after: EngineStats, verdicts: int) -> Healt
     )
 
 
-def _cases_again() -> tuple[PlainCase, ...]:
+def _cases_again(judge: Judge) -> tuple[PlainCase, ...]:
     """Every third plain case."""
-    return plain_cases()[::3]
+    return cases_for(judge)[::3]
 
 
 def _range(shares: Sequence[float]) -> str:
@@ -250,8 +268,13 @@ def _range(shares: Sequence[float]) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-def _is_legal(answer: Answer) -> bool:
-    """Whether the answer is a JSON object with a verdict in it. The grammar should leave nothing else."""
+def _is_legal(request: VerdictRequest, answer: Answer) -> bool:
+    """Whether the answer is a JSON object with a verdict in it, or in the profile's own form.
+
+    The grammar should leave nothing else.
+    """
+    if request.grammar.json_schema is None:
+        return re.fullmatch(request.grammar.pattern, answer.raw) is not None
     try:
         found = json.loads(answer.raw)
     except ValueError:

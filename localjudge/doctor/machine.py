@@ -9,15 +9,14 @@ from importlib.metadata import PackageNotFoundError, version
 
 from localjudge import resources
 from localjudge.doctor.health_check import HealthCheck, failed, ok, warning
-from localjudge.engine import hardware
+from localjudge.engine import hardware, opening
 from localjudge.errors import ModelError
 from localjudge.judge import grammars
-from localjudge.run import judges
 from localjudge.run.settings import RunSettings
 from localjudge.text.quiet_import import import_spacy
 
 _LIBRARIES = {
-    **judges.ENGINE_LIBRARIES,
+    **opening.ENGINE_LIBRARIES,
     grammars.COMPILER: grammars.COMPILER,
     "spacy": "spacy",
 }
@@ -61,7 +60,7 @@ def processing(settings: RunSettings) -> Iterator[HealthCheck]:
         yield warning("processor", found, "more threads than cores only wait for each other: ask for fewer (--threads)")
     else:
         yield ok("processor", found, name=name, processors=processors, threads=threads)
-    library, number, uses_gpu = judges.engine_build()
+    library, number, uses_gpu = opening.engine_build()
     if uses_gpu:
         layers = "all" if settings.gpu_layers is None else f"{settings.gpu_layers:,}"
         yield ok("gpu", f"{library} {number} has a GPU backend: {layers} layers go there", offload=True)

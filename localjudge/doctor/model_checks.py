@@ -79,6 +79,9 @@ def template_check(profile: PromptProfile, ends: ChatEnds | None) -> HealthCheck
     if ends is None:
         found = f"the model has none: asked by the profile {profile.name!r} as a base model, by plain text"
         return ok("chat template", found, template=None)
+    if any(task.is_conversation for task in profile.tasks.values()):
+        found = f"shows every part of the prompts of the profile {profile.name!r} once, in the profile's order"
+        return ok("chat template", found, template=ends.sha256)
     found = f"holds the whole prompt of the profile {profile.name!r} once; no system message is sent"
     return ok("chat template", found, template=ends.sha256)
 

@@ -8,13 +8,14 @@ Everything that can move an answer is therefore in `identity`, and an answer may
 
     TokenCounter      which model it is and how long a request is: what planning needs, runs no model
     Engine            a token counter that also answers: holds a model, to be closed
+    DescribedEngine   an engine that knows what its model is called
     InspectableEngine an engine that can also show what it does to a prompt, for `localjudge doctor`
 
 Put an engine of your own through `localjudge.engine.contract.check_engine` before it judges anything.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from localjudge.types import Answer, ChatEnds, NoAnswer, Record, VerdictRequest
 
@@ -106,6 +107,21 @@ class Engine(TokenCounter, Protocol):
 
     def close(self) -> None:
         """Free the model. The engine cannot be used afterwards."""
+        ...
+
+
+@runtime_checkable
+class DescribedEngine(Protocol):
+    """An engine whose model says who it is, so that a prompt profile made for it is found, and asked as it wants."""
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What the model's file says of itself: `general.name`, `general.basename`, `general.architecture`."""
+        ...
+
+    @property
+    def chat_without_ends(self) -> ChatEnds | None:
+        """Its chat template for conversations alone, without head and tail; None without a template."""
         ...
 
 

@@ -130,8 +130,9 @@ class ScriptedEngine:
         if callable(self._script):
             return self._script(request)
         unit = unit_text(request)
-        if unit in self._script:
-            return self._script[unit]
+        for text in (unit, unit.removeprefix(" ")):  # some profiles show a text with the space before it
+            if text in self._script:
+                return self._script[text]
         if self._default is None:
             raise KeyError(f"the script holds no answer for {unit!r}")
         return self._default

@@ -13,23 +13,29 @@ The judge knows no backend and runs no tokens; the engine beside it does.
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Any, Literal, cast
 
 from localjudge.errors import SampleError, UsageError
 from localjudge.judge import grammars, prompts
+from localjudge.judge.answer_forms import AnswerForm
+from localjudge.judge.conversation import Skeleton, in_skeleton, skeleton
 from localjudge.option_spelling import option, option_name
 from localjudge.types import Attribution, ChatEnds, Grammar, Piece, Task, VerdictRequest
 
 Reasons = Literal["none", "before", "after"]
 JudgingProtocol = Literal["independent", "joint"]
 
+_USER = "user"
 _PLAIN = ChatEnds(head="", tail="", sha256="")
+_SKELETONS_KEPT = 256
 
 
 class Judge:
     """A judge that asks by a prompt profile, inside a model's chat template if there is one.
 
-    Raises UsageError if the profile cannot ask for reasons, or for one answer to several statements.
+    Raises UsageError if the profile cannot ask for reasons, or for one answer to several statements, or needs a chat
+    template where there is none; ModelError if the template is not one that the profile can use.
     """
 
     def __init__(
@@ -46,6 +52,12 @@ class Judge:
         self._ends = self._chat or _PLAIN._replace(tail=profile.bare_answer)
         self._reasons: Reasons = reasons
         self._protocol: JudgingProtocol = protocol
+        self._skeleton = lru_cache(maxsize=_SKELETONS_KEPT)(self._rendered_skeleton)
+        self._whole = [
+            self._skeleton(name, tuple(node.role for node in task.node if node.role) or (_USER,))
+            for name, task in sorted(profile.tasks.items())
+            if task.is_conversation
+        ]
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -57,11 +69,12 @@ class Judge:
         answers = {name: self._answer_shape(name) for name in common}
         if self._protocol == "joint":
             answers[prompts.JOINT] = [grammars.for_statements(["statement"])]
+        ends = [gap for one in self._whole for gap in one.gaps] or self._ends[:2]
         return {
             "profile": self._profile.name,
             "profile_sha256": self._profile.sha256,
             "chat_template_sha256": self._chat.sha256 if self._chat else None,
-            "chat_ends_sha256": hashlib.sha256("\0".join(self._ends[:2]).encode()).hexdigest(),
+            "chat_ends_sha256": hashlib.sha256("\0".join(ends).encode()).hexdigest(),
             "grammars_sha256": {name: _digest(shape) for name, shape in answers.items()},
             "reasons": self._reasons,
             "protocol": self._protocol,
@@ -80,16 +93,33 @@ class Judge:
         """Which of the tasks the profile has no words for."""
         return sorted(set(tasks) - self._profile.tasks.keys())
 
+    @property
+    def why_not_asked(self) -> str:
+        """Why there are tasks that it cannot be asked."""
+        if not self._profile.instructions:
+            return "it does not read instructions"
+        words = ", ".join(sorted(self._profile.tasks.keys() - {prompts.JOINT}))
+        return f"its prompt profile {self._profile.name!r} has words for {words} alone"
+
+    def has_words_for(self, task: Task) -> bool:
+        """Whether the profile can ask this."""
+        return not self.cannot_be_asked([prompts.task_name(task)])
+
     def request(self, task: Task) -> VerdictRequest:
         """The request for a task that is judged on its own: a pure function of the task and the judge's identity.
 
         Raises SampleError for a task that the profile has no words for.
         """
         name = prompts.task_name(task)
-        if self.cannot_be_asked([name]):
+        if not self.has_words_for(task):
             raise SampleError(f"the prompt profile {self._profile.name!r} has no words for the task {name}")
         grammar, *explanation = self._answer_shape(name)
         prompt = self._profile.tasks[name]
+        unshown = prompts.not_shown(prompt, task)
+        if unshown:
+            raise SampleError(
+                f"the prompt profile {self._profile.name!r} has no place for {', '.join(unshown)} in the task {name}"
+            )
         return VerdictRequest(
             path=self._path(prompt, [task], form=self._form(prompt)),
             grammar=grammar,
@@ -123,15 +153,32 @@ class Judge:
         return VerdictRequest(path=self._path(prompt, tasks, form=prompt.form), grammar=grammar)
 
     def _path(self, prompt: prompts.TaskPrompt, tasks: Sequence[Task], *, form: str) -> tuple[tuple[Piece, ...], ...]:
-        """The nodes, between the ends of the chat template."""
+        """The nodes, between the ends of the chat template, or between what it writes around each message."""
+        if prompt.is_conversation:
+            nodes = prompts.render_with_roles(prompt, tasks, form=form)
+            roles = tuple(role for role, _ in nodes if role)
+            around = self._skeleton(prompts.task_name(tasks[0]), roles or (_USER,))
+            if not roles:
+                nodes[0] = nodes[0]._replace(role=_USER)
+            return tuple(_join(*node) for node in in_skeleton(nodes, around))
         first, *rest = prompts.render(prompt, tasks, form=form)
         path = [_join(Piece(text=self._ends.head, trusted=True), *first), *rest]
         path[-1] = _join(*path[-1], Piece(text=self._ends.tail, trusted=True))
         return tuple(path)
 
+    def _rendered_skeleton(self, name: str, roles: tuple[str, ...]) -> Skeleton:
+        if self._chat is None or self._chat.render is None:
+            raise UsageError(
+                f"the prompt profile {self._profile.name!r} asks inside the model's chat template, and there is none",
+                hint=f"use a conversion of the model that holds it, or name another profile with {option('profile')}",
+            )
+        return skeleton(self._chat.render, roles, self._profile.tasks[name].template)
+
     def _answer_shape(self, name: str) -> list[Grammar]:
         """The grammar of a task's answer and, for a reason after the verdict, of the explanation."""
         prompt = self._profile.tasks[name]
+        if isinstance(prompt.grammar, AnswerForm):
+            return [prompt.grammar.grammar(name)]
         match self._reasons, prompt.reasons:
             case "before", prompts.ReasonPrompt(before=reasoned):
                 return [grammars.load(reasoned)]

@@ -15,6 +15,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from localjudge.errors import UsageError
+from localjudge.judge.answer_forms import AnswerForm
 from localjudge.judge.prompts import PromptProfile, TaskPrompt
 from localjudge.option_spelling import option, option_name
 
@@ -52,9 +53,14 @@ def with_prompt(profile: PromptProfile, file: Path) -> PromptProfile:
     if prompt.grammar != profile.tasks[task].grammar:
         raise UsageError(
             f"the prompt {file} asks for the answer {prompt.grammar!r}",
-            hint=f'the answer of this task is grammar = "{profile.tasks[task].grammar}"',
+            hint=f"the answer of this task is {_said(profile.tasks[task].grammar)}",
         )
-    if not any("{unit}" in node.text for node in prompt.node):
+    if "unit" not in prompt.places:
         raise UsageError(f"the prompt {file} never shows the text that is judged", hint="put {unit} into a node")
     digest = hashlib.sha256(profile.sha256.encode() + hashlib.sha256(content).digest()).hexdigest()
     return profile.model_copy(update={"tasks": {**profile.tasks, task: prompt}, "sha256": digest})
+
+
+def _said(grammar: str | AnswerForm) -> str:
+    """How a file says which answer is meant."""
+    return f'grammar = "{grammar}"' if isinstance(grammar, str) else "the table [grammar] of the profile's file"

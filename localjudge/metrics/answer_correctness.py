@@ -42,6 +42,7 @@ class AnswerCorrectness:
     mode: CorrectnessMode = "f1"
     version = 1
     required_fields = frozenset({"response", "reference"})
+    common_tasks = frozenset({"attribution"})
     about = About(
         asks="sentence of the response: is it in the reference? Sentence of the reference: is it in the response?",
         verdicts="sentences of response and reference",

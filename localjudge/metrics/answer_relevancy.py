@@ -29,6 +29,7 @@ class AnswerRelevancy:
     name = "answer_relevancy"
     version = 1
     required_fields = frozenset({"user_input", "response"})
+    common_tasks = frozenset({"relevance_sentence"})
     about = About(
         asks="sentence of the response: is it needed to answer the question?",
         verdicts="sentences of the response",

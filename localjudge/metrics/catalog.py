@@ -160,6 +160,12 @@ def question_of(name: str) -> str:
     return next((question for question, bases in _QUESTIONS.items() if base in bases and is_ours(name)), name)
 
 
+def tasks_of(metrics: Iterable[Metric]) -> frozenset[str]:
+    """All tasks that the metrics ask, as far as they say: by `special_tasks`, and by `common_tasks` the others."""
+    common = frozenset(task for metric in metrics for task in getattr(metric, "common_tasks", ()))
+    return common | special_tasks_of(metrics)
+
+
 def lower_is_better(name: str) -> bool:
     """Whether a smaller value of the metric of this name is the better one, as it says by `lower_is_better = True`."""
     try:

@@ -39,6 +39,7 @@ class CitationSupport:
     of: SentencesCounted = "cited"
     version = 1
     required_fields = frozenset({"response", "retrieved_contexts"})
+    common_tasks = frozenset({"attribution"})
     about = About(
         asks="sentence of the response that cites: can it be attributed to the contexts that it cites?",
         verdicts="sentences of the response with a citation",

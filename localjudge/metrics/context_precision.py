@@ -36,6 +36,7 @@ class ContextPrecision:
 
     against: AnswerGiven = field(default="reference", metadata={"added": True})
     version = 1
+    common_tasks = frozenset({"usefulness"})
     about = About(
         asks="context: was it useful for the reference answer (the response)?",
         verdicts="contexts",

@@ -24,6 +24,7 @@ class ContextRecall:
     name = "context_recall"
     version = 1
     required_fields = frozenset({"reference", "retrieved_contexts"})
+    common_tasks = frozenset({"attribution"})
     about = About(
         asks="sentence of the reference: can it be attributed to the retrieved contexts?",
         verdicts="sentences of the reference",

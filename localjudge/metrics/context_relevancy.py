@@ -31,6 +31,7 @@ class ContextRelevancy:
     name = "context_relevancy"
     version = 1
     required_fields = frozenset({"user_input", "retrieved_contexts"})
+    common_tasks = frozenset({"relevance_sentence"})
     about = About(
         asks="sentence of the contexts: is it needed to answer the question?",
         verdicts="sentences of the contexts",
@@ -51,6 +52,7 @@ class ContextRelevancyChunk:
     name = "context_relevancy_chunk"
     version = 1
     required_fields = frozenset({"user_input", "retrieved_contexts"})
+    common_tasks = frozenset({"relevance_chunk"})
     about = About(
         asks="context: is it needed to answer the question?",
         verdicts="contexts",

@@ -22,6 +22,7 @@ class Faithfulness:
     name = "faithfulness"
     version = 1
     required_fields = frozenset({"response", "retrieved_contexts"})
+    common_tasks = frozenset({"attribution"})
     about = About(
         asks="sentence of the response: can it be attributed to the retrieved contexts?",
         verdicts="sentences of the response",

@@ -34,6 +34,7 @@ class MatrixMetric(ABC):
 
     version = 1
     required_fields = frozenset({"reference", "retrieved_contexts"})
+    common_tasks = frozenset({"attribution"})
     about = About(
         asks="sentence of the reference: can it be attributed to this context alone?",
         verdicts="sentences of the reference x contexts",

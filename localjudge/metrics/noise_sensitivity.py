@@ -42,6 +42,7 @@ class NoiseSensitivity:
     version = 1
     lower_is_better = True
     required_fields = frozenset({"response", "reference", "retrieved_contexts"})
+    common_tasks = frozenset({"attribution"})
     about = About(
         asks="sentence of the response: is it wrong, and does a relevant (an irrelevant) context say it?",
         verdicts="(sentences of the response + of the reference) x contexts, + sentences of the response",

@@ -1,6 +1,7 @@
-"""Opens a judge: a model, the profile that suits it, and the engine that runs it. No other module names an engine.
+"""Opens a judge: a model, the profile that suits it, and the engine that runs it.
 
-The profile hangs on the model's checksum, not on the name or the path that it was called by, and not on who opened it.
+The profile hangs on the model's checksum and on what its file says of itself, not on the name or the path that it was
+called by, and not on who opened it; unless the user names one.
 
 A run has a panel: one judge, or several that are all asked the same, each in its own words. Who is named first moves
 nothing.
@@ -14,16 +15,20 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from localjudge import model_registry
-from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.protocol import Engine, EngineBuild, EngineStats, InspectableEngine, ModelFacts
+from localjudge.engine.opening import open_engine, require_room, who_it_is
+from localjudge.engine.protocol import (
+    DescribedEngine,
+    Engine,
+    EngineStats,
+)
 from localjudge.errors import UsageError
-from localjudge.judge import prompts
 from localjudge.judge.judge import Judge, require
 from localjudge.judge.own_prompt import with_prompt
 from localjudge.judge.panel_rule import MEAN_LOG_ODDS, Combination, PanelRule
+from localjudge.judge.profile_choice import ChosenProfile, choose
 from localjudge.judge.prompts import PromptProfile
 from localjudge.metrics import Metric
-from localjudge.metrics.catalog import question_of, special_tasks_of
+from localjudge.metrics.catalog import question_of, special_tasks_of, tasks_of
 from localjudge.model_registry import ModelFile
 from localjudge.option_spelling import option
 from localjudge.progress import Progress
@@ -43,8 +48,6 @@ Judges = str | Path | Sequence[str | Path]
 Engines = Engine | Sequence[Engine]
 _ID_DIGITS = 12
 _SLOW = "; it cannot share prompts on this machine, so every verdict costs a whole prompt"
-ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.library", "llguidance": "llguidance"}
-"""The packages that models run on, each with the module whose import loads it."""
 
 
 class OpenJudge(NamedTuple):
@@ -210,40 +213,17 @@ def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:
     reasons or a protocol that the judge cannot be asked for.
     """
     file = model_registry.find(name_or_path)
-    profile_for(file.profile, settings)  # what it cannot be asked is refused before gigabytes are loaded
+    profile = profile_of_file(file, settings)  # what it cannot be asked is refused before gigabytes are loaded
     with ExitStack() as undo:
-        engine = undo.enter_context(closing(open_engine(file, settings.engine)))
+        opened = open_engine(file, settings.engine, begin_of_text=profile.begin_of_text)
+        engine = undo.enter_context(closing(opened))
         ours = judge_on(engine, settings)
         undo.pop_all()
     return ours._replace(source=file.source)
 
 
-def open_engine(file: ModelFile, settings: EngineSettings) -> InspectableEngine:
-    """The engine that runs model files. Close it after use.
-
-    Raises ModelError if it cannot run this one, OutOfResource if there is too little memory for it.
-    """
-    from localjudge.engine.llamacpp.engine import LlamaCppEngine
-
-    return LlamaCppEngine(file, settings)
-
-
-def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:
-    """What the engine sees of a model's file without opening it. Raises ModelError that says why it cannot judge."""
-    from localjudge.engine.llamacpp.model_facts import facts_of
-
-    return facts_of(path, n_ctx)
-
-
-def engine_build() -> EngineBuild:
-    """What models are run on. Raises ModelError if it cannot be loaded."""
-    from localjudge.engine.llamacpp import library
-
-    return library.build()
-
-
 def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
-    """The judge that an open engine's model makes: in the profile of its checksum, inside its own chat template.
+    """The judge that an open engine's model makes: in the profile that is its own, inside its own chat template.
 
     Raises UsageError for a prompt that is no wording of a task and for reasons or a protocol that the judge cannot be
     asked for, ModelError if the chat template cannot be rendered.
@@ -251,7 +231,8 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     checksum = str(engine.identity.get("model_sha256"))
     registered = model_registry.registered_as(checksum)
     cautioned = model_registry.packaged_as(checksum) or registered
-    profile = profile_for(registered.profile if registered else None, settings)
+    metadata = engine.metadata if isinstance(engine, DescribedEngine) else {}
+    profile, why = profile_for(registered.profile if registered else None, metadata, settings)
     ends = chat_around(profile, engine)
     card = card_of(engine, cautioned.caution if cautioned else "")
     note = f": {registered.note}" if registered and registered.note else ""
@@ -259,7 +240,8 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     slow = "" if engine.forks else _SLOW
     sha256 = f"sha256 {card.sha256[:12]}, " if card.sha256 else ""
     reads = profile.description if profile.instructions else "reads no instructions"
-    announcement = f"judge {card.name}{note}{advice} ({sha256}{reads}{slow})"
+    asked_by = f"profile {profile.name}, {why}: " if why and not (registered and registered.note) else ""
+    announcement = f"judge {card.name}{note}{advice} ({sha256}{asked_by}{reads}{slow})"
     judge = Judge(profile, ends, reasons=settings.reasons, protocol=settings.protocol)
     return OpenJudge(judge, engine, card, announcement, None)
 
@@ -314,12 +296,12 @@ def earlier_answers(
 def refuse_unaskable(panel: Panel, metrics: Sequence[Metric]) -> None:
     """Raise UsageError for a metric whose questions a judge has no words for, before anything is asked."""
     for judge in panel.judges:
-        unaskable = [metric.name for metric in metrics if judge.judge.cannot_be_asked(special_tasks_of([metric]))]
+        unaskable = [metric.name for metric in metrics if judge.judge.cannot_be_asked(tasks_of([metric]))]
         if unaskable:
             names = ", ".join(unaskable)
             raise UsageError(
-                f"the judge {judge.card.name} cannot be asked what {names} asks: it does not read instructions",
-                hint=f"name a model that does with {option('judge')}, or leave out {names}",
+                f"the judge {judge.card.name} cannot be asked what {names} asks: {judge.judge.why_not_asked}",
+                hint=f"name a model that can with {option('judge')}, or leave out {names}",
             )
 
 
@@ -334,13 +316,11 @@ def _refuse_together(named: Sequence[str], settings: RunSettings) -> None:
     """Refuse several judges before gigabytes are loaded: one that cannot be asked so, and all if they do not fit."""
     if len(named) < 2:  # noqa: PLR2004
         return
-    from localjudge.engine.llamacpp.loading import require_room
-
     files = [model_registry.find(name) for name in named]
     _refuse_twice([file.sha256 for file in files])
     for name, file in zip(named, files, strict=True):
         try:
-            profile_for(file.profile, settings)
+            profile_of_file(file, settings)
         except UsageError as error:
             raise UsageError(f"{name}, a judge of the panel: {error.message}", hint=error.hint) from error
     require_room(files, settings.engine)
@@ -390,17 +370,24 @@ def card_of(engine: Engine, caution: str) -> JudgeCard:
     )
 
 
-def profile_for(name: str | None, settings: RunSettings) -> PromptProfile:
-    """The profile of this name, the default one if None, with the user's own wordings in it.
+def profile_of_file(file: ModelFile, settings: RunSettings) -> PromptProfile:
+    """The profile by which the model in this file is asked, before it is loaded. Raises as `profile_for` does."""
+    metadata = who_it_is(file.path) if settings.profile is None and file.profile is None else {}
+    return profile_for(file.profile, metadata, settings).profile
 
-    Raises UsageError for a wording that words no task or that the judge cannot read, and for reasons or a protocol that
-    the profile cannot ask for.
+
+def profile_for(registered: str | None, metadata: Mapping[str, str], settings: RunSettings) -> ChosenProfile:
+    """The profile that the user names, that the model is registered with, or that is made for what it says of itself.
+
+    With the user's own wordings in it. Raises UsageError for a profile that there is not, a wording that words no task
+    or that the judge cannot read, and for reasons or a protocol that the profile cannot ask for.
     """
-    profile = prompts.load(name or prompts.DEFAULT_PROFILE)
+    chosen = choose(settings.profile, registered, metadata)
+    profile = chosen.profile
     for own in settings.prompts:
         profile = with_prompt(profile, Path(own))
     require(profile, settings.reasons, settings.protocol)
-    return profile
+    return chosen._replace(profile=profile)
 
 
 def chat_around(profile: PromptProfile, engine: Engine) -> ChatEnds | None:
@@ -408,4 +395,6 @@ def chat_around(profile: PromptProfile, engine: Engine) -> ChatEnds | None:
 
     Raises ModelError if the template cannot be rendered.
     """
+    if profile.converses and isinstance(engine, DescribedEngine):
+        return engine.chat_without_ends
     return engine.chat_ends if profile.chat else None

@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.errors import UsageError
 from localjudge.judge.judge import JudgingProtocol, Reasons
+from localjudge.judge.prompts import bundled as prompt_profiles
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import Criterion, criteria_of
 from localjudge.metrics.metric import Metric
@@ -57,6 +58,7 @@ class Options(TypedDict, total=False):
     language: str
     segmenter: str | None
     abbreviations: str | Path | Sequence[str] | None
+    profile: str | Path | None
     prompts: tuple[str, ...]
     reasons: Reasons
     protocol: JudgingProtocol
@@ -93,6 +95,9 @@ class RunSettings(EngineSettings):
     """Installed spaCy pipeline that cuts sentences instead of our rules."""
     abbreviations: tuple[str, ...] = ()
     """File of words, one a line, whose full stop does not end a sentence (in Python also the words themselves)."""
+    profile: str | None = None
+    """How the judge is asked: a prompt profile that comes with localjudge (instruct, minicheck ...), or the folder of
+    one of your own. By default the one that is made for the model."""
     prompts: tuple[str, ...] = ()
     """File that words a task in place of the judge's own wording (may be repeated)."""
     reasons: Reasons = "none"
@@ -141,6 +146,14 @@ class RunSettings(EngineSettings):
             name = option_name("abbreviations")
             raise UsageError(f"{name} must be a list of words or the name of a file, got {given!r:.80}")
         return checked_abbreviations(given)
+
+    @field_validator("profile", mode="before")
+    @classmethod
+    def _found_from_anywhere(cls, given: object) -> object:
+        """A folder by its whole path: the run may be verified from another one."""
+        if not isinstance(given, str | Path) or str(given) in prompt_profiles():
+            return given
+        return str(Path(given).expanduser().absolute()) if Path(given).expanduser().is_dir() else str(given)
 
     @field_validator("reuse", mode="before")
     @classmethod
@@ -221,11 +234,18 @@ def settings_again(manifest: Manifest, **changed: Any) -> RunSettings:
     """
     checked(changed)
     kept = {name: value for name, value in manifest.environment["settings"].items() if name in RunSettings.model_fields}
+    kept.setdefault("profile", _profile_of_earlier(manifest))
     kept |= {"criteria": tuple(kept_criteria(manifest).values()), "calibration": kept_calibrations(manifest)}
     n_ctx = manifest.judge["engine"].get("n_ctx", kept.get("n_ctx"))  # of a panel each judge has its own
     values = {**_BEFORE, **kept, "n_ctx": n_ctx, **changed}
     settings = validated(RunSettings, values, f"{MANIFEST}: settings")
     return settings.model_copy(update={"prompts": tuple(file for file in settings.prompts if Path(file).is_file())})
+
+
+def _profile_of_earlier(manifest: Manifest) -> str | None:
+    """The profile of a run from before it could be named: the model may be asked by another one since."""
+    asked_by = (manifest.judge.get("judge") or {}).get("profile")
+    return str(asked_by) if asked_by in prompt_profiles() else None
 
 
 def _expected(problem: Mapping[str, Any]) -> str:

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge import model_registry
+from localjudge.engine.opening import open_engine
 from localjudge.engine.protocol import Engine
 from localjudge.judge import prompts
 from localjudge.judge.judge import Judge
 from localjudge.record.keys import RequestKeys
-from localjudge.run.judges import judge_on, open_engine
+from localjudge.run.judges import judge_on
 from localjudge.run.settings import RunSettings
 from localjudge.types import Answer, VerdictRequest
 

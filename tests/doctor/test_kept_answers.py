@@ -98,7 +98,7 @@ def test_verdicts_that_are_asked_again_are_really_asked() -> None:
     check(engine(), [JUDGE.request(case.task()) for case in plain_cases()])
     again = engine()
     assert verdicts.again_check(JUDGE, again, Silence()).status == "ok"
-    assert len(again.asked) == verdicts.asked_again() == 12
+    assert len(again.asked) == verdicts.asked_again(JUDGE) == 12
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,20 @@ The template is rendered once with a marker in place of the message. Only the tw
 trimmed or rewritten by a template, and user text never passes through one. There is no system message (some families
 refuse it), no thinking where a switch exists, and a fixed date where a template asks for today's: a prompt
 that changes at midnight cannot give the same numbers twice.
+
+A profile that a model was trained on may need more: several roles, documents, arguments of the model's own.
+`conversation` renders these, and gets marks in place of every text of the user's, too.
 """
 
 import hashlib
+import json
 import re
 import tomllib
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from localjudge.errors import ModelError
 from localjudge.types import ChatEnds
@@ -23,6 +28,7 @@ _MARKER = "localjudge-message-7f3a"
 _CONVERSATIONS = (("system", "user", "assistant", "user"), ("user", "assistant", "user"), ("user",))
 _GENERATION = re.compile(r"\{%(-?)\s*(?:end)?generation\s*(-?)%\}")
 _FIXED_DATE = datetime(2025, 1, 1, tzinfo=UTC)
+_NONE: Mapping[str, Any] = {}
 
 
 def chat_ends(template: str, *, bos: str, eos: str) -> ChatEnds:
@@ -38,7 +44,42 @@ def chat_ends(template: str, *, bos: str, eos: str) -> ChatEnds:
         )
     head, tail = rendered.split(_MARKER)
     tail += answer_opener(tail)
-    return ChatEnds(head, tail, hashlib.sha256(template.encode("utf-8", "surrogatepass")).hexdigest())
+    return without_ends(template, bos=bos, eos=eos)._replace(head=head, tail=tail)
+
+
+def without_ends(template: str, *, bos: str, eos: str) -> ChatEnds:
+    """The template for conversations alone: it may need arguments that a lone message does not come with."""
+    digest = hashlib.sha256(template.encode("utf-8", "surrogatepass")).hexdigest()
+    return ChatEnds("", "", digest, partial(conversation, template, bos=bos, eos=eos))
+
+
+def conversation(
+    template: str, messages: Sequence[Mapping[str, str]], arguments: Mapping[str, Any], *, bos: str, eos: str
+) -> str:
+    """The prompt for an answer to these messages, up to where the answer begins.
+
+    Raises ModelError if the template fails, or does not look at one of the arguments.
+    """
+    unknown = sorted(arguments.keys() - _read_by(template))
+    if unknown:
+        raise ModelError(
+            f"the model's chat template knows nothing of {', '.join(unknown)}, which the prompt profile gives it",
+            hint="use a conversion of the model with its own chat template, or another profile",
+        )
+    rendered = _render(template, messages, bos=bos, eos=eos, arguments=arguments)
+    return rendered + answer_opener(rendered)
+
+
+def _read_by(template: str) -> set[str]:
+    """Names that the template reads and does not set itself."""
+    from jinja2 import Environment, TemplateError, meta
+
+    try:
+        return meta.find_undeclared_variables(
+            Environment(extensions=["jinja2.ext.loopcontrols"]).parse(_without_marks(template))
+        )
+    except TemplateError as error:
+        raise _unusable(error) from error
 
 
 def between_turns(template: str, *, bos: str, eos: str) -> tuple[str, ...]:
@@ -75,7 +116,25 @@ def _openers() -> tuple[tuple[str, str], ...]:
     return tuple((row["after"], row["add"]) for row in tomllib.loads(file.read_text(encoding="utf-8"))["opener"])
 
 
-def _render(template: str, messages: list[dict[str, str]], *, bos: str, eos: str) -> str:
+def _without_marks(template: str) -> str:
+    """Without the tags that say where training computes its loss: they are not Jinja's own."""
+    return _GENERATION.sub(r"{#\1 \2#}", template)
+
+
+def _unusable(error: Exception) -> ModelError:
+    return ModelError(
+        f"the model's chat template cannot be rendered: {error}", hint="use another conversion of the model"
+    )
+
+
+def _plain_json(value: object, ensure_ascii: bool = False, **how: Any) -> str:
+    """JSON as the templates' makers render it: without the escapes for HTML that Jinja's own filter adds."""
+    return json.dumps(value, ensure_ascii=ensure_ascii, **how)
+
+
+def _render(
+    template: str, messages: Sequence[Mapping[str, str]], *, bos: str, eos: str, arguments: Mapping[str, Any] = _NONE
+) -> str:
     """The prompt for an answer to the messages. Raises ModelError if the template fails or refuses them."""
     from jinja2.exceptions import TemplateError
     from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -88,18 +147,16 @@ def _render(template: str, messages: list[dict[str, str]], *, bos: str, eos: str
     )
     environment.globals["raise_exception"] = refuse
     environment.globals["strftime_now"] = _FIXED_DATE.strftime
-    without_marks = _GENERATION.sub(r"{#\1 \2#}", template)  # where training computes its loss: not Jinja's own
+    environment.filters["tojson"] = _plain_json
+    usual: dict[str, Any] = {
+        "add_generation_prompt": True,
+        "enable_thinking": False,
+        "thinking": False,
+        "date_string": _FIXED_DATE.strftime("%d %b %Y"),
+    }
     try:
-        return environment.from_string(without_marks).render(
-            messages=messages,
-            add_generation_prompt=True,
-            enable_thinking=False,
-            thinking=False,
-            date_string=_FIXED_DATE.strftime("%d %b %Y"),
-            bos_token=bos,
-            eos_token=eos,
+        return environment.from_string(_without_marks(template)).render(
+            {**usual, **arguments, "messages": messages, "bos_token": bos, "eos_token": eos}
         )
     except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
-        raise ModelError(
-            f"the model's chat template cannot be rendered: {error}", hint="use another conversion of the model"
-        ) from error
+        raise _unusable(error) from error

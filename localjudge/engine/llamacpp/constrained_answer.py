@@ -9,6 +9,7 @@ until the answer is finished. Decisions depend on the logits alone, so equal log
 """
 
 import json
+import re
 from typing import NamedTuple
 
 import numpy as np
@@ -16,9 +17,10 @@ from numpy.typing import NDArray
 
 from localjudge.engine.llamacpp.constraint import Choice, CompiledGrammar, Constraints, Position, Reading, greedy, read
 from localjudge.errors import ModelError
-from localjudge.types import Answer
+from localjudge.types import Answer, Grammar
 
 _REASON = "reason"
+_GROUP = f"(?P<{_REASON}>"
 
 
 class ConstrainedAnswer:
@@ -66,12 +68,12 @@ class ConstrainedAnswer:
         self.free_tokens += 1
         self._reason_tokens += 1
         if self._reason_tokens > self._grammar.reason_tokens:
-            choice = self._constraints.closing(choice)
+            choice = self._constraints.closing(choice, self._grammar)
         self._go_on(greedy(choice.legal, logits))
 
     def answers(self) -> tuple[Answer, ...]:
         """One answer for each verdict, in their order."""
-        entries = _entries(self._text.decode(), len(self._readings))
+        entries = _entries(self._text.decode(), self._grammar)
         return tuple(
             Answer(p_yes=reading.p_yes, legal_mass=reading.legal_mass, raw=entry.raw, reason=entry.reason)
             for reading, entry in zip(self._readings, entries, strict=True)
@@ -101,13 +103,18 @@ class _Entry(NamedTuple):
     reason: str | None
 
 
-def _entries(raw: str, count: int) -> list[_Entry]:
-    """The object of each verdict, verbatim, with its reason: the whole answer, or the entries of its one list."""
-    if count == 1 and not raw.partition(":")[2].startswith("["):
+def _entries(raw: str, grammar: Grammar) -> list[_Entry]:
+    """The text of each verdict, verbatim, with its reason: the whole answer, or the entries of its one list."""
+    if not grammar.reason_tokens:
+        return [_Entry(raw, None)]
+    if _GROUP in grammar.pattern:
+        found = re.fullmatch(grammar.pattern, raw)
+        return [_Entry(raw, found[_REASON].strip() if found else None)]
+    if grammar.verdicts == 1 and not raw.partition(":")[2].startswith("["):
         return [_Entry(raw, json.loads(raw).get(_REASON))]
     decoder = json.JSONDecoder()
     entries, place = [], raw.index("[") + 1
-    for _ in range(count):
+    for _ in range(grammar.verdicts):
         entry, end = decoder.raw_decode(raw, place)
         entries.append(_Entry(raw[place:end], entry.get(_REASON)))
         place = end + 1

@@ -10,6 +10,9 @@ A token is legal if the grammar's own mask allows it; several may carry the same
 legal token begins a label is a verdict; any other is free text. Labels are values in [0, 1]: of 0 and 1 the expected
 value is the probability of 1, of the levels 0, .25, .5, .75, 1 it is the mean level.
 
+Most vocabularies write a word with the space before it (" yes"). A space that is forced before a verdict is therefore
+left to the verdict's token, where the vocabulary has such a token for every label: `<score>` is forced, " yes" is read.
+
 Forced text is tokenised as user text is: an answer may quote the user, and never needs a control token.
 """
 
@@ -82,7 +85,8 @@ class Constraints:
         self._tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(_Tokens(vocabulary)), slices=_SLICES)
         self._compiled: OrderedDict[str, CompiledGrammar] = OrderedDict()
         self._carriers = cache(self._carrying)
-        self._quotes = np.array([piece.startswith(b'"') for piece in vocabulary.pieces])
+        self._ends = cache(self._ending)
+        self._blank = np.array([not piece.strip() for piece in vocabulary.pieces])
 
     def compile(self, grammar: Grammar) -> CompiledGrammar:
         """The grammar in tokens. Raises ModelError if this vocabulary cannot write its answers."""
@@ -101,9 +105,9 @@ class Constraints:
         _consume(matcher, [token], grammar)
         return self._arrive(matcher, (token,), self._vocabulary.pieces[token], grammar)
 
-    def closing(self, choice: Choice) -> Choice:
-        """The choice, narrowed to what closes a string if anything does."""
-        closing = choice.legal & self._quotes
+    def closing(self, choice: Choice, grammar: Grammar) -> Choice:
+        """The choice, narrowed to what ends a reason if anything does."""
+        closing = choice.legal & self._ends(grammar.reason_end)
         return choice._replace(legal=closing) if closing.any() else choice
 
     def _matcher(self, grammar: Grammar) -> llguidance.LLMatcher:
@@ -117,6 +121,10 @@ class Constraints:
     ) -> Position:
         """Follow what is forced, up to the next choice or the end."""
         forced = _whole_characters(matcher.compute_ff_bytes())
+        if forced.endswith(" "):
+            before = self._before_space(matcher, forced.rstrip(" "), grammar)
+            if before:
+                return before._replace(forced=(*tokens, *before.forced), text=text + before.text)
         if forced:
             ahead = self._vocabulary.user(forced)
             _consume(matcher, ahead, grammar)
@@ -124,16 +132,37 @@ class Constraints:
         choice = None if matcher.is_accepting() else self._choice(matcher, grammar)
         return Position(matcher, tokens, text, choice)
 
+    def _before_space(self, matcher: llguidance.LLMatcher, forced: str, grammar: Grammar) -> Position | None:
+        """The place behind the forced text and before the space that follows it, if a verdict is read there.
+
+        A token that is nothing but the space is none of the verdict's.
+        """
+        ahead = matcher.deep_copy()
+        tokens = self._vocabulary.user(forced)
+        _consume(ahead, tokens, grammar)
+        legal = self._legal(ahead) & ~self._blank
+        by_label = self._by_label(legal, grammar)
+        if not by_label or not all(ids.size for ids in by_label.values()):
+            return None
+        return Position(ahead, tuple(tokens), forced.encode(), Choice(legal, by_label))
+
     def _choice(self, matcher: llguidance.LLMatcher, grammar: Grammar) -> Choice:
-        bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
-        legal = np.unpackbits(bits, count=self._vocabulary.size, bitorder="little").view(np.bool_)
-        carriers = self._carriers(tuple(grammar.labels.items()))
-        if (legal & ~np.logical_or.reduce(list(carriers.values()))).any():
-            return Choice(legal, {})
-        by_label = {label: np.flatnonzero(legal & carrier) for label, carrier in carriers.items()}
+        legal = self._legal(matcher)
+        by_label = self._by_label(legal, grammar)
         if not all(ids.size for ids in by_label.values()):
             raise ModelError(f"this model's tokens cannot write every answer of the grammar {grammar.name!r}")
         return Choice(legal, by_label)
+
+    def _legal(self, matcher: llguidance.LLMatcher) -> NDArray[np.bool_]:
+        bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
+        return np.unpackbits(bits, count=self._vocabulary.size, bitorder="little").view(np.bool_)
+
+    def _by_label(self, legal: NDArray[np.bool_], grammar: Grammar) -> dict[float, NDArray[np.intp]]:
+        """The legal tokens that carry each label; nothing where others are legal, too."""
+        carriers = self._carriers(tuple(grammar.labels.items()))
+        if (legal & ~np.logical_or.reduce(list(carriers.values()))).any():
+            return {}
+        return {label: np.flatnonzero(legal & carrier) for label, carrier in carriers.items()}
 
     def _carrying(self, literals: tuple[tuple[str, float], ...]) -> dict[float, NDArray[np.bool_]]:
         """Which tokens begin a literal of each label, or begin with one; shape (vocabulary,)."""
@@ -146,19 +175,23 @@ class Constraints:
             ]
         return carriers
 
+    def _ending(self, end: str) -> NDArray[np.bool_]:
+        """Which tokens begin with the end of a reason; shape (vocabulary,)."""
+        return np.array([piece.startswith(end.encode()) for piece in self._vocabulary.pieces])
+
     def _longest(self, start: Position, grammar: Grammar) -> int:
         """Tokens of an answer whose reasons are as short as can be, and what longer reasons may add."""
         tokens, position, has_reasons = len(start.forced), start, False
         while position.choice:
             has_reasons |= not position.choice.labels
             tokens += 1
-            position = self.after(position, self._soonest_closed(position.choice), grammar)
+            position = self.after(position, self._soonest_closed(position.choice, grammar), grammar)
             tokens += len(position.forced) - 1 if position.choice else 0
         reasons = grammar.verdicts if has_reasons else 0
         return tokens + reasons * (grammar.reason_tokens + _CLOSING_TOKENS)
 
-    def _soonest_closed(self, choice: Choice) -> int:
-        return int(np.argmax(self.closing(choice).legal))
+    def _soonest_closed(self, choice: Choice, grammar: Grammar) -> int:
+        return int(np.argmax(self.closing(choice, grammar).legal))
 
 
 def read(choice: Choice, logits: NDArray[np.float32]) -> Reading:

@@ -24,7 +24,7 @@ earlier versions are found again.
 """
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from importlib.metadata import version
 from typing import Any
@@ -107,15 +107,29 @@ class LlamaCppEngine:
         return self._file.name
 
     @property
+    def metadata(self) -> Mapping[str, str]:
+        """What the model's file says of who it is: name, base name and architecture, by the file's keys."""
+        return self._loaded.model.metadata
+
+    @property
     def chat_ends(self) -> ChatEnds | None:
         """What the model's own chat template puts around a message, if it has one.
 
         Raises ModelError if the template cannot be rendered.
         """
-        if not self._loaded.model.chat_template:
-            return None
+        template = self._loaded.model.chat_template
+        return chat.chat_ends(template, **self._ends_of_text) if template else None
+
+    @property
+    def chat_without_ends(self) -> ChatEnds | None:
+        """The model's chat template for conversations alone, if it has one."""
+        template = self._loaded.model.chat_template
+        return chat.without_ends(template, **self._ends_of_text) if template else None
+
+    @property
+    def _ends_of_text(self) -> dict[str, str]:
         bos, eos = self.special_texts
-        return chat.chat_ends(self._loaded.model.chat_template, bos=bos, eos=eos)
+        return {"bos": bos, "eos": eos}
 
     @property
     def forks(self) -> bool:

@@ -8,6 +8,7 @@ llama.cpp lays out anew when it loads them and would then hold twice. Two proces
 
 import ctypes
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -19,18 +20,24 @@ from localjudge.engine.llamacpp.library import complaints, listen, llama_cpp
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
 
+WHO_IT_IS = ("general.architecture", "general.basename", "general.name")
+"""Keys of a GGUF file that say which model it holds."""
 _UNKNOWN_ARCHITECTURE = "unknown model architecture"
 
 
 @dataclass(frozen=True)
 class OpenModel:
-    """A model in memory, what it says of itself, and what runs it: processor features, llama.cpp's own version."""
+    """A model in memory, what it says of itself, and what runs it: processor features, llama.cpp's own version.
+
+    `metadata` holds what its file says of who it is, by the file's keys.
+    """
 
     pointer: Any
     vocabulary: Vocabulary
     architecture: str
     quantisation: str
     chat_template: str | None
+    metadata: Mapping[str, str]
     system: str
     library: str
 
@@ -62,6 +69,7 @@ def open_model(path: Path, *, gpu_layers: int, repack: bool = True, check_tensor
         architecture=_metadata(pointer, "general.architecture"),
         quantisation=(llama_cpp.llama_ftype_name(llama_cpp.llama_model_ftype(pointer)) or b"").decode(),
         chat_template=template,
+        metadata={key: _metadata(pointer, key) for key in WHO_IT_IS},
         system=llama_cpp.llama_print_system_info().decode().strip(),
         library=llama_cpp.llama_version().decode(),
     )

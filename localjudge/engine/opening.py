@@ -1,0 +1,54 @@
+"""Which engine runs a model's file: no other module outside its folder names a concrete one.
+
+What an engine rests on is imported when it is first needed: a model library takes seconds to load.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from localjudge.engine.engine_settings import EngineSettings
+from localjudge.engine.protocol import EngineBuild, InspectableEngine, ModelFacts
+from localjudge.model_registry import ModelFile
+
+ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.library", "llguidance": "llguidance"}
+"""The packages that models run on, each with the module whose import loads it."""
+
+
+def open_engine(file: ModelFile, settings: EngineSettings, *, begin_of_text: bool | None = None) -> InspectableEngine:
+    """The engine that runs model files. Close it after use. `begin_of_text` is that of the profile that it is asked by.
+
+    Raises ModelError if it cannot run this one, OutOfResource if there is too little memory for it.
+    """
+    from localjudge.engine.llamacpp.engine import LlamaCppEngine
+
+    return LlamaCppEngine(file, settings, begin_of_text=begin_of_text)
+
+
+def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:
+    """What the engine sees of a model's file without opening it. Raises ModelError that says why it cannot judge."""
+    from localjudge.engine.llamacpp.model_facts import facts_of
+
+    return facts_of(path, n_ctx)
+
+
+def engine_build() -> EngineBuild:
+    """What models are run on. Raises ModelError if it cannot be loaded."""
+    from localjudge.engine.llamacpp import library
+
+    return library.build()
+
+
+def who_it_is(path: Path) -> dict[str, str]:
+    """What a model's file says of itself, by keys of its header. Raises ModelError for a file that is damaged."""
+    from localjudge.engine.llamacpp import gguf_header
+    from localjudge.engine.llamacpp.model import WHO_IT_IS
+
+    header = gguf_header.read(path)
+    return {key: header.text(key) for key in WHO_IT_IS}
+
+
+def require_room(files: Sequence[ModelFile], settings: EngineSettings) -> None:
+    """Raise OutOfResource, with the numbers, if there is too little memory for all of these models at once."""
+    from localjudge.engine.llamacpp import loading
+
+    loading.require_room(files, settings)

@@ -1,0 +1,46 @@
+"""The doctor and judges that were trained on a few questions: each is asked what it has words for, and nothing else."""
+
+from pathlib import Path
+
+import pytest
+import random_model
+
+from localjudge.doctor.examine import examine
+from localjudge.doctor.health_check import HealthCheck
+from tests.judge.trained_templates import CHATML
+
+SHAPE = random_model.Shape(width=32, heads=2, kv_heads=1, feed_forward=32, context=8192)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> str:
+    tokenizer = random_model.byte_vocabulary()
+    return str(random_model.write(tmp_path / "model.gguf", tokenizer, shape=SHAPE, chat_template=CHATML))
+
+
+def checks(model: str, profile: str) -> dict[str, HealthCheck]:
+    found = examine(model, injections=2, profile=profile, threads=1)
+    return {check.name: check for check in found.checks}
+
+
+def test_a_judge_of_statements_is_asked_about_statements(model: str) -> None:
+    """10 of the 16 plain cases; random weights guess, so that no attempt is made."""
+    found = checks(model, "minicheck")
+    assert found["chat template"].found.startswith("shows every part of the prompts of the profile 'minicheck' once")
+    assert "1 of 1 are legal;" in found["answers"].found
+    assert found["plain cases"].figures["cases"] == 10
+    assert "reasons before" not in found
+
+
+def test_a_judge_of_passages_is_not_talked_into_statements(model: str) -> None:
+    found = checks(model, "qwen3-reranker")
+    assert found["chat template"].found.startswith("none is used: profile 'qwen3-reranker'")
+    assert "2 of 2 are legal;" in found["answers"].found
+    assert found["plain cases"].figures["cases"] == 6
+    assert "injections" not in found
+
+
+def test_a_judge_of_rubrics_is_asked_nothing_and_that_is_said(model: str) -> None:
+    found = checks(model, "prometheus")
+    assert found["answers"].status == found["plain cases"].status == "warning"
+    assert found["answers"].found.startswith("not looked at")

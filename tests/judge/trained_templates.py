@@ -1,0 +1,30 @@
+"""Chat templates in the shape of those that models with prompts of their own come with."""
+
+CHATML = (
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{{ '<|im_start|>assistant\n' }}"
+)
+MISTRAL = (
+    "{{ bos_token }}{% for m in messages %}{% if m.role == 'user' %}{{ '[INST] ' + m.content + ' [/INST]' }}"
+    "{% else %}{{ raise_exception('only users') }}{% endif %}{% endfor %}"
+)
+LLAMA_3 = (
+    "{{ bos_token }}{% for m in messages %}{{ '<|start_header_id|>' + m.role + '<|end_header_id|>\n\n' "
+    "+ m.content | trim + '<|eot_id|>' }}{% endfor %}{{ '<|start_header_id|>assistant<|end_header_id|>\n\n' }}"
+)
+GUARDIAN = """\
+<|start_of_role|>system<|end_of_role|>As a judge agent, your role is to help assess.<|end_of_text|>
+{% for document in documents %}
+<|start_of_role|>document {"document_id": "{{ document.doc_id }}"}<|end_of_role|>
+{{ document.text }}<|end_of_text|>
+{% endfor %}
+{% for message in messages %}
+<|start_of_role|>{{ message.role }}<|end_of_role|>{{ message.content }}<|end_of_text|>
+{% endfor %}
+<|start_of_role|>judge_protocol<|end_of_role|>### Criteria: {{ guardian_config.criteria_id }}<|end_of_text|>
+<|start_of_role|>judge{{ '{think}' if think else '{no_think}' }}<|end_of_role|>"""
+"""As Granite Guardian 3.3's, after github.com/ibm-granite/gguf, resources/ollama/granite3.3-guardian/template.txt."""
+DOCUMENTS_IN_JSON = """\
+{% for document in documents %}{{ document | tojson }}
+{% endfor %}{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}
+{{ guardian_config.criteria_id }}{{ think }}"""

@@ -1,0 +1,138 @@
+"""A profile in a run: named, signed, announced, verified; what it has no words for is refused before all work."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import localjudge
+from localjudge import ScriptedEngine
+from localjudge.engine.llamacpp import chat_template as chat
+from localjudge.errors import UsageError
+from localjudge.judge import prompts
+from localjudge.record.results import Run
+from localjudge.run.judges import judge_on
+from localjudge.run.settings import RunSettings, checked, settings_again
+from localjudge.types import ChatEnds
+from tests.judge.trained_templates import CHATML
+
+ROWS = [
+    {
+        "id": "a",
+        "user_input": "When did it open?",
+        "retrieved_contexts": ["It opened in 1889."],
+        "reference": "In 1889.",
+        "response": "It opened in 1889.",
+    }
+]
+BUNDLED = Path(prompts.__file__).parent / "prompts"
+
+
+class Templated(ScriptedEngine):
+    """An engine whose model has a chat template and a name."""
+
+    template = CHATML
+    metadata: dict[str, str] = {}  # noqa: RUF012 -- each subclass and test sets its own
+
+    @property
+    def chat_ends(self) -> ChatEnds | None:
+        """What the template puts around a message."""
+        return chat.chat_ends(self.template, bos="", eos="")
+
+    @property
+    def chat_without_ends(self) -> ChatEnds | None:
+        """The same template, for conversations."""
+        return chat.without_ends(self.template, bos="", eos="")
+
+
+class MiniCheck(Templated):
+    """An engine whose model says that it is MiniCheck."""
+
+    metadata = {"general.name": "Bespoke-MiniCheck-7B"}  # noqa: RUF012
+
+
+def run(out: Path, engine: ScriptedEngine, metrics: list[str], **options: Any) -> Run:
+    return localjudge.evaluate(ROWS, out=out, engine=engine, metrics=metrics, **options)
+
+
+def test_a_model_is_asked_by_the_profile_that_is_made_for_it(tmp_path: Path) -> None:
+    engine = MiniCheck({"It opened in 1889.": 0.9})
+    found = run(tmp_path / "run", engine, ["faithfulness"])
+    asked = "".join(piece.text for node in engine.asked[0].path for piece in node)
+    assert asked.startswith("<|im_start|>system\nDetermine whether the provided claim")
+    assert asked.endswith("\nClaim: It opened in 1889.<|im_end|>\n<|im_start|>assistant\n")
+    assert found.manifest.judge["judge"]["profile"] == "minicheck"
+    assert found.manifest.judge["judge"]["profile_sha256"] == prompts.load("minicheck").sha256
+    assert found.scores[0].score == 1.0
+    assert localjudge.verify(found, engine=MiniCheck({"It opened in 1889.": 0.9})).result == "bit-identical"
+
+
+def test_the_announcement_says_which_and_why() -> None:
+    assert (
+        "profile minicheck, made for it, by its general.name: the prompt and"
+        in judge_on(MiniCheck({}), RunSettings()).announcement
+    )
+    assert "profile lynx, as profile says: " in judge_on(Templated({}), RunSettings(profile="lynx")).announcement
+
+
+@pytest.mark.parametrize("metric", ["context_relevancy", "context_precision", "refusal", "answer_relevancy"])
+def test_what_it_has_no_words_for_is_refused_before_anything_is_asked(tmp_path: Path, metric: str) -> None:
+    engine = MiniCheck({}, default=0.5)
+    with pytest.raises(UsageError, match=f"cannot be asked what {metric} asks: its prompt profile 'minicheck'"):
+        run(tmp_path / "run", engine, ["faithfulness", metric])
+    assert not engine.asked
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_metric_says_every_common_task_that_it_asks(tmp_path: Path) -> None:
+    """Of the task that a metric names, and of no other: each of ours on a judge with words for that task alone."""
+    from localjudge.metrics import catalog
+
+    row = ROWS[0] | {"response": "It opened in 1889 [1].", "reference_contexts": ["It opened in 1889."]}
+    for name in catalog.our_names():
+        metric = catalog.example(name)
+        engine = ScriptedEngine({}, default=0.9)
+        localjudge.evaluate([row], out=tmp_path / name.replace("@", "_"), engine=engine, metrics=[metric.name])
+        asked = {request.grammar.name for request in engine.asked}
+        tasks = {prompts.load("instruct").tasks[task].grammar for task in catalog.tasks_of([metric])}
+        assert asked <= tasks, name
+        assert bool(asked) == bool(tasks), name
+
+
+def test_a_folder_is_found_again_from_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(BUNDLED / "instruct", tmp_path / "house")
+    monkeypatch.chdir(tmp_path)
+    script = {"It opened in 1889.": 0.9}
+    found = run(tmp_path / "run", ScriptedEngine(script), ["faithfulness"], profile="house")
+    assert found.manifest.judge["judge"]["profile"] == "house"
+    monkeypatch.chdir("/")
+    assert localjudge.verify(found, engine=ScriptedEngine(script)).result == "bit-identical"
+    with (tmp_path / "house" / "attribution.toml").open("a", encoding="utf-8") as file:
+        file.write("# another\n")
+    again = localjudge.verify(found, engine=ScriptedEngine(script))
+    assert [change.ingredient for change in again.judge_changes] == ["judge.profile_sha256"]
+
+
+def test_a_run_from_before_profiles_could_be_named_keeps_its_own(tmp_path: Path) -> None:
+    """A model that is asked otherwise since: the run is verified as it was asked."""
+    found = run(tmp_path / "run", ScriptedEngine({}, default=0.9), ["faithfulness"])
+    manifest = found.manifest
+    del manifest.environment["settings"]["profile"]
+    assert settings_again(manifest).profile == "instruct"
+
+
+def test_a_profile_that_there_is_not_is_refused_with_those_that_there_are() -> None:
+    with pytest.raises(UsageError, match="no prompt profile is called 'minichek'") as refused:
+        judge_on(ScriptedEngine({}), checked({"profile": "minichek"}))
+    assert "granite-guardian, instruct, lynx, minicheck, prometheus, qwen3-reranker, reference" in str(
+        refused.value.hint
+    )
+
+
+@pytest.mark.parametrize(
+    ("profile", "options"), [("lynx", {"reasons": "before"}), ("minicheck", {"protocol": "joint"})]
+)
+def test_its_form_is_its_own_and_no_other_is_asked_for(profile: str, options: dict[str, str]) -> None:
+    with pytest.raises(UsageError, match=f"the prompt profile '{profile}' cannot"):
+        judge_on(Templated({}), checked({"profile": profile, **options}))
