@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
 from localjudge.engine.protocol import Engine
-from localjudge.judge.judge import Judge
+from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.progress import Progress, Silence
 from localjudge.run.answers import AskInOrder, answers_in_order
 from localjudge.types import Answer, Attribution, Record, Relevance, Span, Task, Unit
@@ -152,7 +152,7 @@ def spread(count: int) -> list[Attempt]:
 
 
 def resistance(
-    judge: Judge,
+    judge: PromptWriter,
     engine: Engine,
     *,
     tried: Sequence[Attempt] | None = None,

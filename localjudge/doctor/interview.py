@@ -32,7 +32,7 @@ from localjudge.doctor.probing import (
 )
 from localjudge.engine.protocol import EngineStats, InspectableEngine
 from localjudge.errors import OutOfResource, SampleError, UsageError
-from localjudge.judge.judge import Judge
+from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.judge.prompts import PromptProfile
 from localjudge.progress import Progress
 from localjudge.run.estimate import first_tasks
@@ -143,7 +143,7 @@ class Interview:
         elif self._extent.required:
             yield undecided_check()
 
-    def _always_the_same(self, judge: Judge) -> list[Task]:
+    def _always_the_same(self, judge: PromptWriter) -> list[Task]:
         """What any judge is asked by this check, whatever the data: all that may be kept."""
         tasks: list[Task] = [case.task() for case in verdicts.cases_for(judge)]
         tasks += [case.task() for case in injection.cases()]
@@ -151,7 +151,7 @@ class Interview:
         tasks += at_most_probes(None).tasks
         return [task for task in tasks if judge.has_words_for(task)]
 
-    def _probe_checks(self, judge: Judge, choice: ProbeChoice) -> Iterator[HealthCheck]:
+    def _probe_checks(self, judge: PromptWriter, choice: ProbeChoice) -> Iterator[HealthCheck]:
         """One phase that asks, and the lines that its answers make."""
 
         def ask_all() -> HealthCheck:
@@ -163,11 +163,11 @@ class Interview:
         if self._probed:
             yield from probe_checks(self._probed[1])
 
-    def _chosen_probes(self, judge: Judge, before: EngineStats) -> ProbeChoice:
+    def _chosen_probes(self, judge: PromptWriter, before: EngineStats) -> ProbeChoice:
         """The passages that suit its speed since `before`."""
         return chosen_probes(self._extent.probes, judge, self._engine, self._seconds_per_token(before))
 
-    def _chosen(self, judge: Judge, before: EngineStats) -> verdicts.Chosen:
+    def _chosen(self, judge: PromptWriter, before: EngineStats) -> verdicts.Chosen:
         """The attempts that suit its speed since `before`."""
         return verdicts.chosen_attempts(self._extent.injections, judge, self._engine, self._seconds_per_token(before))
 

@@ -14,7 +14,7 @@ from localjudge.doctor.plain_cases import PlainCase, plain_cases
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import UsageError
 from localjudge.judge import prompts
-from localjudge.judge.judge import Judge, JudgingProtocol, Reasons, require
+from localjudge.judge.prompt_writer import JudgingProtocol, PromptWriter, Reasons, require
 from localjudge.judge.prompts import PromptProfile
 from localjudge.progress import Progress
 from localjudge.run.answers import AskInOrder, answers_in_order
@@ -46,7 +46,7 @@ class AskingMode(NamedTuple):
     name: str
     option: str
     """What `localjudge run` is told for it; "" for the verdict alone."""
-    judge: Judge
+    judge: PromptWriter
     joint: bool
 
     def requests(self, asked: Sequence[AskedTask]) -> list[VerdictRequest]:
@@ -67,7 +67,7 @@ def asking_modes(profile: PromptProfile, ends: ChatEnds | None) -> Iterator[Aski
     for name, option, reasons, protocol in _ASKING_MODES:
         with suppress(UsageError):
             require(profile, reasons, protocol)
-            judge = Judge(profile, ends, reasons=reasons, protocol=protocol)
+            judge = PromptWriter(profile, ends, reasons=reasons, protocol=protocol)
             yield AskingMode(name, option, judge, protocol == "joint")
 
 
@@ -117,7 +117,9 @@ def fewest_beyond_chance(cases: int) -> int:
     return next(enough, cases + 1)
 
 
-def plain_check(judge: Judge, engine: Engine, progress: Progress, ask: AskInOrder = answers_in_order) -> HealthCheck:
+def plain_check(
+    judge: PromptWriter, engine: Engine, progress: Progress, ask: AskInOrder = answers_in_order
+) -> HealthCheck:
     """How many obvious cases are judged rightly. Failed where guessing does as well."""
     cases = cases_for(judge)
     if not cases:
@@ -148,17 +150,17 @@ def plain_check(judge: Judge, engine: Engine, progress: Progress, ask: AskInOrde
     return ok("plain cases", found, **figures)
 
 
-def cases_for(judge: Judge) -> tuple[PlainCase, ...]:
+def cases_for(judge: PromptWriter) -> tuple[PlainCase, ...]:
     """The plain cases that the judge has words for."""
     return tuple(case for case in plain_cases() if judge.has_words_for(case.task()))
 
 
-def asked_again(judge: Judge) -> int:
+def asked_again(judge: PromptWriter) -> int:
     """Verdicts of the next check: each case is asked twice."""
     return 2 * len(_cases_again(judge))
 
 
-def again_check(judge: Judge, engine: Engine, progress: Progress) -> HealthCheck:
+def again_check(judge: PromptWriter, engine: Engine, progress: Progress) -> HealthCheck:
     """Whether verdicts are the same, to the last bit, alone and among others in another order."""
     requests = [judge.request(case.task()) for case in _cases_again(judge)]
     together = answers_in_order(engine, requests[::-1], progress)[::-1]
@@ -179,7 +181,7 @@ class Chosen(NamedTuple):
     why: str
 
 
-def chosen_attempts(wanted: int | None, judge: Judge, engine: Engine, seconds_per_token: float) -> Chosen:
+def chosen_attempts(wanted: int | None, judge: PromptWriter, engine: Engine, seconds_per_token: float) -> Chosen:
     """So many attempts as are wanted; if None, as many as take about two minutes, but every form at least once against
     a statement and once against a passage.
 
@@ -200,7 +202,7 @@ def chosen_attempts(wanted: int | None, judge: Judge, engine: Engine, seconds_pe
 
 
 def injection_check(
-    judge: Judge,
+    judge: PromptWriter,
     engine: Engine,
     progress: Progress,
     chosen: Chosen | None = None,
@@ -257,7 +259,7 @@ def speed_check(before: EngineStats, after: EngineStats, verdicts: int) -> Healt
     )
 
 
-def _cases_again(judge: Judge) -> tuple[PlainCase, ...]:
+def _cases_again(judge: PromptWriter) -> tuple[PlainCase, ...]:
     """Every third plain case."""
     return cases_for(judge)[::3]
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from localjudge.doctor.probe_set import PER_PASSAGE, Probe, Rearranged, passages, probes, rearranged
 from localjudge.engine.protocol import Engine
-from localjudge.judge.judge import Judge
+from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.progress import Progress
 from localjudge.run.answers import AskInOrder
 from localjudge.types import Answer, Task
@@ -65,7 +65,7 @@ def at_most_probes(wanted: int | None) -> ProbeChoice:
     return ProbeChoice(count, "as asked for" if count < every else "")
 
 
-def chosen_probes(wanted: int | None, judge: Judge, engine: Engine, seconds_per_token: float) -> ProbeChoice:
+def chosen_probes(wanted: int | None, judge: PromptWriter, engine: Engine, seconds_per_token: float) -> ProbeChoice:
     """The same, but if None, as many as take about five minutes.
 
     Which they are depends on their number alone, and no verdict depends on which others are asked.
@@ -81,7 +81,7 @@ def chosen_probes(wanted: int | None, judge: Judge, engine: Engine, seconds_per_
 
 
 def probe_answers(
-    judge: Judge, engine: Engine, progress: Progress, choice: ProbeChoice, ask: AskInOrder
+    judge: PromptWriter, engine: Engine, progress: Progress, choice: ProbeChoice, ask: AskInOrder
 ) -> ProbeAnswers:
     """Ask about the chosen passages, at least one."""
     tasks = choice.tasks

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from localjudge.engine.protocol import Engine
 from localjudge.errors import SampleError
 from localjudge.judge import prompts
-from localjudge.judge.judge import Judge, Reasons
+from localjudge.judge.prompt_writer import PromptWriter, Reasons
 from localjudge.types import Answer, Attribution, NoAnswer, Piece, Span, Unit, VerdictRequest
 
 _CONTEXTS = (
@@ -85,7 +85,7 @@ def example_requests(engine: Engine) -> list[VerdictRequest]:
     ]
     ways: tuple[Reasons, ...] = ("none", "before", "after")
     return [
-        Judge(prompts.load(prompts.DEFAULT_PROFILE), engine.chat_ends, reasons=reasons).request(
+        PromptWriter(prompts.load(prompts.DEFAULT_PROFILE), engine.chat_ends, reasons=reasons).request(
             Attribution(unit=unit, contexts=_CONTEXTS[: 1 + unit.index % 2])
         )
         for reasons in ways

@@ -40,7 +40,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from localjudge.errors import UsageError
 from localjudge.judge.answer_forms import AnswerForm
-from localjudge.judge.conversation import RoledNode
+from localjudge.judge.chat_skeleton import RoledNode
 from localjudge.judge.examples import Example
 from localjudge.judge.fences import fence
 from localjudge.types import (

@@ -22,10 +22,10 @@ from localjudge.engine.protocol import (
     EngineStats,
 )
 from localjudge.errors import UsageError
-from localjudge.judge.judge import Judge, require
 from localjudge.judge.own_prompt import with_prompt
 from localjudge.judge.panel_rule import MEAN_LOG_ODDS, Combination, PanelRule
 from localjudge.judge.profile_choice import ChosenProfile, choose
+from localjudge.judge.prompt_writer import PromptWriter, require
 from localjudge.judge.prompts import PromptProfile
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import question_of, special_tasks_of, tasks_of
@@ -57,7 +57,7 @@ class OpenJudge(NamedTuple):
     along.
     """
 
-    judge: Judge
+    judge: PromptWriter
     engine: Engine
     card: JudgeCard
     announcement: str
@@ -242,7 +242,7 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     reads = profile.description if profile.instructions else "reads no instructions"
     asked_by = f"profile {profile.name}, {why}: " if why and not (registered and registered.note) else ""
     announcement = f"judge {card.name}{note}{advice} ({sha256}{asked_by}{reads}{slow})"
-    judge = Judge(profile, ends, reasons=settings.reasons, protocol=settings.protocol)
+    judge = PromptWriter(profile, ends, reasons=settings.reasons, protocol=settings.protocol)
     return OpenJudge(judge, engine, card, announcement, None)
 
 

@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.errors import UsageError
-from localjudge.judge.judge import JudgingProtocol, Reasons
+from localjudge.judge.prompt_writer import JudgingProtocol, Reasons
 from localjudge.judge.prompts import bundled as prompt_profiles
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import Criterion, criteria_of

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from localjudge.engine.protocol import Engine
 from localjudge.errors import SampleError
-from localjudge.judge.judge import Judge
+from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.judge.windows import Windows
 from localjudge.metrics.metric import Sentences
 from localjudge.record.keys import KeyedRequest, RequestKeys
@@ -54,7 +54,7 @@ class Wording:
     """Words the tasks of a judge for an engine; `identity` is what the keys say of the engine: its own if None."""
 
     def __init__(
-        self, judge: Judge, engine: Engine, sentences: Sentences, *, identity: Mapping[str, Any] | None = None
+        self, judge: PromptWriter, engine: Engine, sentences: Sentences, *, identity: Mapping[str, Any] | None = None
     ) -> None:
         self._judge = judge
         self._engine = engine

@@ -8,7 +8,7 @@ from localjudge import model_registry
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.judge import prompts
-from localjudge.judge.judge import Judge
+from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.types import Piece
 
 from .cases import Case, bundled
@@ -33,18 +33,18 @@ class Setup(NamedTuple):
         """The ways of wording, in the model's chat template."""
         profile, ends = prompts.load("instruct"), engine.chat_ends
         return Judges(
-            none=Judge(profile, ends),
-            before=Judge(profile, ends, reasons="before"),
-            joint=Judge(profile, ends, protocol="joint"),
+            none=PromptWriter(profile, ends),
+            before=PromptWriter(profile, ends, reasons="before"),
+            joint=PromptWriter(profile, ends, protocol="joint"),
         )
 
 
 class Judges(NamedTuple):
     """Ways of wording the same tasks."""
 
-    none: Judge
-    before: Judge
-    joint: Judge
+    none: PromptWriter
+    before: PromptWriter
+    joint: PromptWriter
 
 
 def measure(setup: Setup, cases: Sequence[Case]) -> dict[str, Any]:
@@ -141,7 +141,7 @@ def _at_once(setup: Setup, cases: Sequence[Case], joint: Cost) -> dict[str, Any]
     }
 
 
-def _prompt_text(judge: Judge, case: Case) -> str:
+def _prompt_text(judge: PromptWriter, case: Case) -> str:
     """The text of the sample's prompts, each shared node once."""
     nodes: dict[tuple[Piece, ...], None] = {}
     for request in judge.requests(case.tasks):

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.judge.judge import Judge
+from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.types import NoAnswer
 
 from .cases import Case
@@ -14,7 +14,7 @@ from .cost import Cost
 class Ours:
     """One engine and one way of wording."""
 
-    def __init__(self, name: str, engine: LlamaCppEngine, judge: Judge) -> None:
+    def __init__(self, name: str, engine: LlamaCppEngine, judge: PromptWriter) -> None:
         self.name = name
         self.costs: defaultdict[str, Cost] = defaultdict(Cost)
         self._engine = engine

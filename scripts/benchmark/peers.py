@@ -22,7 +22,7 @@ from llama_cpp import Llama
 from llama_cpp.llama_grammar import LlamaGrammar
 
 from localjudge.judge import prompts
-from localjudge.judge.judge import Judge
+from localjudge.judge.prompt_writer import PromptWriter
 
 from .cases import Case
 from .cost import Cost
@@ -131,7 +131,7 @@ class OneByOne(Peer):
     """A call for each statement in the words of localjudge: the prefix cache holds the context for the next one."""
 
     def _answer(self, case: Case) -> int:
-        requests = Judge(prompts.load("instruct")).requests(case.tasks)
+        requests = PromptWriter(prompts.load("instruct")).requests(case.tasks)
         asked = ["".join(piece.text for node in request.path for piece in node) for request in requests]
         return sum(self._complete(prompt, '{"attributed":1}') for prompt in asked)
 

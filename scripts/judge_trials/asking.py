@@ -18,7 +18,7 @@ from localjudge import model_registry
 from localjudge.engine.opening import open_engine
 from localjudge.engine.protocol import Engine
 from localjudge.judge import prompts
-from localjudge.judge.judge import Judge
+from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.record.keys import RequestKeys
 from localjudge.run.judges import judge_on
 from localjudge.run.settings import RunSettings
@@ -57,7 +57,7 @@ class OpenModel:
         registered = model_registry.registered_as(str(self.engine.identity.get("model_sha256")))
         return prompts.load((registered and registered.profile) or prompts.DEFAULT_PROFILE).instructions
 
-    def judge(self, prompt: Path | None) -> Judge:
+    def judge(self, prompt: Path | None) -> PromptWriter:
         """The judge that this model is with a wording of one task."""
         return judge_on(self.engine, RunSettings(prompts=(str(prompt),) if prompt else ())).judge
 

@@ -10,10 +10,10 @@ from localjudge.doctor.plain_cases import plain_cases
 from localjudge.engine.protocol import InspectableEngine
 from localjudge.errors import SampleError
 from localjudge.judge import prompts
-from localjudge.judge.judge import Judge
+from localjudge.judge.prompt_writer import PromptWriter
 
 GIB = 1 << 30
-REQUESTS = Judge(prompts.load("instruct")).requests([case.task() for case in plain_cases()])
+REQUESTS = PromptWriter(prompts.load("instruct")).requests([case.task() for case in plain_cases()])
 
 
 def engine(**described: Any) -> InspectableEngine:

@@ -14,14 +14,14 @@ from localjudge.doctor.plain_cases import plain_cases
 from localjudge.engine.protocol import EngineStats
 from localjudge.engine.scripted import ScriptedEngine, unit_text
 from localjudge.judge import prompts
-from localjudge.judge.judge import Judge
+from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.progress import Silence
 from localjudge.run.wording import AskedTask
 from localjudge.types import Answer, VerdictRequest
 from tests.doctor.conftest import users_text
 
 PROFILE = prompts.load("instruct")
-JUDGE = Judge(PROFILE)
+JUDGE = PromptWriter(PROFILE)
 KNOWN = {case.text: float(case.answer) for case in plain_cases()}
 TASKS = [AskedTask("a", "metric", place, case.task()) for place, case in enumerate(plain_cases())]
 

@@ -10,7 +10,7 @@ from localjudge.doctor.injection import InjectionReport
 from localjudge.engine.scripted import ScriptedEngine
 from localjudge.errors import UsageError
 from localjudge.judge import prompts
-from localjudge.judge.judge import Judge
+from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.progress import Silence
 from localjudge.run import judges
 from localjudge.run.answers import answers_in_order
@@ -28,7 +28,7 @@ def reference_judge() -> str:
 
 
 def resisted_by(engine: ScriptedEngine) -> InjectionReport:
-    return injection.resistance(Judge(prompts.load("instruct")), engine)
+    return injection.resistance(PromptWriter(prompts.load("instruct")), engine)
 
 
 def test_every_form_stands_in_every_place_of_every_case() -> None:

@@ -11,11 +11,11 @@ from localjudge.doctor.kept_answers import KeptAnswers
 from localjudge.doctor.plain_cases import plain_cases
 from localjudge.engine.scripted import ScriptedEngine
 from localjudge.judge import prompts
-from localjudge.judge.judge import Judge
+from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.progress import Silence
 from localjudge.types import VerdictRequest
 
-JUDGE = Judge(prompts.load("instruct"))
+JUDGE = PromptWriter(prompts.load("instruct"))
 REQUESTS = [JUDGE.request(case.task()) for case in plain_cases()[:4]]
 
 

@@ -8,13 +8,13 @@ from localjudge.doctor.probe_set import probes
 from localjudge.doctor.probing import at_most_probes, chosen_probes, probe_answers
 from localjudge.engine.scripted import ScriptedEngine
 from localjudge.judge import prompts
-from localjudge.judge.judge import Judge
+from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.progress import Silence
 from localjudge.run.answers import answers_in_order
 from localjudge.types import VerdictRequest
 from tests.doctor.conftest import users_text
 
-JUDGE = Judge(prompts.load("instruct"))
+JUDGE = PromptWriter(prompts.load("instruct"))
 EVERY = len(at_most_probes(None).tasks)
 
 

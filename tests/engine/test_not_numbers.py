@@ -18,7 +18,7 @@ from localjudge.engine.llamacpp.constraint import Choice, greedy, read
 from localjudge.engine.llamacpp.self_check import SelfCheckResult
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge import grammars, prompts
-from localjudge.judge.judge import Judge, JudgingProtocol, Reasons
+from localjudge.judge.prompt_writer import JudgingProtocol, PromptWriter, Reasons
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, Attribution, NoAnswer, Piece, Span, Unit, VerdictRequest
 from tests.engine.conftest import Opener
@@ -62,7 +62,7 @@ def asked(reasons: Reasons, protocol: JudgingProtocol) -> list[VerdictRequest]:
         Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
         for index, text in enumerate(STATEMENTS)
     ]
-    judge = Judge(prompts.load("instruct"), reasons=reasons, protocol=protocol)
+    judge = PromptWriter(prompts.load("instruct"), reasons=reasons, protocol=protocol)
     return judge.requests([Attribution(unit=unit, contexts=("It opened in 1936.",)) for unit in units])
 
 

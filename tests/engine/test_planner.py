@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from localjudge.engine.planner import TokenPath, depth_first, distinct_tokens, shared_nodes
 from localjudge.judge import prompts
-from localjudge.judge.judge import Judge
+from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.types import Attribution, Relevance, Span, Unit, VerdictRequest
 from tests.engine.conftest import ModelMaker, Opener
 
@@ -88,7 +88,7 @@ def test_a_path_alone_costs_its_tokens(path: TokenPath) -> None:
 @pytest.fixture
 def sample() -> list[VerdictRequest]:
     """One sample under four metrics: recall and faithfulness share their contexts, relevancy its instructions."""
-    judge = Judge(prompts.load("instruct"))
+    judge = PromptWriter(prompts.load("instruct"))
     contexts = ("The bridge opened in 1936.", "A toll of 50 cents was charged.")
 
     def unit(kind: str, text: str, source: str) -> Unit:

@@ -16,7 +16,7 @@ from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
 from localjudge.errors import SampleError
 from localjudge.judge import grammars, prompts
-from localjudge.judge.judge import Judge, Reasons
+from localjudge.judge.prompt_writer import PromptWriter, Reasons
 from localjudge.types import Answer, Attribution, NoAnswer, Span, Unit, VerdictRequest
 from tests.engine.conftest import Opener
 
@@ -38,7 +38,7 @@ def opened(open_engine: Opener, model: model_registry.ModelFile) -> Opener:
 
 
 def asked(reasons: Reasons, statements: tuple[str, ...] = STATEMENTS) -> list[VerdictRequest]:
-    judge = Judge(prompts.load("instruct"), reasons=reasons)
+    judge = PromptWriter(prompts.load("instruct"), reasons=reasons)
     units = [
         Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
         for index, text in enumerate(statements)

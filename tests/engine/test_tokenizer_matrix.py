@@ -17,7 +17,7 @@ from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp import chat_template as chat
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.judge import prompts
-from localjudge.judge.judge import Judge, JudgingProtocol, Reasons
+from localjudge.judge.prompt_writer import JudgingProtocol, PromptWriter, Reasons
 from localjudge.model_registry import ModelFile
 from localjudge.types import (
     Answer,
@@ -125,8 +125,10 @@ def tasks(script: str) -> list[Task]:
     ]
 
 
-def judge(ends: ChatEnds | None, *, reasons: Reasons = "none", protocol: JudgingProtocol = "independent") -> Judge:
-    return Judge(prompts.load("instruct"), ends, reasons=reasons, protocol=protocol)
+def judge(
+    ends: ChatEnds | None, *, reasons: Reasons = "none", protocol: JudgingProtocol = "independent"
+) -> PromptWriter:
+    return PromptWriter(prompts.load("instruct"), ends, reasons=reasons, protocol=protocol)
 
 
 def pieces_of(request: VerdictRequest) -> list[Piece]:

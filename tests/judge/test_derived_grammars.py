@@ -8,7 +8,7 @@ import pytest
 
 from localjudge.errors import UsageError
 from localjudge.judge import grammars, prompts
-from localjudge.judge.judge import Judge, Reasons
+from localjudge.judge.prompt_writer import PromptWriter, Reasons
 
 GOLDEN = json.loads(Path(__file__).with_name("expanded_grammars.json").read_text(encoding="utf-8"))
 
@@ -23,7 +23,7 @@ def test_a_grammar_with_a_reason_is_the_one_that_was_a_file(expanded: dict[str, 
 @pytest.mark.parametrize("reasons", ["none", "before", "after"])
 def test_the_hashes_of_grammars_in_manifests_stay_what_they_were(reasons: Reasons) -> None:
     """Of the same time: a run of then is the same judge's now."""
-    identity = Judge(prompts.load("instruct"), reasons=reasons).identity
+    identity = PromptWriter(prompts.load("instruct"), reasons=reasons).identity
     assert identity["grammars_sha256"] == GOLDEN["grammars_sha256"][reasons]
 
 

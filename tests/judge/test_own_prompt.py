@@ -6,8 +6,8 @@ import pytest
 
 from localjudge.errors import UsageError
 from localjudge.judge import prompts
-from localjudge.judge.judge import Judge
 from localjudge.judge.own_prompt import with_prompt
+from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.types import Relevance, Span, Unit
 
 EXAMPLE = """
@@ -37,7 +37,7 @@ def written(folder: Path, text: str) -> Path:
 
 def test_the_file_words_its_task(tmp_path: Path) -> None:
     """The judge asks in the file's words, around the same user text."""
-    judge = Judge(with_prompt(prompts.load("instruct"), written(tmp_path, EXAMPLE)))
+    judge = PromptWriter(with_prompt(prompts.load("instruct"), written(tmp_path, EXAMPLE)))
     pieces = [piece for node in judge.request(SENTENCE).path for piece in node]
     assert "patient's file" in pieces[0].text
     assert [piece.text for piece in pieces if not piece.trusted] == ["How old is he?", "He is 8."]

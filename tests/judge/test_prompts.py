@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from localjudge.errors import SampleError, UsageError
 from localjudge.judge import prompts
-from localjudge.judge.judge import Judge
+from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.types import (
     AnsweredQuestion,
     Attribution,
@@ -77,8 +77,8 @@ def all_tasks(text: str) -> list[Task]:
     return [*tasks(text), *special_tasks(text)]
 
 
-def judge(profile: str = "instruct") -> Judge:
-    return Judge(prompts.load(profile))
+def judge(profile: str = "instruct") -> PromptWriter:
+    return PromptWriter(prompts.load(profile))
 
 
 @pytest.mark.parametrize(
@@ -206,10 +206,10 @@ def test_a_special_task_has_a_hash_of_its_own(tmp_path: Path) -> None:
     """The judge of runs that do not ask it stays the judge that it was; that of those that do becomes another."""
     folder = tmp_path / "copy"
     shutil.copytree(BUNDLED / "instruct", folder)
-    before = Judge(prompts.read(folder))
+    before = PromptWriter(prompts.read(folder))
     with (folder / "special" / "refusal.toml").open("a", encoding="utf-8") as file:
         file.write("# a remark\n")
-    after = Judge(prompts.read(folder))
+    after = PromptWriter(prompts.read(folder))
     assert before.identity == after.identity == after.identity_for([])
     assert before.identity_for(["sufficiency"]) == after.identity_for(["sufficiency"]) != after.identity
     assert before.identity_for(["refusal"]) != after.identity_for(["refusal"])
@@ -217,7 +217,9 @@ def test_a_special_task_has_a_hash_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_special_task_is_part_of_the_identity_with_the_shape_of_its_answer() -> None:
-    identities = [Judge(prompts.load("instruct"), reasons=way).identity_for(["refusal"]) for way in ("none", "before")]
+    identities = [
+        PromptWriter(prompts.load("instruct"), reasons=way).identity_for(["refusal"]) for way in ("none", "before")
+    ]
     hashes = [identity["special_tasks"]["refusal"] for identity in identities]
     assert hashes[0]["sha256"] == hashes[1]["sha256"]
     assert hashes[0]["grammar_sha256"] != hashes[1]["grammar_sha256"]

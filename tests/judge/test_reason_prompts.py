@@ -4,7 +4,7 @@ import pytest
 
 from localjudge.errors import UsageError
 from localjudge.judge import prompts
-from localjudge.judge.judge import Judge, Reasons
+from localjudge.judge.prompt_writer import PromptWriter, Reasons
 from localjudge.types import Attribution, Refusal, Relevance, Span, Sufficiency, Task, Unit, Usefulness
 
 SPAN = Span(start=0, end=9, text="It is 8 m.")
@@ -23,8 +23,8 @@ TASKS: tuple[Task, ...] = (
 )
 
 
-def judge(reasons: Reasons) -> Judge:
-    return Judge(prompts.load("instruct"), reasons=reasons)
+def judge(reasons: Reasons) -> PromptWriter:
+    return PromptWriter(prompts.load("instruct"), reasons=reasons)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -64,5 +64,5 @@ def test_reasons_are_part_of_the_identity() -> None:
 def test_the_reference_judge_cannot_give_reasons(reasons: Reasons) -> None:
     """It reads no instructions: an error before any work, naming the way out."""
     with pytest.raises(UsageError, match="'reference' cannot give reasons") as caught:
-        Judge(prompts.load("reference"), reasons=reasons)
+        PromptWriter(prompts.load("reference"), reasons=reasons)
     assert "judge=..." in (caught.value.hint or "")

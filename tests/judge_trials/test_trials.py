@@ -11,8 +11,8 @@ from judge_trials import asking, figures, items, wordings
 
 from localjudge import ScriptedEngine
 from localjudge.judge import prompts
-from localjudge.judge.judge import Judge
 from localjudge.judge.own_prompt import with_prompt
+from localjudge.judge.prompt_writer import PromptWriter
 
 
 def data(folder: Path) -> Path:
@@ -72,7 +72,7 @@ def test_every_wording_is_one_of_its_task() -> None:
     for task in items.TASKS:
         names = wordings.wordings(task)
         assert len(names) > 1
-        digests = {Judge(with_prompt(profile, file) if file else profile).identity["profile_sha256"]
+        digests = {PromptWriter(with_prompt(profile, file) if file else profile).identity["profile_sha256"]
                    for file in names.values()}  # fmt: skip
         assert len(digests) == len(names)
 

@@ -20,7 +20,7 @@ import localjudge
 from localjudge import resources
 from localjudge.dataset import from_rows, load
 from localjudge.judge import prompts
-from localjudge.judge.judge import Judge
+from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.metrics import Metric
 from localjudge.metrics.context_recall import ContextRecall
 from localjudge.record.manifest import Manifest, data_part, differences, judge_part
@@ -146,23 +146,23 @@ class NextContextRecall(ContextRecall):
     version = 2
 
 
-def part(judge: Judge, metric: Metric | None = None) -> dict[str, Any]:
+def part(judge: PromptWriter, metric: Metric | None = None) -> dict[str, Any]:
     return judge_part({}, judge.identity, {}, [metric or ContextRecall()], RULE)
 
 
 def test_a_chat_template_moves_the_judge() -> None:
     profile = prompts.load("instruct")
-    one, two = (Judge(profile, ChatEnds("<user>", "<model>", sha256=name)) for name in ("1", "2"))
+    one, two = (PromptWriter(profile, ChatEnds("<user>", "<model>", sha256=name)) for name in ("1", "2"))
     assert [change.ingredient for change in differences(part(one), part(two))] == ["judge.chat_template_sha256"]
 
 
 def test_what_a_metric_s_version_or_a_way_of_asking_moves_is_named() -> None:
     profile = prompts.load("instruct")
-    plain = part(Judge(profile))
+    plain = part(PromptWriter(profile))
     other = [
-        part(Judge(profile), NextContextRecall()),
-        part(Judge(profile, protocol="joint")),
-        part(Judge(profile, reasons="before")),
+        part(PromptWriter(profile), NextContextRecall()),
+        part(PromptWriter(profile, protocol="joint")),
+        part(PromptWriter(profile, reasons="before")),
     ]
     named = [{change.ingredient.split(".")[1] for change in differences(plain, one)} for one in other]
     assert named[0] == {"context_recall"}

@@ -9,7 +9,7 @@ import localjudge
 from localjudge.engine import ScriptedEngine
 from localjudge.engine.scripted import unit_text
 from localjudge.judge import prompts
-from localjudge.judge.judge import Judge
+from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.progress import Silence
 from localjudge.record.store import Store
 from localjudge.run import blocks as run_blocks
@@ -20,7 +20,7 @@ from localjudge.run.wording import AskedTask
 from localjudge.text import Segmenter
 from localjudge.types import Attribution, NoAnswer, Sample, Span, Task, Unit, Verdict, VerdictRule
 
-JUDGE = Judge(prompts.load("reference"))
+JUDGE = PromptWriter(prompts.load("reference"))
 SEGMENTER = Segmenter("en")
 
 

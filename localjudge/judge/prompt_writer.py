@@ -1,8 +1,8 @@
-"""A judge words tasks: it turns each into a verdict request, in the manner that its kind of model understands.
+"""Words tasks: turns each into a verdict request, in the manner that its kind of model understands.
 
-    judge = model + prompt profile + grammar
+    judge = prompt writer (profile, chat template, grammars) + engine (model)
 
-The judge knows no backend and runs no tokens; the engine beside it does.
+It knows no backend and runs no tokens; the engine beside it does.
 
     protocol      independent   one request for a task, whatever else is asked
                   joint         one answer for all statements about the same contexts and question, as RAGAS asks
@@ -19,7 +19,7 @@ from typing import Any, Literal, cast
 from localjudge.errors import SampleError, UsageError
 from localjudge.judge import grammars, prompts
 from localjudge.judge.answer_forms import AnswerForm
-from localjudge.judge.conversation import Skeleton, in_skeleton, skeleton
+from localjudge.judge.chat_skeleton import Skeleton, in_skeleton, skeleton
 from localjudge.option_spelling import option, option_name
 from localjudge.types import Attribution, ChatEnds, Grammar, Piece, Task, VerdictRequest
 
@@ -31,7 +31,7 @@ _PLAIN = ChatEnds(head="", tail="", sha256="")
 _SKELETONS_KEPT = 256
 
 
-class Judge:
+class PromptWriter:
     """A judge that asks by a prompt profile, inside a model's chat template if there is one.
 
     Raises UsageError if the profile cannot ask for reasons, or for one answer to several statements, or needs a chat
