@@ -80,7 +80,8 @@ def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:
     reasons or a protocol that the judge cannot be asked for.
     """
     file = model_registry.find(name_or_path)
-    profile = profile_of_file(file, settings)  # what it cannot be asked is refused before gigabytes are loaded
+    # What it cannot be asked is refused before gigabytes are loaded.
+    profile = profile_for(file.profile, metadata_of(file, settings), settings).profile
     with ExitStack() as undo:
         opened = open_engine(file, settings.engine, begin_of_text=profile.begin_of_text)
         engine = undo.enter_context(closing(opened))
@@ -184,16 +185,18 @@ def card_of(engine: Engine, caution: str) -> JudgeCard:
     )
 
 
-def profile_of_file(file: ModelFile, settings: RunSettings) -> PromptProfile:
-    """The profile by which the model in this file is asked, before it is loaded. Raises as `profile_for` does."""
+def metadata_of(file: ModelFile, settings: RunSettings) -> Mapping[str, str]:
+    """What the model's file says of who it is, before it is loaded; nothing where its profile is known without.
+
+    Raises ModelError for a file that is no model, or is damaged.
+    """
     from localjudge.engine.llamacpp import gguf_header
     from localjudge.engine.llamacpp.model import WHO_IT_IS
 
-    metadata = {}
-    if settings.profile is None and file.profile is None:
-        header = gguf_header.read(file.path)
-        metadata = {key: header.text(key) for key in WHO_IT_IS}
-    return profile_for(file.profile, metadata, settings).profile
+    if settings.profile is not None or file.profile is not None:
+        return {}
+    header = gguf_header.read(file.path)
+    return {key: header.text(key) for key in WHO_IT_IS}
 
 
 def profile_for(registered: str | None, metadata: Mapping[str, str], settings: RunSettings) -> ChosenProfile:
