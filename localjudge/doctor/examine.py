@@ -112,8 +112,10 @@ def _checks_of_the_judge(wanted: _Wanted) -> Iterator[HealthCheck]:
     try:
         file = model_registry.find(wanted.judge)
         yield model_checks.file_check(file)
+        name = "model"
+        metadata = judges.metadata_of(file, wanted.settings)
         name = "prompts"
-        profile = judges.profile_of_file(file, wanted.settings)
+        profile = judges.profile_for(file.profile, metadata, wanted.settings).profile
         name = "model"
         free = hardware.available_bytes()
         engine = opening.open_engine(file, wanted.settings.engine, begin_of_text=profile.begin_of_text)

@@ -213,7 +213,8 @@ def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:
     reasons or a protocol that the judge cannot be asked for.
     """
     file = model_registry.find(name_or_path)
-    profile = profile_of_file(file, settings)  # what it cannot be asked is refused before gigabytes are loaded
+    # What it cannot be asked is refused before gigabytes are loaded.
+    profile = profile_for(file.profile, metadata_of(file, settings), settings).profile
     with ExitStack() as undo:
         opened = open_engine(file, settings.engine, begin_of_text=profile.begin_of_text)
         engine = undo.enter_context(closing(opened))
@@ -320,7 +321,7 @@ def _refuse_together(named: Sequence[str], settings: RunSettings) -> None:
     _refuse_twice([file.sha256 for file in files])
     for name, file in zip(named, files, strict=True):
         try:
-            profile_of_file(file, settings)
+            profile_for(file.profile, metadata_of(file, settings), settings)
         except UsageError as error:
             raise UsageError(f"{name}, a judge of the panel: {error.message}", hint=error.hint) from error
     require_room(files, settings.engine)
@@ -370,10 +371,12 @@ def card_of(engine: Engine, caution: str) -> JudgeCard:
     )
 
 
-def profile_of_file(file: ModelFile, settings: RunSettings) -> PromptProfile:
-    """The profile by which the model in this file is asked, before it is loaded. Raises as `profile_for` does."""
-    metadata = who_it_is(file.path) if settings.profile is None and file.profile is None else {}
-    return profile_for(file.profile, metadata, settings).profile
+def metadata_of(file: ModelFile, settings: RunSettings) -> Mapping[str, str]:
+    """What the model's file says of who it is, before it is loaded; nothing where its profile is known without.
+
+    Raises ModelError for a file that is no model, or is damaged.
+    """
+    return who_it_is(file.path) if settings.profile is None and file.profile is None else {}
 
 
 def profile_for(registered: str | None, metadata: Mapping[str, str], settings: RunSettings) -> ChosenProfile:
