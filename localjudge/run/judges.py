@@ -16,11 +16,7 @@ from typing import Any, NamedTuple
 
 from localjudge import model_registry
 from localjudge.engine.opening import open_engine, require_room, who_it_is
-from localjudge.engine.protocol import (
-    DescribedEngine,
-    Engine,
-    EngineStats,
-)
+from localjudge.engine.protocol import DescribedEngine, Engine, EngineStats
 from localjudge.errors import UsageError
 from localjudge.judge.own_prompt import with_prompt
 from localjudge.judge.panel_rule import MEAN_LOG_ODDS, Combination, PanelRule
