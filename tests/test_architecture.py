@@ -98,7 +98,6 @@ def test_no_module_is_a_drawer() -> None:
 NAMED_LIKE_ANOTHER = {
     "dataset": "the class that the package is named after",
     "engine": "the class that the package is named after",
-    "judge": "the class that the package is named after",
 }
 """Names of modules that occur twice, each with its reason. A module of `cli/` is named after its command, always."""
 FUNCTIONS_NAMED_LIKE_ANOTHER = {

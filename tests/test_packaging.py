@@ -14,11 +14,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-DISTRIBUTIONS = packages_distributions()
+DISTRIBUTIONS = {"inspect_ai": ["inspect-ai"], "llama_index": ["llama-index-core"], **packages_distributions()}
 OUR_MODULES = {
     "localjudge",
     "tests",
     "benchmark",
+    "corrected_coverage",
+    "judge_trials",
     "reference_judge",
     "interval_coverage",
     "made_up_vocabulary",
@@ -68,7 +70,8 @@ def undeclared(source: str, names: set[str]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("folder", "extras"), [("localjudge", ["pandas", "parquet", "polars"]), ("scripts", ["dev"]), ("tests", ["dev"])]
+    ("folder", "extras"),
+    [("localjudge", ["pandas", "parquet", "polars", "pytest"]), ("scripts", ["dev"]), ("tests", ["dev", "peers"])],
 )
 def test_what_is_imported_is_declared(folder: str, extras: list[str]) -> None:
     """Not left to what another package happens to need today: Outlines brings Jinja, and Haystack jsonschema."""
