@@ -4,6 +4,7 @@ Clusters are drawn together. They fall into two halves by their names alone: one
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -94,8 +95,8 @@ def measurable(of: Table) -> bool:
 
 
 def short(interval: Interval, sign: str = "") -> str:
-    """`.751 [.718, .784]`, with a sign where "+" is given."""
+    """`.751 [.718, .784]`, with a sign where "+" is given; no zero before the point."""
     mean, low, high = (
-        f"{number:{sign}.3f}".replace("0.", ".", 1) for number in (interval.mean, interval.low, interval.high)
+        re.sub(r"^([+-]?)0\.", r"\1.", f"{number:{sign}.3f}") for number in (interval.mean, interval.low, interval.high)
     )
     return f"{mean} [{low}, {high}]"

@@ -13,6 +13,7 @@ from localjudge import ScriptedEngine
 from localjudge.judge import prompts
 from localjudge.judge.own_prompt import with_prompt
 from localjudge.judge.prompt_writer import PromptWriter
+from localjudge.stats import Interval
 
 
 def data(folder: Path) -> Path:
@@ -145,3 +146,10 @@ def test_a_question_without_an_answer_is_kept_as_that(tmp_path: Path) -> None:
     asking.OpenModel(engine, "m", tmp_path).answer(trial)
     rows = asking.rows_of(tmp_path / asking.ANSWERS)
     assert [row["p_yes"] for row in rows] == [None, 0.75, 0.75, 0.75]
+
+
+def test_figures_lose_no_digit_before_the_point() -> None:
+    """A zero alone goes; the one of ten stays."""
+    interval = Interval(-0.5, -10.25, 10.626, "bootstrap", 9, 9, 0.95)
+    assert figures.short(interval) == "-.500 [-10.250, 10.626]"
+    assert figures.short(interval, "+") == "-.500 [-10.250, +10.626]"
