@@ -22,7 +22,9 @@ from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import TaskState
 
 from localjudge.integrations.given_judge import GivenJudge, open_given, refuse_options
+from localjudge.metrics.catalog import lower_is_better
 from localjudge.open_judge import Judge
+from localjudge.printable import printable
 from localjudge.record.evaluation import Evaluation
 from localjudge.record.result_rows import VerdictRow, row_values, score_rows, verdict_rows
 from localjudge.report.inspect_scores import explained, inspect_value
@@ -79,14 +81,13 @@ def _score(found: Sequence[Evaluation]) -> Score:
     for row, one in zip(score_rows(found), found, strict=True):
         values[row.metric] = inspect_value(row)
         lines.append(f"{row.metric}: {explained(row)}")
-        lines += [_missed(verdict) for verdict in verdict_rows([one]) if verdict.label != 1]
+        bad = 1 if lower_is_better(row.metric) else 0
+        lines += [_sentence(verdict) for verdict in verdict_rows([one]) if verdict.label in (bad, None)]
     verdicts = [row_values(verdict) for verdict in verdict_rows(found)]
     return Score(value=values, explanation="\n".join(lines), metadata={"verdicts": verdicts})
 
 
-def _missed(verdict: VerdictRow) -> str:
-    return (
-        f"  {verdict.label} {verdict.p_yes:.3f} {verdict.text}"
-        if verdict.p_yes is not None
-        else f"  {verdict.error or 0} {verdict.text}"
-    )
+def _sentence(verdict: VerdictRow) -> str:
+    found = verdict.error if verdict.label is None else verdict.label
+    p_yes = "" if verdict.p_yes is None else f" {verdict.p_yes:.3f}"
+    return f"  {found}{p_yes} {printable(verdict.text)}"
