@@ -68,7 +68,12 @@ def undeclared(source: str, names: set[str]) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("folder", "extras"), [("localjudge", ["pandas", "parquet", "polars"]), ("scripts", ["dev"]), ("tests", ["dev"])]
+    ("folder", "extras"),
+    [
+        ("localjudge", ["deepeval", "haystack", "inspect", "pandas", "parquet", "polars"]),
+        ("scripts", ["dev"]),
+        ("tests", ["dev"]),
+    ],
 )
 def test_what_is_imported_is_declared(folder: str, extras: list[str]) -> None:
     """Not left to what another package happens to need today: Outlines brings Jinja, and Haystack jsonschema."""

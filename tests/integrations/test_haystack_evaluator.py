@@ -9,7 +9,7 @@ import localjudge
 from localjudge.errors import UsageError
 from tests.integrations.example import EXAMPLE, SCORES
 
-haystack = pytest.importorskip("haystack")
+haystack: Any = pytest.importorskip("haystack")
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
 
 INPUTS: dict[str, list[Any]] = {
@@ -77,7 +77,7 @@ def test_outputs_of_other_components_are_inputs(evaluator: Evaluator, judge: loc
 
     @haystack.component
     class Retrieved:
-        @haystack.component.output_types(found=list[list[haystack.Document]], answers=list[str])
+        @haystack.component.output_types(found=list[list[haystack.Document]], answers=list[str])  # type: ignore[untyped-decorator]
         def run(self) -> dict[str, Any]:
             documents = [haystack.Document(content="It rains.", id="a")]
             return {"found": [documents], "answers": ["It rains. It is blue."]}
