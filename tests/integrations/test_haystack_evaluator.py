@@ -53,7 +53,7 @@ def test_the_reference_judge_gives_the_scores_of_the_example_in_a_pipeline_that_
     pipeline = haystack.Pipeline.loads(written, allowed_modules=TRUSTED)
     assert pipeline.dumps() == written
     outputs = pipeline.run({"localjudge": INPUTS})["localjudge"]
-    report = EvaluationRunResult("example", INPUTS, outputs)
+    report: Any = EvaluationRunResult("example", INPUTS, outputs)
     aggregated = report.aggregated_report()
     assert dict(zip(aggregated["metrics"], aggregated["score"], strict=True)) == pytest.approx(SCORES)
     assert report.detailed_report()["context_recall"] == [1, 0.5]
