@@ -13,12 +13,14 @@ written anywhere. It may be called from several threads, which then wait for eac
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from pathlib import Path
 from threading import Lock
 from types import TracebackType
 from typing import Self, Unpack
 
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.errors import UsageError
+from localjudge.metrics.criterion import Criterion
 from localjudge.option_spelling import option
 from localjudge.progress import Silence
 from localjudge.record.evaluation import Evaluation
@@ -31,6 +33,8 @@ from localjudge.run.plan import Data, plan
 from localjudge.run.settings import Options, RunSettings, checked
 from localjudge.types import Answer, JudgeCard, NoAnswer
 
+OwnCriterion = str | Path | Criterion
+"""A criterion, or the name of its file."""
 ANSWERS_KEPT = 65_536
 """So many answers are remembered, the latest: about a kilobyte each with its key, less without reasons."""
 
@@ -74,21 +78,31 @@ class Judge:
                 )
         return checked({**{name: getattr(self.settings, name) for name in self.settings.model_fields_set}, **options})
 
-    def scores(self, rows: Data, metrics: Sequence[str] | None = None) -> list[ScoreRow]:
+    def scores(
+        self, rows: Data, metrics: Sequence[str] | None = None, *, criteria: Sequence[OwnCriterion] = ()
+    ) -> list[ScoreRow]:
         """One row for each sample and metric, in the order of the rows: score, or why there is none.
 
-        `rows` is what `localjudge.evaluate` takes: mappings, samples, a mapping of columns, or files. Raises DataError
-        for rows that cannot be used, UsageError for metrics that cannot be computed and for a judge that is closed.
+        `rows` is what `localjudge.evaluate` takes: mappings, samples, a mapping of columns, or files. `criteria` are
+        asked beside those that the judge was opened with. Raises DataError for rows that cannot be used, UsageError for
+        metrics that cannot be computed, criteria that cannot be asked, and for a judge that is closed.
         """
-        return list(score_rows(self.evaluations(rows, metrics)))
+        return list(score_rows(self.evaluations(rows, metrics, criteria=criteria)))
 
-    def verdicts(self, rows: Data, metrics: Sequence[str] | None = None) -> list[VerdictRow]:
+    def verdicts(
+        self, rows: Data, metrics: Sequence[str] | None = None, *, criteria: Sequence[OwnCriterion] = ()
+    ) -> list[VerdictRow]:
         """One row for each judged unit: where its text stands, p_yes and label. Takes and raises what `scores` does."""
-        return list(verdict_rows(self.evaluations(rows, metrics)))
+        return list(verdict_rows(self.evaluations(rows, metrics, criteria=criteria)))
 
-    def evaluations(self, rows: Data, metrics: Sequence[str] | None = None) -> list[Evaluation]:
+    def evaluations(
+        self, rows: Data, metrics: Sequence[str] | None = None, *, criteria: Sequence[OwnCriterion] = ()
+    ) -> list[Evaluation]:
         """What came of each metric on each sample, with the units behind it. Takes and raises what `scores` does."""
-        planned = plan(rows, metrics, self.settings)
+        settings = self.settings
+        if criteria:
+            settings = self.settings_with({"criteria": [*settings.criteria, *criteria]})
+        planned = plan(rows, metrics, settings)
         refuse_unaskable(self.panel, planned.metrics)
         panel = calibrated(self.panel, planned.metrics, self.settings, Silence())
         with self._one_at_a_time:

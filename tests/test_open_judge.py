@@ -71,6 +71,21 @@ def test_a_run_has_the_settings_of_the_open_judge_but_for_those_it_names(
     assert [row.score for row in mild.scores] == [1, 1]
 
 
+def test_a_criterion_is_asked_beside_those_that_it_was_opened_with(engine: ScriptedEngine) -> None:
+    """Both of `kind`, opened with, and `red`, given now; alone when no metric is named."""
+    kind, red = (localjudge.Criterion(name=name, question=f"Is it {name}?") for name in ("kind", "red"))
+    rows = [{"id": "a", "response": "It is red."}]
+    with Judge.open(engine=engine, criteria=[kind]) as judge:
+        assert [row.metric for row in judge.scores(rows)] == ["kind"]
+        assert [(row.metric, row.p_yes) for row in judge.verdicts(rows, criteria=[red])] == [
+            ("kind", 0.2),
+            ("red", 0.2),
+        ]
+        other = localjudge.Criterion(name="kind", question="Is it nice?")
+        with pytest.raises(UsageError, match="two different criteria are called 'kind'"):
+            judge.scores(rows, criteria=[other])
+
+
 def test_what_the_model_was_loaded_with_cannot_change_while_it_is(judge: Judge, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="n_ctx cannot be changed while the judge is open"):
         localjudge.evaluate(ROWS, judge=judge, n_ctx=512, out=tmp_path / "run")

@@ -71,7 +71,11 @@ def undeclared(source: str, names: set[str]) -> set[str]:
 
 @pytest.mark.parametrize(
     ("folder", "extras"),
-    [("localjudge", ["pandas", "parquet", "polars", "pytest"]), ("scripts", ["dev"]), ("tests", ["dev", "peers"])],
+    [
+        ("localjudge", ["deepeval", "haystack", "inspect", "pandas", "parquet", "polars", "pytest"]),
+        ("scripts", ["dev"]),
+        ("tests", ["dev", "peers"]),
+    ],
 )
 def test_what_is_imported_is_declared(folder: str, extras: list[str]) -> None:
     """Not left to what another package happens to need today: Outlines brings Jinja, and Haystack jsonschema."""

@@ -23,8 +23,8 @@ def inspect_lines(run: Run) -> Iterator[bytes]:
         given = {metric: scores.get(metric) for metric in run.summary.metrics}
         record: Row = {
             **_sample_of_log(sample.id, extras),
-            "value": {metric: math.nan if _score(row) is None else _score(row) for metric, row in given.items()},
-            "explanation": "\n".join(f"{metric}: {_explained(row)}" for metric, row in given.items()),
+            "value": {metric: inspect_value(row) for metric, row in given.items()},
+            "explanation": "\n".join(f"{metric}: {explained(row)}" for metric, row in given.items()),
         }
         yield f"{json.dumps(record, ensure_ascii=False)}\n".encode()
 
@@ -36,11 +36,13 @@ def _sample_of_log(sample_id: str, extras: Mapping[str, Any]) -> Row:
     return {"id": sample_id}
 
 
-def _score(row: ScoreRow | None) -> float | None:
-    return None if row is None else row.score
+def inspect_value(row: ScoreRow | None) -> float:
+    """The score, NaN where there is none."""
+    return math.nan if row is None or row.score is None else row.score
 
 
-def _explained(row: ScoreRow | None) -> str:
+def explained(row: ScoreRow | None) -> str:
+    """What the score was divided from, or why there is none."""
     if row is None:
         return "not computed"
     if row.score is None:

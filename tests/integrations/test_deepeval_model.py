@@ -1,0 +1,191 @@
+"""DeepEval's own metrics, decided by our judge. No language model is there, and none is asked."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import localjudge
+from localjudge.errors import UsageError
+from tests.integrations import peers
+
+pytest.importorskip("deepeval")
+pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
+
+Opened = Callable[..., Any]
+
+
+def asked(request: Any) -> str:
+    """The prompt as text."""
+    return "".join(piece.text for node in request.path for piece in node)
+
+
+@pytest.fixture
+def opened() -> Iterator[Opened]:
+    """Makes a model of a script."""
+    from localjudge.integrations.deepeval import LocaljudgeModel
+
+    judges = []
+
+    def model_of(script: Any, **how: Any) -> Any:
+        judges.append(localjudge.Judge.open(engine=localjudge.ScriptedEngine(script, **how)))
+        return LocaljudgeModel(judges[-1])
+
+    yield model_of
+    for judge in judges:
+        judge.close()
+
+
+def unasked() -> Any:
+    """A language model that fails when it is used: the mode "hybrid" does not begin without one."""
+    from deepeval.models import DeepEvalBaseLLM
+
+    class Unasked(DeepEvalBaseLLM):  # type: ignore[misc]
+        def load_model(self) -> Any:
+            return self
+
+        def generate(self, *_: Any, **__: Any) -> str:
+            raise AssertionError("the language model was asked")
+
+        async def a_generate(self, *_: Any, **__: Any) -> str:
+            raise AssertionError("the language model was asked")
+
+        def get_model_name(self) -> str:
+            return "unasked"
+
+    return Unasked()
+
+
+def test_the_reference_judge_gives_its_own_recall_and_precision_in_hybrid_mode() -> None:
+    """Of the references it attributes 2/2 and 1/2, as `context_recall` counts; each first context is useful."""
+    from deepeval.metrics import ContextualPrecisionMetric, ContextualRecallMetric
+
+    from localjudge.integrations.deepeval import LocaljudgeModel
+
+    how = {"eval_mode": "hybrid", "model": unasked(), "system_one_model": LocaljudgeModel(), "include_reason": False}
+    recall, precision = ContextualRecallMetric(**how), ContextualPrecisionMetric(**how)
+    cases = peers.deepeval_cases()
+    assert [recall.measure(case, _show_indicator=False) for case in cases] == [1, 0.5]
+    assert [precision.measure(case, _show_indicator=False) for case in cases] == [1, 1]
+    with pytest.raises(UsageError, match="does not read instructions"):
+        recall.system_one_model.decide({}, {"q": peers_question("Is it kind?")})
+
+
+def peers_question(words: Any, **meanings: Any) -> Any:
+    from deepeval.models.system_one import NoulQuestion
+
+    return NoulQuestion(instructions=words, **meanings)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ContextualRecallMetric",
+        "FaithfulnessMetric",
+        "ContextualRelevancyMetric",
+        "ContextualPrecisionMetric",
+        "AnswerRelevancyMetric",
+        "BiasMetric",
+        "ToxicityMetric",
+    ],
+)
+@pytest.mark.parametrize("async_mode", [True, False])
+def test_a_metric_runs_on_our_verdicts_alone(name: str, async_mode: bool, opened: Opened) -> None:
+    """P(yes) is .8 everywhere: each statement has it, and of n levels each above the lowest, so their mean is .8."""
+    from deepeval import metrics
+
+    model = opened({}, default=0.8)
+    metric = getattr(metrics, name)(eval_mode="system_one", system_one_model=model, async_mode=async_mode)
+    assert metric.measure(peers.deepeval_cases()[0], _show_indicator=False) == pytest.approx(0.8)
+    assert metric.reason.startswith("Decided by localjudge: scripted")
+    assert metric.evaluation_cost == 0
+
+
+def test_several_metrics_are_asked_together_by_evaluate(opened: Opened, tmp_path: Any, monkeypatch: Any) -> None:
+    """DeepEval merges their questions into one request, and hands each metric its own answers."""
+    from deepeval import evaluate
+    from deepeval.evaluate.configs import AsyncConfig, CacheConfig, DisplayConfig
+    from deepeval.metrics import ContextualRecallMetric, FaithfulnessMetric
+
+    monkeypatch.chdir(tmp_path)
+
+    def script(request: Any) -> float:
+        return 0.9 if "expected_output" in asked(request).partition("<response>")[0] else 0.3
+
+    how = {"eval_mode": "system_one", "system_one_model": opened(script)}
+    result = evaluate(
+        peers.deepeval_cases(),
+        [ContextualRecallMetric(**how), FaithfulnessMetric(**how)],
+        async_config=AsyncConfig(run_async=False),
+        display_config=DisplayConfig(show_indicator=False, print_results=False),
+        cache_config=CacheConfig(write_cache=False),
+    )
+    for of_case in result.test_results:
+        assert {one.name: one.score for one in of_case.metrics_data} == pytest.approx(
+            {"Contextual Recall": 0.9, "Faithfulness": 0.3}
+        )
+
+
+def test_a_metric_of_ones_own_words_is_asked_of_the_fields_that_it_names(opened: Opened) -> None:
+    """Noul .6; of three levels, P(>= 1) = .9 and P(>= 2) = .5: (.9 + .5) / 2 = .7; of yes and no .6 / (.6 + .2) = .75.
+
+    Their mean is (.6 + .7 + .75) / 3.
+    """
+    from deepeval.metrics import JevEval
+    from deepeval.metrics.jev_eval.questions import Choice, Noul, Score
+    from deepeval.test_case import SingleTurnParams
+
+    prompts = []
+    by_end = {"level 1": 0.9, "level 2": 0.5, "'yes'": 0.6, "'no'": 0.2}
+
+    def script(request: Any) -> float:
+        prompts.append(asked(request))
+        question = prompts[-1].partition("\nText inside tags")[0].rpartition("\n")[2]
+        return next((p_yes for end, p_yes in by_end.items() if end in question), 0.6)
+
+    questions = [
+        Noul("`actual_output` is polite."),
+        Score("How polite is it?", levels=["rude", "neutral", "polite"]),
+        Choice("Does it greet?", options={"yes": 1.0, "no": 0.0}),
+    ]
+    metric = JevEval("Manners", [SingleTurnParams.ACTUAL_OUTPUT], questions, system_one_model=opened(script))
+    score = metric.measure(peers.deepeval_cases()[1], _show_indicator=False)
+    assert score == pytest.approx((0.6 + 0.7 + 0.75) / 3)
+    assert all("actual_output:\nThe Danube rises" in prompt and "wrought" not in prompt for prompt in prompts)
+    assert "The question: Is this true? `actual_output` is polite." in prompts[0]
+
+
+def test_an_item_is_as_probable_as_the_weakest_of_its_sentences(opened: Opened) -> None:
+    """.9 and .2: a claim of both is .2. Other items are asked in the words that come with them, without their list."""
+    prompts = []
+
+    def script(request: Any) -> float:
+        prompts.append(asked(request))
+        return 0.2 if "It is red." in localjudge.engine.scripted.unit_text(request) else 0.9
+
+    model = opened(script)
+    claim = peers_question({"claim": "It rains. It is red.", "question": "Is `claim` so?"})
+    answers, cost = model.decide({"retrieval_context": ["Rain."], "claims": ["It rains. It is red."]}, {"q": claim})
+    assert (answers.nouls["q"].probability, cost) == (0.2, 0)
+    opinion = peers_question({"opinion": "Rain is bad.", "question": "Is `opinion` biased?"}, false="a fact")
+    answers, _ = asyncio.run(model.a_decide({"opinions": ["Rain is bad.", "Sun is good."]}, {"q": opinion}))
+    assert answers.nouls["q"].probability == 0.9
+    assert "opinion:\nRain is bad." in prompts[-1]
+    assert "Sun is good." not in prompts[-1]
+    assert "The answer is no if: a fact" in prompts[-1]
+
+
+def test_no_answer_is_an_error_and_never_a_number(opened: Opened) -> None:
+    from deepeval.errors import DeepEvalError
+    from deepeval.metrics import FaithfulnessMetric
+    from deepeval.models.system_one import ChoiceQuestion
+
+    metric = FaithfulnessMetric(
+        eval_mode="system_one", system_one_model=opened({}, default="out of words"), async_mode=False
+    )
+    with pytest.raises(DeepEvalError, match="no verdict for 1 of 1 units: out of words"):
+        metric.measure(peers.deepeval_cases()[0], _show_indicator=False)
+    undecided = ChoiceQuestion(instructions="Which?", options={"a": None, "b": None})
+    with pytest.raises(DeepEvalError, match="no option has any probability"):
+        opened({}, default=0.0).decide({"input": "x"}, {"q": undecided})

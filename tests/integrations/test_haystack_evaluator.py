@@ -1,0 +1,165 @@
+"""The component in real pipelines of Haystack."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+import localjudge
+from localjudge.errors import UsageError
+from tests.integrations.example import EXAMPLE, SCORES
+
+haystack: Any = pytest.importorskip("haystack")
+pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
+
+INPUTS: dict[str, list[Any]] = {
+    "questions": [row["user_input"] for row in EXAMPLE],
+    "contexts": [row["retrieved_contexts"] for row in EXAMPLE],
+    "predicted_answers": [row["response"] for row in EXAMPLE],
+    "ground_truth_answers": [row["reference"] for row in EXAMPLE],
+}
+TRUSTED = ["localjudge.integrations.haystack"]
+Evaluator = Callable[..., Any]
+
+
+@pytest.fixture
+def evaluator() -> Evaluator:
+    from localjudge.integrations.haystack import LocaljudgeEvaluator
+
+    return LocaljudgeEvaluator
+
+
+@pytest.fixture
+def judge() -> Iterator[localjudge.Judge]:
+    """It believes all but two sentences."""
+    engine = localjudge.ScriptedEngine({"It is blue.": 0.1, "It flows through ten countries.": 0.2}, default=0.9)
+    with localjudge.Judge.open(engine=engine) as opened:
+        yield opened
+
+
+def pipeline_of(component: Any) -> Any:
+    pipeline = haystack.Pipeline()
+    pipeline.add_component("localjudge", component)
+    return pipeline
+
+
+def test_the_reference_judge_gives_the_scores_of_the_example_in_a_pipeline_that_was_written_and_read(
+    evaluator: Evaluator,
+) -> None:
+    """And Haystack's own report takes the outputs as they are."""
+    from haystack.evaluation import EvaluationRunResult
+
+    written = pipeline_of(evaluator([*SCORES])).dumps()
+    pipeline = haystack.Pipeline.loads(written, allowed_modules=TRUSTED)
+    assert pipeline.dumps() == written
+    outputs = pipeline.run({"localjudge": INPUTS})["localjudge"]
+    report: Any = EvaluationRunResult("example", INPUTS, outputs)
+    aggregated = report.aggregated_report()
+    assert dict(zip(aggregated["metrics"], aggregated["score"], strict=True)) == pytest.approx(SCORES)
+    assert report.detailed_report()["context_recall"] == [1, 0.5]
+    pipeline.get_component("localjudge").close()
+
+
+def test_results_are_the_rows_of_a_run(evaluator: Evaluator, judge: localjudge.Judge) -> None:
+    """Of the second answer three sentences, of which one is not believed: 2/3."""
+    outputs = pipeline_of(evaluator(["faithfulness"], judge=judge)).run({"localjudge": INPUTS})
+    found = outputs["localjudge"]["faithfulness"]
+    assert found["individual_scores"] == [1, pytest.approx(2 / 3)]
+    assert found["score"] == pytest.approx((1 + 2 / 3) / 2)
+    assert 0 < found["ci95"][0] < found["score"] < found["ci95"][1] < 1
+    second = found["results"][1]
+    assert (second["status"], second["numerator"], second["denominator"]) == ("scored", 2, 3)
+    assert [(one["text"], one["label"], one["p_yes"]) for one in second["verdicts"]][1] == ("It is blue.", 0, 0.1)
+
+
+def test_outputs_of_other_components_are_inputs(evaluator: Evaluator, judge: localjudge.Judge) -> None:
+    """Documents that a component gives are contexts, and those it should have given ground truth: 1 of 2 found."""
+
+    @haystack.component
+    class Retrieved:
+        @haystack.component.output_types(found=list[list[haystack.Document]], answers=list[str])  # type: ignore[untyped-decorator]
+        def run(self) -> dict[str, Any]:
+            documents = [haystack.Document(content="It rains.", id="a")]
+            return {"found": [documents], "answers": ["It rains. It is blue."]}
+
+    metrics = ["faithfulness", "document_recall_multi_hit(compare_by=id)"]
+    pipeline = pipeline_of(evaluator(metrics, judge=judge))
+    pipeline.add_component("retrieved", Retrieved())
+    pipeline.connect("retrieved.found", "localjudge.contexts")
+    pipeline.connect("retrieved.answers", "localjudge.predicted_answers")
+    truths = [haystack.Document(content="It rained.", id="a"), haystack.Document(content="It snows.", id="b")]
+    outputs = pipeline.run({"localjudge": {"ground_truth_documents": [truths]}})["localjudge"]
+    assert {name: one["score"] for name, one in outputs.items()} == {metrics[0]: 0.5, metrics[1]: 0.5}
+
+
+def test_what_a_metric_needs_is_mandatory_and_nothing_else(evaluator: Evaluator, judge: localjudge.Judge) -> None:
+    pipeline = pipeline_of(evaluator(["faithfulness"], judge=judge))
+    with pytest.raises(ValueError, match="contexts"):
+        pipeline.run({"localjudge": {"predicted_answers": ["It rains."]}})
+    inputs = pipeline.inputs()["localjudge"]
+    assert {name for name, socket in inputs.items() if socket["is_mandatory"]} == {"contexts", "predicted_answers"}
+    assert set(inputs) == {*INPUTS, "ground_truth_documents"}
+
+
+def test_a_sample_without_a_score_is_no_number(evaluator: Evaluator) -> None:
+    """An empty answer is undefined and in no mean; one that the judge fails on leaves no mean at all."""
+    engine = localjudge.ScriptedEngine({"It fails.": "out of words"}, default=0.9)
+    with localjudge.Judge.open(engine=engine) as judge:
+        component = evaluator(["faithfulness"], judge=judge)
+        good = {"contexts": [["Rain."]] * 2, "predicted_answers": ["It rains.", ""]}
+        found = component.run(**good)["faithfulness"]
+        assert (found["individual_scores"], found["score"], found["undefined"]) == ([1, None], 1, 1)
+        bad = component.run(contexts=[["Rain."]] * 2, predicted_answers=["It rains.", "It fails."])["faithfulness"]
+        assert (bad["individual_scores"], bad["score"], bad["failed"]) == ([1, None], None, 1)
+        assert "out of words" in bad["results"][1]["detail"]
+        assert bad["results"][1]["verdicts"][0]["error"] == "out of words"
+
+
+def test_lists_of_different_lengths_are_refused(evaluator: Evaluator, judge: localjudge.Judge) -> None:
+    component = evaluator(["faithfulness"], judge=judge)
+    with pytest.raises(UsageError, match="contexts 1, predicted_answers 2"):
+        component.run(contexts=[["Rain."]], predicted_answers=["a", "b"])
+
+
+def test_documents_of_which_only_the_ids_are_known_are_compared_by_them(
+    evaluator: Evaluator, judge: localjudge.Judge
+) -> None:
+    component = evaluator(["document_mrr"], judge=judge)
+    texts = [haystack.Document(id="a", content=None), haystack.Document(id="b", content=None)]
+    assert component.run(contexts=[texts], ground_truth_documents=[texts[1:]])["document_mrr"]["score"] == 0.5
+
+
+def test_options_are_written_as_values(evaluator: Evaluator, tmp_path: Any) -> None:
+    """A criterion as its words, so that the file stands for itself; its metric is an output."""
+    kind = localjudge.Criterion(name="kind", question="Is it kind?", of="sentence")
+    component = evaluator(["faithfulness"], judge=tmp_path / "model.gguf", criteria=[kind], threshold=0.7)
+    written = component.to_dict()["init_parameters"]
+    assert written == {
+        "metrics": ["faithfulness"],
+        "judge": str(tmp_path / "model.gguf"),
+        "criteria": [{"name": "kind", "question": "Is it kind?", "of": "sentence"}],
+        "threshold": 0.7,
+    }
+    again = evaluator.from_dict(component.to_dict())  # type: ignore[attr-defined]
+    assert again.to_dict() == component.to_dict()
+    assert set(pipeline_of(again).outputs()["localjudge"]) == {"faithfulness", "kind"}
+
+
+def test_what_cannot_be_is_refused_before_a_model_is_loaded(evaluator: Evaluator, judge: localjudge.Judge) -> None:
+    with pytest.raises(UsageError, match="faithfulnes"):
+        evaluator(["faithfulnes"])
+    with pytest.raises(UsageError, match="limit is about a file of data"):
+        evaluator(["faithfulness"], limit=3)
+    with pytest.raises(UsageError, match="the judge is open, and threshold cannot be given any more"):
+        evaluator(["faithfulness"], judge=judge, threshold=0.7)
+    with pytest.raises(UsageError, match="an open judge cannot be written"):
+        pipeline_of(evaluator(["faithfulness"], judge=judge)).dumps()
+
+
+def test_closing_the_pipeline_leaves_a_judge_open_that_was_open(evaluator: Evaluator, judge: localjudge.Judge) -> None:
+    component = evaluator(["faithfulness"], judge=judge)
+    component.warm_up()
+    component.warm_up()
+    component.close()
+    component.close()
+    assert judge.scores([{"retrieved_contexts": ["Rain."], "response": "It rains."}], ["faithfulness"])[0].score == 1

@@ -1,0 +1,147 @@
+"""The scorer in tasks and on logs of inspect."""
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import localjudge
+from localjudge.errors import UsageError
+from tests.integrations import peers
+from tests.integrations.example import EXAMPLE, SCORES
+
+pytest.importorskip("inspect_ai")
+pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
+
+
+@pytest.fixture
+def judge() -> Iterator[localjudge.Judge]:
+    """It believes all but two sentences, and fails on a third."""
+    script: dict[str, float | str] = {
+        "It is blue.": 0.1,
+        "It flows through ten countries.": 0.2,
+        "It fails.": "no words",
+    }
+    with localjudge.Judge.open(engine=localjudge.ScriptedEngine(script, default=0.9)) as opened:
+        yield opened
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Any:
+    """A log with the example, not scored."""
+    from inspect_ai.log import read_eval_log
+
+    return read_eval_log(str(peers.inspect_log(tmp_path)))
+
+
+def means(log: Any) -> dict[str, float]:
+    return {score.name: score.metrics["mean"].value for score in log.results.scores}
+
+
+def test_the_reference_judge_gives_the_scores_of_the_example(log: Any) -> None:
+    """And the log says by whom, so that inspect can score again by the name of the scorer."""
+    from inspect_ai import score
+
+    from localjudge.integrations.inspect_ai import localjudge_scorer
+
+    scored = score(log, localjudge_scorer([*SCORES]), display="none")
+    assert means(scored) == pytest.approx(SCORES)
+    [scorer] = scored.eval.scorers
+    assert scorer.options["metrics"] == [*SCORES]
+
+
+def test_a_task_is_scored_while_it_runs(judge: localjudge.Judge, tmp_path: Path) -> None:
+    """Contexts under another name, put there by the solver; two epochs; faithfulness 2/2 and 2/3."""
+    from inspect_ai import Task, eval
+    from inspect_ai.dataset import MemoryDataset, Sample
+    from inspect_ai.log import read_eval_log
+    from inspect_ai.model import ModelOutput
+    from inspect_ai.solver import Generate, Solver, TaskState, solver
+
+    from localjudge.integrations.inspect_ai import localjudge_scorer
+
+    rows = {row["user_input"]: row for row in EXAMPLE}
+
+    @solver  # type: ignore[untyped-decorator]
+    def found() -> Solver:
+        async def solve(state: TaskState, generate: Generate) -> TaskState:
+            row = rows[state.input_text]
+            state.metadata["found"] = row["retrieved_contexts"]
+            state.output = ModelOutput.from_content("mockllm/model", row["response"])
+            return state
+
+        return solve
+
+    samples = [Sample(input=row["user_input"], target=row["reference"]) for row in EXAMPLE]
+    task = Task(
+        dataset=MemoryDataset(samples),
+        solver=found(),
+        scorer=localjudge_scorer(["context_recall", "faithfulness"], judge=judge, contexts="found"),
+        epochs=2,
+    )
+    [log] = eval(task, model="mockllm/model", log_dir=str(tmp_path), display="none")
+    assert log.status == "success"
+    assert means(log) == pytest.approx({"context_recall": 0.75, "faithfulness": 5 / 6})
+    [score] = read_eval_log(log.location).samples[1].scores.values()
+    assert score.explanation == (
+        "context_recall: 1/2\n  0 0.200 It flows through ten countries.\nfaithfulness: 2/3\n  0 0.100 It is blue."
+    )
+    assert [one["label"] for one in score.metadata["verdicts"]] == [1, 0, 1, 0, 1]
+    json.dumps(score.metadata)
+
+
+def test_what_has_no_score_is_unscored_with_its_reason(judge: localjudge.Judge, log: Any) -> None:
+    """An empty answer and one that the judge fails on: the mean is of none, and inspect counts two without a score."""
+    from inspect_ai import score
+    from inspect_ai.model import ModelOutput
+
+    from localjudge.integrations.inspect_ai import localjudge_scorer
+
+    for sample, answer in zip(log.samples, ["", "It fails."], strict=True):
+        sample.output = ModelOutput.from_content("mockllm/model", answer)
+    scored = score(log, localjudge_scorer(["context_recall", "faithfulness"], judge=judge), display="none")
+    [first, second] = [next(iter(sample.scores.values())) for sample in scored.samples]
+    assert first.value["context_recall"] == 1
+    assert math.isnan(first.value["faithfulness"])
+    assert "faithfulness: undefined (the response has no sentence)" in first.explanation
+    assert "faithfulness: failed (no verdict for 1 of 1 units: no words)\n  no words It fails." in second.explanation
+    by_name = {one.name: one for one in scored.results.scores}
+    assert by_name["faithfulness"].unscored_samples == 2
+    assert by_name["faithfulness"].metrics["mean"].value == 0  # of nothing, as inspect has it
+    assert by_name["context_recall"].metrics["mean"].value == 0.75
+
+
+def test_where_less_is_better_the_explanation_shows_what_was_answered_with_yes(log: Any) -> None:
+    """Of `refusal`: a response that refuses is the one to look at."""
+    from inspect_ai import score
+
+    from localjudge.integrations.inspect_ai import localjudge_scorer
+
+    def script(request: Any) -> float:
+        return 0.9 if "wrought" in localjudge.engine.scripted.unit_text(request) else 0.1
+
+    with localjudge.Judge.open(engine=localjudge.ScriptedEngine(script)) as judge:
+        scored = score(log, localjudge_scorer(["refusal"], judge=judge), display="none")
+    said = [next(iter(sample.scores.values())).explanation for sample in scored.samples]
+    assert said[0].splitlines()[1].startswith("  1 0.900 The tower is made of wrought iron.")
+    assert len(said[1].splitlines()) == 1
+
+
+def test_a_sample_without_contexts_says_what_is_missing(judge: localjudge.Judge, log: Any) -> None:
+    from inspect_ai import score
+
+    from localjudge.integrations.inspect_ai import localjudge_scorer
+
+    scorer = localjudge_scorer(["faithfulness"], judge=judge, contexts="documents")
+    with pytest.raises(Exception, match="retrieved_contexts"):  # inspect wraps it as it likes
+        score(log, scorer, display="none")
+
+
+def test_an_open_judge_takes_no_options(judge: localjudge.Judge) -> None:
+    from localjudge.integrations.inspect_ai import localjudge_scorer
+
+    with pytest.raises(UsageError, match="threshold cannot be given any more"):
+        localjudge_scorer(["faithfulness"], judge=judge, threshold=0.7)
