@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from localjudge.analysis.check import check
     from localjudge.analysis.comparison import compare
-    from localjudge.api import calibrate, evaluate, rescore
+    from localjudge.api import calibrate, evaluate, merge, rescore
     from localjudge.engine.scripted import ScriptedEngine
     from localjudge.errors import (
         DataError,
@@ -56,6 +56,7 @@ __all__ = [
     "check",
     "compare",
     "evaluate",
+    "merge",
     "read_suite",
     "rescore",
     "verify",
@@ -82,6 +83,7 @@ _HOMES = {
     "check": "localjudge.analysis.check",
     "compare": "localjudge.analysis.comparison",
     "evaluate": "localjudge.api",
+    "merge": "localjudge.api",
     "read_suite": "localjudge.suite",
     "rescore": "localjudge.api",
     "verify": "localjudge.run.verify",

@@ -31,8 +31,11 @@ ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
 """What users read."""
 TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in (*PAGES, "ARCHITECTURE.md", "CONTRIBUTING.md")}
-OPTIONS_OF_OTHERS = {"--find-links", "--force-reinstall", "--no-cache-dir", "--no-deps", "--no-index", "--wheel-dir"}
-"""Those of pip."""
+OPTIONS_OF_OTHERS = {
+    *("--find-links", "--force-reinstall", "--no-cache-dir", "--no-deps", "--no-index", "--wheel-dir"),  # pip
+    *("--array", "--constraint", "--cpus-per-task"),  # Slurm
+    "--jobs",  # GNU Parallel
+}
 
 
 class Example(NamedTuple):

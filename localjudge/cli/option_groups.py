@@ -20,6 +20,7 @@ _GROUPS = {
         "limit",
         "sample",
         "seed",
+        "shard",
         "mapping",
         "context_separator",
         "skip_bad_rows",
