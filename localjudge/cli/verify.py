@@ -82,9 +82,7 @@ def _check_redacted(directory: Path, file: Path, salt: str | None, as_json: bool
     if as_json:
         put(f"{found.model_dump_json(indent=2)}\n")
     elif found.belongs:
-        show(
-            safe_text(f"{file} is what {directory} gives without its texts: {found.lines:,} lines, every byte the same")
-        )
+        show(safe_text(f"{file} belongs to {directory}: {found.lines:,} lines, every byte the same"))
     else:
         show(safe_text(f"{file} is not what {directory} gives: line {found.first_difference:,} is another"))
     return ExitCode.DONE if found.belongs else ExitCode.GATE_MISSED
