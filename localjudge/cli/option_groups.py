@@ -36,7 +36,7 @@ _GROUPS = {
 }
 
 
-_FEW = 9
+_FEW = 10
 
 
 class GroupedCommand(click.Command):
