@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from localjudge.analysis.comparison import compare
     from localjudge.analysis.corrected_means import corrected_means
     from localjudge.analysis.label_sheet import label_sheet
-    from localjudge.api import calibrate, evaluate, rescore
+    from localjudge.api import calibrate, evaluate, merge, rescore
     from localjudge.engine.scripted import ScriptedEngine
     from localjudge.errors import (
         DataError,
@@ -62,6 +62,7 @@ __all__ = [
     "evaluate",
     "label_agreement",
     "label_sheet",
+    "merge",
     "read_suite",
     "rescore",
     "verify",
@@ -91,6 +92,7 @@ _HOMES = {
     "evaluate": "localjudge.api",
     "label_agreement": "localjudge.analysis.annotator_agreement",
     "label_sheet": "localjudge.analysis.label_sheet",
+    "merge": "localjudge.api",
     "read_suite": "localjudge.suite",
     "rescore": "localjudge.api",
     "verify": "localjudge.run.verify",

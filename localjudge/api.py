@@ -18,6 +18,7 @@ from localjudge.doctor.calibrate import CalibrationOptions, measured
 from localjudge.open_judge import Judge
 from localjudge.progress import Progress, Silence
 from localjudge.record.calibration import Calibration
+from localjudge.record.merge import merge_shards
 from localjudge.record.results import Run
 from localjudge.run.job import rescore_run, run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, Engines, Judges, Panel
@@ -85,6 +86,19 @@ def rescore(
     """
     with closing(_progress(progress)) as told:
         return rescore_run(run, metrics, options, out=out, judge=judge, engine=engine, progress=told)
+
+
+def merge(shards: Sequence[Run | str | Path], *, out: str | Path, progress: Progress | bool | None = None) -> Run:
+    """Make one run of all shards of it; the same as the command `localjudge merge`. No model is opened.
+
+    shards: all of them, in any order: runs, or the directories that `evaluate(..., shard="1/4")` left.
+    out: the directory of the whole run, whose result files are those of a run that was not sharded, byte for byte.
+
+    Raises UsageError if a shard is missing or there twice, or if they are not of one judge, data and settings, and
+    RunDirectoryError where one cannot be read or is not finished. What `progress` may be, `evaluate` says.
+    """
+    with closing(_progress(progress)) as told:
+        return merge_shards(shards, out, told)
 
 
 def calibrate(

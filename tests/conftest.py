@@ -52,6 +52,7 @@ ENGINE = (
     "tests/integrations/test_inspect_scorer.py::test_the_reference_judge",
     "tests/record/test_begun_by.py::test_the_command_goes_on_with_the_run",
     "tests/record/test_manifest_ingredients.py",
+    "tests/record/test_merge.py",  # a hundred runs
     "tests/record/test_streaming.py",  # 2,000 samples of 4 KB, with memory traced
     "tests/record/test_untrusted.py::test_no_reader_hangs",  # processes that read gigabytes
     "tests/reference_judge/",

@@ -32,16 +32,11 @@ PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").g
 """What users read."""
 TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in (*PAGES, "ARCHITECTURE.md", "CONTRIBUTING.md")}
 OPTIONS_OF_OTHERS = {
-    "--find-links",
-    "--force-reinstall",
-    "--localjudge-judge",
-    "--localjudge-out",
-    "--no-cache-dir",
-    "--no-deps",
-    "--no-index",
-    "--wheel-dir",
+    *("--find-links", "--force-reinstall", "--no-cache-dir", "--no-deps", "--no-index", "--wheel-dir"),  # pip
+    *("--localjudge-judge", "--localjudge-out"),  # pytest with our plugin
+    *("--array", "--constraint", "--cpus-per-task"),  # Slurm
+    "--jobs",  # GNU Parallel
 }
-"""Those of pip, and of pytest with our plugin."""
 
 
 class Example(NamedTuple):

@@ -1,11 +1,12 @@
 """`localjudge export`: a run's results in another format."""
 
+import hashlib
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     type=click.Choice(
         ["ragas", "ragas-csv", "ragas-parquet", "ragas-classifications", "inspect", "jsonl", "csv", "parquet"]
     ),
-    required=True,
     help="The format.",
 )
 @click.option(
@@ -38,9 +38,11 @@ if TYPE_CHECKING:
     "--with-texts", "texts", is_flag=True, help="Beside each row the texts of its sample (jsonl, csv, parquet)."
 )
 @click.option("--with-columns", "columns", is_flag=True, help="Beside each row the other columns of your data.")
+@click.option("--redacted", is_flag=True, help="In place of --as: numbers, ids and hashes, and no text.")
+@click.option("--salt", metavar="FILE|TEXT", help="With --redacted: hashes with this salt in place of the ids.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Default: standard output.")
 @click.option("--json", "as_json", is_flag=True, help="With --out: print what was written as JSON.")
-def command(directory: Path, as_format: "Format", rows: "Rows", out: Path | None, as_json: bool, **added: bool) -> None:
+def command(directory: Path, as_format: "Format | None", out: Path | None, as_json: bool, **options: Any) -> None:
     """Write a run's results for another program.
 
     ragas, ragas-csv, ragas-parquet: a row per sample, its texts and a column for each metric, as ragas has them
@@ -51,7 +53,27 @@ def command(directory: Path, as_format: "Format", rows: "Rows", out: Path | None
     inspect: scores for a log of inspect, for its precomputed_scores("FILE.jsonl").
 
     jsonl, csv, parquet: the rows that --rows names; the CSV is safe in spreadsheets.
+
+    --redacted: scores, verdicts and where they stand, intervals and hashes, as JSON lines without any text. Beside
+    FILE stands FILE.sha256, for sha256sum -c and to be signed; localjudge verify RUN --redacted FILE proves that it is
+    this run.
     """
+    redacted, salt = options.pop("redacted"), options.pop("salt")
+    if redacted:
+        if as_format or options.pop("rows") != "scores" or any(options.values()):
+            raise UsageError("a redacted run has one format, without texts and columns", hint="leave the others out")
+        _write_redacted(directory, salt, out, as_json)
+        return
+    if salt is not None:
+        raise UsageError("--salt is for --redacted", hint="add --redacted, or leave out --salt")
+    if as_format is None:
+        raise UsageError("no format was named", hint="name one with --as, or give --redacted")
+    _write_as(directory, as_format, out, as_json, **options)
+
+
+def _write_as(
+    directory: Path, as_format: "Format", out: Path | None, as_json: bool, *, rows: "Rows", **added: bool
+) -> None:
     from localjudge.record.results import Run
     from localjudge.report.export import exported_parts
     from localjudge.report.rows_with_data import Added
@@ -66,6 +88,33 @@ def command(directory: Path, as_format: "Format", rows: "Rows", out: Path | None
     written = _write(chain([first], parts), out)
     if as_json and out is not None:
         click.echo(json.dumps({"file": str(out), "format": as_format, "bytes": written}))
+
+
+def _write_redacted(directory: Path, salt: str | None, out: Path | None, as_json: bool) -> None:
+    """Write the redacted run, and beside it the list that `sha256sum -c` reads."""
+    from localjudge.record.results import Run
+    from localjudge.report.redacted import redacted_lines, salt_of
+
+    if (out is not None and not out.name.isprintable()) or (out and "\\" in out.name):
+        raise UsageError(f"{out.name!r} cannot stand in a list of checksums", hint="name another file with --out")
+    sha256 = hashlib.sha256()
+
+    def parts() -> Iterator[bytes]:
+        for line in redacted_lines(Run.open(directory), salt_of(salt) if salt is not None else b""):
+            part = line.encode()
+            sha256.update(part)
+            yield part
+
+    given = parts()
+    first = next(given)  # before the file is opened, as above
+    written = _write(chain([first], given), out)
+    if out is None:
+        return
+    checksums = out.with_name(f"{out.name}.sha256")
+    _write([f"{sha256.hexdigest()}  {out.name}\n".encode()], checksums)
+    if as_json:
+        told = {"file": str(out), "format": "redacted", "bytes": written, "checksums": str(checksums)}
+        click.echo(json.dumps({**told, "sha256": sha256.hexdigest()}))
 
 
 def _write(parts: Iterable[bytes], out: Path | None) -> int:

@@ -30,6 +30,7 @@ COMMANDS = {
     "models": "List the models on this machine that could judge.",
     "doctor": "Check a judge and this machine before a run.",
     "calibrate": "Hold a judge against people's labels: figures and a threshold.",
+    "merge": "Make one run of the shards that several processes judged.",
     "rescore": "Score a run again with another threshold or other metrics.",
     "show": "Look at a finished run, or at one of its samples.",
     "label": "Label verdicts of a run, to correct its means for the judge's errors.",

@@ -20,6 +20,7 @@ _GROUPS = {
         "limit",
         "sample",
         "seed",
+        "shard",
         "mapping",
         "context_separator",
         "skip_bad_rows",
@@ -35,7 +36,7 @@ _GROUPS = {
 }
 
 
-_FEW = 9
+_FEW = 10
 
 
 class GroupedCommand(click.Command):

@@ -28,6 +28,7 @@ _SHOWN = {
     "prompts": "FILE",
     "reuse": "RUN",
     "segmenter": "PIPELINE",
+    "shard": "I/N",
     "threshold": "P",
 }
 """What stands for the value in a help text; N for whole numbers."""

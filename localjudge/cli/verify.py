@@ -9,6 +9,7 @@ import click
 from localjudge.cli.main import ExitCode, be_quiet
 from localjudge.cli.option_groups import GroupedCommand
 from localjudge.cli.options import settings
+from localjudge.errors import UsageError
 
 _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same verdicts"}}
 
@@ -30,6 +31,13 @@ _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same ver
     show_default=True,
     help="What counts as verified: every bit, or every verdict.",
 )
+@click.option(
+    "--redacted",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="In place of judging again: whether FILE, of export --redacted, is this run.",
+)
+@click.option("--salt", metavar="FILE|TEXT", help="With --redacted: the salt that FILE was exported with.")
 @settings("threads")
 @click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -41,8 +49,15 @@ def command(directory: Path, accept: str, judge: tuple[str, ...], quiet: bool, a
 
     Bytes are promised on the same kind of processor; on another, ask for --accept verdicts.
 
+    With --redacted FILE nothing is judged: FILE is compared with what RUN gives without its texts, byte for byte.
+
     Exit code: 0 verified; 3 not; 1 the run or its judge cannot be opened; 4 interrupted.
     """
+    redacted, salt = options.pop("redacted"), options.pop("salt")
+    if redacted is not None:
+        return _check_redacted(directory, redacted, salt, as_json)
+    if salt is not None:
+        raise UsageError("--salt is for --redacted", hint="name the redacted file with --redacted")
     from localjudge.report.progress_bar import progress_on
     from localjudge.report.terminal import put, show
     from localjudge.report.verification import verification_view
@@ -56,3 +71,18 @@ def command(directory: Path, accept: str, judge: tuple[str, ...], quiet: bool, a
     else:
         show(verification_view(found))
     return ExitCode.DONE if found.result in _SAME[accept] else ExitCode.GATE_MISSED
+
+
+def _check_redacted(directory: Path, file: Path, salt: str | None, as_json: bool) -> int:
+    from localjudge.record.results import Run
+    from localjudge.report.redacted import check_redacted, salt_of
+    from localjudge.report.terminal import put, safe_text, show
+
+    found = check_redacted(Run.open(directory), file, salt_of(salt) if salt is not None else b"")
+    if as_json:
+        put(f"{found.model_dump_json(indent=2)}\n")
+    elif found.belongs:
+        show(safe_text(f"{file} belongs to {directory}: {found.lines:,} lines, every byte the same"))
+    else:
+        show(safe_text(f"{file} is not what {directory} gives: line {found.first_difference:,} is another"))
+    return ExitCode.DONE if found.belongs else ExitCode.GATE_MISSED

@@ -30,7 +30,7 @@ from localjudge.types import Answer, Grammar, NoAnswer, Node, Piece, Record, Sam
 
 _MOST_PIECES = 1_000_000
 _ROWS_AT_ONCE = 256
-_TABLES = ("sample", "node", "shape", "request", "answer", "unit", "extra")
+_TABLES = ("sample", "node", "shape", "request", "answer", "unit", "extra", "reused")
 
 _ID = TypeAdapter(tuple[int])
 _TEXT = TypeAdapter(tuple[str])
@@ -119,7 +119,7 @@ def stored_extras(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 def stored_sample(path: Path, sample_id: str) -> Sample | None:
     """The sample of that id; None if there is none. Raises RunDirectoryError if the file cannot be read."""
     _rows_in_order(path)  # a table that is none is refused, wherever the sample stands in it
-    with _reading(path) as reader:
+    with reading(path) as reader:
         found = reader.rows(_TEXT, "SELECT content FROM sample WHERE id = ?", (storable(sample_id),))
         samples = (reader.json(_SAMPLE, content) for (content,) in found)
         return next((sample for sample in samples if sample.id == sample_id), None)
@@ -129,9 +129,22 @@ def stored_samples_at(path: Path, positions: Sequence[int]) -> dict[int, Sample]
     """The samples at these positions in the order of the data. Raises RunDirectoryError if the file cannot be read."""
     rows = _rows_in_order(path)
     numbers = {rows[position]: position for position in positions}
-    with _reading(path) as reader:
+    with reading(path) as reader:
         found = rows_named(reader, _NUMBER_AND_TEXT, _named("sample", "content"), numbers)
         return {numbers[number]: reader.json(_SAMPLE, content) for number, content in found}
+
+
+def stored_positions(path: Path) -> "array[int]":
+    """Positions of the samples in the data, ascending: those of a shard have others between them.
+
+    Raises RunDirectoryError if the file cannot be read, or has two samples at one position.
+    """
+    with reading(path) as reader:
+        query = "SELECT position FROM sample ORDER BY position"
+        positions = array("q", (position for (position,) in reader.rows(_ID, query)))
+    if any(one == other for one, other in pairwise(positions)):
+        raise RunDirectoryError(f"{path} has two samples at one position", hint=BY_HAND)
+    return positions
 
 
 def _in_order(path: Path, column: Literal["content", "id"]) -> Iterator[tuple[Reader, list[str]]]:
@@ -142,7 +155,7 @@ def _in_order(path: Path, column: Literal["content", "id"]) -> Iterator[tuple[Re
     """
     numbers = iter(_rows_in_order(path))
     while some := list(islice(numbers, _ROWS_AT_ONCE)):
-        with _reading(path) as reader:
+        with reading(path) as reader:
             found = _Known(path, rows_named(reader, _NUMBER_AND_TEXT, _named("sample", column), some))
             yield reader, [found[number] for number in some]
 
@@ -150,7 +163,7 @@ def _in_order(path: Path, column: Literal["content", "id"]) -> Iterator[tuple[Re
 def _rows_in_order(path: Path) -> "array[int]":
     """Numbers of the rows of the samples in the order of the data, which is the order in which they are written."""
     numbers, positions = array("q"), array("q")
-    with _reading(path) as reader:
+    with reading(path) as reader:
         query = "SELECT rowid, id, position FROM sample"
         for number, _, position in reader.rows(TypeAdapter(tuple[int, str, int]), query):
             if numbers and number <= numbers[-1]:  # a table is scanned by the numbers of its rows
@@ -169,7 +182,7 @@ def stored_clusters(path: Path) -> Clusters | None:
     """
     clusters = Clusters()
     samples = 0
-    with _reading(path) as reader:
+    with reading(path) as reader:
         for sample_id, cluster in reader.rows(TypeAdapter(tuple[str, str | None]), "SELECT id, cluster FROM sample"):
             samples += 1
             if cluster is not None:
@@ -181,8 +194,8 @@ def stored_clusters(path: Path) -> Clusters | None:
 
 def stored_prompts(path: Path, sample_id: str, metric: str) -> list[StoredPrompt]:
     """Prompts asked for one metric on one sample, in the order of its units, judges, and windows."""
-    with _reading(path) as reader:
-        judge = _judge(reader)
+    with reading(path) as reader:
+        judge = judge_in_query(reader)
         query = (
             f"SELECT request, {judge.column} FROM unit WHERE sample_id = ? AND metric = ? "
             f"ORDER BY position, {judge.comma}window"
@@ -199,8 +212,8 @@ def stored_prompts(path: Path, sample_id: str, metric: str) -> list[StoredPrompt
 
 def windowed_units(path: Path) -> WindowedUnits:
     """The units that a judge was asked about more than once. Raises RunDirectoryError if the file cannot be read."""
-    with _reading(path) as reader:
-        judge = _judge(reader)
+    with reading(path) as reader:
+        judge = judge_in_query(reader)
         query = (
             "SELECT count(*), coalesce(sum(questions), 0) FROM (SELECT sum(questions) AS questions FROM "
             "(SELECT sample_id, metric, position, count(*) AS questions FROM unit "
@@ -216,20 +229,20 @@ def stored_requests(path: Path) -> Iterator[StoredRequest]:
     They are read some at a time, each part with limits of its own: whoever takes them may take their time. Raises
     RunDirectoryError if the file cannot be read.
     """
-    with _reading(path) as reader:
+    with reading(path) as reader:
         query = "SELECT id FROM request JOIN answer ON answer.request = request.id ORDER BY id"
         numbers = iter(array("q", (number for (number,) in reader.rows(_ID, query))))
     while some := list(islice(numbers, _ROWS_AT_ONCE)):
-        with _reading(path) as reader:
-            found = _some_requests(reader, some)
+        with reading(path) as reader:
+            found = numbered_requests(reader, some)
         yield from found
 
 
-def _some_requests(reader: Reader, numbers: Sequence[int]) -> list[StoredRequest]:
-    rows = {
-        row[0]: row for row in rows_named(reader, _REQUEST, _named("request", "key", "shape", "entry", "path"), numbers)
-    }
-    paths = {number: reader.json(_PATH, row[4]) for number, row in rows.items()}
+def numbered_requests(reader: Reader, numbers: Sequence[int]) -> list[StoredRequest]:
+    """The requests with these numbers, which have answers."""
+    query = _named("request", "key", "shape", "entry", "path")
+    rows = _Known(reader.path, ((row[0], row) for row in rows_named(reader, _REQUEST, query, numbers)))
+    paths = {number: reader.json(_PATH, rows[number][4]) for number in numbers}
     nodes = _nodes(reader, set(chain.from_iterable(paths.values())))
     shapes = _shapes(reader, {row[2] for row in rows.values()})
     answers = answers_by_number(reader, numbers)
@@ -246,27 +259,27 @@ def _some_requests(reader: Reader, numbers: Sequence[int]) -> list[StoredRequest
 
 def stored_keys(path: Path) -> list[str]:
     """The keys of all requests that have an answer. Raises RunDirectoryError if the file cannot be read."""
-    with _reading(path) as reader:
+    with reading(path) as reader:
         query = "SELECT key FROM request JOIN answer ON answer.request = request.id"
         return [key for (key,) in reader.rows(_TEXT, query)]
 
 
 def stored_answers(path: Path, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
     """The answers to the requests with these keys, as far as there are any. Raises as `stored_requests` does."""
-    with _reading(path) as reader:
+    with reading(path) as reader:
         return answers_by_key(reader, keys)
 
 
 def numbered_answers(path: Path, numbers: Iterable[int]) -> dict[int, Answer | NoAnswer]:
     """The answers to the requests with these numbers. Raises RunDirectoryError if the file cannot be read."""
-    with _reading(path) as reader:
+    with reading(path) as reader:
         return answers_by_number(reader, numbers)
 
 
 def stored_askings(path: Path) -> Iterator[StoredAsking]:
     """Which unit of which sample asked which request, by sample, metric, position, judge and window."""
-    with _reading(path) as reader:
-        judge = _judge(reader)
+    with reading(path) as reader:
+        judge = judge_in_query(reader)
         query = (
             f"SELECT sample_id, metric, position, {judge.column}, unit.request, request.id, answer.request FROM unit "
             "LEFT JOIN request ON request.id = unit.request LEFT JOIN answer ON answer.request = unit.request "
@@ -326,24 +339,26 @@ def _named(table: str, *columns: str) -> str:
     return f"SELECT {', '.join(('rowid', *columns))} FROM {table} WHERE rowid IN "
 
 
-class _JudgeInQuery(NamedTuple):
+class JudgeInQuery(NamedTuple):
     """What names the judge of a unit, and the same in an order, where there is a column for it."""
 
     column: str
     comma: str
 
 
-def _judge(reader: Reader) -> _JudgeInQuery:
-    return _JudgeInQuery("judge", "judge, ") if reader.version == PANEL_VERSION else _JudgeInQuery("''", "")
+def judge_in_query(reader: Reader) -> JudgeInQuery:
+    """What names the judge of a unit in a file of that version."""
+    return JudgeInQuery("judge", "judge, ") if reader.version == PANEL_VERSION else JudgeInQuery("''", "")
 
 
 def schema_is_ours(path: Path) -> bool:
     """Whether the file has the tables and views that localjudge creates, word for word, and nothing else."""
-    with _reading(path) as reader:
+    with reading(path) as reader:
         return reader.schema() == schema(reader.version)
 
 
-def _reading(path: Path) -> AbstractContextManager[Reader]:
+def reading(path: Path) -> AbstractContextManager[Reader]:
+    """The file as long as it is read. Raises RunDirectoryError where it is not what localjudge writes."""
     return read_only(path, {version: _tables(version) for version in READ_VERSIONS})
 
 

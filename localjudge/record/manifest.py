@@ -12,13 +12,16 @@ import os
 import platform
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 from pydantic import AliasChoices, ConfigDict, Field
 
+from localjudge.errors import RunDirectoryError
 from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.metric import Metric
 from localjudge.metrics.naming import options_of
+from localjudge.option_spelling import option
 from localjudge.record.keys import canonical_sha256
 from localjudge.record.untrusted import shown, validated
 from localjudge.types import Record, VerdictRule
@@ -26,6 +29,8 @@ from localjudge.types import Record, VerdictRule
 MANIFEST_VERSION = 1
 _DIGITS = 8
 _SHOWN = 5
+CHOOSE_A_PART = {"limit", "sample", "seed", "shard"}
+"""Settings that choose a part of the data."""
 _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
 
 
@@ -43,17 +48,34 @@ class Manifest(Record):
 
 
 class Part(Record):
-    """How many samples a run has of how many that the data had, and how they were chosen."""
+    """How many samples a run has of how many that the data had, and how they were chosen.
+
+    A shard may be one of a part: then this has been chosen by `limit` or `sample` before.
+    """
 
     samples: int = Field(ge=0)
     whole: int = Field(ge=0)
+    limit: int | None = None
     sample: int | None = None
     seed: int = 0
+    shard: str | None = None
 
     def __str__(self) -> str:
         """`10 of 306 samples, drawn by seed 0`."""
         of = f"{self.samples:,} of {self.whole:,} samples"
-        return f"the first {of}" if self.sample is None else f"{of}, drawn by seed {self.seed}"
+        if self.shard is None:
+            return f"the first {of}" if self.sample is None else f"{of}, drawn by seed {self.seed}"
+        chosen = f" of {self.sample:,} drawn by seed {self.seed}" if self.sample is not None else ""
+        return f"{of}, shard {self.shard}{f' of the first {self.limit:,}' if self.limit is not None else chosen}"
+
+
+def chosen_part(settings: Mapping[str, Any], samples: int, whole: int) -> Part | None:
+    """The part that settings of a run have chosen; None if it is all of the data."""
+    if samples == whole:
+        return None
+    chosen = {name: settings[name] for name in CHOOSE_A_PART if name in settings}
+    values = {"samples": samples, "whole": whole, **chosen}
+    return validated(Part, values, "manifest.json: samples_read")
 
 
 class Difference(Record):
@@ -112,11 +134,7 @@ def data_part(fingerprint: str, rows: int, clusters_sha256: str | None) -> dict[
 def part_of(manifest: Manifest) -> Part | None:
     """Which part of the data a run is about; None if it is all of it, or of a time when there were no parts."""
     settings, whole = manifest.environment["settings"], manifest.environment.get("samples_read")
-    if whole is None or whole == manifest.data["rows"]:
-        return None
-    seed = settings.get("seed", 0)
-    values = {"samples": manifest.data["rows"], "whole": whole, "sample": settings.get("sample"), "seed": seed}
-    return validated(Part, values, "manifest.json: samples_read")
+    return None if whole is None else chosen_part(settings, manifest.data["rows"], whole)
 
 
 def signature(judge: Mapping[str, Any], data: Mapping[str, Any]) -> str:
@@ -143,6 +161,18 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Dif
         for name in sorted(old.keys() | new.keys())
         if old.get(name) != new.get(name)
     ]
+
+
+def refuse_other_run(directory: Path, there: Manifest, ours: Manifest) -> None:
+    """Raise RunDirectoryError, naming what differs, unless the run in the directory is this one."""
+    different = differences(there.judge, ours.judge) + differences(there.data, ours.data)
+    if not different:
+        return
+    raise RunDirectoryError(
+        f"{directory} belongs to another run ({shown(there.signature)}, this one is {ours.signature}):"
+        f"{in_lines(different)}",
+        hint=f"name another directory with {option('out')}, or leave it away",
+    )
 
 
 def in_lines(different: Sequence[Difference]) -> str:

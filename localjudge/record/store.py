@@ -15,7 +15,7 @@ import sqlite3
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import cache
-from itertools import chain, islice
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -147,8 +147,13 @@ class Store:
         self._asked: dict[str, int] = {}
         """Numbers of the requests that were added last, by their keys."""
 
-    def add_samples(self, samples: Iterable[Sample], cluster_of: GroupOf | None = None) -> None:
-        """Keep the data, in the order of this run, and the group that each sample belongs to, by its id."""
+    def add_samples(
+        self, samples: Iterable[Sample], cluster_of: GroupOf | None = None, positions: Iterable[int] | None = None
+    ) -> None:
+        """Keep the data, in the order of this run, and the group that each sample belongs to, by its id.
+
+        The samples of a shard are at these `positions` of the data, ascending; others stand one behind the other.
+        """
         rows = (
             (
                 storable(sample.id),
@@ -156,7 +161,7 @@ class Store:
                 json.dumps(sample.model_dump(mode="json", exclude_defaults=True)),
                 None if cluster_of is None else storable(cluster_of[sample.id]),
             )
-            for position, sample in enumerate(samples)
+            for position, sample in zip(count() if positions is None else positions, samples, strict=False)
         )
         with self._translated(), self._transaction():
             self._connection.executemany(_PUT_SAMPLE, rows)
@@ -206,6 +211,14 @@ class Store:
         with self._translated():
             self._put(request_key, answer)
         self._answers = before + 1
+
+    def add_answers(self, answers: Mapping[str, Answer | NoAnswer]) -> None:
+        """Store answers to questions that were added last, all at once."""
+        before = self.answer_count
+        with self._translated(), self._transaction():
+            for key, answer in answers.items():
+                self._put(key, answer)
+        self._answers = before + len(answers)
 
     def add_reused(self, answers: Mapping[str, Answer], source: str) -> None:
         """Store answers to questions that were added last, and where they are from."""

@@ -17,7 +17,7 @@ import json
 import math
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -89,7 +89,7 @@ def read_rows(path: Path, kind: TypeAdapter[_Row]) -> Iterator[_Row]:
 
 def placed_rows(
     path: Path, kind: TypeAdapter[_Row], start: int = 0, end: int = MOST_BYTES
-) -> Iterator[tuple[int, _Row]]:
+) -> Generator[tuple[int, _Row], None, None]:
     """The rows with the places in the file where they begin, from such a place on up to another.
 
     Raises as `read_rows` does.

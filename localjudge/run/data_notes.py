@@ -20,7 +20,7 @@ from localjudge.dataset.guesses import map_option
 from localjudge.metrics.documents import DocumentMetric
 from localjudge.printable import printable
 from localjudge.progress import Progress
-from localjudge.record.manifest import Part
+from localjudge.record.manifest import CHOOSE_A_PART, chosen_part
 from localjudge.run.plan import Plan
 from localjudge.run.settings import RunSettings
 from localjudge.text.language_fit import misfit
@@ -64,8 +64,7 @@ def _prose(sample: Sample) -> str:
 def _notes(planned: Plan) -> Iterator[str]:
     dataset = planned.dataset
     samples, settings = len(dataset.samples), planned.settings
-    if samples < planned.whole:
-        part = Part(samples=samples, whole=planned.whole, sample=settings.sample, seed=settings.seed)
+    if part := chosen_part(settings.model_dump(include=CHOOSE_A_PART), samples, planned.whole):
         yield f"a part of the data: {part}"
     yield f"{samples:,} sample{'' if samples == 1 else 's'} with {understood(dataset)}"
     if talks := dataset.conversations:

@@ -54,7 +54,6 @@ from localjudge.run.plan import (
     Plan,
     default_directory,
     plan_again,
-    refuse_other_run,
     refuse_taken_names,
     with_criteria,
 )
@@ -185,7 +184,7 @@ class _Job:
 
     def run(self, out: Path | None) -> Run:
         """Judge what is not judged yet, in the directory, and write the results."""
-        path = out or default_directory(self._plan.dataset, self._judge_part, self._data_part)
+        path = out or default_directory(self._plan, self._judge_part, self._data_part)
         with ExitStack() as stack:
             earlier = stack.enter_context(earlier_answers(self._panel, self._plan.metrics, self._settings))
             directory = stack.enter_context(closing(RunDirectory(path)))
@@ -196,7 +195,8 @@ class _Job:
             stack.callback(self._progress.close)
             samples = self._plan.dataset.samples
             storing = counted(samples, self._progress, "storing", len(samples))
-            store.add_samples(storing, self._plan.cluster_of)
+            among = self._plan.among
+            store.add_samples(storing, self._plan.cluster_of, among.positions if among else None)
             store.add_extras(self._extras())
             if known := store.answer_count:
                 self._progress.note(f"going on: {known:,} answers are stored already")
@@ -221,7 +221,9 @@ class _Job:
         _log.debug(_work_done(self._panel.stats))
         for source, count in reused.items():
             self._progress.note(f"reused {count:,} answers of {source}")
-        if manifests.part_of(manifest):
+        if self._settings.shard:
+            self._progress.note(f"shard {self._settings.shard}: localjudge merge makes one run of all")
+        elif manifests.part_of(manifest):
             self._progress.note(f"all samples, without asking about these again: {option('reuse', str(path))}")
         return Run(path, summary, manifest)
 
@@ -293,7 +295,7 @@ class _Job:
         there = read_manifest(path)
         if there is None:
             return []
-        refuse_other_run(path, there, self._manifest([]))
+        manifests.refuse_other_run(path, there, self._manifest([]))
         return list(there.environment["sessions"])
 
     def _manifest(self, sessions: Sequence[dict[str, Any]], **done: Any) -> manifests.Manifest:
@@ -308,6 +310,7 @@ class _Job:
                 **({"panel": dict(self._combination.ids)} if self._combination else {}),
                 "sources": list(dataset.sources),
                 "samples_read": self._plan.whole,
+                **({"shard_of": self._plan.among.for_manifest} if self._plan.among else {}),
                 "mapping": dataset.mapping,
                 "settings": self._settings.model_dump(mode="json"),
                 **({"suite": dict(self._plan.suite)} if self._plan.suite else {}),

@@ -13,19 +13,21 @@ from typing import Any, NamedTuple, TypeGuard
 from localjudge.dataset import Dataset, from_rows, from_samples, load
 from localjudge.dataset.columns_in_words import another_name, left_out_lines, listed, missing, understood, unused
 from localjudge.dataset.guesses import map_option
-from localjudge.dataset.part import drawn, first
-from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.dataset.part import Shard, drawn, first, picked, positions_in
+from localjudge.errors import UsageError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.documents import by_id_without_texts
 from localjudge.metrics.first_picture import ALL_CHOICES, FIRST_CHOICES, first_picture
-from localjudge.option_spelling import option, option_name
+from localjudge.option_spelling import option_name
 from localjudge.progress import Progress, Silence
+from localjudge.record.archive import stored_positions
 from localjudge.record.clusters import Clusters
+from localjudge.record.directory import STORE
 from localjudge.record.keys import canonical_sha256
-from localjudge.record.manifest import Manifest, differences, in_lines, part_of
+from localjudge.record.manifest import part_of
 from localjudge.record.results import Run
-from localjudge.record.untrusted import shown as cut
+from localjudge.record.shard_record import shard_in, shard_of
 from localjudge.run.settings import RunSettings
 
 RUNS = Path("runs")
@@ -36,6 +38,19 @@ Data = object
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+")
 _ENDINGS = re.compile(r"(\.(gz|jsonl|ndjson|json|csv|tsv|parquet))+$", re.IGNORECASE)
 _DIGITS = 8
+
+
+class Among(NamedTuple):
+    """What a shard is one of: the data's fingerprint, its number of samples, and the positions of the shard's in it."""
+
+    sha256: str
+    rows: int
+    positions: Sequence[int]
+
+    @property
+    def for_manifest(self) -> dict[str, Any]:
+        """What the manifest of a shard says of the data that all shards make."""
+        return {"sha256": self.sha256, "rows": self.rows}
 
 
 class Plan(NamedTuple):
@@ -55,6 +70,8 @@ class Plan(NamedTuple):
     whole: int
     suite: Mapping[str, Any] | None = None
     """What the manifest holds of the suite that the run was described in, if it was."""
+    among: Among | None = None
+    """Of a shard, where its samples stand, and in what."""
 
 
 class MetricChoice(NamedTuple):
@@ -74,10 +91,14 @@ def plan(
     """
     refuse_taken_names(settings.criteria)
     whole = _read(data, settings, progress or Silence())
-    dataset = _part(whole, settings)
+    dataset, among = _part(whole, settings), None
+    if settings.shard is not None:
+        positions = positions_in(dataset, Shard.read(settings.shard))
+        among = Among(dataset.fingerprint, len(dataset.samples), positions)
+        dataset = picked(dataset, positions)
     choice = choose_metrics(with_criteria(metric_names, settings.criteria), dataset, settings.criteria)
-    clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by else None
-    return Plan(dataset, *choice, clusters, settings, len(whole.samples))
+    clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by and dataset.samples else None
+    return Plan(dataset, *choice, clusters, settings, len(whole.samples), among=among)
 
 
 def plan_again(run: Run, metric_names: Sequence[str] | None, settings: RunSettings) -> Plan:
@@ -94,7 +115,15 @@ def plan_again(run: Run, metric_names: Sequence[str] | None, settings: RunSettin
     choice = choose_metrics(names, dataset, settings.criteria)
     part = part_of(run.manifest)
     whole = part.whole if part else len(dataset.samples)
-    return Plan(dataset, *choice, clusters, settings, whole)
+    return Plan(dataset, *choice, clusters, settings, whole, among=_among_again(run))
+
+
+def _among_again(run: Run) -> Among | None:
+    """What the shard was one of; None for a run that is no shard."""
+    if shard_in(run.manifest) is None:
+        return None
+    whole = shard_of(run.manifest)
+    return Among(whole.sha256, whole.rows, stored_positions(run.directory / STORE))
 
 
 def with_criteria(names: Sequence[str] | None, criteria: Sequence[Criterion]) -> Sequence[str] | None:
@@ -145,23 +174,18 @@ def choose_metrics(wanted: Sequence[str] | None, dataset: Dataset, criteria: Seq
     return MetricChoice(tuple(metrics), left_out, tuple(name for name in possible if name not in names))
 
 
-def default_directory(dataset: Dataset, judge: Mapping[str, Any], data: Mapping[str, Any]) -> Path:
-    """`runs/<stem of the first source>-<short hash of inputs, judge and settings>`."""
+def default_directory(planned: Plan, judge: Mapping[str, Any], data: Mapping[str, Any]) -> Path:
+    """`runs/<stem of the first source>-<short hash of inputs, judge and settings>`.
+
+    Those of the shards of one run differ by their ends alone: `-shard-2-of-4`.
+    """
+    dataset, end = planned.dataset, ""
+    if planned.among and planned.settings.shard:
+        data = {**planned.among.for_manifest, "cluster_by": planned.settings.cluster_by}
+        end = "-shard-{}-of-{}".format(*Shard.read(planned.settings.shard))
     name = _ENDINGS.sub("", Path(dataset.sources[0]).name)
     stem = _NOT_IN_NAMES.sub("-", name).strip("-.") or "data"
-    return RUNS / f"{stem}-{canonical_sha256([judge, data])[:_DIGITS]}"
-
-
-def refuse_other_run(directory: Path, there: Manifest, ours: Manifest) -> None:
-    """Raise RunDirectoryError, naming what differs, unless the run in the directory is this one."""
-    different = differences(there.judge, ours.judge) + differences(there.data, ours.data)
-    if not different:
-        return
-    raise RunDirectoryError(
-        f"{directory} belongs to another run ({cut(there.signature)}, this one is {ours.signature}):"
-        f"{in_lines(different)}",
-        hint=f"name another directory with {option('out')}, or leave it away",
-    )
+    return RUNS / f"{stem}-{canonical_sha256([judge, data])[:_DIGITS]}{end}"
 
 
 def _read(data: Data, settings: RunSettings, progress: Progress) -> Dataset:

@@ -6,6 +6,7 @@ from typing import Any, Self, TypedDict
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+from localjudge.dataset.part import Shard
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.errors import UsageError
 from localjudge.judge.prompt_writer import JudgingProtocol, Reasons
@@ -71,6 +72,7 @@ class Options(TypedDict, total=False):
     limit: int | None
     sample: int | None
     seed: int
+    shard: str | None
     n_ctx: int | None
     threads: int | None
     gpu_layers: int | None
@@ -124,6 +126,9 @@ class RunSettings(EngineSettings):
     """Only so many samples, drawn by their ids: those drawn for a smaller number are among them."""
     seed: int = 0
     """Which samples --sample draws."""
+    shard: str | None = None
+    """Only one of N parts, I from 1 to N, by the samples' ids: several processes judge one each, and localjudge merge
+    makes one run of theirs."""
 
     @field_validator("criteria", mode="before")
     @classmethod
@@ -163,6 +168,11 @@ class RunSettings(EngineSettings):
         return (
             tuple(str(one) if isinstance(one, Path) else one for one in given) if isinstance(given, Sequence) else given
         )
+
+    @field_validator("shard", mode="before")
+    @classmethod
+    def _one_of_several(cls, given: object) -> object:
+        return str(Shard.read(given)) if isinstance(given, str) else given
 
     @model_validator(mode="after")
     def _one_part(self) -> Self:

@@ -1,0 +1,260 @@
+"""The shards of a run made one run, without a judge: what each asked and was answered, and the rows in one order.
+
+    shard 1/3   positions 0  3  7 ...  ┐
+    shard 2/3             1  4  5 ...  ├──> run.sqlite, scores.jsonl, verdicts.jsonl, summary.json, manifest.json
+    shard 3/3             2  6  8 ...  ┘
+
+The result files are byte for byte those of one run over all of the data, since no verdict hangs on its company and
+each shard knows where its samples stand. So that the whole is what it is signed as, the shards have to be all of them,
+of one judge, each with the samples that its number gives it, and together the data that each says that it is one of.
+
+Of the data are held the hashes, the positions and, with groups, their numbers: about 60 bytes a sample.
+"""
+
+import heapq
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing
+from itertools import chain, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from localjudge.dataset.identity import Hashes, fingerprint_of, hash_of
+from localjudge.dataset.part import Shard, shard_number
+from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.option_spelling import option
+from localjudge.progress import Progress, Silence, counted
+from localjudge.record import manifest as manifests
+from localjudge.record.archive import stored_extras, stored_ids, stored_positions
+from localjudge.record.clusters import Clusters, clusters_sha256
+from localjudge.record.copied_answers import copy_answers
+from localjudge.record.directory import STORE, RunDirectory
+from localjudge.record.evaluation import Evaluation
+from localjudge.record.extra_columns import extras_fingerprint
+from localjudge.record.manifest import Manifest, differences, in_lines, refuse_other_run
+from localjudge.record.panel import combination_of
+from localjudge.record.result_files import ResultFiles, write_manifest
+from localjudge.record.results import Run, as_run, read_manifest
+from localjudge.record.sample_rows import evaluations_by_sample
+from localjudge.record.shard_record import shard_in, shard_of
+from localjudge.record.store import Store
+from localjudge.record.summary import Summary, Totals
+from localjudge.record.untrusted import shown
+
+_SAMPLES_AT_ONCE = 64
+_NAMED = 10
+_THE_SAME = ("cluster_by", "max_failed")
+"""Settings of which a run has one, and that the signature does not name."""
+
+
+class _ShardRun(NamedTuple):
+    shard: Shard
+    run: Run
+
+    @property
+    def store(self) -> Path:
+        return self.run.directory / STORE
+
+
+class _Whole(NamedTuple):
+    """What the shards come to: the data's part of the signature, the group of each sample, positions by shard."""
+
+    data: dict[str, Any]
+    groups: Clusters | None
+    positions: list["array[int]"]
+
+
+def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: Progress | None = None) -> Run:
+    """One run of all shards, in the directory `out`. The shards are not changed.
+
+    Raises UsageError if a shard is missing or there twice, or if they are not of one run, RunDirectoryError where one
+    cannot be read, contradicts itself or is not finished, or the directory cannot be written or holds another run.
+    """
+    told = progress or Silence()
+    found = _in_order([as_run(one) for one in shards])
+    path = Path(out)
+    if any(path.resolve() == one.run.directory.resolve() for one in found):
+        raise UsageError(f"{path} is one of the shards", hint=f"name another directory with {option('out')}")
+    _refuse_different(found)
+    whole = _whole(found, told)
+    first = found[0].run
+    signature = manifests.signature(first.manifest.judge, whole.data)
+    environment = _environment(found)
+    manifest = Manifest(signature=signature, judge=first.manifest.judge, data=whole.data, environment=environment)
+    with ExitStack() as stack:
+        directory = stack.enter_context(closing(RunDirectory(path)))
+        if (there := read_manifest(path)) is not None:
+            refuse_other_run(path, there, manifest)
+        write_manifest(directory, manifest)
+        store = stack.enter_context(closing(Store(path / STORE, panel=combination_of(first.manifest) is not None)))
+        stack.callback(told.close)
+        for one, positions in zip(found, whole.positions, strict=True):
+            store.add_samples(one.run.iter_samples(), whole.groups, positions)
+            store.add_extras(one.run.iter_extras())
+            copy_answers(one.run.directory, store, told)
+        results = stack.enter_context(closing(ResultFiles(directory)))
+        rows = counted(_rows(found, whole), told, "merging", whole.data["rows"])
+        totals = Totals(list(first.summary.metrics), first.summary, whole.groups)
+        results.begin()
+        while some := list(islice(rows, _SAMPLES_AT_ONCE)):
+            evaluations = list(chain.from_iterable(some))
+            totals.add(evaluations)
+            results.add(evaluations, totals.samples, store.answer_count)
+        summary = _summary(first.summary, signature, totals)
+        reused = store.reused_from()
+        done = {
+            "answers": {"asked": store.answer_count - sum(reused.values()), "reused": reused},
+            "extras_sha256": extras_fingerprint(stored_extras(path / STORE)),
+        }
+        results.finish(summary)
+        manifest = manifest.model_copy(update={"environment": {**environment, **done}})
+        write_manifest(directory, manifest)
+    return Run(path, summary, manifest)
+
+
+def _in_order(runs: Sequence[Run]) -> list[_ShardRun]:
+    """The shards by their numbers. Raises UsageError unless each is there once."""
+    if not runs:
+        raise UsageError("no shard was named", hint="name the directories of all shards of a run")
+    by_number: dict[int, _ShardRun] = {}
+    count = 0
+    for run in runs:
+        shard = shard_in(run.manifest)
+        if shard is None:
+            raise UsageError(
+                f"{run.directory} is no shard of a run", hint=f"a shard is made with {option('shard', '1/4')}"
+            )
+        count = count or shard.of
+        if shard.of != count:
+            raise UsageError(
+                f"{runs[0].directory} is one of {count} shards, and {run.directory} one of {shard.of}",
+                hint="name the shards of one run",
+            )
+        if (other := by_number.get(shard.number)) is not None:
+            raise UsageError(
+                f"shard {shard} is there twice: {other.run.directory} and {run.directory}", hint="leave one of them out"
+            )
+        by_number[shard.number] = _ShardRun(shard, run)
+    missing = [
+        f"{number}/{count}" for number in range(1, min(count, len(runs) + _NAMED) + 1) if number not in by_number
+    ]
+    if missing:
+        lacking = count - len(runs)
+        more = f" and {lacking - len(missing)} more" if lacking > len(missing) else ""
+        raise UsageError(
+            f"shard {', '.join(missing)}{more} is missing", hint=f"judge it with {option('shard', missing[0])}"
+        )
+    return [by_number[number] for number in sorted(by_number)]
+
+
+def _refuse_different(shards: Sequence[_ShardRun]) -> None:
+    """Raise UsageError, naming what differs, unless all shards are of one judge, data and settings."""
+    first = shards[0].run
+    for _, run in shards[1:]:
+        judges = differences(first.manifest.judge, run.manifest.judge)
+        if judges:
+            raise UsageError(
+                f"{run.directory} was not judged as {first.directory} was:{in_lines(judges)}",
+                hint="shards of one run have one judge on one kind of processor: judge this one again there",
+            )
+        named = differences(_beside(first), _beside(run))
+        if named:
+            raise UsageError(
+                f"{run.directory} and {first.directory} are not of one run:{in_lines(named)}",
+                hint="judge one of them again, with the data and the settings of the other",
+            )
+
+
+def _beside(run: Run) -> dict[str, Any]:
+    """What shards of one run have in common beside their judge."""
+    settings = run.manifest.environment["settings"]
+    combination = combination_of(run.manifest)
+    return {
+        "data": shard_of(run.manifest).model_dump(),
+        "samples_read": run.manifest.environment.get("samples_read"),
+        "skipped_rows": run.summary.skipped_rows,
+        "metrics": list(run.summary.metrics),
+        "panel": list(combination.ids.items()) if combination else None,
+        **{name: settings.get(name) for name in _THE_SAME},
+    }
+
+
+def _whole(shards: Sequence[_ShardRun], progress: Progress) -> _Whole:
+    """What the shards come to. Raises RunDirectoryError unless that is the data that they say they are shards of."""
+    hashes, groups = Hashes(32), Clusters()
+    said = shard_of(shards[0].run.manifest)
+    for shard, run in shards:
+        if not run.in_one_order():
+            raise RunDirectoryError(
+                f"the rows in {run.directory} are not in the order of its samples",
+                hint="run the command that made it again",
+            )
+        of = run.cluster_of
+        for sample in counted(run.iter_samples(), progress, "reading", run.summary.samples):
+            if not shard.has(sample.id):
+                belongs = Shard(shard_number(sample.id, shard.of), shard.of)
+                raise RunDirectoryError(
+                    f"{run.directory} is shard {shard}, and holds {shown(sample.id)}, which is of {belongs}",
+                    hint="was a file of the run changed by hand?",
+                )
+            hashes.append(hash_of(sample.model_dump(exclude_defaults=True)))
+            if of is not None:
+                groups.add(sample.id, of[sample.id])
+    if (len(hashes), fingerprint_of(hashes)) != (said.rows, said.sha256):
+        raise RunDirectoryError(
+            f"the shards come to {len(hashes):,} samples that are not the {said.rows:,} that they are shards of",
+            hint="`localjudge verify` says which of them was changed",
+        )
+    ids = chain.from_iterable(stored_ids(one.store) for one in shards)
+    groups_hash = clusters_sha256(ids, groups) if len(groups) else None
+    positions = [stored_positions(one.store) for one in shards]
+    return _Whole(manifests.data_part(said.sha256, said.rows, groups_hash), groups if len(groups) else None, positions)
+
+
+def _rows(shards: Sequence[_ShardRun], whole: _Whole) -> Iterator[list[Evaluation]]:
+    """The evaluations of each sample, in the order of the whole data."""
+    placed = heapq.merge(
+        *(
+            zip(positions, evaluations_by_sample(one.run.directory), strict=True)
+            for one, positions in zip(shards, whole.positions, strict=True)
+        ),
+        key=itemgetter(0),
+    )
+    last = -1
+    for position, evaluations in placed:
+        if position != last + 1:
+            raise RunDirectoryError(
+                f"the shards do not agree which sample stands at position {min(position, last + 1)} of the data",
+                hint="the rows were in another order: run the commands of all shards again, nothing is asked twice",
+            )
+        last = position
+        yield evaluations
+
+
+def _summary(of_a_shard: Summary, signature: str, totals: Totals) -> Summary:
+    found = {
+        "signature": signature,
+        "samples": totals.samples,
+        "verdicts": totals.verdicts,
+        "metrics": totals.metrics,
+    }
+    return of_a_shard.model_copy(update=found)
+
+
+def _environment(shards: Iterable[_ShardRun]) -> dict[str, Any]:
+    """What the manifest says beside what moves a number: as of the first shard, and of each where and when it was."""
+    made = [(one.shard, one.run, one.run.manifest.environment) for one in shards]
+    first = made[0][2]
+    kept = {name: value for name, value in first.items() if name not in ("shard_of", "answers", "extras_sha256")}
+    sessions = chain.from_iterable(environment["sessions"] for _, _, environment in made)
+    return {
+        **kept,
+        "settings": {**first["settings"], "shard": None},
+        "host": manifests.host(),
+        "shards": [
+            {"shard": str(shard), "run": str(run.directory), "host": environment.get("host")}
+            for shard, run, environment in made
+        ],
+        "sessions": sorted(sessions, key=lambda session: str(session.get("started"))),
+    }

@@ -1,0 +1,257 @@
+"""A run without its words, for those who may see its numbers and not its texts.
+
+    {"row": "run", "signature": ..., "data": ..., "judge": ..., "files": ..., "summary": ...}      first
+    {"row": "score", "sample": "danube", "metric": "context_recall", "score": 0.5, ...}            each score
+    {"row": "verdict", "sample": "danube", ..., "start": 0, "end": 41, "p_yes": 0.9, "label": 1}   each verdict
+
+Only what is named here goes out: numbers, fixed words of ours, hashes, ids of samples. A text that a user, a model or a
+file has given never does: no reason, error, detail, path, host, column, setting; a metric with a name that is not ours
+is called by its place, `metric-2`. With a salt ids become hashes, too, and so does each judged text, so that whoever
+has the salt can say which it was: HMAC-SHA256 with the salt as the key. Without one no text is hashed by itself: the
+hash of a short text can be guessed.
+
+The same run and salt give the same bytes, so a redacted file belongs to a run if the run gives it again.
+"""
+
+import hashlib
+import hmac
+import re
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from localjudge.errors import UsageError
+from localjudge.metrics import catalog
+from localjudge.option_spelling import option, option_name
+from localjudge.record.kept_criteria import kept_criteria
+from localjudge.record.keys import canonical_sha256
+from localjudge.record.panel import combination_of, parts_by_judge
+from localjudge.record.result_files import ROW_FILES, SUMMARY
+from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
+from localjudge.record.results import Run
+from localjudge.record.summary import MetricSummary
+from localjudge.record.untrusted import MOST_BYTES_OF_VALUE, decoded_object, open_regular
+from localjudge.types import Record
+
+REDACTED_VERSION = 1
+_LEAST_SALT, _MOST_SALT = 16, 1 << 20
+_DIGITS = 32
+_AT_ONCE = 1 << 20
+_HASH = re.compile(r"[0-9a-f]{8,64}")
+_WORD = re.compile(r"[a-z -]{1,24}")
+_VERSION = re.compile(r"[0-9][0-9a-z.+-]{0,23}")
+_QUANTISATION = re.compile(r"(\(guessed\) )?[A-Z0-9_]{2,12}")
+_NO_SALT = b""
+
+
+class RedactedCheck(Record):
+    """Whether a redacted file belongs to a run; `first_difference` is the number of the first line that does not."""
+
+    run: str
+    file: str
+    belongs: bool
+    lines: int
+    first_difference: int | None = None
+
+
+def salt_of(given: str) -> bytes:
+    """The salt that a text is, or that the file of that name holds.
+
+    Raises UsageError for fewer than 16 bytes, which could be guessed, and for a file that cannot be read or is missing.
+    """
+    path = Path(given)
+    try:
+        if path.is_file():
+            with path.open("rb") as file:
+                salt = file.read(_MOST_SALT + 1)
+        elif len(path.parts) > 1 or path.suffix:
+            raise UsageError(f"there is no file {given!r:.80}", hint=f"{option('salt')} is a file, or a text")
+        else:
+            salt = given.encode()
+    except OSError as error:
+        raise UsageError(
+            f"the salt {given!r:.80} cannot be read: {error.strerror}", hint="name another file"
+        ) from error
+    if not _LEAST_SALT <= len(salt) <= _MOST_SALT:
+        raise UsageError(
+            f"a salt has {_LEAST_SALT} bytes at least and 1 MiB at most, this one has {len(salt):,}",
+            hint="head -c 32 /dev/urandom > salt.key makes one; keep it as you keep the texts",
+        )
+    return salt
+
+
+def redacted_lines(run: Run, salt: bytes = _NO_SALT) -> Iterator[str]:
+    """The lines of the redacted file. Raises RunDirectoryError for a run that cannot be read."""
+    words = _Redaction(run, salt)
+    yield json_line(words.head())
+    yield from (json_line(words.score(row)) for row in run.iter_scores())
+    yield from (json_line(words.verdict(row)) for row in run.iter_verdicts())
+
+
+def check_redacted(run: Run, file: Path, salt: bytes = _NO_SALT) -> RedactedCheck:
+    """Whether the run gives the file again, byte for byte.
+
+    Raises UsageError for a file that is none of this format, and where the salt is not the one that it was made with.
+    """
+    with open_regular(file) as opened:
+        _refuse_other_salt(decoded_object(opened.readline(MOST_BYTES_OF_VALUE), file), file, salt)
+        opened.seek(0)
+        number = 0
+        for number, line in enumerate(redacted_lines(run, salt), 1):
+            expected = line.encode()
+            if opened.read(len(expected)) != expected:
+                return _checked(run, file, number - 1, number)
+        if opened.read(1):
+            return _checked(run, file, number, number + 1)
+    return _checked(run, file, number, None)
+
+
+def _checked(run: Run, file: Path, lines: int, difference: int | None) -> RedactedCheck:
+    """The check, with how many lines are the run's."""
+    return RedactedCheck(
+        run=str(run.directory), file=str(file), belongs=difference is None, lines=lines, first_difference=difference
+    )
+
+
+def _refuse_other_salt(head: Mapping[str, Any], file: Path, salt: bytes) -> None:
+    if head.get("row") != "run" or head.get("schema_version") != REDACTED_VERSION:
+        raise UsageError(f"{file} is no redacted run of this version", hint="is it what export --redacted wrote?")
+    made_with, ours = head.get("salt_check"), _salt_check(salt)
+    if made_with != ours:
+        named = option_name("salt")
+        problem = "with another salt" if made_with and ours else f"with{'' if made_with else 'out'} a salt"
+        raise UsageError(f"{file} was made {problem}", hint=f"give the same {named} that it was exported with")
+
+
+def _salt_check(salt: bytes) -> str | None:
+    """What tells one salt from another and says nothing of either."""
+    return _keyed(salt, "salt", "") if salt else None
+
+
+def _keyed(salt: bytes, kind: Literal["salt", "sample", "text", "file", "data"], text: str) -> str:
+    message = f"localjudge|{kind}|{text}".encode("utf-8", "surrogatepass")
+    return hmac.new(salt, message, hashlib.sha256).hexdigest()[:_DIGITS]
+
+
+class _Redaction:
+    """What may be said of a run."""
+
+    def __init__(self, run: Run, salt: bytes) -> None:
+        self._run = run
+        self._salt = salt
+        own = kept_criteria(run.manifest)
+        self._metric = {
+            name: name if catalog.is_ours(name) and name not in own and "(" not in name else f"metric-{place}"
+            for place, name in enumerate(run.summary.metrics, 1)
+        }
+        combination = combination_of(run.manifest)
+        ids = combination.ids if combination else {}
+        self._judge_id = {
+            name: _only(_HASH, one) or f"judge-{place}" for place, (name, one) in enumerate(ids.items(), 1)
+        }
+
+    def head(self) -> dict[str, Any]:
+        """What the run rests on, and what it came to."""
+        summary, data = self._run.summary, self._run.manifest.data
+        return {
+            "row": "run",
+            "schema_version": REDACTED_VERSION,
+            "salt_check": _salt_check(self._salt),
+            "signature": self._run.manifest.signature,
+            "data": {
+                "sha256": self._hashed("data", data.get("sha256")),
+                "rows": data["rows"],
+                "clusters_sha256": self._hashed("data", data.get("clusters_sha256")),
+            },
+            "judge": self._judge(),
+            "files": {name: self._hashed("file", self._file_sha256(name)) for name in (*ROW_FILES, SUMMARY)},
+            "summary": {
+                "samples": summary.samples,
+                "skipped_rows": summary.skipped_rows,
+                "verdicts": summary.verdicts.model_dump() if summary.verdicts else None,
+                "metrics": {self._metric[name]: _of_metric(found) for name, found in summary.metrics.items()},
+            },
+        }
+
+    def score(self, row: ScoreRow) -> dict[str, Any]:
+        """A row of `scores.jsonl` without its detail."""
+        return {
+            "row": "score",
+            "sample": self._sample(row.sample_id),
+            "metric": self._metric[row.metric],
+            "status": row.status,
+            "score": row.score,
+            "numerator": row.numerator,
+            "denominator": row.denominator,
+        }
+
+    def verdict(self, row: VerdictRow) -> dict[str, Any]:
+        """A row of `verdicts.jsonl` without text, reason and error; of a panel with the ids of its judges."""
+        kept = ("unit", "index", "source", "source_index", "start", "end", "p_yes", "label", "window", "against")
+        return {
+            "row": "verdict",
+            "sample": self._sample(row.sample_id),
+            "metric": self._metric[row.metric],
+            **{name: getattr(row, name) for name in kept},
+            "legal_mass": row.legal_mass,
+            "position": row.position,
+            "failed": row.error is not None,
+            **({"judges": {self._judge_id[name]: p_yes for name, p_yes in row.judges.items()}} if row.judges else {}),
+            **({"text_hash": _keyed(self._salt, "text", row.text)} if self._salt else {}),
+        }
+
+    def _judge(self) -> dict[str, Any]:
+        judge = self._run.manifest.judge
+        thresholds = judge.get("thresholds", {})
+        return {
+            "sha256": canonical_sha256(judge),
+            "models": [_of_model(part["engine"]) for part in parts_by_judge(judge).values()],
+            "threshold": judge["threshold"],
+            "thresholds": {self._metric[name]: found for name, found in thresholds.items() if name in self._metric},
+            "versions": _versions(judge.get("versions")),
+        }
+
+    def _sample(self, sample_id: str) -> str:
+        return _keyed(self._salt, "sample", sample_id) if self._salt else sample_id
+
+    def _hashed(self, kind: Literal["file", "data"], sha256: Any) -> str | None:
+        """A hash of what holds texts: with a salt it is hashed once more, so that nobody can try texts on it."""
+        if (found := _only(_HASH, sha256)) is None:
+            return None
+        return _keyed(self._salt, kind, found) if self._salt else found
+
+    def _file_sha256(self, name: str) -> str:
+        sha256 = hashlib.sha256()
+        with open_regular(self._run.directory / name) as file:
+            while content := file.read(_AT_ONCE):
+                sha256.update(content)
+        return sha256.hexdigest()
+
+
+def _of_metric(found: MetricSummary) -> dict[str, Any]:
+    return found.model_dump() | {"method": _only(_WORD, found.method)}
+
+
+def _of_model(engine: Mapping[str, Any]) -> dict[str, Any]:
+    """Which model it is: what its name or path could say is not taken."""
+    kept: dict[str, Callable[[Any], Any]] = {
+        "model_sha256": lambda value: _only(_HASH, value),
+        "model_size": _number,
+        "quantisation": lambda value: _only(_QUANTISATION, value),
+        "n_ctx": _number,
+    }
+    return {name: checked(engine.get(name)) for name, checked in kept.items()}
+
+
+def _versions(versions: Any) -> dict[str, str | None]:
+    known = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
+    return {name: _only(_VERSION, versions.get(name)) for name in known} if isinstance(versions, dict) else {}
+
+
+def _only(pattern: re.Pattern[str], value: Any) -> str | None:
+    """The value if it can be nothing else than what the pattern is of."""
+    return value if isinstance(value, str) and pattern.fullmatch(value) else None
+
+
+def _number(value: Any) -> int | None:
+    return value if isinstance(value, int) else None

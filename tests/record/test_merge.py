@@ -1,0 +1,364 @@
+"""All shards of a run come to that run, byte for byte; what are not all shards of one run is refused, and why."""
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from localjudge import Run, RunDirectoryError, ScriptedEngine, UsageError, compare, evaluate, merge, rescore, verify
+from localjudge.engine.scripted import unit_text
+from localjudge.report.export import exported
+from localjudge.types import NoAnswer, VerdictRequest
+
+FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
+METRICS = ["context_recall", "faithfulness", "document_recall_single_hit"]
+
+
+class Stopped(Exception):
+    """The engine was stopped on purpose."""
+
+
+class Engine(ScriptedEngine):
+    """Answers by the text of the unit, fails on some, and stops after `most` answers."""
+
+    def __init__(self, most: int = 1_000_000, other: float = 0.0) -> None:
+        def said(request: VerdictRequest) -> float | NoAnswer:
+            nonlocal most
+            most -= 1
+            if most < 0:
+                raise Stopped
+            number = sum(map(ord, unit_text(request)))
+            return NoAnswer(error="a logit is not a number") if number % 13 == 0 else abs(number % 97 / 96 - other)
+
+        super().__init__(said)
+
+
+class Named(ScriptedEngine):
+    """A scripted engine that people call something."""
+
+    def __init__(self, name: str, default: float) -> None:
+        super().__init__({}, default=default)
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """As given."""
+        return self._name
+
+
+def rows(count: int) -> list[dict[str, Any]]:
+    """Several questions are the same in several samples; some scores are undefined, some fail."""
+    return [
+        {
+            "id": f"sample {number}",
+            "topic": str(number % 7),
+            "note": {"seen": number},
+            "retrieved_contexts": [f"Context {number % 5}.", "Another."],
+            "reference": f"Statement {number % 11}. It goes on." if number % 10 else "",
+            "response": f"Answer {number}.",
+            "reference_contexts": [f"Context {number}."],
+        }
+        for number in range(count)
+    ]
+
+
+def judged(data: Any, out: Path, engine: Any = None, **options: Any) -> Run:
+    return evaluate(data, metrics=METRICS, out=out, engine=engine or Engine(), **options)
+
+
+def sharded(data: Any, folder: Path, count: int, engine: Callable[[], Any] = Engine, **options: Any) -> list[Path]:
+    return [
+        judged(data, folder / f"{one}-of-{count}", engine(), shard=f"{one}/{count}", **options).directory
+        for one in range(1, count + 1)
+    ]
+
+
+def results(run: Run) -> dict[str, bytes]:
+    return {name: (run.directory / name).read_bytes() for name in FILES}
+
+
+def stored(run: Run) -> dict[str, set[tuple[Any, ...]]]:
+    """What the store holds, without the numbers of its rows."""
+    queries = {
+        "sample": "SELECT * FROM sample",
+        "extra": "SELECT * FROM extra",
+        "verdict": "SELECT * FROM verdict",
+        "node": "SELECT sha256, text, pieces FROM node",
+        "request": "SELECT key, entry, content FROM request JOIN shape ON shape.id = shape",
+        "unit": "SELECT sample_id, metric, position, window, key FROM unit JOIN request ON id = request",
+        "reused": "SELECT key, source FROM reused JOIN request ON id = request",
+    }
+    with closing(sqlite3.connect(run.directory / "run.sqlite")) as connection:
+        return {name: set(connection.execute(query)) for name, query in queries.items()}
+
+
+texts = st.text(st.sampled_from("ab. \n"), max_size=12)
+samples = st.builds(
+    lambda contexts, reference, response: {
+        "retrieved_contexts": contexts,
+        "reference": reference,
+        "response": response,
+        "reference_contexts": contexts[:1],
+    },
+    st.lists(texts, max_size=3),
+    texts,
+    texts,
+)
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.lists(samples, min_size=1, max_size=25), st.integers(1, 5), st.randoms(use_true_random=False), st.booleans())
+def test_the_union_of_any_data_is_the_whole_run(
+    data: list[dict[str, Any]], count: int, random: Any, grouped: bool
+) -> None:
+    data = [{"id": f"s{number}", "topic": str(number % 3), **row} for number, row in enumerate(data)]
+    options: dict[str, Any] = {"cluster_by": "topic"} if grouped else {}
+    with TemporaryDirectory() as folder:
+        place = Path(folder)
+        whole = judged(data, place / "whole", **options)
+        shards = sharded(data, place, count, **options)
+        random.shuffle(shards)
+        merged = merge(shards, out=place / "merged")
+        assert results(merged) == results(whole)
+        assert stored(merged) == stored(whole)
+        assert merged.manifest.data == whole.manifest.data
+        assert merged.manifest.environment["extras_sha256"] == whole.manifest.environment["extras_sha256"]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`whole`, its three shards, and `merged`."""
+    place = tmp_path_factory.mktemp("merge")
+    judged(rows(100), place / "whole", cluster_by="topic")
+    merge(sharded(rows(100), place, 3, cluster_by="topic"), out=place / "merged")
+    return place
+
+
+def shards_in(folder: Path) -> list[Path]:
+    return [folder / f"{one}-of-3" for one in (1, 2, 3)]
+
+
+def test_it_is_a_run_like_any_other(folder: Path, tmp_path: Path) -> None:
+    """Opened, verified, compared, exported, rescored and reused as the whole run is."""
+    whole, merged = Run.open(folder / "whole"), Run.open(folder / "merged")
+    assert results(merged) == results(whole)
+    assert (merged.part, merged.summary.signature) == (None, whole.summary.signature)
+    checked = verify(merged, engine=Engine())
+    assert (checked.result, checked.stored_requests, checked.files) == (
+        "bit-identical",
+        len(stored(whole)["request"]),
+        (),
+    )
+    assert checked.model_copy(update={"run": ""}) == verify(whole, engine=Engine()).model_copy(update={"run": ""})
+    assert not any(change.moved for change in compare(whole, merged).metrics.values())
+    assert exported(merged, "ragas") == exported(whole, "ragas")
+    assert list(merged.iter_extras()) == list(whole.iter_extras())
+    engine = Engine()
+    again = rescore(merged, threshold=0.7, out=tmp_path / "again", engine=engine)
+    expected = rescore(whole, threshold=0.7, out=tmp_path / "expected", engine=engine)
+    assert results(again) == results(expected)
+    failed = sum("a logit" in row.decode() for row in (folder / "whole" / "verdicts.jsonl").read_bytes().splitlines())
+    assert failed
+    reusing = judged(rows(100), tmp_path / "reusing", engine, reuse=merged.directory)
+    assert reusing.manifest.environment["answers"]["reused"].keys() == {str(merged.directory)}
+
+
+def test_the_whole_command_finds_nothing_left_to_ask(folder: Path, tmp_path: Path) -> None:
+    """What was merged is where one run over all of the data would have ended."""
+    shutil.copytree(folder / "merged", tmp_path / "merged")
+    engine = Engine()
+    run = judged(rows(100), tmp_path / "merged", engine, cluster_by="topic")
+    assert engine.asked == ()
+    assert results(run) == results(Run.open(folder / "whole"))
+
+
+def test_the_manifest_names_the_shards(folder: Path) -> None:
+    environment = Run.open(folder / "merged").manifest.environment
+    assert [one["shard"] for one in environment["shards"]] == ["1/3", "2/3", "3/3"]
+    assert environment["shards"][1]["run"] == str(folder / "2-of-3")
+    assert environment["shards"][1]["host"] == environment["host"]
+    assert environment["settings"]["shard"] is None
+    assert len(environment["sessions"]) == 3
+    assert environment["answers"] == Run.open(folder / "whole").manifest.environment["answers"]
+
+
+def test_merging_again_changes_nothing(folder: Path, tmp_path: Path) -> None:
+    """Also where a merge was stopped: what was there of it is taken up."""
+    merged = merge(shards_in(folder), out=tmp_path / "merged")
+    (merged.directory / "summary.json").unlink()
+    (merged.directory / "scores.jsonl").write_text("half")
+    before = stored(merged)
+    again = merge(shards_in(folder), out=tmp_path / "merged")
+    assert results(again) == results(Run.open(folder / "whole"))
+    assert stored(again) == before
+
+
+def test_a_panel(tmp_path: Path) -> None:
+    def engines() -> list[Named]:
+        return [Named("A", 0.9), Named("B", 0.4)]
+
+    whole = judged(rows(30), tmp_path / "whole", engines())
+    merged = merge(sharded(rows(30), tmp_path, 4, engines), out=tmp_path / "merged")
+    assert results(merged) == results(whole)
+    assert merged.verdicts[0].judges == {"A": 0.9, "B": 0.4}
+    assert verify(merged, engine=engines()).result == "bit-identical"
+
+
+def test_shards_of_a_part_come_to_the_part(tmp_path: Path) -> None:
+    whole = judged(rows(40), tmp_path / "whole", sample=15, seed=2)
+    merged = merge(sharded(rows(40), tmp_path, 2, sample=15, seed=2), out=tmp_path / "merged")
+    assert results(merged) == results(whole)
+    assert str(merged.part) == str(whole.part) == "15 of 40 samples, drawn by seed 2"
+
+
+def test_rescored_shards_are_shards(tmp_path: Path) -> None:
+    """They keep the positions of their samples, and say where their answers are from."""
+    whole = judged(rows(30), tmp_path / "whole")
+    again = rescore(whole, threshold=0.8, out=tmp_path / "again", engine=Engine())
+    shards = [
+        rescore(one, threshold=0.8, out=tmp_path / f"again-{one.name}", engine=Engine())
+        for one in sharded(rows(30), tmp_path, 3)
+    ]
+    merged = merge(shards, out=tmp_path / "merged")
+    assert results(merged) == results(again)
+    answers = merged.manifest.environment["answers"]
+    assert len(answers["reused"]) == 3
+    assert answers["asked"] + sum(answers["reused"].values()) == len(stored(whole)["request"])
+
+
+def test_a_shard_that_was_killed_goes_on(tmp_path: Path) -> None:
+    whole = judged(rows(60), tmp_path / "whole")
+    shards = sharded(rows(60), tmp_path, 2)
+    shutil.rmtree(shards[1])
+    with pytest.raises(Stopped):
+        judged(rows(60), shards[1], Engine(most=20), shard="2/2")
+    with pytest.raises(RunDirectoryError, match="2-of-2 is not finished"):
+        merge(shards, out=tmp_path / "merged")
+    judged(rows(60), shards[1], shard="2/2")
+    assert results(merge(shards, out=tmp_path / "merged")) == results(whole)
+
+
+def test_more_shards_than_files_that_may_be_open(tmp_path: Path) -> None:
+    """30 shards while a process may open 20 files more."""
+    import resource
+
+    shards = sharded(rows(20), tmp_path, 30)
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (_open_files() + 20, hard))
+    try:
+        merged = merge(shards, out=tmp_path / "merged")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert results(merged) == results(judged(rows(20), tmp_path / "whole"))
+
+
+def _open_files() -> int:
+    return max(int(entry.name) for entry in Path("/proc/self/fd").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("chosen", "problem"),
+    [
+        ([0, 2], "shard 2/3 is missing"),
+        ([1], "shard 1/3, 3/3 is missing"),
+        ([0, 1, 1, 2], "shard 2/3 is there twice: .*2-of-3 and .*2-of-3"),
+        ([], "no shard was named"),
+    ],
+)
+def test_a_shard_that_is_missing_or_there_twice_is_named(folder: Path, chosen: list[int], problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        merge([shards_in(folder)[one] for one in chosen], out=folder / "never")
+    assert not (folder / "never").exists()
+
+
+def _other(folder: Path, tmp_path: Path, data: Sequence[Mapping[str, Any]], engine: Any = None, **options: Any) -> Any:
+    options = {"shard": "3/3", "cluster_by": "topic", **options}
+    return [*shards_in(folder)[:2], judged(data, tmp_path / "other", engine, **options)]
+
+
+def test_what_is_not_of_one_run_is_refused_and_the_difference_named(folder: Path, tmp_path: Path) -> None:
+    def refused(problem: str, data: Any = None, engine: Any = None, **options: Any) -> None:
+        shutil.rmtree(tmp_path / "other", ignore_errors=True)
+        shards = _other(folder, tmp_path, data or rows(100), engine, **options)
+        with pytest.raises(UsageError, match=problem):
+            merge(shards, out=tmp_path / "never")
+        assert not (tmp_path / "never").exists()
+
+    refused(r"was not judged as .*\n  threshold: 0.5 there, 0.6 now", threshold=0.6)
+    refused(r"(?s)are not of one run:.*data.rows: 100 there, 101 now", rows(101))
+    refused(r"cluster_by: topic there, None now", cluster_by=None)
+    refused(r"max_failed: 0 there, 3 now", max_failed=3)
+    refused(r"is one of 3 shards, and .*other one of 4", shard="3/4")
+    refused(r"is no shard of a run", shard=None)
+
+
+def test_another_kind_of_processor_is_another_judge(folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "3-of-3", tmp_path / "3-of-3")
+    manifest = json.loads((tmp_path / "3-of-3" / "manifest.json").read_text())
+    manifest["judge"]["engine"]["system"] = "AVX512"
+    _sign(manifest, tmp_path / "3-of-3")
+    with pytest.raises(UsageError, match=r"engine\.system: None there, AVX512 now"):
+        merge([*shards_in(folder)[:2], tmp_path / "3-of-3"], out=tmp_path / "never")
+
+
+def _sign(manifest: Any, directory: Path) -> None:
+    from localjudge.record.manifest import signature
+
+    signed = signature(manifest["judge"], manifest["data"])
+    summary = json.loads((directory / "summary.json").read_text())
+    (directory / "manifest.json").write_text(json.dumps({**manifest, "signature": signed}))
+    (directory / "summary.json").write_text(json.dumps({**summary, "signature": signed}))
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("UPDATE sample SET content = replace(content, 'Another', 'Others')", "samples that are not the 100"),
+        ("UPDATE sample SET position = position + 1", "do not agree which sample stands at position"),
+        ("UPDATE sample SET position = 7", "has two samples at one position"),
+        ("UPDATE answer SET p_yes = 0.123", "was answered otherwise than another run"),
+        ("UPDATE sample SET position = 1000 - position", "are not in the order of its samples"),
+        ("DELETE FROM sample WHERE position > 90", "contradict each other"),
+        ("UPDATE unit SET request = 99999", None),
+        ("DELETE FROM request", "lacks row"),
+    ],
+)
+def test_a_shard_that_was_changed_by_hand(folder: Path, tmp_path: Path, statement: str, problem: str | None) -> None:
+    """It is refused, or what was taken away is missed when the whole is verified."""
+    shutil.copytree(folder / "3-of-3", tmp_path / "3-of-3")
+    with closing(sqlite3.connect(tmp_path / "3-of-3" / "run.sqlite")) as connection, connection:
+        connection.execute(statement)
+    shards = [*shards_in(folder)[:2], tmp_path / "3-of-3"]
+    if problem is None:
+        assert verify(merge(shards, out=tmp_path / "merged"), engine=Engine()).result == "different"
+        return
+    with pytest.raises(RunDirectoryError, match=problem):
+        merge(shards, out=tmp_path / "merged")
+
+
+def test_a_shard_under_another_number(folder: Path, tmp_path: Path) -> None:
+    """The shards come to the same data: each sample has to be where its id says."""
+    for one, other in ((2, 3), (3, 2)):
+        shutil.copytree(folder / f"{one}-of-3", tmp_path / f"{one}")
+        file = tmp_path / f"{one}" / "manifest.json"
+        file.write_text(file.read_text().replace(f'"shard": "{one}/3"', f'"shard": "{other}/3"'))
+    with pytest.raises(RunDirectoryError, match=r"3 is shard 2/3, and holds sample .*, which is of 3/3"):
+        merge([folder / "1-of-3", tmp_path / "2", tmp_path / "3"], out=tmp_path / "never")
+
+
+def test_a_directory_of_something_else_is_left_alone(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is one of the shards"):
+        merge(shards_in(folder), out=folder / "2-of-3")
+    other = judged(rows(5), tmp_path / "other")
+    before = results(other)
+    with pytest.raises(RunDirectoryError, match="belongs to another run"):
+        merge(shards_in(folder), out=other.directory)
+    assert results(other) == before
