@@ -142,7 +142,7 @@ def row_lines(evaluations: Sequence[Evaluation], *, earlier: bool = False) -> di
 def summary_text(summary: Summary) -> str:
     """The file `summary.json`; without what was added since in a run that was made before it named its judge."""
     absent = set() if summary.judge else _ADDED_WITH_JUDGE
-    return _pretty(_without(summary.model_dump(mode="json"), absent if summary.thresholds else {*absent, "thresholds"}))
+    return _pretty(_without(summary.model_dump(mode="json"), absent))
 
 
 def _without(values: dict[str, Any], keys: set[str]) -> dict[str, Any]:

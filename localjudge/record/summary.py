@@ -12,9 +12,9 @@ judge that gives legal answers little of its probability hardly answers what it 
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
 
 from localjudge.record.clusters import GroupOf
 from localjudge.record.evaluation import Evaluation
@@ -82,12 +82,17 @@ class Summary(Record):
     signature: str
     threshold: float
     thresholds: dict[str, float] = Field(default_factory=dict)
-    """Those of metrics that a calibration decides; not in the file where there are none."""
+    """Those of metrics that a calibration decides; not written where there are none."""
     samples: int
     skipped_rows: int = 0
     judge: JudgeCard | None = None
     verdicts: VerdictSummary | None = None
     metrics: dict[str, MetricSummary]
+
+    @model_serializer(mode="wrap")
+    def _without_thresholds_of_none(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = handler(self)
+        return values if self.thresholds else {name: one for name, one in values.items() if name != "thresholds"}
 
     def threshold_of(self, metric: str) -> float:
         """From which probability on a verdict of the metric is 1."""
