@@ -5,10 +5,9 @@
     metric = FaithfulnessMetric(eval_mode="system_one", system_one_model=LocaljudgeModel("model.gguf"))
     metric.measure(test_case)
 
-(deepeval 4.3.) DeepEval asks a *System One* model typed questions about a state, a test case or a part of one, and takes
-probabilities; what they come to is its own arithmetic. Each is asked as questions of yes or no (`binary_decisions`), in
-DeepEval's words, about the fields that they name (`named_fields`) or else about one text with all of them. These are
-criteria, so the judge has to read instructions.
+(deepeval 4.3.) DeepEval asks a *System One* model typed questions about a test case and takes probabilities; what they
+come to is its own arithmetic. Each is asked as questions of yes or no (`binary_decisions`) in its words, about the fields
+that they name (`named_fields`) or else about one text with all: as criteria, so the judge has to read instructions.
 
 In the mode "hybrid", which wants a language model as well, three kinds of verdict are what localjudge asks anyway, and
 any judge answers them in its own words: a `sentence` or a `claim` beside a `retrieval_context` is attributed, and is as
@@ -102,8 +101,8 @@ class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
 
 def _yes_no(question: SystemOneQuestion, state: Any) -> list[_YesNo]:
     """What is asked to answer the question; the list that its item is one of is not shown beside it."""
-    given = dict(state) if isinstance(state, Mapping) else {"state": state}
-    fields = given.pop("test_case", {}) | given
+    fields = dict(state) if isinstance(state, Mapping) else {"state": state}
+    fields |= fields.pop("test_case", {})
     words, item = binary_decisions.words_and_item(question.instructions)
     fields = {name: value for name, value in fields.items() if name.removesuffix("s") not in item} | item
     words, row = named_fields.as_sample(words, fields) or (words, {"response": binary_decisions.record(fields)})
