@@ -6,8 +6,8 @@
     metric.measure(test_case)
 
 (deepeval 4.3.) DeepEval asks a *System One* model typed questions about a test case and takes probabilities; what they
-come to is its own arithmetic. Each is asked as questions of yes or no (`binary_decisions`) in its words, about the fields
-that they name (`named_fields`) or else about one text with all: as criteria, so the judge has to read instructions.
+come to is its own arithmetic. Each is asked as questions of yes or no (`binary_decisions`), in its words, about the
+fields that they name (`named_fields`) or about one text with all: as criteria, so the judge has to read instructions.
 
 In the mode "hybrid", which wants a language model as well, three kinds of verdict are what localjudge asks anyway, and
 any judge answers them in its own words: a `sentence` or a `claim` beside a `retrieval_context` is attributed, and is as
@@ -49,7 +49,6 @@ class LocaljudgeModel(DeepEvalBaseSystemOneModel):  # type: ignore[misc]
 
     judge: a registered name, the path of a GGUF file, several in a list, or an open `localjudge.Judge`.
     options: those of `localjudge.evaluate`, such as `n_ctx`.
-
     Raises what `Judge.open` raises, and DeepEvalError with the reason where a question gets no answer.
     """
 
@@ -132,16 +131,16 @@ def _p_yes(evaluation: Evaluation) -> float:
     """That of the weakest unit. Raises DeepEvalError where there is no score, with the reason."""
     if not isinstance(evaluation.outcome, Scored):
         raise DeepEvalError(f"localjudge has no answer: {evaluation.outcome.reason}")
-    verdicts = [verdict for _, verdict in evaluation.units if not isinstance(verdict, NoAnswer)]
-    return min(float(one.label) if one.p_yes is None else one.p_yes for one in verdicts)
+    given = [verdict for _, verdict in evaluation.units if not isinstance(verdict, NoAnswer)]
+    return min(one.label if one.p_yes is None else one.p_yes for one in given)
 
 
 def _choice(names: Sequence[str], p_yes: Sequence[float]) -> ChoiceAnswer:
     if not sum(p_yes):
         raise DeepEvalError("localjudge has no answer: no option has any probability")
     found = binary_decisions.option_probabilities(names, p_yes)
-    best, confidence = max(found, key=found.__getitem__), binary_decisions.decisiveness(found.values())
-    return ChoiceAnswer(choice=best, probabilities=found, confidence=confidence)
+    best, sure = max(found, key=found.__getitem__), binary_decisions.decisiveness(found.values())
+    return ChoiceAnswer(choice=best, probabilities=found, confidence=sure)
 
 
 def _score(p_yes: Sequence[float]) -> ScoreAnswer:
