@@ -1,6 +1,7 @@
 """DeepEval's own metrics, decided by our judge. No language model is there, and none is asked."""
 
 import asyncio
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -111,7 +112,7 @@ def test_several_metrics_are_asked_together_by_evaluate(opened: Opened, tmp_path
     monkeypatch.chdir(tmp_path)
 
     def script(request: Any) -> float:
-        return 0.9 if "expected_output" in asked(request).partition("<response>")[0] else 0.3
+        return 0.3 if re.search("claim|grounded", asked(request).partition("<response>")[0]) else 0.9
 
     how = {"eval_mode": "system_one", "system_one_model": opened(script)}
     result = evaluate(
@@ -152,8 +153,10 @@ def test_a_metric_of_ones_own_words_is_asked_of_the_fields_that_it_names(opened:
     metric = JevEval("Manners", [SingleTurnParams.ACTUAL_OUTPUT], questions, system_one_model=opened(script))
     score = metric.measure(peers.deepeval_cases()[1], _show_indicator=False)
     assert score == pytest.approx((0.6 + 0.7 + 0.75) / 3)
-    assert all("actual_output:\nThe Danube rises" in prompt and "wrought" not in prompt for prompt in prompts)
-    assert "The question: Is this true? `actual_output` is polite." in prompts[0]
+    assert "<response>\nThe Danube rises" in prompts[0]
+    assert "The question: Is this true? the response is polite." in prompts[0]
+    assert all("<response>\nactual_output:\nThe Danube rises" in prompt for prompt in prompts[1:])
+    assert len(prompts) == 1 + 2 + 2
 
 
 def test_an_item_is_as_probable_as_the_weakest_of_its_sentences(opened: Opened) -> None:
