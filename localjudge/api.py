@@ -62,6 +62,8 @@ def evaluate(
         asked, settings = judge, checked(options)
     with closing(_progress(progress)) as told:
         planned = plan(data, metrics, settings, told)
+        if isinstance(judge, Judge) and "calibration" not in options:
+            planned = planned._replace(settings=settings.for_metrics(planned.metrics))
         return run_plan(planned, judge=asked, out=out, engine=engine, progress=told)
 
 
@@ -120,8 +122,9 @@ def calibrate(
 
     Options are `metrics` (whose labelled verdicts count), `out` (the run directory in which the judge is asked),
     `weights` (True: several judges are weighed by the labels, by cross-validation, in place of their mean log odds),
-    `cluster_by`, `prompts`, `reasons`, `min_legal_mass`, `reuse`, `n_ctx`, `threads` and `gpu_layers`; what `engine`
-    and `progress` may be, `evaluate` says. Raises DataError for labels that cannot be used, and what `evaluate` raises.
+    `cluster_by`, `profile`, `prompts`, `reasons`, `min_legal_mass`, `reuse`, `n_ctx`, `threads` and `gpu_layers`; what
+    `engine` and `progress` may be, `evaluate` says. Raises DataError for labels that cannot be used, and what
+    `evaluate` raises.
     """
     with closing(_progress(progress)) as told:
         return measured(labels, options, judge=judge, run=run, name=name, engine=engine, progress=told)

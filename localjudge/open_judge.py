@@ -35,6 +35,8 @@ from localjudge.types import Answer, JudgeCard, NoAnswer
 
 OwnCriterion = str | Path | Criterion
 """A criterion, or the name of its file."""
+PARTS_OF_DATA = ("limit", "sample", "seed", "shard")
+"""Settings of a run that choose some of its samples."""
 ANSWERS_KEPT = 65_536
 """So many answers are remembered, the latest: about a kilobyte each with its key, less without reasons."""
 
@@ -59,6 +61,12 @@ class Judge:
         Raises ModelError if the model cannot be found or used, UsageError for options that cannot be, OutOfResource if
         there is too little memory.
         """
+        for name in PARTS_OF_DATA:
+            if name in options:
+                raise UsageError(
+                    f"an open judge takes no {name}: it scores the rows that it is given",
+                    hint=f"give {name} to localjudge.evaluate, with judge=...",
+                )
         settings = checked(options)
         with ExitStack() as undo:
             panel = undo.enter_context(opened_panel(judge, engine, settings))
@@ -76,7 +84,11 @@ class Judge:
                 raise UsageError(
                     f"{name} cannot be changed while the judge is open", hint=f"open it with {option(name)}"
                 )
-        return checked({**{name: getattr(self.settings, name) for name in self.settings.model_fields_set}, **options})
+        kept = {name: getattr(self.settings, name) for name in self.settings.model_fields_set}
+        for one, other in (("threshold", "calibration"), ("calibration", "threshold")):
+            if one in options and other not in options:
+                kept.pop(other, None)
+        return checked({**kept, **options})
 
     def scores(
         self, rows: Data, metrics: Sequence[str] | None = None, *, criteria: Sequence[OwnCriterion] = ()
@@ -104,7 +116,8 @@ class Judge:
             settings = self.settings_with({"criteria": [*settings.criteria, *criteria]})
         planned = plan(rows, metrics, settings)
         refuse_unaskable(self.panel, planned.metrics)
-        panel = calibrated(self.panel, planned.metrics, self.settings, Silence())
+        settings = settings.for_metrics(planned.metrics)
+        panel = calibrated(self.panel, planned.metrics, settings, Silence())
         with self._one_at_a_time:
             if not self._open:
                 raise UsageError("the judge is closed", hint="use it inside its `with` block, or open another one")
@@ -113,7 +126,7 @@ class Judge:
                 self._memory,
                 metrics=planned.metrics,
                 segmenter=self.settings.sentences,
-                rule=self.settings.rule_for(planned.metrics),
+                rule=settings.rule_for(planned.metrics),
                 progress=Silence(),
             )
             samples = planned.dataset.samples

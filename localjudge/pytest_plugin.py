@@ -32,6 +32,11 @@ if TYPE_CHECKING:
     from localjudge.record.result_rows import ScoreRow, VerdictRow
     from localjudge.types import Sample
 
+_ABOUT_DATA = (
+    *("data", "metrics", "out", "judge"),
+    *("limit", "sample", "seed", "shard", "skip_bad_rows", "mapping", "context_separator", "cluster_by", "reuse"),
+)
+"""What a suite says that is not about the judge of single samples."""
 _SHOWN = 10
 """So many sentences of a failed assertion are shown; all are in the run directory."""
 
@@ -75,6 +80,8 @@ class AssertedSession:
             worker = cast("dict[str, str] | None", getattr(self._config, "workerinput", None))
             started = worker["testrunuid"][:8] if worker else f"{datetime.now():%Y%m%d-%H%M%S}"
             whole = Path(given or f"runs/pytest-{started}")
+            if given and not worker and whole.exists() and any(whole.iterdir()):
+                whole /= started  # another session's is there
             self._directory = whole / worker["workerid"] if worker else whole
         return self._directory
 
@@ -125,7 +132,7 @@ def judge(request: pytest.FixtureRequest) -> "Iterator[Judge]":
 
     file = request.config.rootpath / SUITE
     arguments = read_suite(file).evaluation if file.is_file() else {}
-    options = {name: value for name, value in arguments.items() if name not in ("data", "metrics", "out", "judge")}
+    options = {name: value for name, value in arguments.items() if name not in _ABOUT_DATA}
     named = request.config.getoption("--localjudge-judge") or arguments.get("judge", DEFAULT_JUDGE)
     with Judge.open(named, **options) as opened:
         yield opened
@@ -205,8 +212,11 @@ def assert_gates(
         found = check(run, gates=promises, baseline=baseline, undecided=undecided)
         if not found.kept:
             missed = [f"{one.gate}: {one.outcome}, {one.reason}" for one in found.decisions if not one.kept]
-            worst = [row for row in run.iter_verdicts() if row.label == 0]
-            pytest.fail("\n".join([*missed, *_sentences(worst, f"run {out}")]), pytrace=False)
+            culprits = {
+                one.metric: int(parse_gate(one.gate).comparison[0] == "<") for one in found.decisions if not one.kept
+            }
+            rows = [row for row in run.iter_verdicts() if culprits.get(row.metric) == row.label]
+            pytest.fail("\n".join([*missed, *_sentences(rows, f"run {out}")]), pytrace=False)
         return run
 
     return run_of

@@ -37,7 +37,7 @@ SUITE = "localjudge.toml"
 
 Texts = tuple[str, ...]
 _FILES = ("data", "out", "baseline", "junit", "markdown", "prompts", "reuse")
-_NAMES_OR_FILES = ("judge", "criteria")
+_NAMES_OR_FILES = ("judge", "criteria", "calibration", "profile", "abbreviations")
 """What may be the name of something bundled or registered: a path where such a file is in the folder."""
 
 
@@ -63,6 +63,11 @@ class Suite(NamedTuple):
     sha256: str
     says: Mapping[str, Any]
     arguments: Mapping[str, Any]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of a run among its arguments."""
+        return {key: value for key, value in self.arguments.items() if key in RunSettings.model_fields}
 
     @property
     def evaluation(self) -> dict[str, Any]:
@@ -113,7 +118,7 @@ def read_suite(file: str | Path) -> Suite:
 def _value(key: str, value: Any) -> Any:
     """The value, a list where there may be several. Raises UsageError for a key that is none, and for a wrong kind."""
     if key in RunSettings.model_fields:
-        return [value] if key in ("prompts", "reuse", "criteria") and isinstance(value, str) else value
+        return [value] if key in ("prompts", "reuse", "criteria", "calibration") and isinstance(value, str) else value
     if key not in SuiteKeys.model_fields:
         known = [*SuiteKeys.model_fields, *RunSettings.model_fields]
         raise UsageError(f"a suite has no key {key!r}", hint=suggestion(key, known, "its keys"))
@@ -133,6 +138,6 @@ def _resolved(key: str, value: Any, folder: Path) -> Any:
         return value
     if not isinstance(value, str):
         return [_resolved(key, one, folder) for one in value] if isinstance(value, list | tuple) else value
-    if key in _NAMES_OR_FILES and (value in model_registry.registered() or not (folder / value).is_file()):
+    if key in _NAMES_OR_FILES and (value in model_registry.registered() or not (folder / value).exists()):
         return value
     return value if value == "-" else str(folder / value)

@@ -153,3 +153,10 @@ def test_a_panel_stays_open_too(tmp_path: Path) -> None:
         assert row.p_yes == pytest.approx(0.5)
         run = localjudge.evaluate(rows, judge=judge, metrics=["context_recall"], out=tmp_path / "run", progress=False)
     assert run.manifest.environment["answers"]["asked"] == 0
+
+
+@pytest.mark.parametrize("part", [{"limit": 1}, {"shard": "1/3"}, {"sample": 1}])
+def test_settings_that_would_leave_rows_out_are_refused(part: dict[str, Any]) -> None:
+    """Whoever gives rows wants a score for each."""
+    with pytest.raises(UsageError, match="it scores the rows that it is given"):
+        Judge.open(engine=ScriptedEngine(SCRIPT), **part)

@@ -70,6 +70,7 @@ def test_missed_gate(assert_gates):
     assert "faithfulness is undefined, wanted >= 0.1: response is null" in done.stdout
     assert "faithfulness>=0.9: fail, 0.500, 95 % interval 0.148 to 0.852" in done.stdout
     assert "\x1b" not in done.stdout
+    assert done.stdout.count("  1 0.900 It rains.") == 1, "a missed >= shows what was called 0"
     assert "localjudge show left/asserted-1" in done.stdout
     run = localjudge.Run.open(folder / "left" / "asserted-1")
     assert [row.score for row in run.scores] == [0.5, None]

@@ -36,7 +36,10 @@ def test_paths_are_meant_from_the_folder_of_the_file(tmp_path: Path) -> None:
     own.write_text(
         'name = "polite"\nquestion = "Is the answer polite?"\nof = "response"\ngood = "yes"\n', encoding="utf-8"
     )
+    (file.parent / "mine.json").write_text("{}", encoding="utf-8")
+    file.write_text(file.read_text() + 'profile = "instruct"\n', encoding="utf-8")
     arguments = read_suite(file).arguments
+    assert arguments["profile"] == "instruct"
     assert arguments["data"] == ["-", str(tmp_path / "suite" / "d.jsonl")]
     assert arguments["judge"] == ["reference"]
     assert arguments["baseline"] == str(tmp_path / "suite" / "runs" / "main")

@@ -12,7 +12,7 @@ from localjudge.cli.gate_options import gate_options
 from localjudge.cli.main import ExitCode, be_quiet, be_verbose
 from localjudge.cli.option_groups import GroupedCommand
 from localjudge.cli.options import metrics, settings
-from localjudge.cli.suite_options import suite_options
+from localjudge.cli.suite_options import settings_given, suite_options
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def command(data: tuple[str, ...], quiet: bool, as_json: bool, as_page: bool, dr
         be_verbose()
     if quiet:
         be_quiet()
-    checked_settings = checked(options)
+    checked_settings = checked(settings_given(options, suite))
     if not dry_run:
         checks.begin()
     with closing(progress_on(sys.stderr, quiet=quiet)) as progress:

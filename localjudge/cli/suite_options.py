@@ -1,10 +1,10 @@
 """A suite as the defaults of a command's options: what the command line names takes its place.
 
-click looks up an option that was not given in the context's `default_map`, and converts what it finds there as if it
-had been typed.
+click looks up an option that was not given in the context's `default_map`. Settings of a run are taken as Python takes
+them, since a suite may say more of them than can be typed.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -45,17 +45,31 @@ def _take(context: click.Context, _parameter: click.Parameter, given: Path | Non
     if file is None:
         return None
     suite = read_suite(file)
-    context.default_map = {_CALLED.get(key, key): _as_typed(value) for key, value in suite.arguments.items()}
+    settings = suite.settings
+    context.default_map = {_CALLED.get(key, key): one for key, one in suite.arguments.items() if key not in settings}
     return suite
+
+
+def settings_given(options: Mapping[str, Any], suite: "Suite | None") -> dict[str, Any]:
+    """The settings that the command line names, and those of the suite in the place of all others.
+
+    A threshold that is typed takes the place of the suite's calibration, and a calibration that of its threshold.
+    """
+    context = click.get_current_context()
+    typed = {
+        name: value
+        for name, value in options.items()
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    }
+    said = suite.settings if suite else {}
+    for one, other in (("threshold", "calibration"), ("calibration", "threshold")):
+        if one in typed:
+            said.pop(other, None)
+    return {**said, **typed}
 
 
 def _contradiction() -> UsageError:
     return UsageError("--suite cannot be given beside --no-suite or --demo", hint="leave one of them out")
-
-
-def _as_typed(value: Any) -> Any:
-    """A table as the pairs that the command line gives."""
-    return tuple(f"{key}={one}" for key, one in value.items()) if isinstance(value, dict) else value
 
 
 _OPTIONS = (

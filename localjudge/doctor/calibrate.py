@@ -55,7 +55,7 @@ from localjudge.stats.panel_fit import fit_panel
 from localjudge.stats.resampling import SEED, Floats
 from localjudge.types import Label
 
-ASKING_OPTIONS = ("prompts", "reasons", "min_legal_mass", "reuse", "n_ctx", "threads", "gpu_layers")
+ASKING_OPTIONS = ("profile", "prompts", "reasons", "min_legal_mass", "reuse", "n_ctx", "threads", "gpu_layers")
 """Settings of a run that say how the judge is asked. Of the others a calibration takes none but `cluster_by`."""
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 _LONGEST_STEM = 40
@@ -202,7 +202,7 @@ def _cell(row: LabelledVerdict | LabelledStatement | LabelledSentences, column: 
 
 
 def _calibration(labels: HumanLabels, judged: _Judged, name: str | None, *, weigh: bool) -> Calibration:
-    found = matched(judged.run, judged.wanted)
+    found = _by_the_base_rule(judged.run, matched(judged.run, judged.wanted))
     weighed = _weighed(judged.run, found) if weigh else None
     rows = found.rows if weighed is None else found.rows._replace(scores=weighed.held_out)
     figures = judge_figures(rows)
@@ -241,6 +241,18 @@ def _calibration(labels: HumanLabels, judged: _Judged, name: str | None, *, weig
         remarks=remarks,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
+
+
+def _by_the_base_rule(run: Run, found: MatchedLabels) -> MatchedLabels:
+    """What the judges of a panel gave, combined without the weights of an earlier calibration."""
+    combination = combination_of(run.manifest)
+    if combination is None or not combination.rules:
+        return found
+    probabilities = [
+        combination.rule.combined({combination.ids[name]: p_yes for name, p_yes in row.items() if p_yes is not None})
+        for row in found.opinions
+    ]
+    return found._replace(rows=found.rows._replace(scores=probabilities))
 
 
 class _Weighed(NamedTuple):

@@ -75,6 +75,11 @@ class Combination(NamedTuple):
     rule: PanelRule
     rules: Mapping[str, PanelRule] = MappingProxyType({})
 
+    @property
+    def in_words(self) -> str:
+        """`mean log odds; faithfulness by weighted log odds`."""
+        return "; ".join([self.rule.rule, *(f"{metric} by {one.rule}" for metric, one in sorted(self.rules.items()))])
+
     def of(self, metric: str) -> PanelRule:
         """The rule of one metric."""
         return self.rules.get(metric, self.rule)

@@ -105,7 +105,7 @@ def card_of(manifest: Manifest) -> JudgeCard:
     parts = parts_by_judge(manifest.judge)
     if (combination := combination_of(manifest)) is not None:
         cards = [_card(name, parts[one]["engine"]) for name, one in combination.ids.items()]
-        return panel_card(cards, combination.rule.rule)
+        return panel_card(cards, combination.in_words)
     engine = manifest.judge.get("engine", {})
     return _card(Path(str(manifest.environment.get("judge") or engine.get("engine"))).stem, engine)
 

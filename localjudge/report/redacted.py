@@ -207,9 +207,15 @@ class _Redaction:
             "sha256": canonical_sha256(judge),
             "models": [_of_model(part["engine"]) for part in parts_by_judge(judge).values()],
             "threshold": judge["threshold"],
+            **self._panel_rules(judge.get("panel", {})),
             "thresholds": {self._metric[name]: found for name, found in thresholds.items() if name in self._metric},
             "versions": _versions(judge.get("versions")),
         }
+
+    def _panel_rules(self, panel: Mapping[str, Any]) -> dict[str, Any]:
+        """How the probabilities of a panel follow from those of its judges: numbers and ids alone."""
+        rules = {self._metric[name]: rule for name, rule in panel.get("rules", {}).items() if name in self._metric}
+        return {"rule": panel["rule"], **({"rules": rules} if rules else {})} if panel else {}
 
     def _sample(self, sample_id: str) -> str:
         return _keyed(self._salt, "sample", sample_id) if self._salt else sample_id

@@ -87,7 +87,7 @@ class Panel(NamedTuple):
     def card(self) -> JudgeCard:
         """Who judges."""
         cards = [judge.card for judge in self.judges]
-        return cards[0] if len(cards) == 1 else panel_card(cards, self.rule.rule)
+        return panel_card(cards, self.combination.in_words) if self.combination else cards[0]
 
     @property
     def announcement(self) -> str:

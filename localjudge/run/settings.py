@@ -184,10 +184,7 @@ class RunSettings(EngineSettings):
     @model_validator(mode="after")
     def _one_threshold(self) -> Self:
         if self.calibration and self.threshold != ONE_HALF:
-            threshold, calibration = option_name("threshold"), option_name("calibration")
-            raise UsageError(
-                f"{threshold} and {calibration} cannot both be given", hint=f"{calibration} brings its threshold"
-            )
+            raise _two_thresholds()
         return self
 
     @model_validator(mode="after")
@@ -207,6 +204,12 @@ class RunSettings(EngineSettings):
         thresholds = {name: calibrated[asked] for name, asked in names.items() if asked in calibrated}
         return VerdictRule(self.threshold, self.min_legal_mass, thresholds)
 
+    def for_metrics(self, metrics: Iterable[Metric]) -> Self:
+        """The same with those calibrations alone that decide one of these metrics."""
+        asked = {question_of(metric.name) for metric in metrics}
+        applying = tuple(one for one in self.calibration if one.question in asked)
+        return self.model_copy(update={"calibration": applying})
+
     @property
     def calibrations_used(self) -> dict[str, dict[str, str]]:
         """What a signature says of the calibrations: nothing of none."""
@@ -216,6 +219,11 @@ class RunSettings(EngineSettings):
     def engine(self) -> EngineSettings:
         """The part that concerns the engine."""
         return EngineSettings(**{name: getattr(self, name) for name in EngineSettings.model_fields})
+
+
+def _two_thresholds() -> UsageError:
+    threshold, calibration = option_name("threshold"), option_name("calibration")
+    return UsageError(f"{threshold} and {calibration} cannot both be given", hint=f"{calibration} brings its threshold")
 
 
 def checked(options: Mapping[str, Any]) -> RunSettings:
@@ -228,6 +236,8 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
             )
         if name not in names:
             raise UsageError(f"there is no option {name!r}", hint=suggestion(name, names, "the options"))
+    if "threshold" in options and options.get("calibration"):
+        raise _two_thresholds()
     try:
         return RunSettings(**options)
     except ValidationError as error:
@@ -242,7 +252,8 @@ def settings_again(manifest: Manifest, **changed: Any) -> RunSettings:
     A file with a prompt that is gone is left out: it is missed in the judge's identity. Raises UsageError for a change
     that cannot be, RunDirectoryError for settings of the run that cannot be.
     """
-    checked(changed)
+    # Calibrations take the place of the run's threshold, which is then one half.
+    checked({name: value for name, value in changed.items() if name != "threshold" or not changed.get("calibration")})
     kept = {name: value for name, value in manifest.environment["settings"].items() if name in RunSettings.model_fields}
     kept.setdefault("profile", _profile_of_earlier(manifest))
     kept |= {"criteria": tuple(kept_criteria(manifest).values()), "calibration": kept_calibrations(manifest)}

@@ -98,3 +98,14 @@ def test_what_contradicts_itself_is_refused(capfd: pytest.CaptureFixture[str], a
     code, _, errors = called(capfd, "run", *arguments)
     assert code == 1
     assert "hint:" in errors
+
+
+def test_a_suite_may_say_what_cannot_be_typed(capfd: pytest.CaptureFixture[str]) -> None:
+    """Abbreviations as words, a criterion as a table: what Python takes."""
+    own = '\nabbreviations = ["Abb."]\nthreshold = 0.4\n'
+    Path("localjudge.toml").write_text(own + SUITE, encoding="utf-8")
+    assert called(capfd, "run", "--quiet")[0] == 3
+    kept = manifest("run")["environment"]["settings"]
+    assert (kept["abbreviations"], kept["threshold"]) == (["Abb"], 0.4)
+    assert called(capfd, "run", "--quiet", "--threshold", "0.5", "--out", "typed")[0] == 3
+    assert manifest("typed")["environment"]["settings"]["threshold"] == 0.5

@@ -127,3 +127,27 @@ def test_weights_of_other_judges_are_refused() -> None:
             calibration=found,
             out="run",
         )
+
+
+def test_a_calibration_of_a_weighted_run_is_of_the_mean_again() -> None:
+    """Its labels are held against what the judges gave, and not against what the weights made of it."""
+    weights, plain = calibrated(weights=True), calibrated()
+    rows = [
+        {"id": str(n), "retrieved_contexts": [f"Passage {n}."], "response": text, "label": label}
+        for n, (text, label) in enumerate(zip(TEXTS, LABELS, strict=True))
+    ]
+    run = localjudge.evaluate(
+        rows, metrics=["faithfulness"], engine=engines(), calibration=weights, out="weighed", progress=False
+    )
+    label_of = dict(zip(TEXTS, LABELS, strict=True))
+    sheet = [{**vars(row), "human": label_of[row.text]} for row in run.iter_verdicts()]
+    Path("sheet.jsonl").write_text("".join(json.dumps(row) + "\n" for row in sheet))
+    again = localjudge.calibrate("sheet.jsonl", run=run, name="again")
+    assert again.figures["auc"].value == pytest.approx(plain.figures["auc"].value)
+    assert again.threshold == pytest.approx(plain.threshold)
+
+
+def test_a_weighted_run_says_which_metrics_are() -> None:
+    weighed = judged("weighed", calibration=calibrated(weights=True))
+    assert weighed.judge.rule == "mean log odds; faithfulness by weighted log odds"
+    assert "faithfulness by weighted log odds" in str(localjudge.Run.open("weighed").judge)

@@ -219,3 +219,22 @@ def test_what_a_calibration_holds_of_the_judge_is_what_moves_answers(calibration
     run = judged("run", calibration=calibration)
     assert calibration.judge == answering_part(run.manifest.judge) == measured_part(run.manifest.judge, Faithfulness())
     assert RunSettings(calibration=[calibration.model_dump(mode="json")]).calibration == (calibration,)  # type: ignore[arg-type]
+
+
+def test_a_threshold_that_is_given_is_not_ignored_beside_a_calibration(calibration: Calibration) -> None:
+    """Also where it is that of no calibration, one half."""
+    with pytest.raises(UsageError, match="threshold and calibration cannot both be given"):
+        judged("run", calibration=calibration, threshold=0.5)
+
+
+def test_an_open_judge_uses_the_calibrations_that_apply(calibration: Calibration) -> None:
+    """Faithfulness at .4, both sentences; relevance, which it is not of, at .5; and a threshold takes its place."""
+    with localjudge.Judge.open(engine=ScriptedEngine(SCRIPT), calibration=calibration) as judge:
+        assert {row.label for row in judge.verdicts(ROWS, ["faithfulness"])} == {1}
+        assert {row.label for row in judge.verdicts(ROWS, ["context_relevancy"])} == {0}
+        run = localjudge.evaluate(ROWS, judge=judge, metrics=["context_relevancy"], out="open", progress=False)
+        assert run.summary.thresholds == {}
+        half = localjudge.evaluate(
+            ROWS, judge=judge, metrics=["faithfulness"], threshold=0.5, out="half", progress=False
+        )
+    assert half["faithfulness"].mean == 0.5
