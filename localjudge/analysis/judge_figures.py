@@ -35,11 +35,9 @@ def _intercept(labels: Floats, scores: Floats, weights: Floats) -> Floats:
 
 
 def _gain(labels: Floats, scores: Floats, weights: Floats) -> Floats:
-    """Of decisions in one number: 1 where it is 1 at .5, and 2 more where it is 1 held out."""
-    held_out, at_one_half = scores >= 2, scores % 2 == 1  # noqa: PLR2004 - as the docstring says
-    return agreement.balanced_accuracy(labels, held_out, weights) - agreement.balanced_accuracy(
-        labels, at_one_half, weights
-    )
+    """What the second column of decisions has more than the first."""
+    at_one_half, held_out = (agreement.balanced_accuracy(labels, column, weights) for column in scores.T)
+    return held_out - at_one_half
 
 
 _OF_PROBABILITIES: dict[str, Statistic] = {
@@ -100,7 +98,7 @@ def judge_figures(rows: LabelledScores, *, seed: int = SEED, resamples: int = ST
 
     plain = found(_OF_DECISIONS, at_one_half, "at_one_half.")
     kept = found(_OF_DECISIONS, held_out.decisions, "held_out.")
-    kept |= found({"gain": _gain}, at_one_half + 2 * held_out.decisions)
+    kept |= found({"gain": _gain}, np.column_stack([at_one_half, held_out.decisions]))
     figures = found(_OF_PROBABILITIES, scores)
     clusters = len(labels) if rows.clusters is None else len(np.unique(np.asarray(rows.clusters)))
     bins = (

@@ -213,9 +213,8 @@ def criteria_of(given: object) -> tuple[Criterion, ...]:
     """
     if given is None:
         return ()
-    alone = isinstance(given, str | Path | Criterion | Mapping) or not isinstance(given, Sequence)
     found: dict[str, Criterion] = {}
-    for one in [given] if alone else given:  # type: ignore[attr-defined]
+    for one in given if isinstance(given, Sequence) and not isinstance(given, str) else [given]:
         criterion = _criterion(one)
         if found.setdefault(criterion.name, criterion) != criterion:
             raise UsageError(f"two different criteria are called {criterion.name!r}", hint="rename one of them")

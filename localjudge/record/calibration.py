@@ -150,9 +150,8 @@ def calibrations_of(given: object) -> tuple[Calibration, ...]:
     """
     if given is None:
         return ()
-    alone = isinstance(given, str | Path | Calibration | Mapping) or not isinstance(given, Sequence)
     found: dict[str, Calibration] = {}
-    for one in [given] if alone else given:  # type: ignore[attr-defined]
+    for one in given if isinstance(given, Sequence) and not isinstance(given, str) else [given]:
         calibration = _calibration(one)
         if found.setdefault(calibration.question, calibration) != calibration:
             raise UsageError(

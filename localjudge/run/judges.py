@@ -311,7 +311,7 @@ def _refuse_twice(judges: Sequence[str]) -> None:
 
 def _refuse_together(named: Sequence[str], settings: RunSettings) -> None:
     """Refuse several judges before gigabytes are loaded: one that cannot be asked so, and all if they do not fit."""
-    if len(named) < 2:  # noqa: PLR2004
+    if len(named) <= 1:
         return
     files = [model_registry.find(name) for name in named]
     _refuse_twice([file.sha256 for file in files])
