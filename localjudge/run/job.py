@@ -15,6 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from localjudge.engine.prefix_states import kept_states
 from localjudge.engine.protocol import EngineStats
 from localjudge.errors import UsageError
 from localjudge.judge.panel_rule import MEAN_LOG_ODDS, PanelRule
@@ -89,7 +90,8 @@ def _scored(planned: Plan, panel: Panel, out: str | Path | None, progress: Progr
     for line in panel.announcement.splitlines():
         progress.note(line)
     panel = calibrated(panel, planned.metrics, planned.settings, progress)
-    return _Job(planned, panel, progress).run(Path(out) if out is not None else None)
+    with kept_states(judge.engine for judge in panel.judges if judge.source):
+        return _Job(planned, panel, progress).run(Path(out) if out is not None else None)
 
 
 def rescore_run(
@@ -217,8 +219,10 @@ class _Job:
         for metric, reason in totals.failed_everywhere.items():
             self._progress.note(f"{metric} failed on every sample: {reason}")
         verdicts = "1 verdict" if judging.asked == 1 else f"{judging.asked:,} verdicts"
-        self._progress.note(f"asked {verdicts} in {self._panel.stats.seconds_total:.1f} s")
-        _log.debug(_work_done(self._panel.stats))
+        stats = self._panel.stats
+        spared = f"; {stats.restored_tokens:,} tokens of their prompts were kept" if stats.restored_tokens else ""
+        self._progress.note(f"asked {verdicts} in {stats.seconds_total:.1f} s{spared}")
+        _log.debug(_work_done(stats))
         for source, count in reused.items():
             self._progress.note(f"reused {count:,} answers of {source}")
         if self._settings.shard:

@@ -38,6 +38,7 @@ from localjudge.engine.llamacpp.memory import UBATCH
 from localjudge.engine.llamacpp.tokenized import RequestTokenizer, TokenizedRequest
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.engine.planner import depth_first, distinct_tokens
+from localjudge.engine.prefix_states import PrefixStates
 from localjudge.engine.protocol import EngineStats, ModelShape
 from localjudge.errors import SampleError
 from localjudge.judge import prompts
@@ -159,10 +160,20 @@ class LlamaCppEngine:
         return EngineStats(
             unique_tokens=self._unique,
             evaluated_tokens=self._cache.evaluated_tokens,
+            restored_tokens=self._decoder.prefix.restored_tokens,
             generated_tokens=self._generated,
             seconds_inside=self._cache.seconds_inside,
             seconds_total=self._total,
         )
+
+    @property
+    def prefix_states(self) -> PrefixStates | None:
+        """Where it finds the states of prompts' beginnings, and leaves them; None if it evaluates everything itself."""
+        return self._decoder.prefix.states
+
+    @prefix_states.setter
+    def prefix_states(self, states: PrefixStates | None) -> None:
+        self._decoder.prefix.states = states
 
     @property
     def capacity(self) -> int:
