@@ -1,0 +1,85 @@
+"""The bench's table says what its figures are made of, whatever there is of it."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from benchmark.measurements import Measurement
+from benchmark.ratio_table import markdown, progress_line, rows, text
+
+OURS = Measurement(
+    "house", "ab" * 32, 94, 2, 8192, "localjudge 1", "ours", "short", "a", "done", 2.0, 4, 311, verdicts=4, peak_mib=400
+)
+SECOND = replace(OURS, sample="b", seconds=6.0)
+JOINT = replace(OURS, way="joint", seconds=12.0, verdicts=2, generated=300)
+ENDLESS = replace(JOINT, sample="b", outcome="not done", seconds=108.0, verdicts=0)
+
+
+def test_a_ratio_is_over_the_samples_that_both_have_done() -> None:
+    """Ours took 2 s for 4 verdicts of a, .5 each; the joint answer 12 s for 2, 6 each: 12 times ours. b is left out."""
+    ours, joint = rows([OURS, SECOND, JOINT, ENDLESS])
+    assert joint.times == pytest.approx(12)
+    assert joint.seconds == pytest.approx(6)
+    assert (ours.times, ours.seconds) == (1, pytest.approx((2 + 6) / (4 + 4)))
+    assert joint.remark == "not done after 108 s"
+    assert (len(joint.done), joint.samples) == (1, 2)
+
+
+def test_the_rows_of_what_is_not_there_are_left_out_and_ratios_without_ours_too() -> None:
+    [joint] = rows([JOINT])
+    assert (joint.times, joint.seconds) == (None, 6)
+    assert rows([]) == []
+    assert text([]) == markdown([]) == ""
+
+
+def test_an_answer_without_a_verdict_has_no_ratio() -> None:
+    mute = replace(JOINT, verdicts=0)
+    _, joint = rows([OURS, mute])
+    assert (joint.times, joint.seconds, joint.remark) == (None, None, "no verdict")
+
+
+def test_the_text_names_samples_verdicts_tokens_and_remarks() -> None:
+    shown = text([OURS, SECOND, JOINT, ENDLESS])
+    assert "house, 94 MiB, 2 threads, context of 8,192 tokens (localjudge 1)" in shown
+    assert "short contexts: prompts of 311 tokens, 2 samples of 4 statements" in shown
+    [joint] = [line.split() for line in shown.splitlines() if "one chat completion" in line]
+    assert joint[6:] == ["12.00", "6.00", "2/4", "1/2", "0", "300", "400", "not", "done", "after", "108", "s"]
+
+
+def test_the_markdown_has_a_column_for_each_judge_and_both_contexts_in_a_cell() -> None:
+    """Ours in seconds, .5 and 2 a verdict; 6 / .5 = 12 times; none of the long ones done."""
+    long = {"context": "long", "prompt_tokens": 1642}
+    large = replace(OURS, judge="large", mib=1066, sha256="cd" * 32)
+    measured = [
+        large,
+        *(OURS, JOINT, replace(OURS, seconds=8.0, **long)),  # type: ignore[arg-type]
+        replace(JOINT, outcome="not done", seconds=120.0, verdicts=0, **long),  # type: ignore[arg-type]
+    ]
+    assert markdown(measured).splitlines() == [
+        "| | house, 94 MiB | large, 1,066 MiB |",
+        "|---|---|---|",
+        "| ours, seconds a verdict | 0.50 / 2.00 | 0.50 / - |",
+        "| one chat completion for all statements | x 12.0 / not done after 120 s | - |",
+        "",
+        "short contexts: prompts of 311 tokens, 1 sample of 4 statements; "
+        "long contexts: prompts of 1,642 tokens, 1 sample of 4 statements; 2 threads, localjudge 1.",
+    ]
+
+
+def test_a_partial_row_says_so_in_markdown_too() -> None:
+    assert "| x 12.0 (1 of 2) / - |" in markdown([OURS, SECOND, JOINT, ENDLESS])
+
+
+def test_a_file_is_named_safely() -> None:
+    """A judge is called by its file, and a failure may quote what a model wrote: no control sequence, no new column."""
+    hostile = replace(OURS, judge="a|b\x1b[31m", outcome="failed", why="\x1b]0;x\x07")
+    assert "\x1b" not in text([hostile]) + markdown([hostile]) + progress_line(hostile)
+    assert "a\\|b" in markdown([hostile])
+
+
+def test_readme_shows_a_table_of_the_bench() -> None:
+    """Its rows are called as the bench calls them."""
+    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+    rows_of_table = [line.split(" | ")[0] for line in markdown([OURS, JOINT]).splitlines() if line.startswith("| o")]
+    assert rows_of_table
+    assert all(row in readme for row in rows_of_table)
