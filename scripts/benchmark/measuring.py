@@ -183,6 +183,7 @@ def _pass_on(process: subprocess.Popen[str], reports: "queue.SimpleQueue[str]") 
 
 
 def _why(code: int, said: str) -> str:
+    """The signal that ended it, or its last line."""
     last = [line.strip() for line in said.splitlines() if line.strip()][-1:]
     return signal.Signals(-code).name if code < 0 else "".join(last)[:200] or f"code {code}"
 

@@ -107,7 +107,7 @@ def _of(on: Measured, context: str, measured: Sequence[Measurement]) -> list[Mea
 
 
 def _lines(on: Measured, measured: Sequence[Measurement]) -> Iterator[str]:
-    yield safe(f"{on.judge}, {on.mib:,} MiB, {on.threads} threads, context of {on.n_ctx:,} tokens ({on.build})")
+    yield safe(f"{on.judge}, {on.mib:,} MiB, {_threads(on.threads)}, context of {on.n_ctx:,} tokens ({on.build})")
     for context in CONTEXTS:
         here = _of(on, context, measured)
         if here:
@@ -146,7 +146,7 @@ def _markdown(measured: Sequence[Measurement]) -> str:
     tables = _tables(measured)
     ways = [way for way in (_OURS, *NAMES) if _has(way, measured)]
     head = ["", *(f"{_cell(on.judge)}, {on.mib:,} MiB" for on in tables)]
-    lines = [head, ["---"] * len(head)]
+    lines = []
     for way in dict.fromkeys(ways):
         name = f"{NAMES[way]}, seconds a verdict" if way == _OURS else NAMES[way]
         lines.append([name, *(_both(way, on, measured) for on in tables)])
@@ -155,14 +155,15 @@ def _markdown(measured: Sequence[Measurement]) -> str:
         for context in CONTEXTS
         if any(one.context == context for one in measured)
     )
-    written = "\n".join(f"| {' | '.join(line)} |".replace("|  |", "| |") for line in lines)
+    written = [f"| {' | '.join(line)} |".replace("|  |", "| |") for line in (head, *lines)]
+    written.insert(1, "|---" * len(head) + "|")
     first = measured[0]
-    return f"{written}\n\n{extents}; {first.threads} threads, {first.build}."
+    return "\n".join(written) + f"\n\n{extents}; {_threads(first.threads)}, {first.build}."
 
 
 def _both(way: str, on: Measured, measured: Sequence[Measurement]) -> str:
     """A way's figures on one judge, on short and on long contexts."""
-    cells = []
+    cells, figures = [], []
     for context in CONTEXTS:
         here = _of(on, context, measured)
         row = _row(way, [one for one in here if one.way == way], _ours_in(here))
@@ -170,8 +171,9 @@ def _both(way: str, on: Measured, measured: Sequence[Measurement]) -> str:
         shown = "" if figure is None else f"{figure:.2f}" if way == _OURS else f"x {figure:.1f}"
         if shown and len(row.done) < _samples(here):
             shown += f" ({len(row.done)} of {_samples(here)})"
+        figures += [shown] if shown else []
         cells.append(shown or _cell(row.remark) or "-")
-    return cells[0] if len(set(cells)) == 1 else " / ".join(cells)
+    return " / ".join(cells if figures else dict.fromkeys(cells))
 
 
 def _ours_in(measured: Sequence[Measurement]) -> dict[str, Measurement]:
@@ -180,3 +182,7 @@ def _ours_in(measured: Sequence[Measurement]) -> dict[str, Measurement]:
 
 def _cell(value: str) -> str:
     return safe(value).replace("|", "\\|")
+
+
+def _threads(count: int) -> str:
+    return "1 thread" if count == 1 else f"{count} threads"

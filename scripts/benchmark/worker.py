@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any, TextIO
 
+from localjudge.errors import LocaljudgeError
+
 from . import ours
 from .order import Order, Way
 
@@ -93,4 +95,7 @@ def _end_with_the_asker() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except LocaljudgeError as error:
+        sys.exit(error.in_one_line)

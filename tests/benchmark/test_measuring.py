@@ -221,7 +221,7 @@ def test_a_process_that_dies_or_hangs_is_a_row_and_not_the_end(tmp_path: Path) -
     file.write_bytes(b"GGUF")
     ended = measuring.asked(replace(ORDER, way="ours", judge=str(file)), 60)
     assert ended.outcome == "failed"
-    assert "none.gguf" in ended.why or "damaged" in ended.why
+    assert str(file) in ended.why
     hurried = measuring.asked(replace(ORDER, way="ours", judge="reference", context="long"), 1e-6)
     assert (hurried.outcome, hurried.report) == ("not done", {})
 

@@ -1,15 +1,20 @@
 """The bench's table says what its figures are made of, whatever there is of it."""
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from benchmark.measurements import Measurement
-from benchmark.ratio_table import markdown, progress_line, rows, text
+from benchmark.measurements import Measurement, append
+from benchmark.ratio_table import NAMES, markdown, progress_line, rows, text
 
 OURS = Measurement(
     "house", "ab" * 32, 94, 2, 8192, "localjudge 1", "ours", "short", "a", "done", 2.0, 4, 311, verdicts=4, peak_mib=400
 )
+ROOT = Path(__file__).resolve().parents[2]
+BENCH = [sys.executable, str(ROOT / "scripts" / "bench")]
+MARKS = "<!-- scripts/bench -->\n{}<!-- end of scripts/bench -->\n"
 SECOND = replace(OURS, sample="b", seconds=6.0)
 JOINT = replace(OURS, way="joint", seconds=12.0, verdicts=2, generated=300)
 ENDLESS = replace(JOINT, sample="b", outcome="not done", seconds=108.0, verdicts=0)
@@ -77,9 +82,24 @@ def test_a_file_is_named_safely() -> None:
     assert "a\\|b" in markdown([hostile])
 
 
+def test_the_table_goes_between_the_marks_of_a_page_and_nothing_else_changes(tmp_path: Path) -> None:
+    """Twice, so that an old table is replaced; a page without marks is refused, and left as it is."""
+    page, file, marks = tmp_path / "page.md", tmp_path / "bench.jsonl", MARKS.format("old\n")
+    page.write_text(f"before\n{marks}after\n", encoding="utf-8")
+    append(file, OURS)
+    for _ in range(2):
+        subprocess.run([*BENCH, "--table", str(file), "--into", str(page)], check=True, capture_output=True)
+        assert page.read_text(encoding="utf-8") == f"before\n{MARKS.format(markdown([OURS]) + chr(10))}after\n"
+    page.write_text("no marks", encoding="utf-8")
+    refused = subprocess.run([*BENCH, "--table", str(file), "--into", str(page)], check=False, capture_output=True)
+    assert refused.returncode == 1
+    assert page.read_text(encoding="utf-8") == "no marks"
+
+
 def test_readme_shows_a_table_of_the_bench() -> None:
-    """Its rows are called as the bench calls them."""
-    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
-    rows_of_table = [line.split(" | ")[0] for line in markdown([OURS, JOINT]).splitlines() if line.startswith("| o")]
-    assert rows_of_table
-    assert all(row in readme for row in rows_of_table)
+    """Between the marks, with rows that are called as the bench calls them."""
+    begin, end = MARKS.split("{}")
+    table = (ROOT / "README.md").read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
+    names = [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines() if line.startswith("| ")][1:]
+    assert names[0] == f"{NAMES['ours']}, seconds a verdict"
+    assert set(names[1:]) == set(NAMES.values()) - {NAMES["ours"]}
