@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -106,7 +106,7 @@ def test_lines_that_are_none_of_ours_count_for_nothing(tmp_path: Path) -> None:
 def test_another_model_or_setting_in_the_file_is_not_taken_for_this_one(tmp_path: Path) -> None:
     file = tmp_path / "bench.jsonl"
     for other in ({"sha256": "cd" * 32}, {"threads": 1}, {"n_ctx": 4096}, {"build": "localjudge 2"}):
-        append(file, replace(measured(sample=case(0, "short").sample), **other))  # type: ignore[arg-type]
+        append(file, replace(measured(sample=case(0, "short").sample), **other))
     assert len(taken(extent(1), file)) == 6
 
 
@@ -181,38 +181,39 @@ def test_a_bench_prints_each_turn_and_a_table_and_asks_nothing_twice(tmp_path: P
 
 @pytest.mark.parametrize("with_what", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_a_bench_that_is_stopped_leaves_what_it_has_and_no_process(with_what: signal.Signals, tmp_path: Path) -> None:
-    file = tmp_path / "bench.jsonl"
-    environment = {**os.environ, "BENCH_TEST": str(file)}
-    process = subprocess.Popen(bench(file), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-    assert process.stdout
-    process.stdout.readline()
+    """It is stopped while a server starts that never gets ready: the turn before is kept, and the server is gone."""
+    file, started, server = tmp_path / "bench.jsonl", tmp_path / "started", tmp_path / "llama-server"
+    server.write_text(f"#!/bin/sh\necho $$ > {started}.part && mv {started}.part {started} && exec sleep 600\n")
+    server.chmod(0o755)
+    environment = {**os.environ, "LOCALJUDGE_LLAMA_SERVER": str(server)}
+    command = [*bench(file), "--way", "llama-server"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    )
+    _wait_until(started.exists)
     process.send_signal(with_what)
     printed, told = process.communicate(timeout=60)
     assert process.returncode == (-signal.SIGKILL if with_what == signal.SIGKILL else 128 + with_what)
-    assert 1 <= len(read(file)) < 4
+    assert [one.way for one in read(file)] == ["ours", "prefill"]
     if with_what != signal.SIGKILL:
-        assert "1.00" in printed
+        assert printed.count("  1.00") == 1
         assert "the same command goes on" in told
-    until = time.monotonic() + 20
-    while (left := _workers_of(file)) and time.monotonic() < until:
+    _wait_until(lambda: _is_gone(int(started.read_text())))
+
+
+def _wait_until(so: Callable[[], bool], seconds: float = 60) -> None:
+    until = time.monotonic() + seconds
+    while not so():
+        assert time.monotonic() < until, "it did not happen"
         time.sleep(0.05)
-    assert not left
-    subprocess.run(bench(file), capture_output=True, check=True)
-    assert len(read(file)) == 4
 
 
-def _workers_of(file: Path) -> list[str]:
-    """Processes that have the test's folder in their environment."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and int(entry.name) != os.getpid():
-            try:
-                environment = (entry / "environ").read_bytes()
-            except OSError:
-                continue
-            if os.fsencode(f"BENCH_TEST={file}") in environment:
-                found.append(entry.name)
-    return found
+def _is_gone(number: int) -> bool:
+    """No such process, or one that only waits to be counted."""
+    try:
+        return (Path("/proc") / str(number) / "stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
 
 
 def test_a_process_that_dies_or_hangs_is_a_row_and_not_the_end(tmp_path: Path) -> None:
