@@ -1,1 +1,1 @@
-"""Speed of localjudge's engine beside other ways of asking the same model the same questions, in one process."""
+"""Speed of localjudge beside other ways of asking the same model the same questions, each in a process of its own."""

@@ -1,50 +1,60 @@
-"""What is judged: the statements of real samples' references against their retrieved contexts."""
+"""What is judged: four statements about a bundled passage of four sentences, two that hold and two that do not.
 
-import json
-from pathlib import Path
+    short    the passage
+    long     the passage behind 15 others
+
+The statements are the same in both, so that only the length of the context differs. Any installation has them:
+`localjudge/doctor/probes/README.md` says how they were written.
+"""
+
 from typing import NamedTuple
 
-from localjudge import resources
-from localjudge.metrics.units import attributed_sentences
-from localjudge.text import sentences
-from localjudge.types import Attribution, Context, Sample
+from localjudge.doctor import probe_set
+from localjudge.types import Attribution
 
-FILES = ("rag_clapnq.dev.jsonl", "rag_hotpotqa.dev.jsonl")
+CONTEXTS = {"short": 0, "long": 15}
+"""How many other passages stand before the one that is asked about."""
+MOST = len(probe_set.passages()) - 1
+"""Samples that there are; the last passage is kept for warming up."""
 
 
 class Case(NamedTuple):
-    """One sample and one task for each sentence of its reference. `source` names the file that it comes from."""
+    """One sample: statements that share a question and contexts."""
 
-    source: str
-    sample: Sample
+    sample: str
+    context: str
     tasks: tuple[Attribution, ...]
 
+    @property
+    def question(self) -> str:
+        """What was asked."""
+        return str(self.tasks[0].user_input)
 
-def from_folder(folder: Path, samples_each: int) -> list[Case]:
-    """Samples with a reference from both files, evenly spread over each."""
-    return [case for name in FILES for case in _spread(_cases(folder / name), samples_each)]
+    @property
+    def passages(self) -> tuple[str, ...]:
+        """What was retrieved."""
+        return self.tasks[0].contexts
+
+    @property
+    def statements(self) -> list[str]:
+        """What has to be judged."""
+        return [task.unit.span.text for task in self.tasks]
 
 
-def bundled() -> list[Case]:
-    """The two samples that come with localjudge."""
-    return _cases(resources.demo_file())
-
-
-def _cases(file: Path) -> list[Case]:
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
-    samples = [
-        Sample(
-            id=row["id"],
-            user_input=row["user_input"],
-            reference=row["reference"],
-            retrieved_contexts=tuple(Context(text=text) for text in row["retrieved_contexts"]),
-        )
-        for row in rows
-        if row.get("reference") and row.get("retrieved_contexts")
+def case(place: int, context: str) -> Case:
+    """The sample about the passage at this place, with contexts of this length."""
+    passages = probe_set.passages()
+    about = passages[place]
+    others = [passages[(place + step) % len(passages)].whole for step in range(1, CONTEXTS[context] + 1)]
+    tasks = [
+        probe.task.model_copy(update={"contexts": (*others, about.whole)})
+        for probe in probe_set.probes()
+        if probe.passage == about.title and isinstance(probe.task, Attribution)
     ]
-    return [Case(file.stem, sample, tuple(attributed_sentences(sample, "reference", sentences))) for sample in samples]
+    return Case(about.title, context, tuple(tasks[::2]))
 
 
-def _spread(cases: list[Case], count: int) -> list[Case]:
-    step = max(1, len(cases) // count)
-    return cases[::step][:count]
+def warm_up() -> Case:
+    """One statement of a sample that is not measured: it has the instructions evaluated."""
+    whole = case(MOST, "short")
+    return whole._replace(tasks=whole.tasks[:1])

@@ -1,44 +1,73 @@
-"""The engine of this project, one sample at a time or all at once."""
+"""localjudge's own way: the judge as a run opens it, all statements of a sample in one call."""
 
-from collections import defaultdict
-from collections.abc import Sequence
+import re
+from typing import Any
 
-from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.judge.prompt_writer import PromptWriter
-from localjudge.types import NoAnswer
+from localjudge.run.judges import OpenJudge, open_judge
+from localjudge.run.settings import RunSettings
+from localjudge.types import Grammar, NoAnswer
 
-from .cases import Case
-from .cost import Cost
+from .cases import CONTEXTS, Case, case, warm_up
+from .order import Order, Wording, Work
 
 
 class Ours:
-    """One engine and one way of wording."""
+    """One forward pass for each verdict, forked from what the statements share."""
 
-    def __init__(self, name: str, engine: LlamaCppEngine, judge: PromptWriter) -> None:
-        self.name = name
-        self.costs: defaultdict[str, Cost] = defaultdict(Cost)
-        self._engine = engine
-        self._judge = judge
+    def __init__(self, order: Order) -> None:
+        self._ours = _opened(order)
+        self._case = order.case
+        self._judge(warm_up())
 
-    def warm_up(self, case: Case) -> None:
-        """Have the instructions evaluated; nothing is counted."""
-        self.ask([case], "")
-        self.costs.clear()
+    def ask(self) -> Work:
+        """Judge the sample."""
+        before = self._ours.engine.stats
+        verdicts = self._judge(self._case)
+        after = self._ours.engine.stats
+        return Work(verdicts, after.evaluated_tokens - before.evaluated_tokens, 0)
 
-    def ask(self, cases: Sequence[Case], source: str) -> int:
-        """Judge the cases together, and count what it cost to the source; how many tokens were evaluated."""
-        cost = self.costs[source]
-        requests = [request for case in cases for request in self._judge.requests(case.tasks)]
-        before = self._engine.stats
-        with cost.counting():
-            answers = [answer for _, answer in self._engine.answers(requests)]
-        after = self._engine.stats
-        evaluated = after.evaluated_tokens - before.evaluated_tokens
-        cost.evaluated += evaluated
-        cost.unique += after.unique_tokens - before.unique_tokens
-        cost.generated += after.generated_tokens - before.generated_tokens
-        cost.seconds_inside += after.seconds_inside - before.seconds_inside
-        unanswered = [answer.error for answer in answers if isinstance(answer, NoAnswer)]
-        if unanswered:
-            raise RuntimeError(f"a statement got no answer: {unanswered[0]}")
-        return evaluated
+    def close(self) -> None:
+        """Free the model."""
+        self._ours.engine.close()
+
+    def _judge(self, asked: Case) -> int:
+        answers = [answer for _, answer in self._ours.engine.answers(self._ours.judge.requests(asked.tasks))]
+        failed = [answer.error for answer in answers if isinstance(answer, NoAnswer)]
+        if failed:
+            raise ValueError(f"a statement got no answer: {failed[0]}")
+        return len(answers)
+
+
+def wordings(order: Order, samples: int) -> dict[str, Any]:
+    """How every case is worded, and on what settings the model runs here: what the other ways are told."""
+    ours = _opened(order)
+    cases = {f"{context}/{place}": case(place, context) for context in CONTEXTS for place in range(samples)}
+    request = ours.judge.request(warm_up().tasks[0])
+    identity = ours.engine.identity
+    found = {
+        "n_ctx": ours.engine.capacity,
+        "gpu_layers": int(identity.get("gpu_layers", 0)),
+        "warm_up": _worded(ours, warm_up()).prompts,
+        "answers": legal_answers(request.grammar),
+        "cases": {name: _worded(ours, asked)._asdict() for name, asked in cases.items()},
+    }
+    ours.engine.close()
+    return found
+
+
+def legal_answers(grammar: Grammar) -> list[str]:
+    """Every answer that the grammar allows, if only its labels differ; none if it holds a reason."""
+    labels = "|".join(grammar.labels)
+    written = [re.sub(r"\\(.)", r"\1", grammar.pattern.replace(f"({labels})", label)) for label in grammar.labels]
+    written = [text[1:-1] if text.startswith("(") else text for text in written]
+    return written if all(re.fullmatch(grammar.pattern, text) for text in written) else []
+
+
+def _opened(order: Order) -> OpenJudge:
+    return open_judge(order.judge, RunSettings(threads=order.threads, n_ctx=order.n_ctx))
+
+
+def _worded(ours: OpenJudge, asked: Case) -> Wording:
+    requests = ours.judge.requests(asked.tasks)
+    prompts = ["".join(piece.text for node in request.path for piece in node) for request in requests]
+    return Wording(prompts, max(ours.engine.length(request) for request in requests))

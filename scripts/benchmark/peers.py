@@ -1,198 +1,160 @@
 """Other ways of asking the same model, through llama-cpp-python's own interface.
 
-    joint       one chat completion for all statements of a sample, a worked example first, as RAGAS asks
-    outlines    the same through an Outlines generator
-    one_by_one  one chat completion for each statement
-    prefill     no question: only the evaluation of as many tokens as localjudge evaluated
+    OneByOne    a completion for each statement in the words of localjudge, held to the same answers by a grammar
+    Joint       a chat completion for all statements, held to JSON by llama.cpp's grammar
+    ByOutlines  the same, held to JSON by Outlines
+    Prefill     no question: the evaluation of as many tokens as ours evaluated
 
-A model with random weights would never end a free answer. So each answer is fixed by a grammar of its own: the one that
-a good model would give, every statement verbatim with a reason of twenty words and a label. llama.cpp samples it token
-by token, as it would any other; the logits are made to prefer the tokens in which the tokenizer writes that answer.
+The first two keep what a prompt shares with the one before it; Outlines begins every call with an empty cache. The
+model ends its answers as it likes: one that does not know how to end goes on until its context is full or time is up.
 """
 
 import json
-import re
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from itertools import islice
+from collections.abc import Sequence
 from typing import Any
 
 import llama_cpp
 from llama_cpp import Llama
 from llama_cpp.llama_grammar import LlamaGrammar
 
-from localjudge.judge import prompts
-from localjudge.judge.prompt_writer import PromptWriter
-
-from .cases import Case
-from .cost import Cost
-
-REASON = (
-    "The passage says this in so many words where it tells of the time and place, and nothing there contradicts it."
-)
-_CERTAIN = 1e4
-_INSTRUCTIONS = """\
-You are given a question, a context and an answer. Go through the sentences of the answer one after the other and \
-decide for each whether it can be attributed to the context. Use 1 for yes and 0 for no, and give a reason. Reply with \
-JSON that follows this schema and nothing else:
-{"type": "object", "properties": {"classifications": {"type": "array", "items": {"type": "object", "properties": \
-{"statement": {"type": "string", "description": "a sentence of the answer, word for word"}, "reason": {"type": \
-"string", "description": "why it can or cannot be attributed"}, "attributed": {"type": "integer", "description": "1 \
-or 0"}}, "required": ["statement", "reason", "attributed"]}}}, "required": ["classifications"]}
-
-Example
-Input: {"question": "What is known about the Danube?", "context": "The Danube is a river in Europe, the second \
-longest after the Volga. It rises in the Black Forest in Germany, flows through ten countries, more than any other \
-river in the world, and ends in the Black Sea. Its drainage basin covers 817,000 square kilometres and reaches into \
-nine more countries. Its length is about 2,850 kilometres.", "answer": "The Danube rises in the Black Forest. It is \
-about 2,850 kilometres long. It passes through ten countries. It was first mapped by Dutch sailors in 1712."}
-Output: {"classifications": [{"statement": "The Danube rises in the Black Forest.", "reason": "The context states \
-that the river rises in the Black Forest in Germany.", "attributed": 1}, {"statement": "It is about 2,850 kilometres \
-long.", "reason": "The context gives this very length.", "attributed": 1}, {"statement": "It passes through ten \
-countries.", "reason": "The context states that it flows through ten countries.", "attributed": 1}, {"statement": "It \
-was first mapped by Dutch sailors in 1712.", "reason": "The context does not speak of maps or sailors.", \
-"attributed": 0}]}
-
-Now do the same for this input.
-"""
+from .cases import warm_up
+from .joint_question import SCHEMA, joint_prompt, verdicts_in
+from .order import Order, Work, gbnf
 
 
 class CountingLlama(Llama):
-    """Counts the tokens that are evaluated, and prefers the tokens of an expected answer."""
+    """Counts the tokens that are evaluated."""
 
     evaluated = 0
-    _expected: Iterator[int] = iter(())
-
-    def expect(self, answer: str) -> int:
-        """Prefer the tokens of this answer in the next completion; how many they are."""
-        tokens = self.tokenize(answer.encode(), add_bos=False)
-        self._expected = iter(tokens)
-        return len(tokens)
 
     def eval(self, tokens: Sequence[int]) -> None:
         """Evaluate the tokens."""
         self.evaluated += len(tokens)
         super().eval(tokens)
-        for wanted in islice(self._expected, 1):
-            logits = llama_cpp.llama_get_logits_ith(self.ctx, -1)
-            logits[wanted] = _CERTAIN
+
+    @property
+    def has_template(self) -> bool:
+        """Whether its file says how to chat with it."""
+        return "tokenizer.chat_template" in self.metadata
 
 
 class Peer:
-    """A way of asking, with a model of its own so that its prefix cache stays warm."""
+    """A way of asking through a `Llama`."""
 
-    def __init__(self, name: str, path: str, *, n_ctx: int, threads: int) -> None:
-        self.name = name
-        self.costs: defaultdict[str, Cost] = defaultdict(Cost)
-        self._llama = CountingLlama(path, n_ctx=n_ctx, n_threads=threads, n_threads_batch=threads, verbose=False)
+    def __init__(self, order: Order) -> None:
+        self._order = order
+        self._llama = CountingLlama(
+            order.path,
+            n_ctx=order.n_ctx or 0,
+            n_threads=order.threads,
+            n_threads_batch=order.threads,
+            n_gpu_layers=order.gpu_layers,
+            verbose=False,
+        )
 
-    def warm_up(self, case: Case) -> None:
-        """Fill the prefix cache with the instructions; nothing is counted."""
-        self.ask(case)
-        self.costs.clear()
-
-    def ask(self, case: Case) -> None:
-        """Judge one sample and count what it cost."""
-        cost = self.costs[case.source]
+    def ask(self) -> Work:
+        """Judge the sample."""
         before = self._llama.evaluated
-        with cost.counting():
-            generated = self._answer(case)
-        cost.evaluated += self._llama.evaluated - before
-        cost.generated += generated
+        verdicts, generated = self._judge()
+        return Work(verdicts, self._llama.evaluated - before, generated)
 
     def close(self) -> None:
         """Free the model."""
         self._llama.close()
 
-    def _answer(self, case: Case) -> int:
-        """Tokens generated."""
+    def _judge(self) -> tuple[int, int]:
+        """Verdicts, and tokens generated."""
         raise NotImplementedError
-
-    def _complete(self, prompt: str, answer: str) -> int:
-        generated = self._llama.expect(answer)
-        grammar = LlamaGrammar.from_string(f"root ::= {json.dumps(answer, ensure_ascii=False)}", verbose=False)
-        done: Any = self._llama.create_chat_completion(
-            [{"role": "user", "content": prompt}], temperature=0.0, grammar=grammar
-        )
-        said = done["choices"][0]["message"]["content"]
-        if said != answer:
-            raise RuntimeError(f"asked for {answer!r}, got {said!r}")
-        return generated
-
-
-class Joint(Peer):
-    """All statements of a sample in one answer."""
-
-    def _answer(self, case: Case) -> int:
-        return self._complete(joint_prompt(case), joint_answer(case))
 
 
 class OneByOne(Peer):
-    """A call for each statement in the words of localjudge: the prefix cache holds the context for the next one."""
+    """The prefix cache holds the contexts for the next statement."""
 
-    def _answer(self, case: Case) -> int:
-        requests = PromptWriter(prompts.load("instruct")).requests(case.tasks)
-        asked = ["".join(piece.text for node in request.path for piece in node) for request in requests]
-        return sum(self._complete(prompt, '{"attributed":1}') for prompt in asked)
+    def __init__(self, order: Order) -> None:
+        grammar = gbnf(order.answers)
+        super().__init__(order)
+        self._grammar = LlamaGrammar.from_string(grammar, verbose=False)
+        self._complete(order.warm_up[0])
+
+    def _judge(self) -> tuple[int, int]:
+        return len(self._order.prompts), sum(map(self._complete, self._order.prompts))
+
+    def _complete(self, prompt: str) -> int:
+        begins = prompt.encode().startswith(self._llama.detokenize([self._llama.token_bos()], special=True) or b"\0")
+        tokens = self._llama.tokenize(prompt.encode(), add_bos=not begins, special=True)
+        done: Any = self._llama.create_completion(tokens, temperature=0.0, max_tokens=None, grammar=self._grammar)
+        said = done["choices"][0]["text"]
+        if said not in self._order.answers:
+            raise ValueError(f"{said!r} is no legal answer")
+        return int(done["usage"]["completion_tokens"])
+
+
+class Joint(Peer):
+    """The prefix cache holds the instructions."""
+
+    def __init__(self, order: Order) -> None:
+        super().__init__(order)
+        self._complete(joint_prompt(warm_up()), 1)
+
+    def _judge(self) -> tuple[int, int]:
+        case = self._order.case
+        said, generated = self._complete(joint_prompt(case), None)
+        return verdicts_in(said, len(case.tasks)), generated
+
+    def _complete(self, prompt: str, most: int | None) -> tuple[str, int]:
+        how: dict[str, Any] = {"temperature": 0.0, "max_tokens": most}
+        done: Any
+        if self._llama.has_template:
+            schema: Any = {"type": "json_object", "schema": SCHEMA}
+            message: Any = {"role": "user", "content": prompt}
+            done = self._llama.create_chat_completion([message], response_format=schema, **how)
+            said = done["choices"][0]["message"]["content"]
+        else:
+            grammar = LlamaGrammar.from_json_schema(json.dumps(SCHEMA), verbose=False)
+            done = self._llama.create_completion(prompt, grammar=grammar, **how)
+            said = done["choices"][0]["text"]
+        return said, int(done["usage"]["completion_tokens"])
 
 
 class ByOutlines(Peer):
-    """The joint question through Outlines, which begins every call with an empty cache."""
+    """With llguidance: the backend that Outlines takes by itself lets any text through where numba is missing."""
 
-    def __init__(self, name: str, path: str, *, n_ctx: int, threads: int) -> None:
+    def __init__(self, order: Order) -> None:
         import outlines
+        from outlines.types import JsonSchema
 
-        super().__init__(name, path, n_ctx=n_ctx, threads=threads)
-        self._model = outlines.from_llamacpp(self._llama)
+        super().__init__(order)
+        model = outlines.from_llamacpp(self._llama, chat_mode=self._llama.has_template)
+        schema = json.dumps(SCHEMA)
+        self._generators = [outlines.Generator(model, JsonSchema(schema), backend="llguidance") for _ in range(2)]
+        self._complete(joint_prompt(warm_up()), 1)
 
-    def _answer(self, case: Case) -> int:
-        from outlines import Generator
-        from outlines.types import Regex
+    def _judge(self) -> tuple[int, int]:
+        case = self._order.case
+        said = self._complete(joint_prompt(case), None)
+        return verdicts_in(said, len(case.tasks)), len(self._llama.tokenize(said.encode(), add_bos=False))
 
-        answer = joint_answer(case)
-        generated = self._llama.expect(answer)
-        generator = Generator(self._model, Regex(re.escape(answer)), backend="llguidance")
-        said = generator(joint_prompt(case), temperature=0.0, max_tokens=None)
-        if said != answer:
-            raise RuntimeError(f"asked for {answer!r}, got {said!r}")
-        return generated
-
-
-class Prefill:
-    """llama.cpp's own rate: plain evaluation of a text from an empty cache."""
-
-    def __init__(self, name: str, path: str, *, n_ctx: int, threads: int) -> None:
-        self.name = name
-        self.costs: defaultdict[str, Cost] = defaultdict(Cost)
-        self._llama = Llama(path, n_ctx=n_ctx, n_threads=threads, n_threads_batch=threads, verbose=False)
-
-    def evaluate(self, text: str, count: int, source: str) -> None:
-        """Evaluate `count` tokens of the text, repeated as often as it takes."""
-        cost = self.costs[source]
-        once = self._llama.tokenize(text.encode(), add_bos=False)
-        tokens = (once * (count // len(once) + 1))[:count]
-        self._llama.n_tokens = 0
-        with cost.counting():
-            self._llama.eval(tokens)
-            llama_cpp.llama_synchronize(self._llama.ctx)
-        cost.evaluated += count
-
-    def close(self) -> None:
-        """Free the model."""
-        self._llama.close()
+    def _complete(self, prompt: str, most: int | None) -> str:
+        return str(self._generators.pop()(prompt, temperature=0.0, max_tokens=most))
 
 
-def joint_prompt(case: Case) -> str:
-    """Instructions and example first, then what differs from sample to sample."""
-    asked = {"question": case.sample.user_input, "context": _context(case), "answer": case.sample.reference}
-    return f"{_INSTRUCTIONS}Input: {json.dumps(asked, ensure_ascii=False)}\nOutput: "
+class Prefill(Peer):
+    """llama.cpp's own rate, from an empty cache, by prompts one after the other: the limit for any way."""
 
+    def __init__(self, order: Order) -> None:
+        super().__init__(order)
+        text = "".join(order.prompts).encode()
+        once = self._llama.tokenize(text, add_bos=False)
+        self._tokens = (once * (order.tokens // len(once) + 1))[: order.tokens]
+        self._evaluate(self._tokens[:32])
 
-def joint_answer(case: Case) -> str:
-    """What a good model would say."""
-    entries = [{"statement": task.unit.span.text, "reason": REASON, "attributed": 1} for task in case.tasks]
-    return json.dumps({"classifications": entries}, ensure_ascii=False)
+    def _judge(self) -> tuple[int, int]:
+        room = self._llama.n_ctx()
+        for start in range(0, len(self._tokens), room):
+            self._evaluate(self._tokens[start : start + room])
+        return len(self._order.case.tasks), 0
 
-
-def _context(case: Case) -> str:
-    return "\n".join(context.text for context in case.sample.retrieved_contexts or ())
+    def _evaluate(self, tokens: list[int]) -> None:
+        self._llama.n_tokens = 0  # from an empty cache
+        self._llama.eval(tokens)
+        llama_cpp.llama_synchronize(self._llama.ctx)
