@@ -62,10 +62,11 @@ class WorkerRefusal(NamedTuple):
 
 
 class Delivery(NamedTuple):
-    """Answers by their place in the portion, and what the worker has done so far."""
+    """Answers by their place in the portion, what the worker has done so far, and whether the portion is done."""
 
     answers: list[tuple[int, Answer | NoAnswer]]
     stats: EngineStats
+    last: bool
 
 
 def package_versions() -> dict[str, str]:
@@ -94,15 +95,15 @@ class JudgeWorker:
     def answers(self, requests: Sequence[VerdictRequest], careful: bool) -> Iterator[Delivery]:
         """Answer a portion; first an empty delivery, which says that it is begun."""
         assert self._engine is not None, "open was called"
-        yield Delivery([], self._engine.stats)
+        yield Delivery([], self._engine.stats, last=False)
         ready: list[tuple[int, Answer | NoAnswer]] = []
         sent = time.monotonic()
         for pair in self._engine.answers(requests):
             ready.append(pair)
             if careful or time.monotonic() - sent >= _SENT_AFTER:
-                yield Delivery(ready, self._engine.stats)
+                yield Delivery(ready, self._engine.stats, last=False)
                 ready, sent = [], time.monotonic()
-        yield Delivery(ready, self._engine.stats)
+        yield Delivery(ready, self._engine.stats, last=True)
 
 
 def _file_here(file: ModelFile) -> ModelFile:

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from ipaddress import ip_address
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from localjudge.errors import UsageError
 from localjudge.option_spelling import option, option_name
@@ -25,8 +25,7 @@ from localjudge.option_spelling import option, option_name
 LOCAL = "local"
 _NO_STATISTICS = {"RAY_USAGE_STATS_ENABLED": "0"}
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""Called by where it is the default: without clusters of several machines, all listens on loopback. Ray reads it when
-it is imported."""
+"""Called by where it is the default: without clusters of several machines, all listens on loopback."""
 _TOKEN = {"RAY_AUTH_TOKEN": secrets.token_hex(32)}
 """Who does not know it is not let into a cluster of our own; Ray would keep one in the home directory. One for the life
 of the process: Ray remembers it."""
@@ -52,15 +51,25 @@ class RayConnection:
     Raises UsageError without the package, for an address where no cluster is, and if Ray does not start.
     """
 
-    _holders = 0
+    _held_by: ClassVar[list["RayConnection"]] = []
     _undo = ExitStack()
 
     def __init__(self, address: str) -> None:
+        _refuse_strange(address)
+        self.address = address
         with _lock:
-            self.ray = _imported(address)
-            if not RayConnection._holders:
+            self.ray = _imported()
+            if not self._held_by:
+                self.is_own = address == LOCAL and not self.ray.is_initialized()
                 RayConnection._undo = ExitStack() if self.ray.is_initialized() else _connected(self.ray, address)
-            RayConnection._holders += 1
+            elif self._held_by[0].address == address:
+                self.is_own = self._held_by[0].is_own
+            else:
+                raise UsageError(
+                    f"this process is in the Ray cluster {self._held_by[0].address} already, and not in {address}",
+                    hint="close the judges that are open there first",
+                )
+            self._held_by.append(self)
 
     @property
     def nodes(self) -> list[NodeRoom]:
@@ -71,15 +80,15 @@ class RayConnection:
     def close(self) -> None:
         """Leave the cluster; one of our own ends with all its processes."""
         with _lock:
-            RayConnection._holders -= 1
-            if not RayConnection._holders:
-                RayConnection._undo.close()
+            self._held_by.remove(self)
+            if not self._held_by:
+                self._undo.close()
 
 
-def _imported(address: str) -> Any:
+def _imported() -> Any:
     """The package. Raises UsageError if it is not installed."""
     try:
-        with _environment(_NO_STATISTICS | ({_LOOPBACK: "0"} if address == LOCAL else {})):
+        with _environment(_NO_STATISTICS):
             import ray
     except ImportError as error:
         raise UsageError(
@@ -88,13 +97,16 @@ def _imported(address: str) -> Any:
     return ray
 
 
-def _connected(ray: Any, address: str) -> ExitStack:
-    """What undoes the connection. Raises UsageError if there is none to be had."""
+def _refuse_strange(address: str) -> None:
     if "://" in address:
         raise UsageError(
             f"{address} is not the address of a Ray cluster that workers can be started in",
             hint=f"name its head node, {option('ray', 'HOST:6379')}, from a machine of the cluster",
         )
+
+
+def _connected(ray: Any, address: str) -> ExitStack:
+    """What undoes the connection. Raises UsageError if there is none to be had."""
     # What Ray says to people who write programs on it; what concerns a run, we say.
     logging.getLogger("ray").setLevel(logging.CRITICAL)
     setattr(ray._private.worker, "_worker_logs_enabled", False)  # noqa: B010 -- Ray has no name for it that is public
@@ -123,6 +135,7 @@ def _start(ray: Any, undo: ExitStack) -> None:
     folder = tempfile.mkdtemp(prefix="localjudge-")
     undo.callback(shutil.rmtree, folder, ignore_errors=True)
     undo.enter_context(_environment(_NO_STATISTICS | {_LOOPBACK: "0"} | _TOKEN, _SET_BY_RAY))
+    undo.enter_context(_loopback_alone(ray._private.ray_constants))
     undo.callback(ray.shutdown)
     # Processors are counted by us: workers of several judges may share them.
     ray.init(
@@ -137,10 +150,18 @@ def _start(ray: Any, undo: ExitStack) -> None:
     )
     where = ray.nodes()[0]["NodeManagerAddress"]
     if not ip_address(where).is_loopback:
-        raise UsageError(
-            f"the package ray was imported before, and would listen at {where}, where others can reach it",
-            hint=f"set {_LOOPBACK}=0 in the environment before it is imported",
-        )
+        raise RuntimeError(f"this version would listen at {where}, where other machines can reach it")
+
+
+@contextmanager
+def _loopback_alone(constants: Any) -> Iterator[None]:
+    """For this process what `_LOOPBACK` says to those that are started: it was read when Ray was imported."""
+    before = constants.ENABLE_RAY_CLUSTER
+    constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        constants.ENABLE_RAY_CLUSTER = before
 
 
 @contextmanager

@@ -145,7 +145,7 @@ class RayEngine:
         dealt: dict[Worker, Portion] = {}
         began = time.perf_counter()
         try:
-            while not work.done:
+            while dealt or not work.done:
                 self._deal(work, dealt, requests)
                 for event in self._pool.events():
                     self._seconds, began = self._seconds + time.perf_counter() - began, time.perf_counter()
@@ -196,7 +196,7 @@ def _threads(settings: EngineSettings) -> int:
 def _size(connection: RayConnection, settings: EngineSettings, outline: ModelOutline) -> PoolSize:
     """How many workers: as many as were asked for, or as there is room for."""
     threads, memory = _threads(settings), outline.memory_bytes
-    if settings.ray == LOCAL:
+    if connection.is_own:
         free = available_bytes()
         room = _room(settings.model_copy(update={"threads": None}).used_threads, free, threads, memory)
         # Ray counts nothing here: it would set processors aside that other judges may use.

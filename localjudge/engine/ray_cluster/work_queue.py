@@ -8,7 +8,8 @@ Portions become smaller towards the end: each is half of what would be one worke
 self-scheduling, Polychronopoulos and Kuck 1987), so workers that are slow, late or gone leave nobody idle for long. A
 context's requests are cut apart only where what is left of them takes longer than evaluating the context once more.
 
-A request whose workers die is not asked for ever: after `MOST_DEATHS` it is set aside.
+A request whose workers die is not asked for ever. What a dead worker was at is among the first that it had not
+answered: these are asked again one at a time, and one of which `MOST_DEATHS` workers died so is set aside.
 """
 
 from collections import Counter, deque
@@ -20,7 +21,9 @@ from localjudge.engine.planner import depth_first, shared_nodes
 from localjudge.types import Node, VerdictRequest
 
 MOST_DEATHS = 3
-"""Workers that may die of a request."""
+"""Workers that may die of a request that they were asked alone."""
+_SUSPECTED = 8
+"""So many answers at most were on their way when a worker died, if it sent each at once."""
 _MOST_TEXT = 1 << 20
 """Characters of new text in a portion at most: what waits at one worker is bounded."""
 _PASS = 64
@@ -53,6 +56,7 @@ class WorkQueue:
         self._cost_waiting = self._until[-1]
         self._unanswered = set(self._places)
         self._careful: set[int] = set()
+        self._alone: set[int] = set()
         self._deaths: Counter[int] = Counter()
         self.set_aside: list[int] = []
         """Requests of which so many workers died that they are not asked again."""
@@ -83,19 +87,23 @@ class WorkQueue:
     def lost(self, portion: Portion, *, begun: bool) -> None:
         """The worker died: what it has not answered waits again, before all else.
 
-        If it had begun, it was at the first of these; which one exactly is known of a careful portion alone.
+        One that had not begun did not die of a request.
         """
         left = [index for index in portion.indices if index in self._unanswered]
-        if left and begun:
+        if left and begun and len(portion.indices) == 1:
             self._deaths[left[0]] += 1
             if self._deaths[left[0]] >= MOST_DEATHS:
-                self.set_aside.append(left.pop(0))
-        self._careful.update(left)
+                self.set_aside.append(left.pop())
+        if begun:
+            self._careful.update(left)
+            self._alone.update(left[:_SUSPECTED])
         places = [self._places[index] for index in left]
         self._waiting.extendleft(reversed(places))
         self._cost_waiting += sum(self._cost[place] for place in places)
 
     def _ends_portion(self, taken: float, wanted: float, last: int, following: int) -> bool:
+        if self._order[last] in self._alone or self._order[following] in self._alone:
+            return True
         if taken < wanted:
             return False
         if following != last + 1 or self._begins_group[following]:

@@ -91,6 +91,11 @@ class WorkerPool:
         self._at_work: dict[Any, Worker] = {}
         self._begun: set[Worker] = set()
         self._deaths = 0
+        if not size.workers:
+            _log.warning(
+                "the Ray cluster has no room for a worker yet (%s): waiting for a node that has",
+                ", ".join(f"{name} {count:,}" for name, count in size.takes.items()),
+            )
         for _ in range(size.workers + size.grows):
             self._start()
 
@@ -107,13 +112,12 @@ class WorkerPool:
     def wait_for_first(self, *, all_of_them: bool) -> None:
         """Wait until one is let in; or until it is known of all that there is room for, but no more than a minute."""
         while not self.count or (all_of_them and self._known < self._size.workers):
-            if not self.count and self._known >= self._size.workers:
+            if not self.count and self._refusals and self._known >= self._size.workers:
                 raise self._refusals[0]
-            events = self._events(timeout=_OTHERS_SECONDS if self._known else None)
-            if events is None and self.count:
+            if self._events(timeout=_OTHERS_SECONDS if self._known else None) is None:
+                if not self.count:
+                    raise self._refusals[0]
                 return
-            if events is None:
-                raise self._refusals[0]
 
     def give(self, worker: Worker, requests: Sequence[VerdictRequest], *, careful: bool) -> None:
         """Let an idle worker answer these requests."""
@@ -170,11 +174,6 @@ class WorkerPool:
         worker = self._at_work[ready]
         try:
             delivery: Delivery = self._ray.get(next(ready))
-        except StopIteration:
-            del self._at_work[ready]
-            self._begun.discard(worker)
-            self.idle.append(worker)
-            yield Finished(worker)
         except self._ray.exceptions.RayTaskError as error:
             raise error.cause from None
         except self._ray.exceptions.RayError as error:
@@ -188,7 +187,12 @@ class WorkerPool:
             self._begun.add(worker)
             if delivery.answers:
                 self._deaths = 0
-                yield Delivered(worker, delivery)
+            yield Delivered(worker, delivery)
+            if delivery.last:
+                del self._at_work[ready]
+                self._begun.discard(worker)
+                self.idle.append(worker)
+                yield Finished(worker)
 
     def _opened(self, ready: Any) -> None:
         actor = self._opening.pop(ready)

@@ -75,17 +75,15 @@ def test_nothing_is_done_at_once() -> None:
 
 
 def test_what_a_dead_worker_left_comes_first_and_carefully() -> None:
-    requests = [asked(f"{context}", "u") for context in range(16)]
+    requests = [asked(f"{context:02}", "u") for context in range(16)]
     work = WorkQueue(requests)
     portion = work.deal(1)
     assert portion == Portion(tuple(range(8)), careful=False)
     for index in range(3):
         work.answered(index)
     work.lost(portion, begun=True)
-    again = work.deal(1)
-    assert again is not None
-    assert again.careful
-    assert again.indices[0] == 3
+    assert [work.deal(1) for _ in range(5)] == [Portion((index,), careful=True) for index in range(3, 8)]
+    assert work.deal(1) == Portion((8, 9, 10, 11), careful=False)
 
 
 def test_a_worker_that_died_before_it_began_is_nobody_s_fault() -> None:
@@ -104,6 +102,20 @@ def test_a_request_is_set_aside_after_three_deaths_and_the_others_are_asked() ->
     work_through(work, deadly={1}, workers=1)
     assert work.set_aside == [1]
     assert work.done
+
+
+def test_of_many_the_first_eight_are_suspected() -> None:
+    """The others stay together, and their answers are sent at once."""
+    work = WorkQueue([asked("c", f"{unit:02}") for unit in range(40)])
+    portion = work.deal(1)
+    assert portion is not None
+    assert len(portion.indices) == 20
+    work.lost(portion, begun=True)
+    again = [work.deal(1) for _ in range(9)]
+    assert again[:8] == [Portion((index,), careful=True) for index in range(8)]
+    assert again[8] is not None
+    assert again[8].indices[:2] == (8, 9)
+    assert again[8].careful
 
 
 def work_through(work: WorkQueue, *, deadly: set[int], workers: int) -> Counter[int]:
