@@ -30,6 +30,7 @@ _GROUPS = {
         "abbreviations",
     ),
     "Judge": ("judge", "profile", "prompts", "reasons", "protocol", "reuse", "n_ctx", "threads", "gpu_layers"),
+    "Cluster": ("ray", "ray_workers", "allow_other_processors"),
     "Scoring": ("metrics", "criteria", "threshold", "calibration", "min_legal_mass", "max_failed"),
     "Evidence": ("baseline", "gates", "undecided", "junit", "markdown", "as_page"),
     "Output": ("out", "dry_run", "verbose", "quiet", "as_json"),

@@ -26,6 +26,7 @@ _SHOWN = {
     "min_legal_mass": "P",
     "profile": "NAME|FOLDER",
     "prompts": "FILE",
+    "ray": "ADDRESS",
     "reuse": "RUN",
     "segmenter": "PIPELINE",
     "shard": "I/N",

@@ -1,23 +1,48 @@
 """What a user may set about an engine."""
 
 import os
+from typing import Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, model_validator
 
+from localjudge.errors import UsageError
+from localjudge.option_spelling import option, option_name
 from localjudge.types import Record
 
 
 class EngineSettings(Record):
-    """All but `threads` can move numbers and are part of an engine's identity."""
+    """Those above `threads` can move numbers and are part of an engine's identity; the others say where it works.
+
+    Where it works is in no file of a run: the address of a cluster is the name of a machine.
+    """
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
     n_ctx: int | None = Field(default=None, ge=64)
     """Tokens of context. By default the model's limit, at most 8,192; it never depends on the data."""
-    threads: int | None = Field(default=None, ge=1)
-    """Processor threads. By default as many as this process may use; they cannot move a number."""
     gpu_layers: int | None = Field(default=None, ge=0)
     """Layers to put on a GPU. By default all of them, if the build has a GPU backend."""
+    threads: int | None = Field(default=None, ge=1)
+    """Processor threads. By default as many as this process may use, with --ray 1 for each worker; they cannot move a
+    number."""
+    ray: str | None = Field(default=None, exclude=True)
+    """Judge with workers of a Ray cluster: local starts one on this machine, auto or HOST:PORT joins one that is there.
+    The numbers are those of a run without it."""
+    ray_workers: int | None = Field(default=None, ge=1, exclude=True)
+    """Workers in the Ray cluster, each with the model in its memory. By default as many as it has room for, more when
+    nodes join."""
+    allow_other_processors: bool = Field(default=False, exclude=True)
+    """Let workers judge whose processor or build is not that of this machine: the signature then names them, and the
+    numbers are those of no machine alone."""
+
+    @model_validator(mode="after")
+    def _of_a_cluster(self) -> Self:
+        if self.ray is not None and not self.ray.strip():
+            raise UsageError(f"{option_name('ray')} names no cluster", hint=f"take {option('ray', 'local')}")
+        for name in ("ray_workers", "allow_other_processors"):
+            if self.ray is None and getattr(self, name):
+                raise UsageError(f"{option_name(name)} is about a Ray cluster", hint=f"name one with {option('ray')}")
+        return self
 
     @property
     def used_threads(self) -> int:

@@ -7,11 +7,31 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.protocol import EngineBuild, InspectableEngine, ModelFacts
+from localjudge.engine.protocol import (
+    ClosableCounter,
+    Engine,
+    EngineBuild,
+    InspectableEngine,
+    ModelFacts,
+    ModelOutline,
+)
 from localjudge.model_registry import ModelFile
 
 ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.library", "llguidance": "llguidance"}
 """The packages that models run on, each with the module whose import loads it."""
+
+
+def open_judging_engine(file: ModelFile, settings: EngineSettings, *, begin_of_text: bool | None = None) -> Engine:
+    """The engine that answers the questions of a run: in this process, or in workers of a cluster if one is named.
+
+    Close it after use. Raises as `open_engine` does, and UsageError if there is no such cluster.
+    """
+    if settings.ray is None:
+        return open_engine(file, settings, begin_of_text=begin_of_text)
+    from localjudge.engine.ray_cluster.ray_engine import InProcess, RayEngine
+
+    in_process = InProcess(_engine_here, _outline_here, _counter_here)
+    return RayEngine(file, settings, in_process, begin_of_text=begin_of_text)
 
 
 def open_engine(file: ModelFile, settings: EngineSettings, *, begin_of_text: bool | None = None) -> InspectableEngine:
@@ -22,6 +42,22 @@ def open_engine(file: ModelFile, settings: EngineSettings, *, begin_of_text: boo
     from localjudge.engine.llamacpp.engine import LlamaCppEngine
 
     return LlamaCppEngine(file, settings, begin_of_text=begin_of_text)
+
+
+def _engine_here(file: ModelFile, settings: EngineSettings, begin_of_text: bool | None) -> Engine:
+    return open_engine(file, settings, begin_of_text=begin_of_text)
+
+
+def _outline_here(file: ModelFile, settings: EngineSettings) -> ModelOutline:
+    from localjudge.engine.llamacpp.outline import outline_of
+
+    return outline_of(file, settings)
+
+
+def _counter_here(file: ModelFile, settings: EngineSettings, begin_of_text: bool | None) -> ClosableCounter:
+    from localjudge.engine.llamacpp.token_counter import VocabularyCounter
+
+    return VocabularyCounter(file, settings, begin_of_text=begin_of_text)
 
 
 def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:

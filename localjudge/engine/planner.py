@@ -8,7 +8,7 @@ The tree is walked depth first with one path resident, so every distinct node is
                             └─ statement 3
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 TokenNode = tuple[int, ...]
@@ -20,10 +20,10 @@ TokenPath = tuple[TokenNode, ...]
 @dataclass
 class _Branch:
     leaves: list[int] = field(default_factory=list)
-    children: dict[TokenNode, "_Branch"] = field(default_factory=dict)
+    children: dict[Hashable, "_Branch"] = field(default_factory=dict)
 
 
-def depth_first(paths: Sequence[TokenPath]) -> Iterator[int]:
+def depth_first(paths: Sequence[Sequence[Hashable]]) -> Iterator[int]:
     """Indices of the paths in the order that evaluates every distinct node once; equal paths stand together."""
     root = _Branch()
     for index, path in enumerate(paths):
@@ -38,7 +38,7 @@ def depth_first(paths: Sequence[TokenPath]) -> Iterator[int]:
         stack.extend(reversed(branch.children.values()))
 
 
-def shared_nodes(resident: TokenPath, wanted: TokenPath) -> int:
+def shared_nodes(resident: Sequence[Hashable], wanted: Sequence[Hashable]) -> int:
     """How many nodes at the beginning of two paths are the same."""
     count = 0
     for have, want in zip(resident, wanted, strict=False):

@@ -9,6 +9,7 @@ Everything that can move an answer is therefore in `identity`, and an answer may
     TokenCounter      which model it is and how long a request is: what planning needs, runs no model
     Engine            a token counter that also answers: holds a model, to be closed
     DescribedEngine   an engine that knows what its model is called
+    ParallelEngine    an engine that answers several requests at the same time
     InspectableEngine an engine that can also show what it does to a prompt, for `localjudge doctor`
 
 Put an engine of your own through `localjudge.engine.contract.check_engine` before it judges anything.
@@ -78,6 +79,14 @@ class TokenCounter(Protocol):
 
         A request that cannot be shown to the model counts nothing.
         """
+        ...
+
+
+class ClosableCounter(TokenCounter, Protocol):
+    """A token counter that is held open without an engine."""
+
+    def close(self) -> None:
+        """Free the vocabulary."""
         ...
 
 
@@ -151,6 +160,25 @@ class ModelFacts(NamedTuple):
     chat_template: bool
     n_ctx: int
     memory_bytes: int
+
+
+class ModelOutline(NamedTuple):
+    """What is known of an engine before its model is loaded: its `identity` without what is found by trying it."""
+
+    identity: dict[str, Any]
+    n_ctx: int
+    memory_bytes: int
+    uses_gpu: bool
+
+
+@runtime_checkable
+class ParallelEngine(Protocol):
+    """An engine that works on several requests at once, so that it wants to be asked more in one call."""
+
+    @property
+    def works_at_once(self) -> int:
+        """How many, at least 1; it may change between calls."""
+        ...
 
 
 class InspectableEngine(Engine, Protocol):

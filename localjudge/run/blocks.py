@@ -8,11 +8,11 @@ before, in another run or to this user, is copied into the store. A verdict is a
 neither the size of the blocks nor where they are cut moves a byte.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple, Protocol
 
-from localjudge.engine.protocol import Engine
+from localjudge.engine.protocol import Engine, ParallelEngine
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.record.earlier_answers import EarlierAnswers
@@ -27,6 +27,8 @@ from localjudge.text import Segmenter
 from localjudge.types import Answer, NoAnswer, Sample, Verdict, VerdictRule
 
 _FIRST_BLOCK, _LARGEST_BLOCK = 16, 256
+_MOST_AT_ONCE = 64
+"""Blocks grow with the workers of an engine, up to so many times: then they hold 16,384 samples."""
 
 
 class AnswerStore(Protocol):
@@ -93,10 +95,15 @@ class Blocks:
             self._expected.at(done / count)
             self._expected.add(answered)
             self._expected.recall(answered)
-        for block in blocks(samples):
+        for block in blocks(samples, self._at_once):
             done += len(block)
             self._expected.at(done / count)
             yield evaluate_samples(block, self._metrics, self._segmenter, self.verdicts)
+
+    def _at_once(self) -> int:
+        """How many requests the engines work on at the same time."""
+        engines = [judge.engine for judge in self._asked_judges]
+        return max(engine.works_at_once if isinstance(engine, ParallelEngine) else 1 for engine in engines)
 
     def verdicts(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
         """One verdict for each task, in their order; what is not known is asked."""
@@ -140,11 +147,15 @@ class _AskedJudge(NamedTuple):
     earlier: Sequence[EarlierAnswers]
 
 
-def blocks(samples: Iterable[Sample]) -> Iterator[list[Sample]]:
-    """The samples in blocks that grow: a small one first, so that there is soon something to see."""
+def blocks(samples: Iterable[Sample], at_once: Callable[[], int] = lambda: 1) -> Iterator[list[Sample]]:
+    """The samples in blocks that grow: a small one first, so that there is soon something to see.
+
+    An engine that works on several requests at once gets so many times as many samples: at the end of each block some
+    of its workers have nothing to do.
+    """
     rest = iter(samples)
     size = _FIRST_BLOCK
-    while block := list(islice(rest, size)):
+    while block := list(islice(rest, size * min(at_once(), _MOST_AT_ONCE))):
         yield block
         size = min(2 * size, _LARGEST_BLOCK)
 

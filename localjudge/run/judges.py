@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from localjudge import model_registry
-from localjudge.engine.opening import open_engine, require_room, who_it_is
+from localjudge.engine.opening import open_judging_engine, require_room, who_it_is
 from localjudge.engine.protocol import DescribedEngine, Engine, EngineStats
 from localjudge.errors import UsageError
 from localjudge.judge.own_prompt import with_prompt
@@ -212,7 +212,7 @@ def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:
     # What it cannot be asked is refused before gigabytes are loaded.
     profile = profile_for(file.profile, metadata_of(file, settings), settings).profile
     with ExitStack() as undo:
-        opened = open_engine(file, settings.engine, begin_of_text=profile.begin_of_text)
+        opened = open_judging_engine(file, settings.engine, begin_of_text=profile.begin_of_text)
         engine = undo.enter_context(closing(opened))
         ours = judge_on(engine, settings)
         undo.pop_all()
@@ -320,7 +320,13 @@ def _refuse_together(named: Sequence[str], settings: RunSettings) -> None:
             profile_for(file.profile, metadata_of(file, settings), settings)
         except UsageError as error:
             raise UsageError(f"{name}, a judge of the panel: {error.message}", hint=error.hint) from error
-    require_room(files, settings.engine)
+    if settings.ray is None:  # else each worker looks for itself
+        require_room(files, settings.engine)
+    elif settings.ray != "local" and settings.ray_workers is None:
+        raise UsageError(
+            "each judge of a panel has workers of its own, and the first would take all that there is room for",
+            hint=f"say how many each has, {option('ray_workers', 4)}",
+        )
 
 
 def calibrated(panel: Panel, metrics: Sequence[Metric], settings: RunSettings, progress: Progress) -> Panel:

@@ -33,6 +33,9 @@ RESCORE_OPTIONS = (
     "cluster_by",
     "max_failed",
     "threads",
+    "ray",
+    "ray_workers",
+    "allow_other_processors",
     "reuse",
 )
 """Settings that make no question another, nor who is asked: a run can be rescored with others."""
@@ -76,6 +79,9 @@ class Options(TypedDict, total=False):
     n_ctx: int | None
     threads: int | None
     gpu_layers: int | None
+    ray: str | None
+    ray_workers: int | None
+    allow_other_processors: bool
 
 
 class RunSettings(EngineSettings):

@@ -24,29 +24,26 @@ earlier versions are found again.
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
-from importlib.metadata import version
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.llamacpp import chat_template as chat
 from localjudge.engine.llamacpp.decoding import IsolatedDecoder
 from localjudge.engine.llamacpp.kv_cache import KVCache
 from localjudge.engine.llamacpp.loading import LoadedModel, load
-from localjudge.engine.llamacpp.memory import UBATCH
-from localjudge.engine.llamacpp.tokenized import RequestTokenizer, TokenizedRequest
-from localjudge.engine.llamacpp.tokenizer import Vocabulary
+from localjudge.engine.llamacpp.outline import known_identity
+from localjudge.engine.llamacpp.token_counter import LlamaCppTokenCounter
+from localjudge.engine.llamacpp.tokenized import TokenizedRequest
 from localjudge.engine.planner import depth_first, distinct_tokens
 from localjudge.engine.prefix_states import PrefixStates
 from localjudge.engine.protocol import EngineStats, ModelShape
 from localjudge.errors import SampleError
-from localjudge.judge import prompts
 from localjudge.model_registry import ModelFile
-from localjudge.types import Answer, ChatEnds, NoAnswer, Node, VerdictRequest
+from localjudge.types import Answer, NoAnswer, Node, VerdictRequest
 
 
-class LlamaCppEngine:
+class LlamaCppEngine(LlamaCppTokenCounter):
     """Answers requests with one GGUF model.
 
     Raises ModelError if the model cannot be used, OutOfResource if there is too little memory for it.
@@ -58,14 +55,10 @@ class LlamaCppEngine:
         self, file: ModelFile, settings: EngineSettings | None = None, *, begin_of_text: bool | None = None
     ) -> None:
         settings = settings or EngineSettings()
-        if begin_of_text is None:
-            begin_of_text = prompts.load(file.profile or prompts.DEFAULT_PROFILE).begin_of_text
-        self._file = file
         self._loaded: LoadedModel = load(file, settings)
-        self._n_ctx = self._loaded.n_ctx
         with ExitStack() as undo:
             undo.callback(self._loaded.close)
-            self._tokenizer = RequestTokenizer(self.vocabulary, begin_of_text=begin_of_text)
+            super().__init__(file, self._loaded.model, self._loaded.n_ctx, begin_of_text=begin_of_text)
             self._cache = KVCache(
                 self._loaded.model.pointer,
                 n_ctx=self._n_ctx,
@@ -83,76 +76,18 @@ class LlamaCppEngine:
         """Model, build, processor features and every setting that can move a logit."""
         plain = {} if self._loaded.self_check.repack else {"repack": False}
         return {
-            "engine": "llama.cpp",
-            "model_sha256": self._file.sha256,
-            "model_size": self._file.size,
-            "architecture": self._loaded.model.architecture,
-            "quantisation": self._loaded.model.quantisation,
-            "llama_cpp_python": version("llama-cpp-python"),
-            "llama_cpp": self._loaded.model.library,
-            "llguidance": version("llguidance"),
-            "system": self._loaded.model.system,
-            "n_ctx": self._n_ctx,
-            "n_ubatch": UBATCH,
-            "flash_attention": False,
-            "gpu_layers": self._loaded.gpu_layers,
+            **known_identity(self._file, n_ctx=self._n_ctx, gpu_layers=self._loaded.gpu_layers),
+            "architecture": self._model.architecture,
+            "quantisation": self._model.quantisation,
             "begin_of_text": bool(self._tokenizer.begin),
             "self_check": self._loaded.self_check.verdict,
-            "batching": "isolated",
             **plain,
         }
-
-    @property
-    def name(self) -> str:
-        """The name it is registered under, or that of its file."""
-        return self._file.name
-
-    @property
-    def metadata(self) -> Mapping[str, str]:
-        """What the model's file says of who it is: name, base name and architecture, by the file's keys."""
-        return self._loaded.model.metadata
-
-    @property
-    def chat_ends(self) -> ChatEnds | None:
-        """What the model's own chat template puts around a message, if it has one.
-
-        Raises ModelError if the template cannot be rendered.
-        """
-        template = self._loaded.model.chat_template
-        return chat.chat_ends(template, **self._ends_of_text) if template else None
-
-    @property
-    def chat_without_ends(self) -> ChatEnds | None:
-        """The model's chat template for conversations alone, if it has one."""
-        template = self._loaded.model.chat_template
-        return chat.without_ends(template, **self._ends_of_text) if template else None
-
-    @property
-    def _ends_of_text(self) -> dict[str, str]:
-        bos, eos = self.special_texts
-        return {"bos": bos, "eos": eos}
 
     @property
     def forks(self) -> bool:
         """Whether requests share what they have in common; if not, each is evaluated from scratch."""
         return self._loaded.self_check.rewind_mode != "recompute"
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        """The model's tokens."""
-        return self._loaded.model.vocabulary
-
-    def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
-        """The request in tokens, with its grammars.
-
-        Raises SampleError for text that the model cannot be shown, ModelError if its tokens cannot write the answers.
-        """
-        return self._tokenizer.tokenize(request)
-
-    @property
-    def special_texts(self) -> tuple[str, str]:
-        """Texts of the begin and end tokens, as chat templates want them."""
-        return self.vocabulary.text_of(self.vocabulary.bos), self.vocabulary.text_of(self.vocabulary.eos)
 
     @property
     def stats(self) -> EngineStats:
@@ -174,37 +109,6 @@ class LlamaCppEngine:
     @prefix_states.setter
     def prefix_states(self, states: PrefixStates | None) -> None:
         self._decoder.prefix.states = states
-
-    @property
-    def capacity(self) -> int:
-        """Tokens that fit the context."""
-        return self._n_ctx
-
-    def length(self, request: VerdictRequest) -> int:
-        """Tokens of the prompt and the longest legal answer, up to its last decision."""
-        return self.tokenize(request).longest
-
-    def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
-        """Tokens of the tree that the requests form; what the model cannot be shown counts nothing."""
-        paths = []
-        for request in requests:
-            with suppress(SampleError):
-                paths.append(self.tokenize(request).path)
-        return distinct_tokens(paths)
-
-    def read_back(self, request: VerdictRequest) -> str | None:
-        """The prompt as its tokens spell it, without the answer and the begin token that the engine puts in front.
-
-        None for a vocabulary that folds case or accents. Raises SampleError for what the model cannot be shown.
-        """
-        if not self.vocabulary.exact:
-            return None
-        path, grammar, _ = self.tokenize(request)
-        tokens = [token for node in path for token in node]
-        spelled = self.vocabulary.decode(tokens[: len(tokens) - len(grammar.start.forced)]).decode(errors="replace")
-        begin = self.vocabulary.decode(list(self._tokenizer.begin)).decode(errors="replace")
-        is_written = request.path[0][0].text.startswith(begin)  # by the chat template: no other was put in front
-        return spelled if is_written else spelled.removeprefix(begin)
 
     @property
     def shape(self) -> ModelShape:

@@ -56,7 +56,7 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
             f"{option_name('n_ctx')} {settings.n_ctx:,} is more than the model has: its context of {most:,} tokens is "
             "used"
         )
-    gpu_layers = _gpu_layers(settings)
+    gpu_layers = used_gpu_layers(settings)
     need = memory.needed(checked, n_ctx=n_ctx, n_ubatch=UBATCH)
     if not gpu_layers:
         memory.require(checked, need, n_ctx=n_ctx)
@@ -80,7 +80,7 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
 
 def require_room(files: Sequence[ModelFile], settings: EngineSettings) -> None:
     """Raise OutOfResource if these models do not fit into memory together; ModelError as `load` does."""
-    if _gpu_layers(settings):  # what is free there is not known
+    if used_gpu_layers(settings):  # what is free there is not known
         return
     needs = {}
     for file in files:
@@ -115,7 +115,7 @@ def _state(path: Path) -> list[tuple[int, int, int, int]]:
     return [(fact.st_dev, fact.st_ino, fact.st_size, fact.st_mtime_ns) for fact in facts]
 
 
-def _gpu_layers(settings: EngineSettings) -> int:
+def used_gpu_layers(settings: EngineSettings) -> int:
     """All layers, or as many as were asked for, if the build has a GPU backend; none if it has not."""
     if not llama_cpp.llama_supports_gpu_offload():
         return 0

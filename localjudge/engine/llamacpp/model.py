@@ -46,8 +46,13 @@ class OpenModel:
         llama_cpp.llama_model_free(self.pointer)
 
 
-def open_model(path: Path, *, gpu_layers: int, repack: bool = True, check_tensors: bool = False) -> OpenModel:
-    """Give the file to llama.cpp as it is. Raises ModelError or OutOfResource with llama.cpp's own words."""
+def open_model(
+    path: Path, *, gpu_layers: int, repack: bool = True, check_tensors: bool = False, vocabulary_alone: bool = False
+) -> OpenModel:
+    """Give the file to llama.cpp as it is. Raises ModelError or OutOfResource with llama.cpp's own words.
+
+    Of a model whose vocabulary alone is loaded, the quantisation is not known.
+    """
     listen()
     llama_cpp.llama_backend_init()
     parameters = llama_cpp.llama_model_default_params()
@@ -55,6 +60,7 @@ def open_model(path: Path, *, gpu_layers: int, repack: bool = True, check_tensor
     parameters.load_mode = llama_cpp.LLAMA_LOAD_MODE_NONE  # not mapped: see the top
     parameters.check_tensors = check_tensors
     parameters.use_extra_bufts = repack
+    parameters.vocab_only = vocabulary_alone
     with interrupts_held_back():
         pointer = llama_cpp.llama_model_load_from_file(os.fsencode(path), parameters)
     if not pointer:

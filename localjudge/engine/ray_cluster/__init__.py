@@ -1,0 +1,1 @@
+"""A judge that many processes hold at once, on one machine or several: workers of a Ray cluster."""

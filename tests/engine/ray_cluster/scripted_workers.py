@@ -1,0 +1,94 @@
+"""Engines that workers of a cluster open in the tests: scripted ones, which note what they do and can be made to die.
+
+What they do is decided by files in a folder, whose name is the name of the model.
+"""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from localjudge.engine.engine_settings import EngineSettings
+from localjudge.engine.protocol import ModelOutline
+from localjudge.engine.ray_cluster.ray_engine import InProcess
+from localjudge.engine.scripted import ScriptedEngine, unit_text
+from localjudge.errors import OutOfResource
+from localjudge.model_registry import ModelFile, find
+from localjudge.types import Answer, NoAnswer, VerdictRequest
+
+
+def said(request: VerdictRequest) -> float:
+    """A probability that hangs on the text of the unit."""
+    return (sum(map(ord, unit_text(request))) % 97) / 96
+
+
+class NotingEngine(ScriptedEngine):
+    """Notes each question with its process before it answers; `pause` holds the seconds that each takes."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(said, remember=False)
+        self._folder = folder
+        pause = folder / "pause"
+        self._pause = float(pause.read_text()) if pause.exists() else 0.0
+
+    @property
+    def identity(self) -> dict[str, object]:
+        """`kind` stands for the kind of processor; it counts up with each engine if the file `kinds` is there."""
+        return {**super().identity, "kind": self._kind}
+
+    _kind = 0
+
+    def take_a_kind(self) -> None:
+        """Be of another kind than the engine that was opened before."""
+        counter = self._folder / "kinds"
+        self._kind = int(counter.read_text())
+        counter.write_text(str(self._kind + 1))
+
+    def answers(self, requests: list[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:  # type: ignore[override]
+        """Dies of a question that has the word `deadly`."""
+        for index, request in enumerate(requests):
+            with (self._folder / "asked").open("a") as notes:
+                notes.write(f"{os.getpid()} {unit_text(request)}\n")
+            if "deadly" in unit_text(request):
+                os.kill(os.getpid(), signal.SIGKILL)
+            if "hopeless" in unit_text(request):
+                raise OutOfResource("there is no more of it", hint="get more")
+            time.sleep(self._pause)
+            yield index, self._answer(request)
+
+
+def open_noting(file: ModelFile, settings: EngineSettings, begin_of_text: bool | None) -> NotingEngine:
+    """What a worker does."""
+    folder = file.path.parent
+    if (folder / "dies").exists():
+        os.kill(os.getpid(), signal.SIGKILL)
+    engine = NotingEngine(folder)
+    if (folder / "kinds").exists():
+        engine.take_a_kind()
+    return engine
+
+
+def outline(file: ModelFile, settings: EngineSettings) -> ModelOutline:
+    """What the process that gives work knows."""
+    return ModelOutline({**ScriptedEngine(said).identity, "kind": 0}, n_ctx=1_000_000, memory_bytes=0, uses_gpu=False)
+
+
+def count_here(file: ModelFile, settings: EngineSettings, begin_of_text: bool | None) -> ScriptedEngine:
+    """A counter of tokens."""
+    return ScriptedEngine(said)
+
+
+SCRIPTED = InProcess(open_noting, outline, count_here)
+
+
+def model_in(folder: Path) -> ModelFile:
+    """A file that stands for the model."""
+    (folder / "model.gguf").write_bytes(b"stands for weights")
+    return find(str(folder / "model.gguf"))
+
+
+def asked_by(folder: Path) -> list[tuple[int, str]]:
+    """Who was asked what, in the order in which it was."""
+    lines = (folder / "asked").read_text().splitlines() if (folder / "asked").exists() else []
+    return [(int(pid), unit) for pid, unit in (line.split(" ", 1) for line in lines)]

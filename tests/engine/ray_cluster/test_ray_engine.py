@@ -1,0 +1,289 @@
+"""A judge in a real Ray cluster: the bytes of one in process, whoever is killed and whoever joins late."""
+
+import logging
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+import random_model
+
+import localjudge
+from localjudge.engine import opening
+from localjudge.engine.contract import check_engine
+from localjudge.engine.engine_settings import EngineSettings
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.ray_cluster.ray_connection import RayConnection
+from localjudge.engine.ray_cluster.ray_engine import RayEngine
+from localjudge.errors import ModelError, OutOfResource, UsageError
+from localjudge.types import NoAnswer, VerdictRequest
+from tests.engine.conftest import Asker, ModelMaker
+from tests.engine.ray_cluster.scripted_workers import SCRIPTED, asked_by, model_in, said
+
+pytest.importorskip("ray", reason="NOT CHECKED: the extra ray is not installed")
+FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
+Opener = Callable[..., RayEngine]
+TEMPLATE = random_model.CHAT_TEMPLATE.replace("<|im_start|>", "<start_of_turn>").replace("<|im_end|>", "<end_of_turn>")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def connection() -> Iterator[RayConnection]:
+    """One cluster for all: to start it takes seconds."""
+    with closing(RayConnection("local")) as connected:
+        yield connected
+
+
+@pytest.fixture
+def open_ray(tmp_path: Path) -> Iterator[Opener]:
+    """Opens engines with scripted workers, two if not asked otherwise."""
+    engines: list[RayEngine] = []
+
+    def opened(workers: int = 2, **settings: Any) -> RayEngine:
+        wanted = EngineSettings(ray="local", ray_workers=workers, **settings)
+        engines.append(RayEngine(model_in(tmp_path), wanted, SCRIPTED))
+        return engines[-1]
+
+    yield opened
+    for engine in engines:
+        engine.close()
+
+
+def requests_of(ask: Asker, units: list[str]) -> list[VerdictRequest]:
+    """Each about a context that three of them share."""
+    return [ask(unit, [f"context {number // 3}"]) for number, unit in enumerate(units)]
+
+
+def probabilities(engine: RayEngine, requests: list[VerdictRequest]) -> list[float]:
+    """In the order of the requests, each once."""
+    pairs = list(engine.answers(requests))
+    found = {index: answer for index, answer in pairs if not isinstance(answer, NoAnswer)}
+    assert len(pairs) == len(found) == len(requests)
+    return [found[index].p_yes for index in range(len(requests))]
+
+
+def test_it_keeps_the_contract_of_engines(make_model: ModelMaker) -> None:
+    file = make_model("llama", vocabulary="pieces", chat_template=TEMPLATE)
+    settings = EngineSettings(n_ctx=2048, ray="local", ray_workers=1)
+    assert check_engine(lambda: opening.open_judging_engine(file, settings)) == []
+
+
+def test_it_is_the_engine_in_process_to_whoever_asks(make_model: ModelMaker) -> None:
+    """Identity, name, template, lengths: one without Ray goes on with its run."""
+    file = make_model("llama", vocabulary="pieces", chat_template=TEMPLATE)
+    settings = EngineSettings(n_ctx=2048, ray="local", ray_workers=1)
+    with (
+        closing(opening.open_judging_engine(file, settings)) as ours,
+        closing(LlamaCppEngine(file, EngineSettings(n_ctx=2048, threads=1))) as alone,
+    ):
+        assert isinstance(ours, RayEngine)
+        for name in ("identity", "name", "metadata", "capacity", "forks", "memory_bytes"):
+            assert getattr(ours, name) == getattr(alone, name), name
+        for ends in ("chat_ends", "chat_without_ends"):
+            assert getattr(ours, ends)[:3] == getattr(alone, ends)[:3]
+
+
+def made_up_data(tmp_path: Path, samples: int) -> Path:
+    rows = [
+        {
+            "id": f"{number}",
+            "retrieved_contexts": [f"The river {number} is {length} km long.", "It rains."],
+            "reference": f"The river {number} is long. It has {number} mouths.",
+            "response": f"The river {number} is {length} km long. It is deep.",
+        }
+        for number, length in ((number, 100 + 7 * number) for number in range(samples))
+    ]
+    file = tmp_path / "data.jsonl"
+    file.write_text("\n".join(map(localjudge_json, rows)))
+    return file
+
+
+def localjudge_json(row: dict[str, Any]) -> str:
+    import json
+
+    return json.dumps(row)
+
+
+def test_a_run_has_the_same_bytes_and_is_verified_without_ray(tmp_path: Path) -> None:
+    """Also one that was begun in process and gone on with in a cluster."""
+    data = made_up_data(tmp_path, 40)
+    metrics = ["context_recall", "faithfulness"]
+    alone = localjudge.evaluate(data, metrics=metrics, out=tmp_path / "alone", threads=1)
+    ours = localjudge.evaluate(data, metrics=metrics, out=tmp_path / "ray", ray="local", ray_workers=2)
+    assert ours.manifest.signature == alone.manifest.signature
+    with pytest.raises(StopAsking):
+        localjudge.evaluate(data, metrics=metrics, out=tmp_path / "both", threads=1, progress=Stopping(30))
+    both = localjudge.evaluate(data, metrics=metrics, out=tmp_path / "both", ray="local", ray_workers=2)
+    assert both.manifest.environment["sessions"][-1]["asked"] < ours.manifest.environment["sessions"][-1]["asked"]
+    for name in FILES:
+        assert (ours.directory / name).read_bytes() == (alone.directory / name).read_bytes()
+        assert (both.directory / name).read_bytes() == (alone.directory / name).read_bytes()
+    assert localjudge.verify(both.directory, count=20).result == "bit-identical"
+
+
+class StopAsking(Exception):
+    pass
+
+
+class Stopping:
+    """A progress that raises when so many answers are there."""
+
+    def __init__(self, after: int) -> None:
+        self._left = after
+
+    def note(self, text: str) -> None:
+        """Said to nobody."""
+
+    def expect(self, count: int) -> None:
+        """Not shown."""
+
+    def recall(self, count: int) -> None:
+        """Not shown."""
+
+    def advance(self) -> None:
+        """One more."""
+        self._left -= 1
+        if not self._left:
+            raise StopAsking
+
+    def phase(self, name: str, done: int, total: int) -> None:
+        """Not shown."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+def test_no_file_of_a_run_names_the_cluster(tmp_path: Path) -> None:
+    """Its address is the name of a machine. (`local` stands for it here; HOST:PORT is the same setting.)"""
+    data = made_up_data(tmp_path, 2)
+    run = localjudge.evaluate(data, metrics=["context_recall"], out=tmp_path / "run", ray="local", ray_workers=1)
+    assert not {"ray", "ray_workers", "allow_other_processors"} & run.manifest.environment["settings"].keys()
+
+
+def test_requests_that_share_a_context_go_to_one_worker(open_ray: Opener, ask: Asker, tmp_path: Path) -> None:
+    """20 long contexts with three units each, asked in turns."""
+    (tmp_path / "pause").write_text("0.01")
+    requests = [ask(f"{unit} about {context}", ["x" * 999 + f"{context}"]) for unit in "abc" for context in range(20)]
+    assert probabilities(open_ray(), requests) == list(map(said, requests))
+    by_context: dict[str, set[int]] = {}
+    for pid, unit in asked_by(tmp_path):
+        by_context.setdefault(unit.split()[-1], set()).add(pid)
+    assert len(by_context) == 20
+    assert all(len(pids) == 1 for pids in by_context.values())
+    assert len(set.union(*by_context.values())) == 2
+
+
+def test_a_worker_that_is_killed_loses_nothing(
+    open_ray: Opener, ask: Asker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SIGKILL twice, each time when ten more answers are there; another worker takes its place."""
+    (tmp_path / "pause").write_text("0.02")
+    requests = requests_of(ask, [f"unit {number}" for number in range(150)])
+    engine, answers, killed = open_ray(), {}, []
+    while engine.works_at_once < 2:
+        list(engine.answers(requests[:1]))
+    for index, answer in engine.answers(requests):
+        assert index not in answers
+        answers[index] = answer
+        if len(answers) in (10, 60):
+            pid, _ = asked_by(tmp_path)[-1]
+            os.kill(pid, signal.SIGKILL)
+            killed.append(pid)
+    assert [getattr(answers[index], "p_yes", None) for index in range(150)] == list(map(said, requests))
+    assert len(killed) == 2
+    assert not {worker.pid for worker in engine.workers} & set(killed)
+    assert "a worker on node" in caplog.text
+
+
+def test_a_question_that_kills_is_named_when_all_others_are_answered(
+    open_ray: Opener, ask: Asker, tmp_path: Path
+) -> None:
+    requests = requests_of(ask, ["a", "b", "so deadly", "c", "d", "e"])
+    answered = set()
+    with pytest.raises(OutOfResource, match=r"3 workers died of one question, the one about 'so deadly'"):
+        answered.update(index for index, _ in open_ray().answers(requests))
+    assert answered == {0, 1, 3, 4, 5}
+    assert [unit for _, unit in asked_by(tmp_path)].count("so deadly") <= 4
+
+
+def test_workers_that_all_die_end_the_run(open_ray: Opener, ask: Asker) -> None:
+    requests = requests_of(ask, [f"deadly {number}" for number in range(40)])
+    with pytest.raises(OutOfResource, match="workers of the Ray cluster died one after the other") as error:
+        list(open_ray(1).answers(requests))
+    assert "Ray says: The actor is dead because" in error.value.message
+
+
+def test_workers_that_die_while_they_open_end_the_run(open_ray: Opener, tmp_path: Path) -> None:
+    (tmp_path / "dies").touch()
+    with pytest.raises(OutOfResource, match="6 workers of the Ray cluster died"):
+        open_ray(1)
+
+
+def test_what_an_engine_raises_in_a_worker_is_raised_here(open_ray: Opener, ask: Asker) -> None:
+    with pytest.raises(OutOfResource, match="there is no more of it") as error:
+        list(open_ray(1).answers([ask("hopeless")]))
+    assert error.value.hint == "get more"
+
+
+def test_answers_that_are_not_read_to_their_end_harm_no_later_ones(open_ray: Opener, ask: Asker) -> None:
+    engine = open_ray(1)
+    requests = requests_of(ask, [f"unit {number}" for number in range(30)])
+    begun = iter(engine.answers(requests))
+    next(begun)
+    begun.close()  # type: ignore[attr-defined]
+    assert probabilities(engine, requests[10:20]) == list(map(said, requests[10:20]))
+
+
+def test_a_node_without_the_model_or_with_another_says_so(tmp_path: Path) -> None:
+    """The file is changed, then taken away, once it is known here."""
+    file = model_in(tmp_path)
+    settings = EngineSettings(ray="local", ray_workers=2)
+    file.path.write_bytes(b"other weights")
+    with pytest.raises(ModelError, match=rf"on node {os.uname().nodename}: .*model.gguf is not the model of this run"):
+        RayEngine(file, settings, SCRIPTED)
+    file.path.unlink()
+    with pytest.raises(ModelError, match=rf"on node {os.uname().nodename}: no judge is called"):
+        RayEngine(file, settings, SCRIPTED)
+
+
+def test_a_worker_of_another_kind_is_not_asked(
+    open_ray: Opener, ask: Asker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each engine that is opened is of a kind of its own, the first of ours, which is 0."""
+    (tmp_path / "kinds").write_text("0")
+    engine = open_ray(2)
+    deadline = time.monotonic() + 20
+    while "kind: 1 there" not in caplog.text and time.monotonic() < deadline:
+        list(engine.answers(requests_of(ask, ["a", "b"])))
+    assert "a worker is refused: on node" in caplog.text
+    assert "kind: 1 there, 0 here" in caplog.text
+    assert len({pid for pid, _ in asked_by(tmp_path)}) == 1
+    assert engine.identity["kind"] == 0
+
+
+def test_workers_of_other_kinds_that_are_allowed_are_named(open_ray: Opener, tmp_path: Path) -> None:
+    (tmp_path / "kinds").write_text("1")
+    with pytest.raises(ModelError, match=r"kind: [12] there, 0 here"):
+        open_ray(2)
+    (tmp_path / "kinds").write_text("1")
+    engine = open_ray(2, allow_other_processors=True)
+    assert sorted(one["kind"] for one in engine.identity["workers"]) == [1, 2]
+
+
+def test_room_for_workers_is_made_of_processors(ask: Asker, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Without a number as many as this process may use processors, by the threads of each."""
+    caplog.set_level(logging.DEBUG, logger="localjudge")
+    processors = EngineSettings().used_threads
+    settings = EngineSettings(ray="local", threads=processors)
+    with closing(RayEngine(model_in(tmp_path), settings, SCRIPTED)) as engine:
+        assert engine.works_at_once == 1
+        assert len(engine.workers) == 1
+
+
+@pytest.mark.parametrize("address", ["ray://head:10001", "localhost:1", " "])
+def test_an_address_where_no_cluster_is_is_refused(address: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError):
+        localjudge.evaluate(made_up_data(tmp_path, 1), ray=address)
