@@ -21,8 +21,8 @@ OPENMP = "libgomp.so.1"
 """GCC's library for threads: compiled llama.cpp needs it, and small systems lack it."""
 
 _CMAKE = {
-    # Most of x86-64-v3 (https://gitlab.com/x86-psABIs/x86-64-ABI), which Intel's servers have since 2013 and AMD's since
-    # 2015. Named one by one: where SOURCE_DATE_EPOCH is set, llama.cpp would leave them out.
+    # Most of x86-64-v3 (https://gitlab.com/x86-psABIs/x86-64-ABI), which Intel's servers have since 2013, and AMD's
+    # since 2015. Named one by one: where SOURCE_DATE_EPOCH is set, llama.cpp would leave them out.
     "portable": ["-DGGML_NATIVE=OFF", *(f"-DGGML_{one}=ON" for one in ("SSE42", "AVX", "AVX2", "BMI2", "FMA", "F16C"))],
     "native": ["-DGGML_NATIVE=ON"],
 }

@@ -11,6 +11,7 @@ from pathlib import Path
 TESTS = (
     "tests/conftest.py",
     "tests/golden",
+    "tests/judge/expanded_grammars.json",
     "tests/judge/test_derived_grammars.py",
     "tests/judge/test_grammar_compilers.py",
     "tests/record/test_store.py",
