@@ -71,16 +71,18 @@ def needed(wheels: Iterable[Wheel], wanted: Iterable[Wanted], target: Target) ->
             raise ValueError(f"{wheel.path.name} is chosen, and something else needs {requirement}")
         else:
             chosen[name] = wheel
-            open_ones += _its_own(wheel, requirement, target) if one.with_its_own else ()
+            its_own = requirements_of(wheel, requirement.extras, target) if one.with_its_own else ()
+            open_ones += map(Wanted, its_own)
     return Needed(dict(sorted(chosen.items())), tuple(missing.values()))
 
 
-def _its_own(wheel: Wheel, requirement: Requirement, target: Target) -> Iterator[Wanted]:
+def requirements_of(wheel: Wheel, extras: Iterable[str], target: Target) -> Iterator[Requirement]:
+    """What a wheel itself needs on this Python, when it is wanted with these extras."""
     for own in wheel.requirements:
-        if target.wants(own.marker, requirement.extras):
+        if target.wants(own.marker, tuple(extras)):
             plain = Requirement(str(own))
             plain.marker = None
-            yield Wanted(plain)
+            yield plain
 
 
 def _fits(wheel: Wheel, requirement: Requirement) -> bool:
