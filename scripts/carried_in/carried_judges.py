@@ -41,14 +41,15 @@ def judge_called(given: str) -> CarriedJudge:
 
     Raises UsageError for a name that cannot be one, ModelError for what cannot be found or is not what was pinned.
     """
-    own, source = given.split("=", 1) if "=" in given and not Path(given).exists() else ("", given)
+    renamed = "=" in given and not Path(given).exists()
+    own, source = given.split("=", 1) if renamed else ("", given)
     row = model_registry.registered().get(source)
-    if row and row.package and not own:
+    if row and row.package and not renamed:
         return CarriedJudge(source, package=Requirement(model_registry.requirement_of(row)))
-    if row and model_registry.packaged_as(row.sha256) and not row.package and not own:
+    if row and model_registry.packaged_as(row.sha256) and not row.package and not renamed:
         return CarriedJudge(source)
     file = model_registry.find(source)
-    name = own or (file.name if Path(source).exists() else source)
+    name = own if renamed else file.name if Path(source).exists() else source
     if not _NAME.fullmatch(name):
         raise UsageError(
             f"{name!r} cannot be carried as the name of a judge", hint=f"give it one: --judge NAME={source}"

@@ -83,7 +83,7 @@ def what_it_needs(wheel: Path, processors: str) -> Compiled:
     with TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
         inside = [name for name in archive.namelist() if name.startswith("llama_cpp/lib/")]
         archive.extractall(folder, inside)
-        libraries = [path for path in Path(folder, "llama_cpp", "lib").iterdir() if ".so" in path.name]
+        libraries = sorted(Path(folder).glob("llama_cpp/lib/*.so*"))
         library = next((path for path in libraries if path.name == "libllama.so"), None)
         if library is None:
             raise ValueError(

@@ -27,7 +27,8 @@ def main(folder: Path) -> None:
                 f"rename that one in {registry_file()}, or remove its row"
             )
     for path, row in rows.items():
-        if row["name"] not in known or not model_registry.place_of(row["name"]).is_file():
+        place = model_registry.place_of(row["name"]) if row["name"] in known else None
+        if place is None or not place.is_file():
             copy(folder / row["file"], resources.state_directory() / "models")
         if row["name"] not in known:
             register(path.read_text(encoding="utf-8"))
