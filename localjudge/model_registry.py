@@ -57,7 +57,7 @@ class RegisteredModel(Record):
     size: int
     licence: str = ""
     source: str = ""
-    profile: str
+    profile: str | None = None
     n_ctx: int | None = None
     note: str = ""
     caution: str = ""

@@ -19,6 +19,7 @@ OUR_MODULES = {
     "localjudge",
     "tests",
     "benchmark",
+    "carried_in",
     "corrected_coverage",
     "judge_trials",
     "reference_judge",

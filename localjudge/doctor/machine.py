@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from localjudge import resources
 from localjudge.doctor.health_check import HealthCheck, failed, ok, warning
+from localjudge.doctor.idle_gpu import gpu_check, gpu_of_this_machine
 from localjudge.engine import hardware, opening
 from localjudge.errors import ModelError
 from localjudge.judge import grammars
@@ -60,19 +61,7 @@ def processing(settings: RunSettings) -> Iterator[HealthCheck]:
         yield warning("processor", found, "more threads than cores only wait for each other: ask for fewer (--threads)")
     else:
         yield ok("processor", found, name=name, processors=processors, threads=threads)
-    library, number, uses_gpu = opening.engine_build()
-    if uses_gpu:
-        layers = "all" if settings.gpu_layers is None else f"{settings.gpu_layers:,}"
-        yield ok("gpu", f"{library} {number} has a GPU backend: {layers} layers go there", offload=True)
-    elif settings.gpu_layers:
-        yield warning(
-            "gpu",
-            f"{library} {number} was built without a GPU backend: --gpu-layers {settings.gpu_layers} has no effect",
-            "build llama-cpp-python with one (for example CMAKE_ARGS=-DGGML_CUDA=on), or leave out --gpu-layers",
-            offload=False,
-        )
-    else:
-        yield ok("gpu", f"none: {library} {number} was built for the processor alone", offload=False)
+    yield gpu_check(opening.engine_build(), settings.gpu_layers, gpu_of_this_machine())
 
 
 def _state_folder() -> HealthCheck:

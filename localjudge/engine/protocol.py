@@ -137,11 +137,15 @@ class DescribedEngine(Protocol):
 
 
 class EngineBuild(NamedTuple):
-    """The library that an engine runs on: its name, its version, and whether it can use a GPU."""
+    """The library that an engine runs on: its name, its version, and whether it can use a GPU of this machine.
+
+    It can not, either if it was built without a backend for one, or if none of its `gpu_backends` finds a GPU.
+    """
 
     library: str
     version: str
     uses_gpu: bool
+    gpu_backends: tuple[str, ...] = ()
 
 
 class ModelShape(NamedTuple):

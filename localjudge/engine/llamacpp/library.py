@@ -9,6 +9,8 @@ import ctypes
 import os
 import re
 from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
 
 from localjudge.engine.protocol import EngineBuild
 from localjudge.errors import ModelError
@@ -42,6 +44,7 @@ except (ImportError, OSError, RuntimeError, AttributeError) as error:
 __all__ = ["build", "complaints", "listen", "llama_cpp"]
 
 _LOG_LEVEL_ERROR = 4
+_GPU_BACKENDS = ("cuda", "hip", "metal", "musa", "sycl", "vulkan")
 _complaints: deque[str] = deque(maxlen=8)
 
 
@@ -54,7 +57,13 @@ def _keep_errors(level: int, text: bytes, _user_data: ctypes.c_void_p) -> None:
 def build() -> EngineBuild:
     """Which llama.cpp this is."""
     offloads = bool(llama_cpp.llama_supports_gpu_offload())
-    return EngineBuild("llama.cpp", llama_cpp.llama_version().decode(), offloads)
+    return EngineBuild("llama.cpp", llama_cpp.llama_version().decode(), offloads, tuple(_gpu_backends()))
+
+
+def _gpu_backends() -> Iterator[str]:
+    """Backends for GPUs that were built: each is a library of its own beside llama.cpp's."""
+    libraries = {path.name.partition(".")[0] for path in (Path(llama_cpp.__file__).parent / "lib").glob("libggml-*")}
+    yield from sorted(name for name in _GPU_BACKENDS if f"libggml-{name}" in libraries)
 
 
 def listen() -> None:

@@ -1,0 +1,1 @@
+"""The parts of `scripts/wheelhouse`: localjudge, what it needs and its judges in one folder that needs no network."""

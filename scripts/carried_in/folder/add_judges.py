@@ -1,0 +1,69 @@
+"""Gives the carried judges their names: the models go into the state directory, their rows into its registry.
+
+    python add_judges.py FOLDER
+
+What is there already stays. A name that stands for another model is refused, before anything is copied.
+"""
+
+import shutil
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from localjudge import model_registry, resources
+from localjudge.local_models.model_parts import parts
+
+
+def main(folder: Path) -> None:
+    """Check all names, then copy and register what is not there."""
+    known = model_registry.registered()
+    rows = {path: read(path) for path in sorted((folder / "models").glob("*.toml"))}
+    for row in rows.values():
+        there = known.get(row["name"])
+        if there and there.sha256 != row["sha256"]:
+            sys.exit(
+                f"the judge {row['name']!r} of this folder is another than the one that is registered here: "
+                f"rename that one in {registry_file()}, or remove its row"
+            )
+    for path, row in rows.items():
+        place = model_registry.place_of(row["name"]) if row["name"] in known else None
+        if place is None or not place.is_file():
+            copy(folder / row["file"], resources.state_directory() / "models")
+        if row["name"] not in known:
+            register(path.read_text(encoding="utf-8"))
+        found = model_registry.find(row["name"])  # reads all of it: what was copied is what was pinned
+        print(f"judge {row['name']}: {found.path}")
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The one row of a file."""
+    [row] = tomllib.loads(path.read_text(encoding="utf-8"))["model"]
+    return dict(row)
+
+
+def registry_file() -> Path:
+    """The user's own registry."""
+    return resources.state_directory() / "registry.toml"
+
+
+def copy(model: Path, models: Path) -> None:
+    """All files of a model, each whole or not at all."""
+    models.mkdir(parents=True, exist_ok=True)
+    for file in parts(model):
+        fresh = models / f".{file.name}.part"
+        shutil.copyfile(file, fresh)
+        fresh.replace(models / file.name)
+
+
+def register(row: str) -> None:
+    """Add a row to the registry; its other rows stay as they are written."""
+    registry = registry_file()
+    before = registry.read_text(encoding="utf-8").rstrip("\n") + "\n\n" if registry.is_file() else ""
+    fresh = registry.with_name(f".{registry.name}.part")
+    fresh.write_text(before + row, encoding="utf-8")
+    fresh.replace(registry)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
