@@ -18,6 +18,9 @@ class EngineSettings(Record):
     """Processor threads. By default as many as this process may use; they cannot move a number."""
     gpu_layers: int | None = Field(default=None, ge=0)
     """Layers to put on a GPU. By default all of them, if the build has a GPU backend."""
+    allow_host: tuple[str, ...] = ()
+    """Host beside this machine that a judge's server may be on: the texts leave this machine for it (may be
+    repeated)."""
 
     @property
     def used_threads(self) -> int:

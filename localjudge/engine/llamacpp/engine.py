@@ -37,12 +37,12 @@ from localjudge.engine.llamacpp.loading import LoadedModel, load
 from localjudge.engine.llamacpp.memory import UBATCH
 from localjudge.engine.llamacpp.tokenized import RequestTokenizer, TokenizedRequest
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
-from localjudge.engine.planner import depth_first, distinct_tokens
+from localjudge.engine.planner import by_question, depth_first, distinct_tokens
 from localjudge.engine.protocol import EngineStats, ModelShape
 from localjudge.errors import SampleError
 from localjudge.judge import prompts
 from localjudge.model_registry import ModelFile
-from localjudge.types import Answer, ChatEnds, NoAnswer, Node, VerdictRequest
+from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
 
 
 class LlamaCppEngine:
@@ -210,7 +210,7 @@ class LlamaCppEngine:
         started = time.perf_counter()
         distinct: list[TokenizedRequest] = []
         askers: list[list[int]] = []
-        for indices in _by_question(requests):
+        for indices in by_question(requests):
             try:
                 distinct.append(self._fitting(requests[indices[0]]))
                 askers.append(indices)
@@ -247,11 +247,3 @@ class LlamaCppEngine:
         self._unique += decoded.continued
         self._generated += decoded.free
         return decoded.answers
-
-
-def _by_question(requests: Sequence[VerdictRequest]) -> list[list[int]]:
-    """Indices of the requests that one answer serves, together."""
-    asked: dict[tuple[tuple[Node, ...], str], list[int]] = {}
-    for index, request in enumerate(requests):
-        asked.setdefault((request.path, request.shape), []).append(index)
-    return list(asked.values())

@@ -36,6 +36,8 @@ class RequestTokenizer:
 
     def __init__(self, vocabulary: Vocabulary, *, begin_of_text: bool) -> None:
         self._vocabulary = vocabulary
+        self.size = vocabulary.size
+        """How many tokens the vocabulary has."""
         self.constraints = Constraints(vocabulary)
         self.begin = (vocabulary.begin,) if begin_of_text and vocabulary.begin is not None else ()
         self._node = lru_cache(maxsize=_NODES_KEPT)(self._tokenized)

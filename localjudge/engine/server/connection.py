@@ -18,7 +18,7 @@ from time import monotonic, sleep
 from typing import Any, NamedTuple, NoReturn
 import logging
 
-from localjudge.engine.server.address import ServerAddress, require_allowed
+from localjudge.engine.server.address import ServerAddress, is_this_machine, require_allowed
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.printable import printable
 
@@ -76,6 +76,11 @@ class ServerConnection:
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to a question. A server that is still loading its model is waited for."""
         return self._json("POST", path, json.dumps(body, allow_nan=False).encode())
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the other end is on this machine. Known once a question was asked."""
+        return bool(self.address.socket_path) or is_this_machine(self.peer)
 
     def close(self) -> None:
         """Close the connection; the next question makes another."""
