@@ -2,13 +2,13 @@
 
 import os
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, field_validator
 
 from localjudge.types import Record
 
 
 class EngineSettings(Record):
-    """All but `threads` can move numbers and are part of an engine's identity."""
+    """All but `threads` and `allow_host` can move numbers and are part of an engine's identity."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
@@ -21,6 +21,11 @@ class EngineSettings(Record):
     allow_host: tuple[str, ...] = ()
     """Host beside this machine that a judge's server may be on: the texts leave this machine for it (may be
     repeated)."""
+
+    @field_validator("allow_host", mode="before")
+    @classmethod
+    def _hosts(cls, given: object) -> object:
+        return (given,) if isinstance(given, str) else given
 
     @property
     def used_threads(self) -> int:

@@ -1,24 +1,57 @@
-"""Which engine runs a model's file: no other module outside its folder names a concrete one.
+"""Which engine runs a model, a file or one behind a server: no other module outside their folders names a concrete one.
 
 What an engine rests on is imported when it is first needed: a model library takes seconds to load.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from localjudge import model_registry
 from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.protocol import EngineBuild, InspectableEngine, ModelFacts
+from localjudge.engine.protocol import EngineBuild, InspectableEngine, ModelFacts, NamedModel, ReadableEngine
+from localjudge.engine.server.address import names_a_server
 from localjudge.model_registry import ModelFile
 
 ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.library", "llguidance": "llguidance"}
 """The packages that models run on, each with the module whose import loads it."""
 
 
-def open_engine(file: ModelFile, settings: EngineSettings, *, begin_of_text: bool | None = None) -> InspectableEngine:
-    """The engine that runs model files. Close it after use. `begin_of_text` is that of the profile that it is asked by.
+def is_server(judge: str) -> bool:
+    """Whether a judge is named by the address of a server."""
+    return names_a_server(judge)
+
+
+def find_model(judge: str, settings: EngineSettings) -> NamedModel:
+    """The model that a judge is named by: a registered name, a path, another program's name, a server's address.
+
+    Raises as `model_registry.find` does, ModelError for a server that cannot judge, UsageError for an address that is
+    none or not this machine's.
+    """
+    if not names_a_server(judge):
+        return model_registry.find(judge)
+    from localjudge.engine.server.finding import served_model
+
+    return served_model(judge, settings)
+
+
+def open_engine(model: NamedModel, settings: EngineSettings, *, begin_of_text: bool | None = None) -> ReadableEngine:
+    """The engine that runs a model. Close it after use. `begin_of_text` is that of the profile that it is asked by.
 
     Raises ModelError if it cannot run this one, OutOfResource if there is too little memory for it.
     """
+    if isinstance(model, ModelFile):
+        return open_file(model, settings, begin_of_text=begin_of_text)
+    from localjudge.engine.server.engine import ServerEngine
+    from localjudge.engine.server.finding import open_server
+    from localjudge.engine.server.served_model import ServedModel
+
+    if not isinstance(model, ServedModel):
+        raise TypeError(f"{model!r} is neither a file nor a server's")
+    return ServerEngine.opened(open_server(model, settings), settings, begin_of_text=begin_of_text)
+
+
+def open_file(file: ModelFile, settings: EngineSettings, *, begin_of_text: bool | None = None) -> InspectableEngine:
+    """The engine that runs model files. Raises as `open_engine` does."""
     from localjudge.engine.llamacpp.engine import LlamaCppEngine
 
     return LlamaCppEngine(file, settings, begin_of_text=begin_of_text)
@@ -38,17 +71,21 @@ def engine_build() -> EngineBuild:
     return library.build()
 
 
-def who_it_is(path: Path) -> dict[str, str]:
-    """What a model's file says of itself, by keys of its header. Raises ModelError for a file that is damaged."""
+def who_it_is(model: NamedModel) -> Mapping[str, str]:
+    """What a model says of itself, by keys of a file's header. Raises ModelError for a file that is damaged."""
+    if not isinstance(model, ModelFile):
+        from localjudge.engine.server.served_model import ServedModel
+
+        return model.metadata if isinstance(model, ServedModel) else {}
     from localjudge.engine.llamacpp import gguf_header
     from localjudge.engine.llamacpp.model import WHO_IT_IS
 
-    header = gguf_header.read(path)
+    header = gguf_header.read(model.path)
     return {key: header.text(key) for key in WHO_IT_IS}
 
 
-def require_room(files: Sequence[ModelFile], settings: EngineSettings) -> None:
-    """Raise OutOfResource, with the numbers, if there is too little memory for all of these models at once."""
+def require_room(models: Sequence[NamedModel], settings: EngineSettings) -> None:
+    """Raise OutOfResource, with the numbers, if there is too little memory for all of these models' files at once."""
     from localjudge.engine.llamacpp import loading
 
-    loading.require_room(files, settings)
+    loading.require_room([model for model in models if isinstance(model, ModelFile)], settings)

@@ -76,6 +76,7 @@ class Options(TypedDict, total=False):
     n_ctx: int | None
     threads: int | None
     gpu_layers: int | None
+    allow_host: str | Sequence[str]
 
 
 class RunSettings(EngineSettings):

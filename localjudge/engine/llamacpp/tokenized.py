@@ -55,6 +55,21 @@ class RequestTokenizer:
         explanation = self.constraints.compile(request.explanation) if request.explanation else None
         return TokenizedRequest(tuple(nodes), grammar, explanation)
 
+    def read_back(self, request: VerdictRequest) -> str | None:
+        """The prompt as its tokens spell it, without the answer and the begin token that was put in front.
+
+        None for a vocabulary that folds case or accents. Raises SampleError for what the model cannot be shown.
+        """
+        vocabulary = self._vocabulary
+        if not vocabulary.exact:
+            return None
+        path, grammar, _ = self.tokenize(request)
+        tokens = [token for node in path for token in node]
+        spelled = vocabulary.decode(tokens[: len(tokens) - len(grammar.start.forced)]).decode(errors="replace")
+        begin = vocabulary.decode(list(self.begin)).decode(errors="replace")
+        is_written = request.path[0][0].text.startswith(begin)  # by the chat template: no other was put in front
+        return spelled if is_written else spelled.removeprefix(begin)
+
     def _tokenized(self, node: tuple[Piece, ...]) -> tuple[int, ...]:
         vocabulary = self._vocabulary
         return tuple(

@@ -125,7 +125,9 @@ class Vocabulary:
         if not self.exact or self.decode(self._table.tokenize(b"x")) == b"x":
             return {b"": []}
         heads = {anchor: self._table.tokenize(anchor) for anchor in _ANCHORS}
-        found = {anchor: head for anchor, head in heads.items() if self._table.tokenize(anchor + b"x")[: len(head)] == head}
+        found = {
+            anchor: head for anchor, head in heads.items() if self._table.tokenize(anchor + b"x")[: len(head)] == head
+        }
         if not found:
             raise ModelError("the model's tokenizer cannot tokenise a text without putting a space before it")
         return found

@@ -1,7 +1,7 @@
 """Where a server is: what a judge is named by that is no file.
 
-    http://127.0.0.1:8080     a port of this machine; a path behind it, such as /v1, is taken for the usual one
-    unix:/run/llama.sock      a socket in the file system
+http://127.0.0.1:8080     a port of this machine; a path behind it, such as /v1, is taken for the usual one
+unix:/run/llama.sock      a socket in the file system
 """
 
 import re
@@ -85,5 +85,6 @@ def require_allowed(address: ServerAddress, numeric: str, allowed: Collection[st
     where = "" if numeric == address.host else f", which is {numeric}"
     raise UsageError(
         f"{address.host}{where} is not this machine: the texts would leave it",
-        hint=f"if that is meant, say so: {option('allow_host', address.host)}",
+        hint=f"if that is meant, say so: {option('allow_host', address.host)} (of a run that is asked again: name its "
+        f"judge, {option('judge', str(address))})",
     )

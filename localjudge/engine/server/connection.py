@@ -9,14 +9,13 @@ is a stranger's: it has a size and a time, and it is JSON or it is refused.
 
 import http.client
 import json
+import logging
 import socket
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from collections.abc import Iterator
 from time import monotonic, sleep
 from typing import Any, NamedTuple, NoReturn
-import logging
 
 from localjudge.engine.server.address import ServerAddress, is_this_machine, require_allowed
 from localjudge.errors import ModelError, OutOfResource
@@ -57,9 +56,7 @@ class ServerConnection:
     that is not allowed.
     """
 
-    def __init__(
-        self, address: ServerAddress, allowed: Collection[str] = (), patience: Patience | None = None
-    ) -> None:
+    def __init__(self, address: ServerAddress, allowed: Collection[str] = (), patience: Patience | None = None) -> None:
         self.address = address
         self._allowed = allowed
         self._patience = patience or Patience()

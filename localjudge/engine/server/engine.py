@@ -27,6 +27,7 @@ from localjudge.engine.planner import by_question, depth_first, distinct_tokens
 from localjudge.engine.protocol import EngineStats
 from localjudge.engine.server.model_server import ModelServer, Place
 from localjudge.errors import ModelError, SampleError
+from localjudge.judge import prompts
 from localjudge.option_spelling import option_name
 from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
 
@@ -39,8 +40,12 @@ class ServerEngine:
     Raises ModelError if the context that was asked for is more than the server has.
     """
 
-    def __init__(self, server: ModelServer, settings: EngineSettings | None = None, *, begin_of_text: bool) -> None:
+    def __init__(
+        self, server: ModelServer, settings: EngineSettings | None = None, *, begin_of_text: bool | None = None
+    ) -> None:
         settings = settings or EngineSettings()
+        if begin_of_text is None:
+            begin_of_text = prompts.load(server.model.profile or prompts.DEFAULT_PROFILE).begin_of_text
         self._server = server
         self._model = model = server.model
         if settings.n_ctx and settings.n_ctx > model.n_ctx:
@@ -53,6 +58,15 @@ class ServerEngine:
         self._tokenizer = RequestTokenizer(server.vocabulary, begin_of_text=begin_of_text)
         self._unique = self._generated = 0
         self._total = 0.0
+
+    @classmethod
+    def opened(cls, server: ModelServer, settings: EngineSettings, *, begin_of_text: bool | None) -> "ServerEngine":
+        """The engine on a server, which is closed if there can be none; as the model's profile says if None."""
+        try:
+            return cls(server, settings, begin_of_text=begin_of_text)
+        except BaseException:
+            server.close()
+            raise
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -135,6 +149,10 @@ class ServerEngine:
                 paths.append(self._tokenized(request).path)
         return distinct_tokens(paths)
 
+    def read_back(self, request: VerdictRequest) -> str | None:
+        """The prompt as its tokens spell it, as for a model's file."""
+        return self._tokenizer.read_back(request)
+
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
         """Answer every request; what is asked twice is asked once. Raises OutOfResource when the server goes away."""
         started = time.perf_counter()
@@ -193,10 +211,7 @@ class ServerEngine:
         own = request.path[-1]
         while not answer.finished:
             place = Place(shared, own)
-            if answer.wanted:
-                own = self._decided(answer, place)
-            else:
-                own = self._with_reason(answer, place)
+            own = self._decided(answer, place) if answer.wanted else self._with_reason(answer, place)
             if not answer.finished and len(shared) + len(own) > request.longest:
                 raise SampleError(f"the answer did not end within the {request.longest} tokens kept for it")
 
@@ -218,15 +233,16 @@ class ServerEngine:
         """
         own = place.own
         end = self._server.vocabulary.user(answer.reason_end)[-1:]
-        written = self._server.written(place, end=answer.reason_end, most=answer.reason_left) if answer.reason_left else []
+        written = (
+            self._server.written(place, end=answer.reason_end, most=answer.reason_left) if answer.reason_left else []
+        )
         for token in (*written, *end):
             if answer.finished or answer.wanted:
                 break
-            if not answer.is_legal(token):
-                token = end[0]
-                if not answer.is_legal(token):
-                    raise SampleError("the server wrote a reason that the grammar does not allow")
-            answer.take(self._only(token))
+            legal = next((one for one in (token, *end) if answer.is_legal(one)), None)
+            if legal is None:
+                raise SampleError("the server wrote a reason that the grammar does not allow")
+            answer.take(self._only(legal))
             own = (*own, *answer.pending)
         return own
 

@@ -1,12 +1,12 @@
 """Which server answers at an address, and whether it can judge: it has to give the probability of each legal answer.
 
-    /props with a context                 llama-server
-    /v1/models, owned by "vllm"           vLLM
-    /v1/models and /extras/tokenize       python -m llama_cpp.server
-    anything else                         refused, with what to do instead
+/props with a context                 llama-server
+/v1/models, owned by "vllm"           vLLM
+/v1/models and /extras/tokenize       python -m llama_cpp.server
+anything else                         refused, with what to do instead
 """
 
-from contextlib import closing
+from contextlib import ExitStack, closing
 from typing import Any
 
 from localjudge.engine.engine_settings import EngineSettings
@@ -35,14 +35,13 @@ def served_model(judge: str, settings: EngineSettings) -> ServedModel:
 
 def open_server(model: ServedModel, settings: EngineSettings) -> ModelServer:
     """The server, open and tried. Raises as `served_model` does, and if it serves another model by now."""
-    connection = _connection(model.source, settings)
-    try:
+    with ExitStack() as undo:
+        connection = undo.enter_context(closing(_connection(model.source, settings)))
         if _read(connection) != model:
             raise ModelError(f"the server at {model.address} changed its model", hint="run the same command again")
-        return LlamaServer.opened(connection, model)
-    except BaseException:
-        connection.close()
-        raise
+        server = LlamaServer.opened(connection, model)
+        undo.pop_all()
+    return server
 
 
 def _connection(judge: str, settings: EngineSettings) -> ServerConnection:

@@ -30,13 +30,17 @@ class TokenCalls(NamedTuple):
     text_of: Callable[[Sequence[int]], str]
 
 
-def listed_tokens(pieces: list[bytes], vocabulary_type: int, *, begins: Sequence[int], eos: str, calls: TokenCalls) -> TokenTable:
+def listed_tokens(
+    pieces: list[bytes], vocabulary_type: int, *, begins: Sequence[int], eos: str, calls: TokenCalls
+) -> TokenTable:
     """The table of listed pieces. `begins` is what the server puts in front of a text, `eos` the text that ends one.
 
     Raises ModelError for a list that cannot be one of tokens.
     """
     if not any(pieces):
-        raise ModelError("the server lists tokens without their bytes: it is of a version that localjudge does not know")
+        raise ModelError(
+            "the server lists tokens without their bytes: it is of a version that localjudge does not know"
+        )
     control = _control_literals(pieces, calls)
     exact = vocabulary_type not in _FOLDING
     spelled = [control.get(token, piece) for token, piece in enumerate(pieces)]

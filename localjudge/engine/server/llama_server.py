@@ -16,8 +16,8 @@ depends on what was asked before: the logits of one prompt moved by 0.06, of a 0
     shared            cache_prompt true      its last token alone, again: what followed it is forgotten
     shared + own      cache_prompt true      its own tokens, in one go
 
-Each step gives the slot one state, whatever was in it; 22 verdicts in mixed orders had the same bits. The reply says how
-many tokens were taken from the slot: if it is not what it should be, somebody else has been there, and it is begun
+Each step gives the slot one state, whatever was in it; 22 verdicts in mixed orders had the same bits. The reply says
+how many tokens were taken from the slot: if it is not what it should be, somebody else has been there, and it is begun
 again. A server that cannot go back to a shared beginning (a recurrent memory, a sliding window) is asked from scratch.
 """
 
@@ -188,7 +188,7 @@ class LlamaServer:
     def _completed(
         self, prompt: tuple[int, ...], *, cached: int | None, predict: int = 1, **how: Any
     ) -> dict[str, Any]:
-        """The reply; {} if another number of tokens was taken from the slot than there should be (None: any, afresh)."""
+        """The reply; {} if other than `cached` tokens were taken from the slot (None: it is evaluated afresh)."""
         body = {
             "prompt": list(prompt),
             "n_predict": predict,
@@ -234,8 +234,8 @@ class LlamaServer:
         now = read_model(self._connection, self._connection.get("/props"))
         if now != self.model:
             raise OutOfResource(
-                f"the server at {self.model.address} was {self.model.name} ({self.model.build}) when this began, and is "
-                f"{now.name} ({now.build}) now",
+                f"the server at {self.model.address} was {self.model.name} ({self.model.build}) when this began, "
+                f"and is {now.name} ({now.build}) now",
                 hint="start it with the first model again, and run the same command: it goes on where it was",
             )
 
@@ -296,7 +296,7 @@ class LlamaServer:
 
 
 def _line(end: str) -> str:
-    r"""One line of text and the character that ends it, in llama.cpp's notation; escapes where that is a quotation mark.
+    r"""One line of text and the character that ends it, in llama.cpp's notation; with escapes if that is a quote.
 
     root ::= ([^"\\\x00-\x1F\x7F-\x9F] | "\\" ["\\/bfnrt])+ "\""
     """

@@ -62,7 +62,7 @@ class ModelServer(Protocol):
         ...
 
     def written(self, place: Place, *, end: str, most: int) -> list[int]:
-        """The most likely text at this place, one line of it, up to a character that ends it, as at most so many tokens.
+        """The most likely text at this place, one line up to a character that ends it, as at most so many tokens.
 
         The end itself may be missing or be there.
         """

@@ -84,7 +84,9 @@ class ServedModel(NamedTuple):
         return self.proved.metadata if self.proved else {"general.name": self.name}
 
 
-def proved_file(named: str, *, vocabulary_size: int | None = None, weight_bytes: int | None = None) -> ProvedFile | None:
+def proved_file(
+    named: str, *, vocabulary_size: int | None = None, weight_bytes: int | None = None
+) -> ProvedFile | None:
     """The file of this name, if it is one of this machine and can be the server's; None if it is not, or cannot be.
 
     Numbers that the server gives of its model are held against the file.
