@@ -46,6 +46,7 @@ class Vocabulary:
         self.bos = table.bos
         self.begin = table.begin
         """The token that every text of this model begins with, if it has one."""
+        self.chat_template = chat_template
         self._anchors = self._find_anchors()
         self._space_mark = self._spelled_space_mark()
         self.turn_markers: frozenset[str] = self._plain_turn_markers(chat_template) if chat_template else frozenset()
@@ -74,6 +75,11 @@ class Vocabulary:
         if self.exact and self.decode(tokens) != data:
             raise SampleError("the model's tokenizer does not give this text back as it is")
         return tokens
+
+    def has_markup(self, text: str) -> bool:
+        """Whether the text holds the literal of a token that it must not contain, or what marks a turn."""
+        data = _utf8(text)
+        return bool(self._literals.search(data) or self._marker_literals.search(data))
 
     def decode(self, tokens: list[int]) -> bytes:
         """Bytes that the tokens stand for."""

@@ -55,7 +55,7 @@ class ServerEngine:
                 hint=f"start it with a larger context, or leave out {option_name('n_ctx')}",
             )
         self._n_ctx = settings.n_ctx or model.n_ctx
-        self._tokenizer = RequestTokenizer(server.vocabulary, begin_of_text=begin_of_text)
+        self._tokenizer = RequestTokenizer(server.vocabulary, begin_of_text=begin_of_text or server.begins_by_itself)
         self._unique = self._generated = 0
         self._total = 0.0
 

@@ -10,16 +10,18 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.server import llama_server
+from localjudge.engine.server import llama_server, python_server
 from localjudge.engine.server.address import read_address
 from localjudge.engine.server.connection import Refused, ServerConnection
 from localjudge.engine.server.llama_server import LlamaServer
 from localjudge.engine.server.model_server import ModelServer
+from localjudge.engine.server.python_server import PythonServer
 from localjudge.engine.server.served_model import ServedModel
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.option_spelling import option
 from localjudge.printable import printable
 
+_SERVERS = {llama_server.KIND: LlamaServer, python_server.KIND: PythonServer}
 _TAKES = "localjudge takes llama-server, vLLM and python -m llama_cpp.server"
 
 
@@ -39,7 +41,7 @@ def open_server(model: ServedModel, settings: EngineSettings) -> ModelServer:
         connection = undo.enter_context(closing(_connection(model.source, settings)))
         if _read(connection) != model:
             raise ModelError(f"the server at {model.address} changed its model", hint="run the same command again")
-        server = LlamaServer.opened(connection, model)
+        server = _SERVERS[model.kind].opened(connection, model)
         undo.pop_all()
     return server
 
@@ -60,10 +62,14 @@ def _read(connection: ServerConnection) -> ServedModel:
         ) from error
     if isinstance(props.get("default_generation_settings"), dict):
         return llama_server.read_model(connection, props)
-    raise _cannot_judge(connection)
+    models = _asked(connection, "/v1/models").get("data")
+    owner = models[0].get("owned_by") if isinstance(models, list) and models and isinstance(models[0], dict) else None
+    if owner == python_server.OWNER:
+        return python_server.read_model(connection, models)
+    raise _cannot_judge(connection, owner)
 
 
-def _cannot_judge(connection: ServerConnection) -> ModelError:
+def _cannot_judge(connection: ServerConnection, owner: object) -> ModelError:
     """Why what is there is refused."""
     if "version" in _asked(connection, "/api/version"):
         return ModelError(
@@ -71,8 +77,6 @@ def _cannot_judge(connection: ServerConnection) -> ModelError:
             "grammar: not those of the legal answers",
             hint=f"judge with the model's file itself: `localjudge models` lists it, {option('judge', 'ollama:NAME')}",
         )
-    models = _asked(connection, "/v1/models").get("data")
-    owner = models[0].get("owned_by") if isinstance(models, list) and models and isinstance(models[0], dict) else None
     if owner is None:
         return ModelError(f"at {connection.address} is no server of a model that localjudge knows", hint=_TAKES)
     return ModelError(

@@ -32,6 +32,7 @@ from localjudge.engine.llamacpp import chat_template
 from localjudge.engine.llamacpp.model import vocabulary_of_file
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.engine.server.connection import Refused, ServerConnection
+from localjudge.engine.server.gbnf import one_line
 from localjudge.engine.server.listed_tokens import TokenCalls, listed_tokens
 from localjudge.engine.server.model_server import Place, ServerWork
 from localjudge.engine.server.numbers import by_token, inside, tokens_in, whole
@@ -81,6 +82,8 @@ def read_model(connection: ServerConnection, props: Mapping[str, Any]) -> Served
 
 class LlamaServer:
     """A llama-server that is open. Raises ModelError for one whose answers are not as they should be."""
+
+    begins_by_itself = False
 
     def __init__(self, connection: ServerConnection, model: ServedModel) -> None:
         self.model = model
@@ -159,7 +162,7 @@ class LlamaServer:
 
     def written(self, place: Place, *, end: str, most: int) -> list[int]:
         """Under a grammar of one line, the most likely token at each step."""
-        reply = self._at(place, predict=most, grammar=_line(end), samplers=["top_k"], top_k=1, return_tokens=True)
+        reply = self._at(place, predict=most, grammar=one_line(end), samplers=["top_k"], top_k=1, return_tokens=True)
         return tokens_in(inside(reply, "tokens"), self.model.vocabulary_size)
 
     def close(self) -> None:
@@ -293,16 +296,3 @@ class LlamaServer:
         if not sound or len(sound) != len(found):
             raise ModelError(f"the server at {self.model.address} gives shares that are none: {found!r:.80}")
         return sound
-
-
-def _line(end: str) -> str:
-    r"""One line of text and the character that ends it, in llama.cpp's notation; with escapes if that is a quote.
-
-    root ::= ([^"\\\x00-\x1F\x7F-\x9F] | "\\" ["\\/bfnrt])+ "\""
-    """
-    escaped = {'"': '\\"', "\\": "\\\\", "]": "\\]", "[": "\\[", "^": "\\^", "-": "\\-"}.get(end, end)
-    literal = '"\\""' if end == '"' else f'"{end}"' if end != "\\" else '"\\\\"'
-    controls = "\\x00-\\x1F\\x7F-\\x9F"
-    if end == '"':
-        return f'root ::= ([^"\\\\{controls}] | "\\\\" ["\\\\/bfnrt])+ {literal}'
-    return f"root ::= [^{escaped}{controls}]+ {literal}"

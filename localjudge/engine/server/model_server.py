@@ -41,6 +41,11 @@ class ModelServer(Protocol):
         ...
 
     @property
+    def begins_by_itself(self) -> bool:
+        """Whether it puts the model's begin token in front of every prompt, whoever wants it."""
+        ...
+
+    @property
     def work(self) -> ServerWork:
         """What was done since it was opened."""
         ...
