@@ -122,9 +122,9 @@ def calibrate(
 
     Options are `metrics` (whose labelled verdicts count), `out` (the run directory in which the judge is asked),
     `weights` (True: several judges are weighed by the labels, by cross-validation, in place of their mean log odds),
-    `cluster_by`, `profile`, `prompts`, `reasons`, `min_legal_mass`, `reuse`, `n_ctx`, `threads` and `gpu_layers`; what
-    `engine` and `progress` may be, `evaluate` says. Raises DataError for labels that cannot be used, and what
-    `evaluate` raises.
+    `cluster_by`, `profile`, `prompts`, `reasons`, `min_legal_mass`, `reuse`, `n_ctx`, `threads`, `gpu_layers` and
+    `allow_host`; what `engine` and `progress` may be, `evaluate` says. Raises DataError for labels that cannot be used,
+    and what `evaluate` raises.
     """
     with closing(_progress(progress)) as told:
         return measured(labels, options, judge=judge, run=run, name=name, engine=engine, progress=told)

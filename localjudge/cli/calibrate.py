@@ -30,7 +30,18 @@ if TYPE_CHECKING:
 @metrics("all that are labelled. With --run: whose verdicts count.")
 @click.option("--name", metavar="NAME", help="Saved under it. Default: <judge>-<question>.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Default: runs/<labels>-<hash>.")
-@settings("cluster_by", "profile", "prompts", "reasons", "min_legal_mass", "reuse", "n_ctx", "threads", "gpu_layers")
+@settings(
+    "cluster_by",
+    "profile",
+    "prompts",
+    "reasons",
+    "min_legal_mass",
+    "reuse",
+    "n_ctx",
+    "threads",
+    "gpu_layers",
+    "allow_host",
+)
 @click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print the calibration as JSON.")
 def command(labels: str, quiet: bool, as_json: bool, **options: Any) -> int:

@@ -36,7 +36,7 @@ class ItemCount(click.ParamType[int]):
     metavar="NAME|PATH",
     help="Registered name, GGUF file, or a name that localjudge models lists.",
 )
-@settings("profile", "prompts", "n_ctx", "threads", "gpu_layers")
+@settings("profile", "prompts", "n_ctx", "threads", "gpu_layers", "allow_host")
 @click.option(
     "--injections",
     type=click.IntRange(min=0),

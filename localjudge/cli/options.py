@@ -18,6 +18,7 @@ from localjudge.run.settings import RunSettings
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 _SHOWN = {
     "abbreviations": "FILE",
+    "allow_host": "HOST",
     "calibration": "NAME|FILE",
     "cluster_by": "COLUMN",
     "context_separator": "TEXT",
@@ -35,7 +36,7 @@ _SHOWN = {
 """What stands for the value in a help text; N for whole numbers."""
 # A comma that is not between the options of one metric.
 _BETWEEN_METRICS = re.compile(r",(?![^()]*\))")
-_REPEATED = {"calibration", "criteria", "prompts", "reuse"}
+_REPEATED = {"allow_host", "calibration", "criteria", "prompts", "reuse"}
 _ALL = tuple(sorted(RunSettings.model_fields, key=lambda name: name in EngineSettings.model_fields))
 """Those of the engine last."""
 

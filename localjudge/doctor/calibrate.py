@@ -55,7 +55,17 @@ from localjudge.stats.panel_fit import fit_panel
 from localjudge.stats.resampling import SEED, Floats
 from localjudge.types import Label
 
-ASKING_OPTIONS = ("profile", "prompts", "reasons", "min_legal_mass", "reuse", "n_ctx", "threads", "gpu_layers")
+ASKING_OPTIONS = (
+    "profile",
+    "prompts",
+    "reasons",
+    "min_legal_mass",
+    "reuse",
+    "n_ctx",
+    "threads",
+    "gpu_layers",
+    "allow_host",
+)
 """Settings of a run that say how the judge is asked. Of the others a calibration takes none but `cluster_by`."""
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 _LONGEST_STEM = 40

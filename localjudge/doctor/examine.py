@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from typing import NamedTuple, Unpack
 
-from localjudge import model_registry
 from localjudge.doctor import machine
 from localjudge.doctor.extent import ADMISSION, Extent, Use
 from localjudge.doctor.health_check import Diagnosis, HealthCheck, failed_with, worst_status
 from localjudge.doctor.sockets import network_check, network_watched
 from localjudge.engine import hardware, opening
+from localjudge.engine.protocol import InspectableEngine
 from localjudge.errors import OutOfResource, UsageError
+from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress, Silence
 from localjudge.run import judges
 from localjudge.run.settings import Options, RunSettings, checked
@@ -73,7 +74,8 @@ def examine(
             found = list(_told_but_the_last(_checks(wanted), add))
         finally:
             wanted.progress.close()
-    for check in (network_check(seen), *found):
+    server = judge if opening.is_server(judge) else None
+    for check in (network_check(seen, server), *found):
         add(check)
     made = {check.name for check in checks}
     return Diagnosis(
@@ -110,15 +112,15 @@ def _checks_of_the_judge(wanted: _Wanted) -> Iterator[HealthCheck]:
 
     name = "model file"
     try:
-        file = model_registry.find(wanted.judge)
-        yield model_checks.file_check(file)
+        model = opening.find_model(wanted.judge, wanted.settings.engine)
+        yield model_checks.file_check(model) if isinstance(model, ModelFile) else model_checks.served_check(model)
         name = "model"
-        metadata = judges.metadata_of(file, wanted.settings)
+        metadata = judges.metadata_of(model, wanted.settings)
         name = "prompts"
-        profile = judges.profile_for(file.profile, metadata, wanted.settings).profile
+        profile = judges.profile_for(model.profile, metadata, wanted.settings).profile
         name = "model"
         free = hardware.available_bytes()
-        engine = opening.open_engine(file, wanted.settings.engine, begin_of_text=profile.begin_of_text)
+        engine = opening.open_engine(model, wanted.settings.engine, begin_of_text=profile.begin_of_text)
     except UsageError as error:
         yield failed_with(name, error)
         return
@@ -126,9 +128,12 @@ def _checks_of_the_judge(wanted: _Wanted) -> Iterator[HealthCheck]:
         yield failed_with("model memory", error)
         return
     with closing(engine):
-        yield model_checks.model_check(engine)
-        yield model_checks.memory_check(engine, free)
-        yield model_checks.fork_check(engine)
+        if isinstance(engine, InspectableEngine):
+            yield model_checks.model_check(engine)
+            yield model_checks.memory_check(engine, free)
+            yield model_checks.fork_check(engine)
+        else:
+            yield from model_checks.checks_of_server(engine)
         try:
             ends = judges.chat_around(profile, engine)
         except UsageError as error:

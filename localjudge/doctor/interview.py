@@ -30,7 +30,7 @@ from localjudge.doctor.probing import (
     chosen_probes,
     probe_answers,
 )
-from localjudge.engine.protocol import EngineStats, InspectableEngine
+from localjudge.engine.protocol import EngineStats, ReadableEngine
 from localjudge.errors import OutOfResource, SampleError, UsageError
 from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.judge.prompts import PromptProfile
@@ -60,7 +60,7 @@ class Interview:
 
     def __init__(
         self,
-        engine: InspectableEngine,
+        engine: ReadableEngine,
         settings: RunSettings,
         progress: Progress,
         *,

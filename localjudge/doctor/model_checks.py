@@ -1,11 +1,11 @@
 """What the model's file is, whether it fits, and whether it is shown what we mean to show it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from localjudge import model_registry
 from localjudge.doctor.health_check import HealthCheck, failed, ok, warning
 from localjudge.engine.hardware import readable
-from localjudge.engine.protocol import Engine, InspectableEngine
+from localjudge.engine.protocol import Engine, InspectableEngine, NamedModel, ReadableEngine
 from localjudge.errors import SampleError
 from localjudge.judge.prompts import PromptProfile
 from localjudge.model_registry import ModelFile
@@ -28,6 +28,40 @@ def file_check(file: ModelFile) -> HealthCheck:
         return ok("model file", found, pinned=True, **figures)
     found = f"{size}, pinned nowhere: compare its sha256 with its publisher's: {file.sha256}"
     return ok("model file", found, pinned=False, **figures)
+
+
+def served_check(model: NamedModel) -> HealthCheck:
+    """The model behind the address of a server: its file, if that is at hand."""
+    if model.sha256:
+        found = f"behind {model.source}, its file on this machine: sha256 {model.sha256}"
+        return ok("model file", found, source=model.source, sha256=model.sha256)
+    return warning(
+        "model file",
+        f"behind {model.source}: its bytes are not proved, the server names no file that is on this machine",
+        "start the server here, with the whole path of the file; else whoever runs it answers for what it is",
+        source=model.source,
+        sha256=None,
+    )
+
+
+def checks_of_server(engine: Engine) -> Iterator[HealthCheck]:
+    """What a server says of itself in place of what can be looked at in this process."""
+    is_ = engine.identity
+    figures = {"n_ctx": engine.capacity, "server": is_["server"], "server_build": is_["server_build"]}
+    found = f"{is_['model']} of {is_['server']} {is_['server_build']}; window of {engine.capacity:,} tokens"
+    if engine.capacity < _SHORT_WINDOW:
+        yield warning("model", found, "long contexts are judged in many windows: start it with a larger one", **figures)
+    else:
+        yield ok("model", found, **figures)
+    yield ok("model memory", "not looked at: it is the server's", needed_bytes=None)
+    if engine.forks:
+        yield ok("shared prompts", "the server goes back to a shared prompt, with the same bits each time")
+    else:
+        yield warning(
+            "shared prompts",
+            "the server does not go back to a shared prompt: every verdict costs a whole prompt",
+            "verdicts are right but slow; the model's file itself may do better",
+        )
 
 
 def model_check(engine: InspectableEngine) -> HealthCheck:
@@ -86,7 +120,7 @@ def template_check(profile: PromptProfile, ends: ChatEnds | None) -> HealthCheck
     return ok("chat template", found, template=ends.sha256)
 
 
-def read_back_check(engine: InspectableEngine, requests: Sequence[VerdictRequest]) -> HealthCheck:
+def read_back_check(engine: ReadableEngine, requests: Sequence[VerdictRequest]) -> HealthCheck:
     """Whether the tokens of every prompt decode to its exact text."""
     changed, refused, folded = 0, 0, 0
     for request in requests:

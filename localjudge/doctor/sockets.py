@@ -20,6 +20,8 @@ from localjudge.doctor.health_check import HealthCheck, ok, warning
 _LOCAL_FAMILY = 1  # AF_UNIX on every system: sockets between processes of this machine
 _MAKES = "socket.__new__"
 _LOOKS_UP = frozenset({"socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo"})
+_LOOK_UP = "a look-up of "
+_INTERNET = frozenset(f"a socket of family {int(family)}" for family in (2, 10, 30))  # IPv4; IPv6 of Linux, of macOS
 _PROCESS = Path("/proc/self")
 _TABLES = ("tcp", "tcp6", "udp", "udp6", "raw", "raw6", "icmp", "icmp6")
 _INODE_COLUMN = 9
@@ -53,9 +55,13 @@ def network_watched() -> Iterator[NetworkActivity]:
         seen.left_open = None if before is None or after is None else len(after - before)
 
 
-def network_check(seen: NetworkActivity) -> HealthCheck:
-    """What was seen, and how far that reaches."""
+def network_check(seen: NetworkActivity, server: str | None = None) -> HealthCheck:
+    """What was seen, and how far that reaches. A judge that is a `server` is connected to: that, and nothing else."""
     figures = {"made_by_python": seen.made, "open_at_the_end": seen.left_open}
+    beside = [line for line in seen.made if server is None or not _is_of(line, server)]
+    if server is not None and not beside and not seen.left_open:
+        connected = "connected to the judge's server, as it was told" if seen.made else "used a socket of this machine"
+        return ok("network", f"Python code of this process {connected}, and reached for nothing else", **figures)
     if seen.made or seen.left_open:
         made = ", ".join(dict.fromkeys(seen.made)) or "nothing"
         found = f"Python code of this process made {made}; {seen.left_open or 0} internet sockets are open now"
@@ -64,6 +70,12 @@ def network_check(seen: NetworkActivity) -> HealthCheck:
     if seen.left_open is not None:
         found += "; none is open now, compiled code included"
     return ok("network", found, **figures)
+
+
+def _is_of(line: str, server: str) -> bool:
+    """Whether a connection to a server takes this: a socket of the internet's kind, or a look-up of its host."""
+    looked_up = line.removeprefix(_LOOK_UP)
+    return line in _INTERNET if looked_up == line else f"//{looked_up}:" in server or f"//[{looked_up}]:" in server
 
 
 @cache
@@ -78,7 +90,7 @@ def _hook(event: str, arguments: tuple[object, ...]) -> None:
     if event == _MAKES and arguments[1] != _LOCAL_FAMILY:
         line = f"a socket of family {arguments[1]}"
     elif event in _LOOKS_UP:
-        line = f"a look-up of {arguments[0]}"
+        line = f"{_LOOK_UP}{arguments[0]}"
     else:
         return
     for seen in _watching:

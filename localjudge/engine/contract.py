@@ -176,7 +176,7 @@ def lengths_hold_what_is_answered(case: ContractCase) -> Iterator[str]:
     if case.engine.capacity < 1:
         yield f"the capacity is {case.engine.capacity} tokens"
     for index, (request, answer) in enumerate(zip(case.requests, _ask(case.engine, case.requests), strict=True)):
-        length = case.engine.length(request)
+        length = _length(case.engine, request)
         if isinstance(answer, Answer) and not 0 < length <= case.engine.capacity:
             yield f"request {index} of length {length} was answered, and the capacity is {case.engine.capacity}"
     first = case.requests[0]
@@ -208,7 +208,7 @@ def shared_tokens_count_once(case: ContractCase) -> Iterator[str]:
     twice = case.engine.distinct_tokens([*case.requests, *case.requests])
     if twice != counts[-1]:
         yield f"the requests have {counts[-1]} distinct tokens, and asked twice {twice}"
-    total = sum(case.engine.length(request) for request in case.requests)
+    total = sum(_length(case.engine, request) for request in case.requests)
     if counts[-1] > total:
         yield f"the requests have {counts[-1]} distinct tokens, and all together {total}"
 
@@ -258,6 +258,14 @@ def _ask(engine: Engine, requests: Sequence[VerdictRequest]) -> list[Given | Non
     """The answers in the order of the requests; None where one is missing."""
     answers = dict(engine.answers(requests))
     return [answers.get(index) for index in range(len(requests))]
+
+
+def _length(engine: Engine, request: VerdictRequest) -> int:
+    """Tokens of a request; 0 for one that the model cannot be shown."""
+    try:
+        return engine.length(request)
+    except SampleError:
+        return 0
 
 
 def _copied(request: VerdictRequest) -> VerdictRequest:

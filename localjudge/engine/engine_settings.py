@@ -3,7 +3,7 @@
 import os
 from typing import Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
 
 from localjudge.errors import UsageError
 from localjudge.option_spelling import option, option_name
@@ -34,6 +34,14 @@ class EngineSettings(Record):
     allow_other_processors: bool = Field(default=False, exclude=True)
     """Let workers judge whose processor or build is not that of this machine: the signature then names them, and the
     numbers are those of no machine alone."""
+    allow_host: tuple[str, ...] = ()
+    """Host beside this machine that a judge's server may be on: the texts leave this machine for it (may be
+    repeated)."""
+
+    @field_validator("allow_host", mode="before")
+    @classmethod
+    def _hosts(cls, given: object) -> object:
+        return (given,) if isinstance(given, str) else given
 
     @model_validator(mode="after")
     def _of_a_cluster(self) -> Self:

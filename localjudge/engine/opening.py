@@ -1,11 +1,12 @@
-"""Which engine runs a model's file: no other module outside its folder names a concrete one.
+"""Which engine runs a model, a file or one behind a server: no other module outside their folders names a concrete one.
 
 What an engine rests on is imported when it is first needed: a model library takes seconds to load.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from localjudge import model_registry
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.protocol import (
     ClosableCounter,
@@ -14,31 +15,72 @@ from localjudge.engine.protocol import (
     InspectableEngine,
     ModelFacts,
     ModelOutline,
+    NamedModel,
+    ReadableEngine,
 )
+from localjudge.engine.server.address import names_a_server
+from localjudge.errors import UsageError
 from localjudge.model_registry import ModelFile
+from localjudge.option_spelling import option, option_name
 
 ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.library", "llguidance": "llguidance"}
 """The packages that models run on, each with the module whose import loads it."""
 
 
-def open_judging_engine(file: ModelFile, settings: EngineSettings, *, begin_of_text: bool | None = None) -> Engine:
-    """The engine that answers the questions of a run: in this process, or in workers of a cluster if one is named.
+def is_server(judge: str) -> bool:
+    """Whether a judge is named by the address of a server."""
+    return names_a_server(judge)
 
-    Close it after use. Raises as `open_engine` does, and UsageError if there is no such cluster.
+
+def find_model(judge: str, settings: EngineSettings) -> NamedModel:
+    """The model that a judge is named by: a registered name, a path, another program's name, a server's address.
+
+    Raises as `model_registry.find` does, ModelError for a server that cannot judge, UsageError for an address that is
+    none or not this machine's.
+    """
+    if not names_a_server(judge):
+        return model_registry.find(judge)
+    from localjudge.engine.server.finding import served_model
+
+    return served_model(judge, settings)
+
+
+def open_judging_engine(model: NamedModel, settings: EngineSettings, *, begin_of_text: bool | None = None) -> Engine:
+    """The engine that answers the questions of a run: that of the model, or workers of a cluster if one is named.
+
+    Close it after use. Raises as `open_engine` does, and UsageError for a cluster that is not there, or cannot be asked.
     """
     if settings.ray is None:
-        return open_engine(file, settings, begin_of_text=begin_of_text)
+        return open_engine(model, settings, begin_of_text=begin_of_text)
+    if not isinstance(model, ModelFile):
+        raise UsageError(
+            "workers of a Ray cluster open a model's file, and the judge is behind a server",
+            hint=f"name the file with {option('judge')}, or leave out {option_name('ray')}",
+        )
     from localjudge.engine.ray_cluster.ray_engine import InProcess, RayEngine
 
     in_process = InProcess(_engine_here, _outline_here, _counter_here)
-    return RayEngine(file, settings, in_process, begin_of_text=begin_of_text)
+    return RayEngine(model, settings, in_process, begin_of_text=begin_of_text)
 
 
-def open_engine(file: ModelFile, settings: EngineSettings, *, begin_of_text: bool | None = None) -> InspectableEngine:
-    """The engine that runs model files. Close it after use. `begin_of_text` is that of the profile that it is asked by.
+def open_engine(model: NamedModel, settings: EngineSettings, *, begin_of_text: bool | None = None) -> ReadableEngine:
+    """The engine that runs a model. Close it after use. `begin_of_text` is that of the profile that it is asked by.
 
     Raises ModelError if it cannot run this one, OutOfResource if there is too little memory for it.
     """
+    if isinstance(model, ModelFile):
+        return open_file(model, settings, begin_of_text=begin_of_text)
+    from localjudge.engine.server.engine import ServerEngine
+    from localjudge.engine.server.finding import open_server
+    from localjudge.engine.server.served_model import ServedModel
+
+    if not isinstance(model, ServedModel):
+        raise TypeError(f"{model!r} is neither a file nor a server's")
+    return ServerEngine.opened(open_server(model, settings), settings, begin_of_text=begin_of_text)
+
+
+def open_file(file: ModelFile, settings: EngineSettings, *, begin_of_text: bool | None = None) -> InspectableEngine:
+    """The engine that runs model files. Raises as `open_engine` does."""
     from localjudge.engine.llamacpp.engine import LlamaCppEngine
 
     return LlamaCppEngine(file, settings, begin_of_text=begin_of_text)
@@ -74,17 +116,32 @@ def engine_build() -> EngineBuild:
     return library.build()
 
 
-def who_it_is(path: Path) -> dict[str, str]:
-    """What a model's file says of itself, by keys of its header. Raises ModelError for a file that is damaged."""
+def who_it_is(model: NamedModel) -> Mapping[str, str]:
+    """What a model says of itself, by keys of a file's header. Raises ModelError for a file that is damaged."""
+    if not isinstance(model, ModelFile):
+        from localjudge.engine.server.served_model import ServedModel
+
+        return model.metadata if isinstance(model, ServedModel) else {}
     from localjudge.engine.llamacpp import gguf_header
     from localjudge.engine.llamacpp.model import WHO_IT_IS
 
-    header = gguf_header.read(path)
+    header = gguf_header.read(model.path)
     return {key: header.text(key) for key in WHO_IT_IS}
 
 
-def require_room(files: Sequence[ModelFile], settings: EngineSettings) -> None:
-    """Raise OutOfResource, with the numbers, if there is too little memory for all of these models at once."""
+def require_room(models: Sequence[NamedModel], settings: EngineSettings) -> None:
+    """Raise OutOfResource, with the numbers, if there is too little memory for all of these models' files at once.
+
+    Of models in the workers of a cluster each is looked at where it is opened. Raises UsageError if the first would
+    take all workers that there is room for.
+    """
+    if settings.ray is not None:
+        if settings.ray != "local" and settings.ray_workers is None:
+            raise UsageError(
+                "each judge of a panel has workers of its own, and the first would take all that there is room for",
+                hint=f"say how many each has, {option('ray_workers', 4)}",
+            )
+        return
     from localjudge.engine.llamacpp import loading
 
-    loading.require_room(files, settings)
+    loading.require_room([model for model in models if isinstance(model, ModelFile)], settings)

@@ -11,6 +11,8 @@ The tree is walked depth first with one path resident, so every distinct node is
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
+from localjudge.types import Node, VerdictRequest
+
 TokenNode = tuple[int, ...]
 """Tokens of one node."""
 TokenPath = tuple[TokenNode, ...]
@@ -60,3 +62,11 @@ def distinct_tokens(paths: Sequence[TokenPath]) -> int:
                 count += len(node)
             branch = branch.children[node]
     return count
+
+
+def by_question(requests: Sequence[VerdictRequest]) -> list[list[int]]:
+    """Indices of the requests that one answer serves, together."""
+    asked: dict[tuple[tuple[Node, ...], str], list[int]] = {}
+    for index, request in enumerate(requests):
+        asked.setdefault((request.path, request.shape), []).append(index)
+    return list(asked.values())

@@ -136,6 +136,25 @@ class DescribedEngine(Protocol):
         ...
 
 
+class NamedModel(Protocol):
+    """A model that a judge is named by, before it is opened: a file, or one behind the address of a server."""
+
+    @property
+    def source(self) -> str:
+        """What finds it again."""
+        ...
+
+    @property
+    def sha256(self) -> str | None:
+        """The checksum of its bytes, where they are known."""
+        ...
+
+    @property
+    def profile(self) -> str | None:
+        """The prompt profile that it is registered with, if it is."""
+        ...
+
+
 class EngineBuild(NamedTuple):
     """The library that an engine runs on: its name, its version, and whether it can use a GPU of this machine.
 
@@ -185,7 +204,20 @@ class ParallelEngine(Protocol):
         ...
 
 
-class InspectableEngine(Engine, Protocol):
+class ReadableEngine(Engine, Protocol):
+    """An engine that can spell a prompt as the model is shown it."""
+
+    def read_back(self, request: VerdictRequest) -> str | None:
+        """The prompt as its tokens spell it, without the answer and the begin token that the engine puts in front.
+
+        None where the tokens cannot be compared with the text (a vocabulary that folds case or accents). Raises
+        SampleError for text that the model cannot be shown.
+        """
+        ...
+
+
+@runtime_checkable
+class InspectableEngine(ReadableEngine, Protocol):
     """An engine whose model is at hand.
 
     Its identity also names the model's `architecture`, the `gpu_layers`, and as `self_check` what it found out about
@@ -195,12 +227,4 @@ class InspectableEngine(Engine, Protocol):
     @property
     def shape(self) -> ModelShape:
         """The model's size."""
-        ...
-
-    def read_back(self, request: VerdictRequest) -> str | None:
-        """The prompt as its tokens spell it, without the answer and the begin token that the engine puts in front.
-
-        None where the tokens cannot be compared with the text (a vocabulary that folds case or accents). Raises
-        SampleError for text that the model cannot be shown.
-        """
         ...

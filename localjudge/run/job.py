@@ -127,6 +127,8 @@ def rescore_run(
     }
     names = list(before.summary.metrics) if metrics is None else metrics
     changed |= _thresholds(before, options, given, names)
+    if judge is None:
+        changed["allow_host"] = ()  # a run that came from elsewhere names no host for us
     settings = settings_again(before.manifest, **{**options, **changed})
     planned = plan_again(before, with_criteria(names, given.criteria), settings)
     combination = combination_of(before.manifest)

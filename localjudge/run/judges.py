@@ -15,8 +15,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from localjudge import model_registry
-from localjudge.engine.opening import open_judging_engine, require_room, who_it_is
-from localjudge.engine.protocol import DescribedEngine, Engine, EngineStats
+from localjudge.engine.opening import find_model, open_judging_engine, require_room, who_it_is
+from localjudge.engine.protocol import DescribedEngine, Engine, EngineStats, NamedModel
 from localjudge.errors import UsageError
 from localjudge.judge.own_prompt import with_prompt
 from localjudge.judge.panel_rule import MEAN_LOG_ODDS, Combination, PanelRule
@@ -25,7 +25,6 @@ from localjudge.judge.prompt_writer import PromptWriter, require
 from localjudge.judge.prompts import PromptProfile
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import question_of, special_tasks_of, tasks_of
-from localjudge.model_registry import ModelFile
 from localjudge.option_spelling import option
 from localjudge.progress import Progress
 from localjudge.record.answer_cache import open_cache
@@ -43,6 +42,7 @@ Judges = str | Path | Sequence[str | Path]
 """A registered name or the path of a GGUF file; several are a panel."""
 Engines = Engine | Sequence[Engine]
 _ID_DIGITS = 12
+_UNPROVED = "bytes not proved"
 _SLOW = "; it cannot share prompts on this machine, so every verdict costs a whole prompt"
 
 
@@ -203,12 +203,12 @@ def judges_of(run: Run, *, needed: bool = True) -> list[str]:
 
 
 def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:
-    """Open a registered judge, or any GGUF file. Close its engine after use.
+    """Open a registered judge, any GGUF file, or the model of a server. Close its engine after use.
 
     Raises ModelError if the model cannot be found or used, UsageError for a prompt that is no wording of a task and for
     reasons or a protocol that the judge cannot be asked for.
     """
-    file = model_registry.find(name_or_path)
+    file = find_model(name_or_path, settings.engine)
     # What it cannot be asked is refused before gigabytes are loaded.
     profile = profile_for(file.profile, metadata_of(file, settings), settings).profile
     with ExitStack() as undo:
@@ -231,11 +231,12 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     metadata = engine.metadata if isinstance(engine, DescribedEngine) else {}
     profile, why = profile_for(registered.profile if registered else None, metadata, settings)
     ends = chat_around(profile, engine)
-    card = card_of(engine, cautioned.caution if cautioned else "")
+    unproved = isinstance(engine, DescribedEngine) and "model_sha256" not in engine.identity
+    card = card_of(engine, cautioned.caution if cautioned else _UNPROVED if unproved else "")
     note = f": {registered.note}" if registered and registered.note else ""
-    advice = f"; name a larger model with {option('judge')}" if card.caution else ""
+    advice = f"; name a larger model with {option('judge')}" if cautioned and card.caution else ""
     slow = "" if engine.forks else _SLOW
-    sha256 = f"sha256 {card.sha256[:12]}, " if card.sha256 else ""
+    sha256 = f"sha256 {card.sha256[:12]}, " if card.sha256 else f"{_UNPROVED}, " if unproved else ""
     reads = profile.description if profile.instructions else "reads no instructions"
     asked_by = f"profile {profile.name}, {why}: " if why and not (registered and registered.note) else ""
     announcement = f"judge {card.name}{note}{advice} ({sha256}{asked_by}{reads}{slow})"
@@ -313,20 +314,14 @@ def _refuse_together(named: Sequence[str], settings: RunSettings) -> None:
     """Refuse several judges before gigabytes are loaded: one that cannot be asked so, and all if they do not fit."""
     if len(named) <= 1:
         return
-    files = [model_registry.find(name) for name in named]
-    _refuse_twice([file.sha256 for file in files])
+    files = [find_model(name, settings.engine) for name in named]
+    _refuse_twice([file.sha256 or file.source for file in files])
     for name, file in zip(named, files, strict=True):
         try:
             profile_for(file.profile, metadata_of(file, settings), settings)
         except UsageError as error:
             raise UsageError(f"{name}, a judge of the panel: {error.message}", hint=error.hint) from error
-    if settings.ray is None:  # else each worker looks for itself
-        require_room(files, settings.engine)
-    elif settings.ray != "local" and settings.ray_workers is None:
-        raise UsageError(
-            "each judge of a panel has workers of its own, and the first would take all that there is room for",
-            hint=f"say how many each has, {option('ray_workers', 4)}",
-        )
+    require_room(files, settings.engine)
 
 
 def calibrated(panel: Panel, metrics: Sequence[Metric], settings: RunSettings, progress: Progress) -> Panel:
@@ -373,12 +368,12 @@ def card_of(engine: Engine, caution: str) -> JudgeCard:
     )
 
 
-def metadata_of(file: ModelFile, settings: RunSettings) -> Mapping[str, str]:
-    """What the model's file says of who it is, before it is loaded; nothing where its profile is known without.
+def metadata_of(model: NamedModel, settings: RunSettings) -> Mapping[str, str]:
+    """What the model says of who it is, before it is loaded; nothing where its profile is known without.
 
     Raises ModelError for a file that is no model, or is damaged.
     """
-    return who_it_is(file.path) if settings.profile is None and file.profile is None else {}
+    return who_it_is(model) if settings.profile is None and model.profile is None else {}
 
 
 def profile_for(registered: str | None, metadata: Mapping[str, str], settings: RunSettings) -> ChosenProfile:

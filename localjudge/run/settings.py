@@ -82,6 +82,7 @@ class Options(TypedDict, total=False):
     ray: str | None
     ray_workers: int | None
     allow_other_processors: bool
+    allow_host: str | Sequence[str]
 
 
 class RunSettings(EngineSettings):

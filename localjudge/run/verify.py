@@ -19,6 +19,7 @@ from typing import Literal, NamedTuple
 
 from localjudge import model_registry
 from localjudge.dataset.identity import fingerprint
+from localjudge.engine.opening import is_server
 from localjudge.engine.protocol import Engine
 from localjudge.errors import ModelError
 from localjudge.judge.panel_rule import MEAN_LOG_ODDS, Combination
@@ -141,7 +142,10 @@ def verify(
     opened.
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
-    settings = settings_again(run.manifest, threads=threads).model_copy(update={"threshold": run.summary.threshold})
+    hosts = {} if judge else {"allow_host": ()}  # a run that came from elsewhere names no host for us
+    settings = settings_again(run.manifest, threads=threads, **hosts).model_copy(
+        update={"threshold": run.summary.threshold}
+    )
     named = judge or judges_of(run, needed=engine is None)
     if judge is None and engine is None:
         _refuse_moved(judges_of(run), run)
@@ -185,6 +189,8 @@ def _refuse_moved(judges: Sequence[str], run: Run) -> None:
     """Raise ModelError if a model that the run was made with is not where it was."""
     cards = run.judge.panel or [run.judge]
     for judge, card in zip(judges, cards, strict=False):
+        if is_server(judge):
+            continue
         file = model_registry.place_of(judge)
         if file and file.is_file():
             continue

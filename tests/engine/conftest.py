@@ -5,6 +5,7 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import llama_cpp
 import pytest
@@ -13,6 +14,7 @@ import random_model
 from localjudge import model_registry
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.llamacpp.token_table import loaded_tokens
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.judge import grammars
 from localjudge.model_registry import ModelFile
@@ -82,14 +84,22 @@ def ask() -> Asker:
     return request
 
 
+class LoadedVocabulary(Vocabulary):
+    """A vocabulary with llama.cpp's own, to hold it against."""
+
+    def __init__(self, pointer: Any) -> None:
+        super().__init__(loaded_tokens(pointer))
+        self.pointer = pointer
+
+
 @contextmanager
-def vocabulary_of(path: Path) -> Iterator[Vocabulary]:
+def vocabulary_of(path: Path) -> Iterator[LoadedVocabulary]:
     """The vocabulary of a GGUF file, loaded without weights."""
     parameters = llama_cpp.llama_model_default_params()
     parameters.vocab_only = True
     llama_cpp.llama_log_set(_quiet, ctypes.c_void_p(0))
     model = llama_cpp.llama_model_load_from_file(str(path).encode(), parameters)
-    yield Vocabulary(llama_cpp.llama_model_get_vocab(model))
+    yield LoadedVocabulary(llama_cpp.llama_model_get_vocab(model))
     llama_cpp.llama_model_free(model)
 
 

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge.engine.llamacpp import chat_template as chat
+from localjudge.engine.llamacpp.token_table import loaded_tokens
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.judge import prompts
 from localjudge.judge.prompt_writer import JudgingProtocol, PromptWriter
@@ -80,8 +81,8 @@ def opened(path: Path, family: str) -> Iterator[Pair]:
     parameters = llama_cpp.llama_model_default_params()
     parameters.vocab_only = True
     model = llama_cpp.llama_model_load_from_file(str(path).encode(), parameters)
-    pointer = llama_cpp.llama_model_get_vocab(model)
-    yield Pair(family, Vocabulary(pointer), Vocabulary(pointer, TEMPLATES[family]))
+    table = loaded_tokens(llama_cpp.llama_model_get_vocab(model))
+    yield Pair(family, Vocabulary(table), Vocabulary(table, TEMPLATES[family]))
     llama_cpp.llama_model_free(model)
 
 
@@ -142,9 +143,9 @@ def test_text_without_a_marker_keeps_its_tokens(pair: Pair, data: st.DataObject)
 def test_what_stands_beside_a_control_token_is_no_marker(make_model: ModelMaker) -> None:
     """The word `user` in a chat template of control tokens is a word like any other in a text."""
     with opened(make_model().path, "made up") as pair:
-        pointer = pair.without._pointer
-        assert Vocabulary(pointer, random_model.CHAT_TEMPLATE).turn_markers == set()
-        assert Vocabulary(pointer, CONTROL).turn_markers == set()
+        table = pair.without._table
+        assert Vocabulary(table, random_model.CHAT_TEMPLATE).turn_markers == set()
+        assert Vocabulary(table, CONTROL).turn_markers == set()
 
 
 @pytest.mark.parametrize("between", ["\nanswer\n", "\n---\n", "\n", " 1 "])
@@ -152,7 +153,7 @@ def test_a_bare_word_or_a_line_of_signs_is_no_marker(make_model: ModelMaker, bet
     """Any text may hold them: it would be spelled by characters all over."""
     with opened(make_model().path, "made up") as pair:
         template = "{% for message in messages %}{{ message.content }}" + between + "{% endfor %}"
-        assert Vocabulary(pair.without._pointer, template).turn_markers == set()
+        assert Vocabulary(pair.without._table, template).turn_markers == set()
 
 
 def test_a_vocabulary_of_single_characters_has_no_other_spelling(make_model: ModelMaker) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.errors import SampleError
-from tests.engine.conftest import ModelMaker, vocabulary_of
+from tests.engine.conftest import LoadedVocabulary, ModelMaker, vocabulary_of
 
 MADE_UP = ("bytes", "pieces")
 REAL = ("command-r", "gemma-4", "gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "qwen35")
@@ -51,7 +51,7 @@ TEXTS = {
 
 
 @pytest.fixture(scope="module", params=[*MADE_UP, *REAL])
-def vocabulary(request: pytest.FixtureRequest, make_model: ModelMaker) -> Iterator[Vocabulary]:
+def vocabulary(request: pytest.FixtureRequest, make_model: ModelMaker) -> Iterator[LoadedVocabulary]:
     if request.param in MADE_UP:
         path = make_model(vocabulary=request.param).path
     else:
@@ -61,18 +61,18 @@ def vocabulary(request: pytest.FixtureRequest, make_model: ModelMaker) -> Iterat
         yield found
 
 
-def special_ids(vocabulary: Vocabulary) -> set[int]:
+def special_ids(vocabulary: LoadedVocabulary) -> set[int]:
     """Ids of control tokens and of user-defined ones that are not blank, as llama.cpp lists them."""
     special = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL | llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED
     return {
         token
         for token in range(vocabulary.size)
-        if llama_cpp.llama_vocab_get_attr(vocabulary._pointer, token) & special and vocabulary.pieces[token].strip()
+        if llama_cpp.llama_vocab_get_attr(vocabulary.pointer, token) & special and vocabulary.pieces[token].strip()
     }
 
 
 @pytest.fixture(scope="module")
-def specials(vocabulary: Vocabulary) -> set[int]:
+def specials(vocabulary: LoadedVocabulary) -> set[int]:
     return special_ids(vocabulary)
 
 
@@ -81,11 +81,11 @@ def test_text_of_every_script_comes_back(vocabulary: Vocabulary, text: str) -> N
     assert vocabulary.decode(vocabulary.user(text)).decode() == text
 
 
-def test_control(vocabulary: Vocabulary, specials: set[int]) -> None:
+def test_control(vocabulary: LoadedVocabulary, specials: set[int]) -> None:
     """Tokenised as a whole with special tokens on, the same literals are control tokens: there is something to stop."""
     literal = vocabulary.pieces[min(specials)]
     buffer = (llama_cpp.llama_token * 64)()
-    count = llama_cpp.llama_tokenize(vocabulary._pointer, literal, len(literal), buffer, 64, False, True)
+    count = llama_cpp.llama_tokenize(vocabulary.pointer, literal, len(literal), buffer, 64, False, True)
     assert set(buffer[:count]) & specials
 
 

@@ -10,7 +10,7 @@ until the answer is finished. Decisions depend on the logits alone, so equal log
 
 import json
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,25 @@ class ConstrainedAnswer:
         """Whether nothing is left to decide."""
         return self._position.choice is None
 
-    def take(self, logits: NDArray[np.float32]) -> None:
+    @property
+    def wanted(self) -> tuple[int, ...]:
+        """Tokens whose logits decide the verdict that is next; none where the next token is one of a reason."""
+        choice = self._position.choice
+        if choice is None or not choice.labels:
+            return ()
+        legal = choice.legal | self._verdict_alone.legal if self._verdict_alone else choice.legal
+        return tuple(int(token) for token in np.flatnonzero(legal))
+
+    @property
+    def reason_left(self) -> int:
+        """How many tokens the reason may still take before it is closed."""
+        return max(self._grammar.reason_tokens - self._reason_tokens, 0)
+
+    def is_legal(self, token: int) -> bool:
+        """Whether the token may come next."""
+        return self._position.choice is not None and bool(self._position.choice.legal[token])
+
+    def take(self, logits: NDArray[np.floating[Any]]) -> None:
         """Decide from the logits behind the pending tokens, shape (vocabulary,).
 
         Raises SampleError if they are not numbers.
@@ -71,6 +89,11 @@ class ConstrainedAnswer:
             choice = self._constraints.closing(choice, self._grammar)
         self._go_on(greedy(choice.legal, logits))
 
+    @property
+    def reason_end(self) -> str:
+        """The character that ends a reason."""
+        return self._grammar.reason_end
+
     def answers(self) -> tuple[Answer, ...]:
         """One answer for each verdict, in their order."""
         entries = _entries(self._text.decode(), self._grammar)
@@ -79,7 +102,7 @@ class ConstrainedAnswer:
             for reading, entry in zip(self._readings, entries, strict=True)
         )
 
-    def _verdict(self, choice: Choice, logits: NDArray[np.float32]) -> int:
+    def _verdict(self, choice: Choice, logits: NDArray[np.floating[Any]]) -> int:
         """Read the verdict, and give the token that writes it down.
 
         Where a reason follows, other tokens may carry the label than where none does: it is read as if none did.

@@ -19,7 +19,7 @@ Forced text is tokenised as user text is: an answer may quote the user, and neve
 from collections import OrderedDict
 from collections.abc import Iterable
 from functools import cache, reduce
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import llguidance
 import numpy as np
@@ -194,7 +194,7 @@ class Constraints:
         return int(np.argmax(self.closing(choice, grammar).legal))
 
 
-def read(choice: Choice, logits: NDArray[np.float32]) -> Reading:
+def read(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
     """The verdict that the logits (shape: vocabulary) hold at a choice between labels.
 
     Raises SampleError if they are not numbers.
@@ -223,7 +223,7 @@ def _log_sum_exp(scores: NDArray[np.float64]) -> float:
     return float(peak + np.log(np.exp(scores - peak).sum()))
 
 
-def greedy(legal: NDArray[np.bool_], logits: NDArray[np.float32]) -> int:
+def greedy(legal: NDArray[np.bool_], logits: NDArray[np.floating[Any]]) -> int:
     """The most likely legal token, the one with the lowest id among equals.
 
     Raises SampleError if the logits are not numbers.

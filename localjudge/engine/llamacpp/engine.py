@@ -35,12 +35,12 @@ from localjudge.engine.llamacpp.loading import LoadedModel, load
 from localjudge.engine.llamacpp.outline import known_identity
 from localjudge.engine.llamacpp.token_counter import LlamaCppTokenCounter
 from localjudge.engine.llamacpp.tokenized import TokenizedRequest
-from localjudge.engine.planner import depth_first, distinct_tokens
+from localjudge.engine.planner import by_question, depth_first, distinct_tokens
 from localjudge.engine.prefix_states import PrefixStates
 from localjudge.engine.protocol import EngineStats, ModelShape
 from localjudge.errors import SampleError
 from localjudge.model_registry import ModelFile
-from localjudge.types import Answer, NoAnswer, Node, VerdictRequest
+from localjudge.types import Answer, NoAnswer, VerdictRequest
 
 
 class LlamaCppEngine(LlamaCppTokenCounter):
@@ -125,7 +125,7 @@ class LlamaCppEngine(LlamaCppTokenCounter):
         started = time.perf_counter()
         distinct: list[TokenizedRequest] = []
         askers: list[list[int]] = []
-        for indices in _by_question(requests):
+        for indices in by_question(requests):
             try:
                 distinct.append(self._fitting(requests[indices[0]]))
                 askers.append(indices)
@@ -162,11 +162,3 @@ class LlamaCppEngine(LlamaCppTokenCounter):
         self._unique += decoded.continued
         self._generated += decoded.free
         return decoded.answers
-
-
-def _by_question(requests: Sequence[VerdictRequest]) -> list[list[int]]:
-    """Indices of the requests that one answer serves, together."""
-    asked: dict[tuple[tuple[Node, ...], str], list[int]] = {}
-    for index, request in enumerate(requests):
-        asked.setdefault((request.path, request.shape), []).append(index)
-    return list(asked.values())

@@ -8,7 +8,8 @@ llama.cpp lays out anew when it loads them and would then hold twice. Two proces
 
 import ctypes
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -17,6 +18,7 @@ from typing import Any
 from localjudge.engine.llamacpp import memory
 from localjudge.engine.llamacpp.interrupts import interrupts_held_back
 from localjudge.engine.llamacpp.library import complaints, listen, llama_cpp
+from localjudge.engine.llamacpp.token_table import loaded_tokens
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
 
@@ -71,7 +73,7 @@ def open_model(
     template = (llama_cpp.llama_model_chat_template(pointer, None) or b"").decode(errors="replace") or None
     return OpenModel(
         pointer=pointer,
-        vocabulary=Vocabulary(llama_cpp.llama_model_get_vocab(pointer), template),
+        vocabulary=Vocabulary(loaded_tokens(llama_cpp.llama_model_get_vocab(pointer)), template),
         architecture=_metadata(pointer, "general.architecture"),
         quantisation=(llama_cpp.llama_ftype_name(llama_cpp.llama_model_ftype(pointer)) or b"").decode(),
         chat_template=template,
@@ -79,6 +81,23 @@ def open_model(
         system=llama_cpp.llama_print_system_info().decode().strip(),
         library=llama_cpp.llama_version().decode(),
     )
+
+
+@contextmanager
+def vocabulary_of_file(path: Path) -> Iterator[Vocabulary]:
+    """The vocabulary of a file with its chat template, its weights not loaded. Raises as `open_model` does."""
+    listen()
+    llama_cpp.llama_backend_init()
+    parameters = llama_cpp.llama_model_default_params()
+    parameters.vocab_only = True
+    pointer = llama_cpp.llama_model_load_from_file(os.fsencode(path), parameters)
+    if not pointer:
+        raise _refused(path)
+    try:
+        template = (llama_cpp.llama_model_chat_template(pointer, None) or b"").decode(errors="replace") or None
+        yield Vocabulary(loaded_tokens(llama_cpp.llama_model_get_vocab(pointer)), template)
+    finally:
+        llama_cpp.llama_model_free(pointer)
 
 
 def _refused(path: Path) -> LocaljudgeError:

@@ -101,14 +101,7 @@ class LlamaCppTokenCounter:
 
         None for a vocabulary that folds case or accents. Raises SampleError for what the model cannot be shown.
         """
-        if not self.vocabulary.exact:
-            return None
-        path, grammar, _ = self.tokenize(request)
-        tokens = [token for node in path for token in node]
-        spelled = self.vocabulary.decode(tokens[: len(tokens) - len(grammar.start.forced)]).decode(errors="replace")
-        begin = self.vocabulary.decode(list(self._tokenizer.begin)).decode(errors="replace")
-        is_written = request.path[0][0].text.startswith(begin)  # by the chat template: no other was put in front
-        return spelled if is_written else spelled.removeprefix(begin)
+        return self._tokenizer.read_back(request)
 
 
 class VocabularyCounter(LlamaCppTokenCounter):

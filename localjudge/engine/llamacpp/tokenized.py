@@ -36,6 +36,8 @@ class RequestTokenizer:
 
     def __init__(self, vocabulary: Vocabulary, *, begin_of_text: bool) -> None:
         self._vocabulary = vocabulary
+        self.size = vocabulary.size
+        """How many tokens the vocabulary has."""
         self.constraints = Constraints(vocabulary)
         self.begin = (vocabulary.begin,) if begin_of_text and vocabulary.begin is not None else ()
         self._node = lru_cache(maxsize=_NODES_KEPT)(self._tokenized)
@@ -52,6 +54,21 @@ class RequestTokenizer:
         nodes[-1] += grammar.start.forced
         explanation = self.constraints.compile(request.explanation) if request.explanation else None
         return TokenizedRequest(tuple(nodes), grammar, explanation)
+
+    def read_back(self, request: VerdictRequest) -> str | None:
+        """The prompt as its tokens spell it, without the answer and the begin token that was put in front.
+
+        None for a vocabulary that folds case or accents. Raises SampleError for what the model cannot be shown.
+        """
+        vocabulary = self._vocabulary
+        if not vocabulary.exact:
+            return None
+        path, grammar, _ = self.tokenize(request)
+        tokens = [token for node in path for token in node]
+        spelled = vocabulary.decode(tokens[: len(tokens) - len(grammar.start.forced)]).decode(errors="replace")
+        begin = vocabulary.decode(list(self.begin)).decode(errors="replace")
+        is_written = request.path[0][0].text.startswith(begin)  # by the chat template: no other was put in front
+        return spelled if is_written else spelled.removeprefix(begin)
 
     def _tokenized(self, node: tuple[Piece, ...]) -> tuple[int, ...]:
         vocabulary = self._vocabulary

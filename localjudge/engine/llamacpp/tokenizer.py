@@ -19,58 +19,38 @@ anchor, a newline if it will do, whose tokens are then taken off. They also writ
 would be read as a space: it is spelled by the tokens of its bytes.
 """
 
-import ctypes
 import re
 from functools import cached_property
-from typing import Any
 
 from localjudge.engine.llamacpp import chat_template as chat
-from localjudge.engine.llamacpp.library import llama_cpp
+from localjudge.engine.llamacpp.token_table import TokenTable
 from localjudge.errors import ModelError, SampleError
 
-_NORMALISING = (llama_cpp.LLAMA_VOCAB_TYPE_WPM, llama_cpp.LLAMA_VOCAB_TYPE_UGM)
-_CONTROL = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL
-_DEFINED = llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED | llama_cpp.LLAMA_TOKEN_ATTR_UNUSED
 _SPACE_MARK = "▁".encode()
 _CONTINUATION_BYTE = 0b1000_0000  # of a character in UTF-8
 _ANCHORS = (b"\n", b".", b"a")
 
 
 class Vocabulary:
-    """Tokens of a loaded model. `pointer` is llama.cpp's vocabulary; it must outlive this object."""
+    """Tokens of one model, by their table. A chat template tells which plain texts mark turns."""
 
-    def __init__(self, pointer: Any, chat_template: str | None = None) -> None:
-        self._pointer = pointer
-        self.size: int = llama_cpp.llama_vocab_n_tokens(pointer)
-        self.exact: bool = llama_cpp.llama_vocab_type(pointer) not in _NORMALISING
+    def __init__(self, table: TokenTable, chat_template: str | None = None) -> None:
+        self._table = table
+        self.size = len(table.pieces)
+        self.exact = table.exact
         """False for vocabularies that fold case or accents: their tokens do not decode to the text."""
-        self.pieces: list[bytes] = [self._piece(token) for token in range(self.size)]
-        if not self.exact:
-            self.pieces = [
-                piece.removeprefix(b" ") for piece in self.pieces
-            ]  # marks the start of a word: not in the text
-        self.eos: int = llama_cpp.llama_vocab_eos(pointer)
-        self.bos: int = llama_cpp.llama_vocab_bos(pointer)
-        self.begin: int | None = self.bos if llama_cpp.llama_vocab_get_add_bos(pointer) and self.bos >= 0 else None
+        self.pieces = table.pieces
+        self.reserved = table.reserved
+        """Tokens that user text must never contain, with their literals."""
+        self.eos = table.eos
+        self.bos = table.bos
+        self.begin = table.begin
         """The token that every text of this model begins with, if it has one."""
+        self.chat_template = chat_template
         self._anchors = self._find_anchors()
         self._space_mark = self._spelled_space_mark()
         self.turn_markers: frozenset[str] = self._plain_turn_markers(chat_template) if chat_template else frozenset()
         """What marks a turn in the model's chat template and is made of no control token."""
-
-    @cached_property
-    def reserved(self) -> dict[int, bytes]:
-        """Tokens that user text must never contain, with their literals.
-
-        The unknown token is one, except in vocabularies that fold text: there it is what a rare character becomes.
-        """
-        unwanted = _CONTROL | _DEFINED | (llama_cpp.LLAMA_TOKEN_ATTR_UNKNOWN if self.exact else 0)
-        attributes = (llama_cpp.llama_vocab_get_attr(self._pointer, token) for token in range(self.size))
-        return {
-            token: self.pieces[token]
-            for token, attribute in enumerate(attributes)
-            if attribute & unwanted and _is_reserved(self.pieces[token], attribute)
-        }
 
     @cached_property
     def _by_literal(self) -> dict[bytes, int]:
@@ -95,6 +75,11 @@ class Vocabulary:
         if self.exact and self.decode(tokens) != data:
             raise SampleError("the model's tokenizer does not give this text back as it is")
         return tokens
+
+    def has_markup(self, text: str) -> bool:
+        """Whether the text holds the literal of a token that it must not contain, or what marks a turn."""
+        data = _utf8(text)
+        return bool(self._literals.search(data) or self._marker_literals.search(data))
 
     def decode(self, tokens: list[int]) -> bytes:
         """Bytes that the tokens stand for."""
@@ -136,56 +121,30 @@ class Vocabulary:
         if not data:
             return []
         for anchor, head in self._anchors.items():
-            tokens = self._tokenize(anchor + data)
+            tokens = self._table.tokenize(anchor + data)
             if tokens[: len(head)] == head:
                 return tokens[len(head) :]
         raise SampleError(f"the model's tokenizer joins a text that begins with {data[:20]!r} to what is before it")
 
     def _find_anchors(self) -> dict[bytes, list[int]]:
         """What to put before a text so that the vocabulary puts no space there, with its tokens; nothing, if it can."""
-        if not self.exact or self.decode(self._tokenize(b"x")) == b"x":
+        if not self.exact or self.decode(self._table.tokenize(b"x")) == b"x":
             return {b"": []}
-        heads = {anchor: self._tokenize(anchor) for anchor in _ANCHORS}
-        found = {anchor: head for anchor, head in heads.items() if self._tokenize(anchor + b"x")[: len(head)] == head}
+        heads = {anchor: self._table.tokenize(anchor) for anchor in _ANCHORS}
+        found = {
+            anchor: head for anchor, head in heads.items() if self._table.tokenize(anchor + b"x")[: len(head)] == head
+        }
         if not found:
             raise ModelError("the model's tokenizer cannot tokenise a text without putting a space before it")
         return found
 
     def _spelled_space_mark(self) -> list[int]:
         """Tokens of the single bytes of `▁`, where the vocabulary takes it for a space and has such tokens."""
-        if self.decode(self._tokenize(b"a" + _SPACE_MARK)).endswith(_SPACE_MARK):
+        if self.decode(self._table.tokenize(b"a" + _SPACE_MARK)).endswith(_SPACE_MARK):
             return []
-        is_byte = llama_cpp.LLAMA_TOKEN_ATTR_BYTE
-        by_byte = {
-            piece: token
-            for token, piece in enumerate(self.pieces)
-            if len(piece) == 1 and llama_cpp.llama_vocab_get_attr(self._pointer, token) & is_byte
-        }
+        by_byte = self._table.bytes_alone
         spelled = [by_byte.get(bytes([byte])) for byte in _SPACE_MARK]
         return [token for token in spelled if token is not None] if None not in spelled else []
-
-    def _tokenize(self, data: bytes) -> list[int]:
-        room = len(data) + 16
-        while True:
-            buffer = (llama_cpp.llama_token * room)()
-            found = llama_cpp.llama_tokenize(self._pointer, data, len(data), buffer, room, False, False)
-            if found >= 0:
-                return list(buffer[:found])
-            room = -found
-
-    def _piece(self, token: int) -> bytes:
-        room = 64
-        while True:
-            buffer = ctypes.create_string_buffer(room)
-            length = llama_cpp.llama_token_to_piece(self._pointer, token, buffer, room, 0, True)
-            if length >= 0:
-                return buffer.raw[:length]
-            room = -length
-
-
-def _is_reserved(literal: bytes, attribute: int) -> bool:
-    """Whether a special token's literal can be told from text. One character can not, and cannot be cut either."""
-    return bool(literal.strip()) and (bool(attribute & _CONTROL) or len(literal.decode(errors="replace")) > 1)
 
 
 def _utf8(text: str) -> bytes:

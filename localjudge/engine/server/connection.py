@@ -1,0 +1,267 @@
+"""The one place that opens a connection: to the server that a judge is named by, and to nothing else.
+
+    name ──look up──> addresses, each this machine's or allowed?   no: refused before a packet is sent
+    connected to      this machine's or allowed?                   no: closed before a byte of the user's is sent
+
+Proxies of the environment are not read, and a redirect is an error: the texts go where the user said. What comes back
+is a stranger's: it has a size and a time, and it is JSON or it is refused.
+"""
+
+import http.client
+import json
+import logging
+import socket
+import threading
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from time import monotonic, sleep
+from typing import Any, NamedTuple, NoReturn
+
+from localjudge.engine.server.address import ServerAddress, is_this_machine, require_allowed
+from localjudge.errors import ModelError, OutOfResource
+from localjudge.printable import printable
+
+_log = logging.getLogger(__name__)
+_OK, _LOADING, _UNAUTHORISED, _FORBIDDEN, _FIRST_FAILURE = 200, 503, 401, 403, 500
+_REDIRECTS = range(300, 400)
+_SHOWN = 300
+_BETWEEN_TRIES = 1.0
+
+
+class Patience(NamedTuple):
+    """Seconds to wait, and bytes to take."""
+
+    connecting: float = 10
+    answering: float = 900
+    """A prompt of thousands of tokens takes minutes on a few cores."""
+    loading: float = 600
+    most_bytes: int = 1 << 27
+    """A list of a whole vocabulary has 14 MB for 152,000 tokens."""
+
+
+class Refused(Exception):
+    """A server that is there does not do what it was asked."""
+
+    def __init__(self, status: int, said: str) -> None:
+        super().__init__(f"{status}: {said}")
+        self.status = status
+        self.said = said
+
+
+class ServerConnection:
+    """A connection that is made when it is needed, and again when the server closed it.
+
+    `allowed` names hosts beside this machine. Raises OutOfResource where a server cannot be reached or is too slow,
+    ModelError for what is no answer of a model's server, Refused for an error that it reports, UsageError for a host
+    that is not allowed.
+    """
+
+    def __init__(self, address: ServerAddress, allowed: Collection[str] = (), patience: Patience | None = None) -> None:
+        self.address = address
+        self._allowed = allowed
+        self._patience = patience or Patience()
+        self._http: http.client.HTTPConnection | None = None
+        self.made = 0
+        """How many connections there have been: behind each another server may be."""
+        self.peer = ""
+        """The numeric address at the other end; "" for a socket in the file system."""
+
+    def get(self, path: str) -> dict[str, Any]:
+        """What the server says there."""
+        return self._json("GET", path, None)
+
+    def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+        """The answer to a question. A server that is still loading its model is waited for."""
+        return self._json("POST", path, json.dumps(body, allow_nan=False).encode())
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the other end is on this machine. Known once a question was asked."""
+        return bool(self.address.socket_path) or is_this_machine(self.peer)
+
+    def close(self) -> None:
+        """Close the connection; the next question makes another."""
+        if self._http is not None:
+            self._http.close()
+        self._http = None
+
+    def _json(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
+        until, told = monotonic() + self._patience.loading, False
+        while True:
+            status, data = self._reply(method, path, body)
+            if status != _LOADING or monotonic() > until:
+                break
+            if not told:
+                _log.warning(f"the server at {self.address} is still loading its model: waiting for it")
+                told = True
+            sleep(min(_BETWEEN_TRIES, self._patience.loading / 10))
+        if status != _OK:
+            self._not_ok(status, data)
+        return self._decoded(data)
+
+    def _not_ok(self, status: int, data: bytes) -> NoReturn:
+        if status in _REDIRECTS:
+            raise ModelError(
+                f"the server at {self.address} sends us elsewhere (HTTP {status}), where localjudge does not go",
+                hint="name the address of the model's server itself",
+            )
+        if status in (_UNAUTHORISED, _FORBIDDEN):
+            raise ModelError(
+                f"the server at {self.address} wants a key, which localjudge has none of",
+                hint="start it without --api-key: on this machine's own address, nobody else can reach it",
+            )
+        if status == _LOADING:
+            raise OutOfResource(
+                f"the server at {self.address} has been loading for {self._patience.loading:.0f} s",
+                hint="look at what it says; once it is ready, run the same command again",
+            )
+        raise Refused(status, _error_in(data))
+
+    def _decoded(self, data: bytes) -> dict[str, Any]:
+        try:
+            found = json.loads(data, parse_constant=_no_number)
+        except (ValueError, RecursionError) as error:
+            raise ModelError(
+                f"the server at {self.address} answered with what is not JSON: {_shown(data)}",
+                hint="is it a model's server?",
+            ) from error
+        if not isinstance(found, dict):
+            raise ModelError(f"the server at {self.address} answered with what is no object: {_shown(data)}")
+        return found
+
+    def _reply(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        """Status and content. A connection that was kept open may have been closed by now: once, another is made."""
+        kept = self._http is not None
+        try:
+            return self._exchanged(method, path, body)
+        except _Closed:
+            self.close()
+            if not kept:
+                raise self._gone("closed the connection without an answer") from None
+        try:
+            return self._exchanged(method, path, body)
+        except _Closed:
+            self.close()
+            raise self._gone("closed the connection without an answer") from None
+
+    def _exchanged(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        opened = self._opened()
+        with self._deadline(opened) as expired:
+            try:
+                opened.request(method, path, body, {"Content-Type": "application/json"} if body is not None else {})
+                response = opened.getresponse()
+                data = response.read(self._patience.most_bytes + 1)
+            except (http.client.HTTPException, OSError, ValueError) as error:
+                if expired.is_set() or isinstance(error, TimeoutError):
+                    self.close()
+                    raise self._gone(f"gave no answer within {self._patience.answering:.0f} s") from error
+                if isinstance(error, ConnectionError | http.client.IncompleteRead):
+                    raise _Closed from error
+                self.close()
+                raise ModelError(
+                    f"the server at {self.address} does not speak HTTP: {_shown(str(error).encode())}",
+                    hint="is it a model's server?",
+                ) from error
+        if expired.is_set():
+            self.close()
+            raise self._gone(f"gave no answer within {self._patience.answering:.0f} s")
+        if len(data) > self._patience.most_bytes:
+            self.close()
+            raise ModelError(f"the server at {self.address} sent more than {self._patience.most_bytes:,} bytes at once")
+        return response.status, data
+
+    @contextmanager
+    def _deadline(self, opened: http.client.HTTPConnection) -> Iterator[threading.Event]:
+        """Ends the connection when the answer takes too long, however slowly it drips."""
+        expired = threading.Event()
+
+        def expire() -> None:
+            expired.set()
+            with suppress(OSError):
+                opened.sock.shutdown(socket.SHUT_RDWR)
+
+        timer = threading.Timer(self._patience.answering, expire)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield expired
+        finally:
+            timer.cancel()
+
+    def _opened(self) -> http.client.HTTPConnection:
+        if self._http is None or self._http.sock is None:
+            connection = http.client.HTTPConnection(self.address.host or "localhost", self.address.port or None)
+            connection.sock = self._connected()
+            connection.sock.settimeout(self._patience.answering)
+            connection.auto_open = 0
+            self._http = connection
+            self.made += 1
+        return self._http
+
+    def _connected(self) -> socket.socket:
+        try:
+            return self._to_socket() if self.address.socket_path else self._to_port()
+        except OSError as error:
+            raise self._gone(f"cannot be reached: {error.strerror or error}") from error
+
+    def _to_socket(self) -> socket.socket:
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            made.settimeout(self._patience.connecting)
+            made.connect(self.address.socket_path)
+        except OSError:
+            made.close()
+            raise
+        return made
+
+    def _to_port(self) -> socket.socket:
+        found = socket.getaddrinfo(self.address.host, self.address.port, type=socket.SOCK_STREAM)
+        for *_, target in found:
+            require_allowed(self.address, str(target[0]), self._allowed)
+        failure: OSError = OSError("no address")
+        for family, kind, protocol, _, target in found:
+            made = socket.socket(family, kind, protocol)
+            try:
+                made.settimeout(self._patience.connecting)
+                made.connect(target)
+                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self.peer = str(made.getpeername()[0])
+                require_allowed(self.address, self.peer, self._allowed)
+            except OSError as error:
+                made.close()
+                failure = error
+                continue
+            except BaseException:
+                made.close()
+                raise
+            return made
+        raise failure
+
+    def _gone(self, what: str) -> OutOfResource:
+        return OutOfResource(
+            f"the server at {self.address} {what}",
+            hint="start it again with the same model, and run the same command: it goes on where it was",
+        )
+
+
+class _Closed(Exception):
+    """The server closed the connection before it had answered."""
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+def _error_in(data: bytes) -> str:
+    """What a server says is wrong, in its own words where they are found."""
+    try:
+        found = json.loads(data)
+        said = found.get("error", found.get("detail", found.get("message")))
+        said = said.get("message", said) if isinstance(said, dict) else said
+    except (ValueError, RecursionError, AttributeError):
+        return _shown(data)
+    return printable(str(said))[:_SHOWN]
+
+
+def _shown(data: bytes) -> str:
+    return printable(data[:_SHOWN].decode(errors="replace")) or "nothing"
