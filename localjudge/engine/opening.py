@@ -48,7 +48,7 @@ def find_model(judge: str, settings: EngineSettings) -> NamedModel:
 def open_judging_engine(model: NamedModel, settings: EngineSettings, *, begin_of_text: bool | None = None) -> Engine:
     """The engine that answers the questions of a run: that of the model, or workers of a cluster if one is named.
 
-    Close it after use. Raises as `open_engine` does, and UsageError for a cluster that is not there, or cannot be asked.
+    Close it after use. Raises as `open_engine` does, and UsageError for a cluster that is not there or cannot be asked.
     """
     if settings.ray is None:
         return open_engine(model, settings, begin_of_text=begin_of_text)

@@ -28,7 +28,7 @@ def test_every_option_of_a_run_stands_in_one_group(capfd: pytest.CaptureFixture[
     sections = re.split(r"^(\w+):\n", text, flags=re.MULTILINE)[1:]
     bodies = zip(sections[::2], sections[1::2], strict=True)
     options = {name: re.findall(r"^  (?:-\w, )?(--[\w-]+)", body, re.MULTILINE) for name, body in bodies}
-    assert list(options) == ["Data", "Judge", "Scoring", "Evidence", "Output", "Options", "Example"]
+    assert list(options) == ["Data", "Judge", "Cluster", "Scoring", "Evidence", "Output", "Options", "Example"]
     assert options["Options"] == ["--help"]
     assert options["Judge"][0] == "--judge"
     run: click.Command = import_module("localjudge.cli.run").command
