@@ -24,6 +24,8 @@ from localjudge.option_spelling import option, option_name
 
 LOCAL = "local"
 _NO_STATISTICS = {"RAY_USAGE_STATS_ENABLED": "0"}
+_AS_IN_PROCESS = {"RAY_worker_niceness": "0"}
+"""Ray would let workers wait for all else that the machine does; a judge in process does not."""
 _QUIETLY = {"RAY_BACKEND_LOG_LEVEL": "fatal"}
 """What Ray says on standard error of a connection that fails, our error says."""
 _CONNECTS = 1
@@ -140,7 +142,7 @@ def _join(ray: Any, address: str, undo: ExitStack) -> None:
 def _start(ray: Any, undo: ExitStack) -> None:
     folder = tempfile.mkdtemp(prefix="localjudge-")
     undo.callback(shutil.rmtree, folder, ignore_errors=True)
-    undo.enter_context(_environment(_NO_STATISTICS | {_LOOPBACK: "0"} | _TOKEN, _SET_BY_RAY))
+    undo.enter_context(_environment(_NO_STATISTICS | _AS_IN_PROCESS | {_LOOPBACK: "0"} | _TOKEN, _SET_BY_RAY))
     undo.enter_context(_constant(ray._private.ray_constants, "ENABLE_RAY_CLUSTER", False))
     undo.callback(ray.shutdown)
     # Processors are counted by us: workers of several judges may share them.
