@@ -24,6 +24,8 @@ OpenEngine = Callable[[ModelFile, EngineSettings, bool | None], Engine]
 """Opens a model's file in this process; the last argument is `begin_of_text`."""
 _SENT_AFTER = 0.5
 """Seconds that answers may wait for others, so that a fast judge does not send each by itself."""
+_WORD_IS_OUT = 0.02
+"""Seconds in which it is heard that a portion is begun, before what may end this process."""
 _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core")
 
 
@@ -96,6 +98,8 @@ class JudgeWorker:
         """Answer a portion; first an empty delivery, which says that it is begun."""
         assert self._engine is not None, "open was called"
         yield Delivery([], self._engine.stats, last=False)
+        if careful:
+            time.sleep(_WORD_IS_OUT)
         ready: list[tuple[int, Answer | NoAnswer]] = []
         sent = time.monotonic()
         for pair in self._engine.answers(requests):

@@ -24,6 +24,12 @@ from localjudge.option_spelling import option, option_name
 
 LOCAL = "local"
 _NO_STATISTICS = {"RAY_USAGE_STATS_ENABLED": "0"}
+_AS_IN_PROCESS = {"RAY_worker_niceness": "0"}
+"""Ray would let workers wait for all else that the machine does; a judge in process does not."""
+_QUIETLY = {"RAY_BACKEND_LOG_LEVEL": "fatal"}
+"""What Ray says on standard error of a connection that fails, our error says."""
+_CONNECTS = 1
+"""Ray tries twenty times to find a cluster, for a quarter of an hour."""
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Called by where it is the default: without clusters of several machines, all listens on loopback."""
 _TOKEN = {"RAY_AUTH_TOKEN": secrets.token_hex(32)}
@@ -88,7 +94,7 @@ class RayConnection:
 def _imported() -> Any:
     """The package. Raises UsageError if it is not installed."""
     try:
-        with _environment(_NO_STATISTICS):
+        with _environment(_NO_STATISTICS | _QUIETLY):
             import ray
     except ImportError as error:
         raise UsageError(
@@ -127,15 +133,17 @@ def _hint(address: str) -> str:
 
 
 def _join(ray: Any, address: str, undo: ExitStack) -> None:
-    ray.init(address=address, log_to_driver=False, configure_logging=False)
+    constants = ray._private.ray_constants
+    with _constant(constants, "NUM_REDIS_GET_RETRIES", _CONNECTS):
+        ray.init(address=address, log_to_driver=False, configure_logging=False)
     undo.callback(ray.shutdown)
 
 
 def _start(ray: Any, undo: ExitStack) -> None:
     folder = tempfile.mkdtemp(prefix="localjudge-")
     undo.callback(shutil.rmtree, folder, ignore_errors=True)
-    undo.enter_context(_environment(_NO_STATISTICS | {_LOOPBACK: "0"} | _TOKEN, _SET_BY_RAY))
-    undo.enter_context(_loopback_alone(ray._private.ray_constants))
+    undo.enter_context(_environment(_NO_STATISTICS | _AS_IN_PROCESS | {_LOOPBACK: "0"} | _TOKEN, _SET_BY_RAY))
+    undo.enter_context(_constant(ray._private.ray_constants, "ENABLE_RAY_CLUSTER", False))
     undo.callback(ray.shutdown)
     # Processors are counted by us: workers of several judges may share them.
     ray.init(
@@ -154,14 +162,14 @@ def _start(ray: Any, undo: ExitStack) -> None:
 
 
 @contextmanager
-def _loopback_alone(constants: Any) -> Iterator[None]:
-    """For this process what `_LOOPBACK` says to those that are started: it was read when Ray was imported."""
-    before = constants.ENABLE_RAY_CLUSTER
-    constants.ENABLE_RAY_CLUSTER = False
+def _constant(constants: Any, name: str, value: bool | int) -> Iterator[None]:
+    """Have a value that Ray read from the environment when it was imported, which may have been before."""
+    before = getattr(constants, name)
+    setattr(constants, name, value)
     try:
         yield
     finally:
-        constants.ENABLE_RAY_CLUSTER = before
+        setattr(constants, name, before)
 
 
 @contextmanager

@@ -147,10 +147,12 @@ class RayEngine:
         try:
             while dealt or not work.done:
                 self._deal(work, dealt, requests)
-                for event in self._pool.events():
-                    self._seconds, began = self._seconds + time.perf_counter() - began, time.perf_counter()
-                    yield from self._taken(event, work, dealt)
-                    began = time.perf_counter()
+                answers = [pair for event in self._pool.events() for pair in self._taken(event, work, dealt)]
+                # Before they are given on and stored, so that no worker waits for that.
+                self._deal(work, dealt, requests)
+                self._seconds += time.perf_counter() - began
+                yield from answers
+                began = time.perf_counter()
         finally:
             self._pool.stop_work()
         if work.set_aside:

@@ -57,6 +57,7 @@ class WorkQueue:
         self._unanswered = set(self._places)
         self._careful: set[int] = set()
         self._alone: set[int] = set()
+        self._met_death: set[int] = set()
         self._deaths: Counter[int] = Counter()
         self.set_aside: list[int] = []
         """Requests of which so many workers died that they are not asked again."""
@@ -87,16 +88,17 @@ class WorkQueue:
     def lost(self, portion: Portion, *, begun: bool) -> None:
         """The worker died: what it has not answered waits again, before all else.
 
-        One that had not begun did not die of a request.
+        One that had not begun did not die of a request; twice in a row, and the word of it may have been lost.
         """
         left = [index for index in portion.indices if index in self._unanswered]
         if left and begun and len(portion.indices) == 1:
             self._deaths[left[0]] += 1
             if self._deaths[left[0]] >= MOST_DEATHS:
                 self.set_aside.append(left.pop())
-        if begun:
+        if begun or not self._met_death.isdisjoint(left[:1]):
             self._careful.update(left)
             self._alone.update(left[:_SUSPECTED])
+        self._met_death.update(left)
         places = [self._places[index] for index in left]
         self._waiting.extendleft(reversed(places))
         self._cost_waiting += sum(self._cost[place] for place in places)

@@ -1,5 +1,6 @@
 """A judge in a real Ray cluster: the bytes of one in process, whoever is killed and whoever joins late."""
 
+import json
 import logging
 import os
 import signal
@@ -97,14 +98,8 @@ def made_up_data(tmp_path: Path, samples: int) -> Path:
         for number, length in ((number, 100 + 7 * number) for number in range(samples))
     ]
     file = tmp_path / "data.jsonl"
-    file.write_text("\n".join(map(localjudge_json, rows)))
+    file.write_text("\n".join(map(json.dumps, rows)))
     return file
-
-
-def localjudge_json(row: dict[str, Any]) -> str:
-    import json
-
-    return json.dumps(row)
 
 
 def test_a_run_has_the_same_bytes_and_is_verified_without_ray(tmp_path: Path) -> None:
@@ -125,7 +120,7 @@ def test_a_run_has_the_same_bytes_and_is_verified_without_ray(tmp_path: Path) ->
 
 
 class StopAsking(Exception):
-    pass
+    """Somebody ends the run."""
 
 
 class Stopping:
@@ -157,7 +152,7 @@ class Stopping:
 
 
 def test_no_file_of_a_run_names_the_cluster(tmp_path: Path) -> None:
-    """Its address is the name of a machine. (`local` stands for it here; HOST:PORT is the same setting.)"""
+    """Its address is the name of a machine. `local` stands for it here; HOST:PORT is the same setting."""
     data = made_up_data(tmp_path, 2)
     run = localjudge.evaluate(data, metrics=["context_recall"], out=tmp_path / "run", ray="local", ray_workers=1)
     assert not {"ray", "ray_workers", "allow_other_processors"} & run.manifest.environment["settings"].keys()

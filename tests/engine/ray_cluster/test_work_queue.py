@@ -96,6 +96,16 @@ def test_a_worker_that_died_before_it_began_is_nobody_s_fault() -> None:
     assert work.set_aside == []
 
 
+def test_a_death_of_which_no_word_came_is_looked_into_the_second_time() -> None:
+    """A worker that dies at once may not have said that it had begun."""
+    work = WorkQueue([asked("c", f"{unit}") for unit in range(4)])
+    for _ in range(2):
+        portion = work.deal(1)
+        assert portion == Portion((0, 1), careful=False)
+        work.lost(portion, begun=False)
+    assert work.deal(1) == Portion((0,), careful=True)
+
+
 def test_a_request_is_set_aside_after_three_deaths_and_the_others_are_asked() -> None:
     requests = [asked("c", unit) for unit in ("first", "deadly", "last")]
     work = WorkQueue(requests)

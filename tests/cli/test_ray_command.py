@@ -1,0 +1,178 @@
+"""`localjudge run --ray local` from the outside: what it listens on, says and leaves, when it is killed and stopped."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ray", reason="NOT CHECKED: the extra ray is not installed")
+FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
+PATIENCE_SECONDS = 60
+SAMPLES = 300
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Enough that a run with two workers takes some seconds."""
+    file = tmp_path_factory.mktemp("data") / "data.jsonl"
+    rows = (
+        {
+            "id": f"{number}",
+            "retrieved_contexts": [f"The river {number} is {number * 7} km long and rises in the hills. It is deep."],
+            "reference": f"The river {number} is {number * 7} km long. It has {number} mouths. It rises in the hills.",
+        }
+        for number in range(SAMPLES)
+    )
+    file.write_text("\n".join(map(json.dumps, rows)))
+    return file
+
+
+class Started:
+    """A run in a process group of its own, whose processes are known by a mark in their environment."""
+
+    def __init__(self, folder: Path, data: Path, *options: str) -> None:
+        self.mark = f"LOCALJUDGE_TEST_MARK={os.urandom(8).hex()}"
+        name, value = self.mark.split("=")
+        (folder / "home").mkdir()
+        # Short: Ray's sockets are in it, and their paths have 107 bytes at most.
+        self.temporary = Path(tempfile.mkdtemp(dir="/tmp"))
+        self.home, self.out = folder / "home", folder / "run"
+        environment = {**os.environ, name: value, "HOME": str(self.home), "TMPDIR": str(self.temporary)}
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "localjudge", *command(data, self.out), *options],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+
+    def pids(self) -> list[int]:
+        """All its processes, Ray's among them."""
+        return [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if self.mark in environ(pid)]
+
+    def workers(self) -> list[int]:
+        """Those that judge."""
+        return [pid for pid in self.pids() if b"ray::JudgeWorker" in read(f"/proc/{pid}/cmdline")]
+
+    def wait_for_answers(self, count: int) -> None:
+        """Until so many are stored."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self.answers() < count:
+            assert time.monotonic() < deadline, "no answers came"
+            assert self.process.poll() is None, "the run ended too soon"
+            time.sleep(0.02)
+
+    def answers(self) -> int:
+        """So many are stored."""
+        if not (self.out / "run.sqlite").exists():
+            return 0
+        with closing(sqlite3.connect(self.out / "run.sqlite")) as store:
+            try:
+                return int(store.execute("SELECT count(*) FROM answer").fetchone()[0])
+            except sqlite3.OperationalError:
+                return 0
+
+    def end(self) -> None:
+        """Whatever is left of it."""
+        for pid in self.pids():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        self.process.communicate()
+        shutil.rmtree(self.temporary)
+
+
+def command(data: Path, out: Path) -> list[str]:
+    return ["run", str(data), "--metrics", "context_recall", "--threads", "1", "--quiet", "--out", str(out)]
+
+
+def read(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError:
+        return b""
+
+
+def environ(pid: int) -> list[str]:
+    return read(f"/proc/{pid}/environ").decode(errors="replace").split("\0")
+
+
+def listening(pids: list[int]) -> set[str]:
+    """Addresses that these processes listen on, as the kernel writes them."""
+    inodes = set()
+    for pid in pids:
+        for descriptor in Path(f"/proc/{pid}/fd").glob("*"):
+            with suppress(OSError):
+                inodes.add(os.readlink(descriptor))
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
+            _, local, _, state, *rest = line.split()
+            if state == "0A" and f"socket:[{rest[5]}]" in inodes:
+                found.add(local.split(":")[0])
+    return found
+
+
+LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
+"""127.0.0.1, the same inside IPv6, and ::1."""
+
+
+@pytest.fixture
+def started(data: Path, tmp_path: Path) -> Iterator[Started]:
+    run = Started(tmp_path, data, "--ray", "local", "--ray-workers", "2")
+    yield run
+    run.end()
+
+
+def test_a_run_in_a_cluster_of_its_own(started: Started, data: Path, tmp_path: Path) -> None:
+    """It listens on loopback alone and counts no use; a killed worker is replaced, Ctrl-C ends all, and it goes on.
+
+    The signal goes to the whole process group, as a terminal sends it. What is left is gone on with without Ray.
+    """
+    started.wait_for_answers(50)
+    pids, workers = started.pids(), started.workers()
+    assert len(pids) > 5, "Ray's processes were not found"
+    assert len(workers) == 2
+    addresses = listening(pids)
+    assert addresses
+    assert addresses <= LOOPBACK
+    assert all("RAY_USAGE_STATS_ENABLED=0" in environ(pid) for pid in pids if pid != started.process.pid)
+    os.kill(workers[0], signal.SIGKILL)
+    started.wait_for_answers(started.answers() + 100)
+    assert started.process.poll() is None
+    os.killpg(started.process.pid, signal.SIGINT)
+    said, complained = started.process.communicate(timeout=PATIENCE_SECONDS)
+    assert started.process.returncode == 4
+    assert said == ""
+    assert complained.splitlines() == [
+        f"a worker on node {os.uname().nodename} died; what it was at is asked again",
+        "localjudge: interrupted",
+        "  hint: run the same command again to go on",
+    ]
+    time.sleep(1)
+    assert started.pids() == []
+    assert list(started.temporary.iterdir()) == []
+    assert [path.name for path in started.home.iterdir() if path.name.startswith(".ray")] == []
+    kept = started.answers()
+    assert kept >= 150
+    for out in (started.out, tmp_path / "alone"):
+        subprocess.run([sys.executable, "-m", "localjudge", *command(data, out)], check=True, capture_output=True)
+    for name in FILES:
+        assert (started.out / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
+
+
+def test_the_watch_sees_a_port_that_is_open_to_all() -> None:
+    """The check of addresses can fail."""
+    with socket.create_server(("0.0.0.0", 0)):
+        assert not listening([os.getpid()]) <= LOOPBACK
