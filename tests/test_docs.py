@@ -35,14 +35,8 @@ OPTIONS_OF_OTHERS = {
     *("--find-links", "--force-reinstall", "--no-cache-dir", "--no-deps", "--no-index", "--wheel-dir"),  # pip
     *("--extra-index-url", "--only-binary"),  # pip
     *("--network", "--rm", "--user"),  # Docker
-    *(
-        "--extra",
-        "--llama-wheel",
-        "--native",
-        "--python",
-        "--test",
-        "--with-tests",
-    ),  # scripts/wheelhouse and its install
+    *("--extra", "--llama-wheel", "--native", "--python", "--with-tests"),  # scripts/wheelhouse
+    "--test",  # the install script of its folder
     *("--localjudge-judge", "--localjudge-out"),  # pytest with our plugin
     *("--array", "--constraint", "--cpus-per-task"),  # Slurm
     "--jobs",  # GNU Parallel
