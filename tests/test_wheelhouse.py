@@ -1,7 +1,7 @@
 """A folder that `scripts/wheelhouse` made installs, tests itself and judges where there is no network, for a new user.
 
-Slow: llama.cpp is compiled, which takes ten minutes, unless LOCALJUDGE_TEST_LLAMA_WHEEL names a wheel of it. Packages are
-fetched from the index that pip uses. What is made up and quick is tried in `tests/carried_in/`.
+Slow: llama.cpp is compiled, which takes ten minutes, unless LOCALJUDGE_TEST_LLAMA_WHEEL names a wheel of it. Packages
+are fetched from the index that pip uses. What is made up and quick is tried in `tests/carried_in/`.
 """
 
 import os
@@ -105,7 +105,7 @@ def test_the_last_stage_of_the_container_file_runs_in_a_bare_system(folder: Path
     [user] = re.findall(r"^USER (.*)$", text, flags=re.MULTILINE)
     for line in re.findall(r"^RUN (?:--\S+ )*(.*)$", text, flags=re.MULTILINE):
         subprocess.run(["unshare", "-n", "chroot", root, "/bin/sh", "-c", line], env=environment, check=True)
-    inside = ["unshare", "-n", "chroot", f"--userspec={user}", root, "/usr/bin/env", "-C", "/data"]
+    inside = ["unshare", "-n", "chroot", f"--userspec={user}", str(root), "/usr/bin/env", "-C", "/data"]
     run = ["/opt/localjudge/bin/localjudge", "run", "--demo", "--quiet"]
     ran = subprocess.run([*inside, *run], env=environment, capture_output=True, text=True, check=True)
     assert "signature" in ran.stdout

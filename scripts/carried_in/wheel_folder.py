@@ -49,6 +49,13 @@ def wheels_in(folder: Path) -> list[Wheel]:
     return sorted(found, key=lambda wheel: (wheel.name, wheel.version), reverse=True)
 
 
+def drop_broken(folder: Path) -> None:
+    """Remove what is no whole archive: a copy that was interrupted."""
+    for path in folder.glob("*.whl"):
+        if not zipfile.is_zipfile(path):
+            path.unlink()
+
+
 def needed(wheels: Iterable[Wheel], wanted: Iterable[Wanted], target: Target) -> Needed:
     """Follow what is wanted through the requirements of each wheel. Raises ValueError where two want what differs."""
     usable = [wheel for wheel in wheels if wheel.tags & target.tags and target.admits(wheel.requires_python)]

@@ -8,7 +8,7 @@ import pytest
 from carried_in.lock import SUMS, lock_of, sha256_of, sums_of
 from carried_in.needs import read_needs, write_needs
 from carried_in.target import Target, oldest_glibc
-from carried_in.wheel_folder import Wanted, needed, wheels_in
+from carried_in.wheel_folder import Wanted, drop_broken, needed, wheels_in
 from packaging.requirements import Requirement
 from packaging.utils import parse_wheel_filename
 
@@ -98,6 +98,16 @@ def test_a_package_that_holds_a_model_comes_alone(tmp_path: Path) -> None:
 )
 def test_a_wheel_runs_from_the_oldest_glibc_that_it_names(tags: str, glibc: tuple[int, int]) -> None:
     assert oldest_glibc(parse_wheel_filename(f"one-1-{tags}.whl")[3]) == glibc
+
+
+def test_a_wheel_whose_copy_was_interrupted_is_fetched_again(tmp_path: Path) -> None:
+    """Cut at any length, it is no wheel; what is whole stays."""
+    whole, cut = wheel(tmp_path, "whole-1-py3-none-any"), wheel(tmp_path, "cut-1-py3-none-any")
+    content = cut.read_bytes()
+    for length in (0, 1, len(content) // 2, len(content) - 1):
+        cut.write_bytes(content[:length])
+        drop_broken(tmp_path)
+        assert list(tmp_path.iterdir()) == [whole]
 
 
 def test_the_lock_names_each_version_for_those_that_take_it(tmp_path: Path) -> None:
