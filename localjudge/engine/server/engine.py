@@ -60,7 +60,9 @@ class ServerEngine:
         self._total = 0.0
 
     @classmethod
-    def opened(cls, server: ModelServer, settings: EngineSettings, *, begin_of_text: bool | None) -> "ServerEngine":
+    def opened(
+        cls, server: ModelServer, settings: EngineSettings, *, begin_of_text: bool | None = None
+    ) -> "ServerEngine":
         """The engine on a server, which is closed if there can be none; as the model's profile says if None."""
         try:
             return cls(server, settings, begin_of_text=begin_of_text)
