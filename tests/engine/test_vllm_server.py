@@ -1,4 +1,5 @@
 """vLLM by its documentation: a made-up server that speaks so, in both of its modes."""
+# ruff: noqa: D102 -- what each path answers stands in vLLM's own documentation
 
 import json
 import math
@@ -87,10 +88,9 @@ class FakeVllm(FakeServer):
         taken = max(allowed, key=raw.__getitem__)
         masked = "allowed_token_ids" in body and self.mode == "processed_logprobs"
         likely = [one for one in sorted(shown, key=lambda one: -shown[one]) if masked or one not in self.hidden][:20]
-        listed = {
-            f"token_id:{token}": shown[token]
-            for token in {*likely, *(() if taken in self.hidden and "allowed_token_ids" not in body else (taken,))}
-        }
+        if "allowed_token_ids" in body:
+            likely.append(taken)
+        listed = {f"token_id:{token}": shown[token] for token in likely}
         told = {"tokens": [f"token_id:{taken}"], "token_logprobs": [shown[taken]], "top_logprobs": [listed]}
         return {"choices": [{"text": "?", "logprobs": told}], "usage": usage}
 
