@@ -27,7 +27,7 @@ from typing import Any
 from localjudge.engine.llamacpp import chat_template
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.engine.server.connection import Refused, ServerConnection
-from localjudge.engine.server.model_server import Place, ServerWork
+from localjudge.engine.server.model_server import AnswerPlace, ServerWork
 from localjudge.engine.server.numbers import inside, log_probability, require_shares, tokens_in, whole
 from localjudge.engine.server.served_model import ServedModel
 from localjudge.engine.server.tokenizer_folder import read_folder
@@ -87,7 +87,7 @@ class VllmServer:
         """The server, tried: it gives probabilities."""
         server = cls(connection, model)
         tokens = server._tokenized("a", special=False)
-        server.log_probabilities(Place((), tuple(tokens)), tokens[:1])
+        server.log_probabilities(AnswerPlace((), tuple(tokens)), tokens[:1])
         return server
 
     @property
@@ -118,7 +118,7 @@ class VllmServer:
     def start_over(self) -> None:
         """What it keeps is its own matter."""
 
-    def log_probabilities(self, place: Place, wanted: Sequence[int]) -> Mapping[int, float]:
+    def log_probabilities(self, place: AnswerPlace, wanted: Sequence[int]) -> Mapping[int, float]:
         """Of the raw logits, as far as they can be had: see the top."""
         found = self._listed(place)
         if all(token in found for token in wanted):
@@ -136,7 +136,7 @@ class VllmServer:
                 found[token] = self._listed(place, allowed_token_ids=[token]).get(token, _LEAST)
         return {token: found[token] for token in wanted}
 
-    def written(self, place: Place, *, end: str, most: int) -> list[int]:
+    def written(self, place: AnswerPlace, *, end: str, most: int) -> list[int]:
         """Under a regular expression of one line, the most likely token at each step; tokenised again here."""
         line = (
             r'([^"\\\x00-\x1F\x7F-\x9F]|\\["\\/bfnrt])+"'
@@ -153,7 +153,7 @@ class VllmServer:
         """Close the connection."""
         self._connection.close()
 
-    def _listed(self, place: Place, **how: Any) -> dict[int, float]:
+    def _listed(self, place: AnswerPlace, **how: Any) -> dict[int, float]:
         """The most likely tokens and the one that was taken; nothing of those that cannot be."""
         reply = self._completed(place, logprobs=_LISTED, return_tokens_as_token_ids=True, **how)
         rows = inside(reply, "choices", 0, "logprobs", "top_logprobs", 0)
@@ -171,7 +171,7 @@ class VllmServer:
             )
         return whole(int(digits[:12]), "a token")
 
-    def _completed(self, place: Place, *, max_tokens: int = 1, **how: Any) -> dict[str, Any]:
+    def _completed(self, place: AnswerPlace, *, max_tokens: int = 1, **how: Any) -> dict[str, Any]:
         prompt = [*place.shared, *place.own]
         body = {
             "model": self.model.called,
