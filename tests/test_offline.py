@@ -36,6 +36,18 @@ def test_the_main_job_makes_no_internet_socket_and_needs_no_network(tmp_path: Pa
         pytest.skip("watched by strace, but NOT in a network namespace: unshare -rn is not allowed here")
 
 
+def test_a_run_with_a_file_loads_nothing_that_connects(tmp_path: Path) -> None:
+    """What could is imported for a judge that is named by an address, and not before."""
+    program = (
+        "import sys, localjudge.engine.opening, localjudge.run.judges\n"
+        "assert 'http.client' not in sys.modules\n"
+        f"import localjudge; localjudge.evaluate([{{'id': 'a', 'retrieved_contexts': ['x'], 'response': 'x y.'}}],"
+        f" metrics=['faithfulness'], out={str(tmp_path / 'run')!r})\n"
+        "assert 'localjudge.engine.server.connection' not in sys.modules\n"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_the_watch_sees_an_internet_socket(tmp_path: Path) -> None:
     """The check above can fail: it does for a program that opens one."""
     log = tmp_path / "strace.log"

@@ -9,7 +9,7 @@ from localjudge.doctor.extent import ADMISSION, Extent, Use
 from localjudge.doctor.health_check import Diagnosis, HealthCheck, failed_with, worst_status
 from localjudge.doctor.sockets import network_check, network_watched
 from localjudge.engine import hardware, opening
-from localjudge.engine.protocol import InspectableEngine
+from localjudge.engine.protocol import is_inspectable
 from localjudge.errors import OutOfResource, UsageError
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress, Silence
@@ -128,7 +128,7 @@ def _checks_of_the_judge(wanted: _Wanted) -> Iterator[HealthCheck]:
         yield failed_with("model memory", error)
         return
     with closing(engine):
-        if isinstance(engine, InspectableEngine):
+        if is_inspectable(engine):
             yield model_checks.model_check(engine)
             yield model_checks.memory_check(engine, free)
             yield model_checks.fork_check(engine)

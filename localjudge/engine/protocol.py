@@ -16,7 +16,7 @@ Put an engine of your own through `localjudge.engine.contract.check_engine` befo
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, TypeGuard, runtime_checkable
 
 from localjudge.types import Answer, ChatEnds, NoAnswer, Record, VerdictRequest
 
@@ -216,7 +216,6 @@ class ReadableEngine(Engine, Protocol):
         ...
 
 
-@runtime_checkable
 class InspectableEngine(ReadableEngine, Protocol):
     """An engine whose model is at hand.
 
@@ -228,3 +227,8 @@ class InspectableEngine(ReadableEngine, Protocol):
     def shape(self) -> ModelShape:
         """The model's size."""
         ...
+
+
+def is_inspectable(engine: Engine) -> TypeGuard[InspectableEngine]:
+    """Whether the engine's model is at hand: it has tried it."""
+    return "self_check" in engine.identity

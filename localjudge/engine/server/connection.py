@@ -11,9 +11,7 @@ import http.client
 import json
 import logging
 import socket
-import threading
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Mapping
 from time import monotonic, sleep
 from typing import Any, NamedTuple, NoReturn
 
@@ -39,13 +37,29 @@ class Patience(NamedTuple):
     """A list of a whole vocabulary has 14 MB for 152,000 tokens."""
 
 
-class Refused(Exception):
+class Refused(ModelError):
     """A server that is there does not do what it was asked."""
 
-    def __init__(self, status: int, said: str) -> None:
-        super().__init__(f"{status}: {said}")
+    def __init__(self, address: ServerAddress, status: int, said: str) -> None:
+        super().__init__(
+            f"the server at {address} refuses what it is asked (HTTP {status}): {said}",
+            hint="is it of a version that is too old?",
+        )
         self.status = status
         self.said = said
+
+
+class _TimedSocket(socket.socket):
+    """A socket that gives up at one moment, however often a little comes until then."""
+
+    until = 0.0
+
+    def recv_into(self, *arguments: Any, **more: Any) -> int:
+        left = self.until - monotonic()
+        if left <= 0:
+            raise TimeoutError("the time for an answer is over")
+        self.settimeout(left)
+        return super().recv_into(*arguments, **more)
 
 
 class ServerConnection:
@@ -115,7 +129,7 @@ class ServerConnection:
                 f"the server at {self.address} has been loading for {self._patience.loading:.0f} s",
                 hint="look at what it says; once it is ready, run the same command again",
             )
-        raise Refused(status, _error_in(data))
+        raise Refused(self.address, status, _error_in(data))
 
     def _decoded(self, data: bytes) -> dict[str, Any]:
         try:
@@ -146,66 +160,45 @@ class ServerConnection:
 
     def _exchanged(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         opened = self._opened()
-        with self._deadline(opened) as expired:
-            try:
-                opened.request(method, path, body, {"Content-Type": "application/json"} if body is not None else {})
-                response = opened.getresponse()
-                data = response.read(self._patience.most_bytes + 1)
-            except (http.client.HTTPException, OSError, ValueError) as error:
-                if expired.is_set() or isinstance(error, TimeoutError):
-                    self.close()
-                    raise self._gone(f"gave no answer within {self._patience.answering:.0f} s") from error
-                if isinstance(error, ConnectionError | http.client.IncompleteRead):
-                    raise _Closed from error
-                self.close()
-                raise ModelError(
-                    f"the server at {self.address} does not speak HTTP: {_shown(str(error).encode())}",
-                    hint="is it a model's server?",
-                ) from error
-        if expired.is_set():
+        self._socket.until = monotonic() + self._patience.answering
+        self._socket.settimeout(self._patience.answering)
+        try:
+            opened.request(method, path, body, {"Content-Type": "application/json"} if body is not None else {})
+            response = opened.getresponse()
+            data = response.read(self._patience.most_bytes + 1)
+        except TimeoutError as error:
             self.close()
-            raise self._gone(f"gave no answer within {self._patience.answering:.0f} s")
+            raise self._gone(f"gave no answer within {self._patience.answering:.0f} s") from error
+        except (ConnectionError, http.client.IncompleteRead) as error:
+            raise _Closed from error
+        except (http.client.HTTPException, OSError, ValueError) as error:
+            self.close()
+            raise ModelError(
+                f"the server at {self.address} does not speak HTTP: {_shown(str(error).encode())}",
+                hint="is it a model's server?",
+            ) from error
         if len(data) > self._patience.most_bytes:
             self.close()
             raise ModelError(f"the server at {self.address} sent more than {self._patience.most_bytes:,} bytes at once")
         return response.status, data
 
-    @contextmanager
-    def _deadline(self, opened: http.client.HTTPConnection) -> Iterator[threading.Event]:
-        """Ends the connection when the answer takes too long, however slowly it drips."""
-        expired = threading.Event()
-
-        def expire() -> None:
-            expired.set()
-            with suppress(OSError):
-                opened.sock.shutdown(socket.SHUT_RDWR)
-
-        timer = threading.Timer(self._patience.answering, expire)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield expired
-        finally:
-            timer.cancel()
-
     def _opened(self) -> http.client.HTTPConnection:
         if self._http is None or self._http.sock is None:
             connection = http.client.HTTPConnection(self.address.host or "localhost", self.address.port or None)
-            connection.sock = self._connected()
-            connection.sock.settimeout(self._patience.answering)
+            connection.sock = self._socket = self._connected()
             connection.auto_open = 0
             self._http = connection
             self.made += 1
         return self._http
 
-    def _connected(self) -> socket.socket:
+    def _connected(self) -> _TimedSocket:
         try:
             return self._to_socket() if self.address.socket_path else self._to_port()
         except OSError as error:
             raise self._gone(f"cannot be reached: {error.strerror or error}") from error
 
-    def _to_socket(self) -> socket.socket:
-        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    def _to_socket(self) -> _TimedSocket:
+        made = _TimedSocket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             made.settimeout(self._patience.connecting)
             made.connect(self.address.socket_path)
@@ -214,13 +207,13 @@ class ServerConnection:
             raise
         return made
 
-    def _to_port(self) -> socket.socket:
+    def _to_port(self) -> _TimedSocket:
         found = socket.getaddrinfo(self.address.host, self.address.port, type=socket.SOCK_STREAM)
         for *_, target in found:
             require_allowed(self.address, str(target[0]), self._allowed)
         failure: OSError = OSError("no address")
         for family, kind, protocol, _, target in found:
-            made = socket.socket(family, kind, protocol)
+            made = _TimedSocket(family, kind, protocol)
             try:
                 made.settimeout(self._patience.connecting)
                 made.connect(target)

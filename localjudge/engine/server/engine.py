@@ -25,7 +25,7 @@ from localjudge.engine.llamacpp.constrained_answer import ConstrainedAnswer
 from localjudge.engine.llamacpp.tokenized import RequestTokenizer, TokenizedRequest
 from localjudge.engine.planner import by_question, depth_first, distinct_tokens
 from localjudge.engine.protocol import EngineStats
-from localjudge.engine.server.model_server import ModelServer, Place
+from localjudge.engine.server.model_server import AnswerPlace, ModelServer
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge import prompts
 from localjudge.option_spelling import option_name
@@ -60,7 +60,9 @@ class ServerEngine:
         self._total = 0.0
 
     @classmethod
-    def opened(cls, server: ModelServer, settings: EngineSettings, *, begin_of_text: bool | None) -> "ServerEngine":
+    def opened(
+        cls, server: ModelServer, settings: EngineSettings, *, begin_of_text: bool | None = None
+    ) -> "ServerEngine":
         """The engine on a server, which is closed if there can be none; as the model's profile says if None."""
         try:
             return cls(server, settings, begin_of_text=begin_of_text)
@@ -210,12 +212,12 @@ class ServerEngine:
         shared = tuple(token for node in request.path[:-1] for token in node)
         own = request.path[-1]
         while not answer.finished:
-            place = Place(shared, own)
+            place = AnswerPlace(shared, own)
             own = self._decided(answer, place) if answer.wanted else self._with_reason(answer, place)
             if not answer.finished and len(shared) + len(own) > request.longest:
                 raise SampleError(f"the answer did not end within the {request.longest} tokens kept for it")
 
-    def _decided(self, answer: ConstrainedAnswer, place: Place) -> tuple[int, ...]:
+    def _decided(self, answer: ConstrainedAnswer, place: AnswerPlace) -> tuple[int, ...]:
         """The tokens behind a verdict, which is read from the legal tokens; what is left of 1 is no answer's."""
         found = self._server.log_probabilities(place, answer.wanted)
         scores = np.full(self._tokenizer.size, -np.inf, dtype=np.float64)
@@ -226,7 +228,7 @@ class ServerEngine:
         answer.take(scores)
         return (*place.own, *answer.pending)
 
-    def _with_reason(self, answer: ConstrainedAnswer, place: Place) -> tuple[int, ...]:
+    def _with_reason(self, answer: ConstrainedAnswer, place: AnswerPlace) -> tuple[int, ...]:
         """The tokens behind a reason, or behind as much of it as the grammar allows; it is closed where it may be.
 
         Raises SampleError if nothing of it is legal and it cannot be closed.

@@ -6,22 +6,28 @@
 anything else                         refused, with what to do instead
 """
 
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from typing import Any
 
 from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.server import llama_server, python_server
+from localjudge.engine.server import llama_server, python_server, vllm_server
 from localjudge.engine.server.address import read_address
 from localjudge.engine.server.connection import Refused, ServerConnection
 from localjudge.engine.server.llama_server import LlamaServer
 from localjudge.engine.server.model_server import ModelServer
 from localjudge.engine.server.python_server import PythonServer
 from localjudge.engine.server.served_model import ServedModel
+from localjudge.engine.server.vllm_server import VllmServer
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.option_spelling import option
 from localjudge.printable import printable
 
-_SERVERS = {llama_server.KIND: LlamaServer, python_server.KIND: PythonServer}
+_SERVERS: dict[str, Callable[[ServerConnection, ServedModel], ModelServer]] = {
+    llama_server.KIND: LlamaServer.opened,
+    python_server.KIND: PythonServer.opened,
+    vllm_server.KIND: VllmServer.opened,
+}
 _TAKES = "localjudge takes llama-server, vLLM and python -m llama_cpp.server"
 
 
@@ -41,7 +47,7 @@ def open_server(model: ServedModel, settings: EngineSettings) -> ModelServer:
         connection = undo.enter_context(closing(_connection(model.source, settings)))
         if _read(connection) != model:
             raise ModelError(f"the server at {model.address} changed its model", hint="run the same command again")
-        server = _SERVERS[model.kind].opened(connection, model)
+        server: ModelServer = _SERVERS[model.kind](connection, model)
         undo.pop_all()
     return server
 
@@ -62,10 +68,12 @@ def _read(connection: ServerConnection) -> ServedModel:
         ) from error
     if isinstance(props.get("default_generation_settings"), dict):
         return llama_server.read_model(connection, props)
-    models = _asked(connection, "/v1/models").get("data")
+    models = _asked(connection, "/v1/models").get("data") or []
     owner = models[0].get("owned_by") if isinstance(models, list) and models and isinstance(models[0], dict) else None
     if owner == python_server.OWNER:
         return python_server.read_model(connection, models)
+    if owner == vllm_server.OWNER:
+        return vllm_server.read_model(connection, models)
     raise _cannot_judge(connection, owner)
 
 

@@ -34,7 +34,7 @@ from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.engine.server.connection import Refused, ServerConnection
 from localjudge.engine.server.gbnf import one_line
 from localjudge.engine.server.listed_tokens import TokenCalls, listed_tokens
-from localjudge.engine.server.model_server import Place, ServerWork
+from localjudge.engine.server.model_server import AnswerPlace, ServerWork
 from localjudge.engine.server.numbers import by_token, inside, tokens_in, whole
 from localjudge.engine.server.served_model import ServedModel, proved_file
 from localjudge.errors import ModelError, OutOfResource, SampleError
@@ -143,7 +143,7 @@ class LlamaServer:
         """Evaluate the next beginning from its first token."""
         self._held = ()
 
-    def log_probabilities(self, place: Place, wanted: Sequence[int]) -> Mapping[int, float]:
+    def log_probabilities(self, place: AnswerPlace, wanted: Sequence[int]) -> Mapping[int, float]:
         """Of the raw logits. Two calls where a legal token is not among the most likely ones, else one."""
         raised = [[token, _RAISED] for token in wanted]
         likely = inside(self._at(place, n_probs=_LISTED, logit_bias=raised), "completion_probabilities", 0)
@@ -160,7 +160,7 @@ class LlamaServer:
         scale = found[known] - share[known]
         return {token: found.get(token, max(share.get(token, _LEAST) + scale, _LEAST)) for token in wanted}
 
-    def written(self, place: Place, *, end: str, most: int) -> list[int]:
+    def written(self, place: AnswerPlace, *, end: str, most: int) -> list[int]:
         """Under a grammar of one line, the most likely token at each step."""
         reply = self._at(place, predict=most, grammar=one_line(end), samplers=["top_k"], top_k=1, return_tokens=True)
         return tokens_in(inside(reply, "tokens"), self.model.vocabulary_size)
@@ -169,7 +169,7 @@ class LlamaServer:
         """Close the connection."""
         self._undo.close()
 
-    def _at(self, place: Place, **how: Any) -> dict[str, Any]:
+    def _at(self, place: AnswerPlace, **how: Any) -> dict[str, Any]:
         """The reply at a place, from a state of the slot that hangs on the place alone."""
         prompt = (*place.shared, *place.own)
         if not (self.reuses_prefixes and place.shared):
@@ -247,12 +247,12 @@ class LlamaServer:
         tokens = self._tokenized(_TRIAL, special=False)
         shared, own = tuple(tokens[:-_TRIAL_OWN]), tuple(tokens[-_TRIAL_OWN:])
         wanted = tokens[:2]
-        self.log_probabilities(Place((), (*shared, *own)), wanted)
+        self.log_probabilities(AnswerPlace((), (*shared, *own)), wanted)
         if not shared:
             return False
         self.reuses_prefixes = True
         try:
-            found = [self.log_probabilities(Place(shared, own), wanted) for _ in range(_TRIES)]
+            found = [self.log_probabilities(AnswerPlace(shared, own), wanted) for _ in range(_TRIES)]
         except OutOfResource:
             return False
         finally:

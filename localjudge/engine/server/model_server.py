@@ -8,7 +8,7 @@ from localjudge.engine.server.served_model import ServedModel
 from localjudge.types import ChatEnds, VerdictRequest
 
 
-class Place(NamedTuple):
+class AnswerPlace(NamedTuple):
     """A place in an answer: the tokens before it, those that neighbours share apart from the others."""
 
     shared: tuple[int, ...]
@@ -62,11 +62,11 @@ class ModelServer(Protocol):
         """Take nothing that an earlier request left in the server for what this one needs."""
         ...
 
-    def log_probabilities(self, place: Place, wanted: Sequence[int]) -> Mapping[int, float]:
+    def log_probabilities(self, place: AnswerPlace, wanted: Sequence[int]) -> Mapping[int, float]:
         """Natural logarithm of the probability of each of these tokens at this place, before any grammar."""
         ...
 
-    def written(self, place: Place, *, end: str, most: int) -> list[int]:
+    def written(self, place: AnswerPlace, *, end: str, most: int) -> list[int]:
         """The most likely text at this place, one line up to a character that ends it, as at most so many tokens.
 
         The end itself may be missing or be there.

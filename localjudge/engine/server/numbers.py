@@ -7,6 +7,7 @@ from typing import Any
 from localjudge.errors import ModelError
 
 _ROUNDING = 1e-3
+_LEAST = -1e39  # where single precision ends
 
 
 def inside(reply: Any, *way: str | int) -> Any:
@@ -30,7 +31,7 @@ def whole(value: Any, what: str, *, most: int | None = None) -> int:
 
 def log_probability(value: Any) -> float:
     """A natural logarithm of a probability."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value > _ROUNDING:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _LEAST <= value <= _ROUNDING:
         raise ModelError(f"the server gives {value!r:.40} as the logarithm of a probability")
     return min(float(value), 0.0)
 

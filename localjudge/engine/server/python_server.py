@@ -32,7 +32,7 @@ from localjudge.engine.llamacpp.model import vocabulary_of_file
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.engine.server.connection import Refused, ServerConnection
 from localjudge.engine.server.gbnf import one_line
-from localjudge.engine.server.model_server import Place, ServerWork
+from localjudge.engine.server.model_server import AnswerPlace, ServerWork
 from localjudge.engine.server.numbers import inside, log_probability, whole
 from localjudge.engine.server.served_model import ServedModel, proved_file
 from localjudge.errors import ModelError, OutOfResource, SampleError
@@ -160,12 +160,12 @@ class PythonServer:
         """Evaluate the next beginning from its first token."""
         self._held = ""
 
-    def log_probabilities(self, place: Place, wanted: Sequence[int]) -> Mapping[int, float]:
+    def log_probabilities(self, place: AnswerPlace, wanted: Sequence[int]) -> Mapping[int, float]:
         """Of the raw logits; one call, and one for each token that its answer does not tell."""
         found = self._read(place, wanted)
         return {token: found[token] if token in found else self._read(place, [token])[token] for token in wanted}
 
-    def written(self, place: Place, *, end: str, most: int) -> list[int]:
+    def written(self, place: AnswerPlace, *, end: str, most: int) -> list[int]:
         """Under a grammar of one line, the most likely token at each step; tokenised again here."""
         reply = self._at(place, max_tokens=most, grammar=one_line(end))
         text = inside(reply, "choices", 0, "text")
@@ -177,7 +177,7 @@ class PythonServer:
         """Close the connection, and free the vocabulary."""
         self._undo.close()
 
-    def _read(self, place: Place, raised: Sequence[int]) -> dict[int, float]:
+    def _read(self, place: AnswerPlace, raised: Sequence[int]) -> dict[int, float]:
         """What one call tells of these tokens; of a single one, always its probability."""
         bias = {str(token): _RAISED for token in raised}
         reply = self._at(place, logit_bias=bias, logit_bias_type="input_ids", logprobs=_LISTED)
@@ -197,7 +197,7 @@ class PythonServer:
             if text in listed and text.encode() not in self._ambiguous
         }
 
-    def _at(self, place: Place, **how: Any) -> dict[str, Any]:
+    def _at(self, place: AnswerPlace, **how: Any) -> dict[str, Any]:
         """The reply at a place, from a state that hangs on the place alone."""
         shared, prompt = self._text(place.shared), self._text((*place.shared, *place.own))
         if not shared or self._held != shared:

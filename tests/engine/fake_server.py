@@ -1,0 +1,173 @@
+"""A server in a thread of the test that speaks as llama-server does, with a model made up of arithmetic.
+
+Its vocabulary is the 256 bytes and three control tokens; the logarithm of a token's probability hangs on all tokens
+before it. What it keeps of a prompt it says as llama-server says it. A test spoils what it answers.
+"""
+# ruff: noqa: D102 -- what each path answers stands in llama-server's own documentation
+
+import hashlib
+import json
+import math
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+CONTROL = ["<s>", "</s>", "<|turn|>"]
+TEMPLATE = "{% for message in messages %}<|turn|>{{ message['content'] }}{% endfor %}<|turn|>"
+SIZE = 256 + len(CONTROL)
+Reply = tuple[int, Any]
+
+
+def piece(token: int) -> bytes:
+    return bytes([token]) if token < 256 else CONTROL[token - 256].encode()
+
+
+def log_probabilities(tokens: Sequence[int]) -> list[float]:
+    """Of every token behind these: shares of 1 by the bytes of a hash, most of it for digits."""
+    digest = hashlib.sha256(repr(list(tokens)).encode()).digest()
+    weights = [1e-4 * (1 + digest[token % 32]) for token in range(SIZE)]
+    for place, digit in enumerate(b"01"):
+        weights[digit] = 1.0 + digest[place]
+    total = sum(weights)
+    return [math.log(weight / total) for weight in weights]
+
+
+class FakeServer:
+    """Its address and what it was asked; `spoil` maps a path to a function that changes what is answered there.
+
+    The function is given the status and the answer, an object or bytes, and gives both.
+    """
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, Any]] = []
+        self.spoil: dict[str, Callable[[int, Any], Reply]] = {}
+        self.named = "made-up.gguf"
+        self.n_ctx = 4096
+        self.build = "b1-fake"
+        self.port = 0
+        self._held: list[int] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def answer(self, path: str, body: Any) -> Reply:
+        self.asked.append((path, body))
+        known = {
+            "/props": self.props,
+            "/v1/models": self.models,
+            "/tokenize": self.tokenized,
+            "/detokenize": self.detokenized,
+            "/completion": self.completed,
+        }
+        status, reply = (200, known[path](body)) if path in known else (404, {"error": {"message": "File Not Found"}})
+        return self.spoil[path](status, reply) if path in self.spoil else (status, reply)
+
+    def props(self, _: Any) -> Any:
+        return {
+            "default_generation_settings": {"n_ctx": self.n_ctx},
+            "model_path": self.named,
+            "model_alias": self.named,
+            "chat_template": TEMPLATE,
+            "bos_token": "<s>",
+            "eos_token": "</s>",
+            "build_info": self.build,
+        }
+
+    def models(self, _: Any) -> Any:
+        meta = {"n_vocab": SIZE, "vocab_type": 2, "size": 1000, "ftype": "F16"}
+        return {"data": [{"id": self.named, "owned_by": "llamacpp", "meta": meta}]}
+
+    def tokenized(self, body: Any) -> Any:
+        text, tokens = body["content"].encode(), []
+        while text:
+            special = next((name for name in CONTROL if body["parse_special"] and text.startswith(name.encode())), None)
+            tokens.append(256 + CONTROL.index(special) if special else text[0])
+            text = text[len(special) if special else 1 :]
+        return {"tokens": ([256] if body["add_special"] else []) + tokens}
+
+    def detokenized(self, body: Any) -> Any:
+        return {"content": b"".join(map(piece, body["tokens"])).decode()}
+
+    def completed(self, body: Any) -> Any:
+        prompt = body["prompt"]
+        shared = next((i for i, (a, b) in enumerate(zip(self._held, prompt, strict=False)) if a != b), None)
+        kept = min(len(self._held), len(prompt)) if shared is None else shared
+        taken = min(kept, len(prompt) - 1) if body["cache_prompt"] else 0
+        self._held = list(prompt)
+        reply = {"tokens_evaluated": len(prompt), "truncated": False, "timings": {"cache_n": taken}, "tokens": []}
+        if "grammar" in body:
+            return {**reply, "tokens": list(b'It says so."')}
+        raw = log_probabilities(prompt)
+        bias = dict(map(tuple, body.get("logit_bias", [])))
+        shares = {
+            token: math.exp(value + bias.get(token, 0) - max(bias.values(), default=0))
+            for token, value in enumerate(raw)
+        }
+        best = max(shares, key=shares.__getitem__)
+        if body.get("post_sampling_probs"):
+            total = sum(shares.values())
+            rows: list[dict[str, Any]] = [
+                {"id": token, "prob": share / total} for token, share in shares.items() if share / total
+            ]
+            rows.sort(key=lambda row: -row["prob"])
+            told = {"id": best, "prob": shares[best] / total, "top_probs": rows[: body["n_probs"]]}
+        else:
+            likely = sorted(range(SIZE), key=lambda token: -raw[token])[: body.get("n_probs", 0)]
+            rows = [
+                {"id": token, "logprob": raw[token], "bytes": list(piece(token)) if token < 256 else []}
+                for token in likely
+            ]
+            told = {"id": best, "logprob": raw[best], "top_logprobs": rows}
+        return {**reply, "completion_probabilities": [told]}
+
+
+@contextmanager
+def serving(fake: FakeServer, port: int = 0) -> Iterator[FakeServer]:
+    """The fake, listening until the block ends; then its port is closed and its connections with it."""
+    connections: list[socket.socket] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        wbufsize = -1  # head and body in one packet
+
+        def setup(self) -> None:
+            super().setup()
+            connections.append(self.connection)
+
+        def do_GET(self) -> None:
+            self._answer(None)
+
+        def do_POST(self) -> None:
+            self._answer(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+
+        def _answer(self, body: Any) -> None:
+            status, reply = fake.answer(self.path, body)
+            data = reply if isinstance(reply, bytes) else json.dumps(reply).encode()
+            self.send_response(status)
+            if status in {301, 302, 307, 308}:
+                self.send_header("Location", "http://192.0.2.1:80/")
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: Any) -> None:
+            """Nothing is written down."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+    server.daemon_threads = True
+    fake.port = server.server_address[1]
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    thread.start()
+    try:
+        yield fake
+    finally:
+        server.shutdown()
+        for connection in connections:
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+        server.server_close()
+        thread.join()

@@ -1,0 +1,219 @@
+"""A judge behind the address of a server: what is asked, what comes of it, and what a run makes of it.
+
+The server is a made-up one in a thread, over real sockets.
+"""
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import localjudge
+from localjudge.engine.contract import check_engine, example_requests
+from localjudge.engine.engine_settings import EngineSettings
+from localjudge.engine.server.engine import ServerEngine
+from localjudge.engine.server.finding import open_server, served_model
+from localjudge.errors import ModelError, OutOfResource, RunDirectoryError
+from localjudge.types import Answer
+from tests.engine.fake_server import FakeServer, log_probabilities, serving
+
+ROWS = [
+    {"id": "a", "retrieved_contexts": ["Paris is in France."], "response": "Paris is in France. It rains."},
+    {"id": "b", "retrieved_contexts": ["Rome is old."], "response": "Rome is old."},
+]
+
+
+@pytest.fixture(autouse=True)
+def no_internet() -> None:
+    """These tests connect to this machine."""
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeServer]:
+    with serving(FakeServer()) as server:
+        yield server
+
+
+def engine_on(fake: FakeServer, settings: EngineSettings | None = None) -> ServerEngine:
+    settings = settings or EngineSettings()
+    return ServerEngine.opened(open_server(served_model(fake.url, settings), settings), settings, begin_of_text=True)
+
+
+def test_a_server_engine_keeps_the_contract(fake: FakeServer) -> None:
+    assert check_engine(lambda: engine_on(fake)) == []
+
+
+def test_the_probability_and_the_mass_are_those_of_the_raw_logits(fake: FakeServer) -> None:
+    """p_yes = p(1) / (p(0) + p(1)), and the mass p(0) + p(1), of the tokens that were sent."""
+    engine = engine_on(fake)
+    request = example_requests(engine)[0]
+    [(_, answer)] = engine.answers([request])
+    prompt = [body["prompt"] for path, body in fake.asked if path == "/completion"][-1]
+    engine.close()
+    said = log_probabilities(prompt)
+    zero, one = math.exp(said[ord("0")]), math.exp(said[ord("1")])
+    assert isinstance(answer, Answer)
+    assert answer.p_yes == pytest.approx(one / (zero + one), abs=1e-12)
+    assert answer.legal_mass == pytest.approx(zero + one, abs=1e-12)
+    assert bytes(prompt[-14:]) == b'{"attributed":'
+
+
+def test_an_unlikely_legal_token_is_weighed_by_its_share(fake: FakeServer) -> None:
+    """It is not among those that are listed: its share after sampling gives it the same probability."""
+    engine = engine_on(fake)
+    request = example_requests(engine)[0]
+    [(_, before)] = engine.answers([request])
+
+    def without_zero(status: int, reply: Any) -> tuple[int, Any]:
+        for told in reply.get("completion_probabilities", []):
+            if "top_logprobs" in told:
+                told["top_logprobs"] = [row for row in told["top_logprobs"] if row["id"] not in (48, 49)]
+        return status, reply
+
+    fake.spoil["/completion"] = without_zero
+    [(_, after)] = engine.answers([request])
+    engine.close()
+    assert isinstance(before, Answer)
+    assert isinstance(after, Answer)
+    assert after.p_yes == pytest.approx(before.p_yes, abs=1e-9)
+    assert after.legal_mass == pytest.approx(before.legal_mass, abs=1e-9)
+
+
+def test_what_requests_share_is_evaluated_once(fake: FakeServer) -> None:
+    """Six statements, three about one context and three about two: two beginnings in place of six."""
+    engine = engine_on(fake)
+    requests = example_requests(engine)[:6]
+    before = engine.stats.evaluated_tokens
+    list(engine.answers(requests))
+    evaluated = engine.stats.evaluated_tokens - before
+    engine.close()
+    assert engine.forks
+    assert evaluated < 0.6 * sum(map(engine.length, requests))
+
+
+def test_a_server_that_cannot_go_back_is_asked_from_scratch(fake: FakeServer) -> None:
+    def forgets(status: int, reply: Any) -> tuple[int, Any]:
+        return status, {**reply, "timings": {"cache_n": 0}}
+
+    fake.spoil["/completion"] = forgets
+    engine = engine_on(fake)
+    answers = [answer for _, answer in engine.answers(example_requests(engine)[:2])]
+    engine.close()
+    assert not engine.forks
+    assert engine.identity["shared_prompts"] == "evaluated again"
+    assert all(isinstance(answer, Answer) for answer in answers)
+
+
+def test_somebody_else_in_the_slot_is_noticed(fake: FakeServer) -> None:
+    """Tokens that should be there are not: three times begun again, then it is said."""
+    engine = engine_on(fake)
+    requests = example_requests(engine)[:1]
+    fake.spoil["/completion"] = lambda status, reply: (status, {**reply, "timings": {"cache_n": 1}})
+    with pytest.raises(OutOfResource, match="somebody else is using it"):
+        list(engine.answers(requests))
+    engine.close()
+
+
+def test_the_identity_names_the_server_and_promises_nothing(fake: FakeServer) -> None:
+    engine = engine_on(fake)
+    engine.close()
+    identity = engine.identity
+    assert identity["engine"] == "server"
+    assert identity["server_build"] == "b1-fake"
+    assert identity["model"] == "made-up"
+    assert identity["batching"] == "not isolated"
+    assert "model_sha256" not in identity
+    assert "host" not in identity
+    assert "127.0.0.1" not in json.dumps(identity)
+
+
+def test_a_context_larger_than_the_servers_is_refused(fake: FakeServer) -> None:
+    with pytest.raises(ModelError, match="takes 4,096 tokens at once"):
+        engine_on(fake, EngineSettings(n_ctx=8192))
+
+
+def test_a_run_with_a_server_is_verified_and_reused(fake: FakeServer, tmp_path: Path) -> None:
+    run = localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
+    assert run.judge.name == "made-up"
+    assert run.judge.sha256 is None
+    assert "bytes not proved" in str(run.judge)
+    assert run.manifest.environment["judge"] == fake.url
+    assert localjudge.verify(run).result == "bit-identical"
+    before = len(fake.asked)
+    again = localjudge.evaluate(
+        ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "again", reuse=str(tmp_path / "run")
+    )
+    asked = [body["prompt"] for path, body in fake.asked[before:] if path == "/completion"]
+    assert again.summary.signature == run.summary.signature
+    assert not any(b"Rome" in bytes(token for token in prompt if token < 256) for prompt in asked)
+
+
+def test_another_model_behind_the_address_is_no_resume(fake: FakeServer, tmp_path: Path) -> None:
+    localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
+    fake.named = "another.gguf"
+    with pytest.raises(RunDirectoryError, match=r"engine\.model: made-up there, another now"):
+        localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
+
+
+def test_a_run_goes_on_after_its_server_died(tmp_path: Path) -> None:
+    """It ends without an answer to what mentions Rome; started again, what was answered is not asked again."""
+    fake = FakeServer()
+
+    def dies(status: int, reply: Any) -> tuple[int, Any]:
+        asked = fake.asked[-1][1]
+        if b"Rome" in bytes(token for token in asked["prompt"] if token < 256):
+            return 500, {"error": {"message": "out of memory"}}
+        return status, reply
+
+    with serving(fake):
+        fake.spoil["/completion"] = dies
+        with pytest.raises(OutOfResource, match="failed: out of memory"):
+            localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
+    port, fake.spoil, fake.asked = fake.port, {}, []
+    with pytest.raises(ModelError, match=rf"there is no server at http://127\.0\.0\.1:{port}"):
+        localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
+    with serving(fake, port):
+        run = localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
+        prompts = [body["prompt"] for path, body in fake.asked if path == "/completion"]
+        whole = localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "whole")
+    texts = [bytes(token for token in prompt if token < 256) for prompt in prompts]
+    assert not any(b"It rains" in text for text in texts)
+    for name in ("scores.jsonl", "verdicts.jsonl", "summary.json"):
+        assert (run.directory / name).read_bytes() == (whole.directory / name).read_bytes()
+
+
+def test_a_panel_may_hold_two_servers(fake: FakeServer, tmp_path: Path) -> None:
+    with serving(FakeServer()) as other:
+        other.named = "other.gguf"
+        run = localjudge.evaluate(ROWS, judge=[fake.url, other.url], metrics=["faithfulness"], out=tmp_path / "run")
+    assert run.judge.name == "made-up + other"
+    assert run.manifest.environment["judge"] == [fake.url, other.url]
+
+
+def test_an_open_judge_may_be_a_server(fake: FakeServer) -> None:
+    with localjudge.Judge.open(fake.url) as judge:
+        rows = judge.scores(ROWS, ["faithfulness"])
+    assert [row.status for row in rows] == ["scored", "scored"]
+
+
+def test_what_is_exported_redacted_names_no_server(fake: FakeServer, tmp_path: Path) -> None:
+    from localjudge.report.redacted import redacted_lines
+
+    run = localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
+    told = "".join(redacted_lines(run))
+    assert "127.0.0.1" not in told
+    assert "made-up" not in told
+
+
+def test_doctor_looks_at_a_server(fake: FakeServer) -> None:
+    from localjudge.doctor.examine import examine
+
+    found = {check.name: check for check in examine(fake.url, injections=0, probes=0).checks}
+    assert found["model file"].status == "warning"
+    assert "its bytes are not proved" in found["model file"].found
+    assert found["shared prompts"].status == "ok"
+    assert found["prompts"].status == "ok"
+    assert "connected to the judge's server" in found["network"].found

@@ -1,0 +1,188 @@
+"""Real servers, started here: each keeps the contract that every engine keeps, and no rule is loosened for one.
+
+llama-server is found on the PATH or by LOCALJUDGE_LLAMA_SERVER; `python -m llama_cpp.server` needs what
+`pip install 'llama-cpp-python[server]'` brings, or a folder of it that LOCALJUDGE_SERVER_PACKAGES names.
+"""
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+import random_model
+
+from localjudge.engine.contract import check_engine, example_requests
+from localjudge.engine.engine_settings import EngineSettings
+from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.server.engine import ServerEngine
+from localjudge.engine.server.finding import open_server, served_model
+from localjudge.errors import ModelError
+from localjudge.model_registry import ModelFile
+from localjudge.types import Answer
+from tests.engine.conftest import ModelMaker
+
+TEMPLATE = random_model.CHAT_TEMPLATE.replace("<|im_start|>", "<start_of_turn>").replace("<|im_end|>", "<end_of_turn>")
+N_CTX = 2048
+SETTINGS = EngineSettings()
+_NEEDED = ("fastapi", "uvicorn", "sse_starlette", "starlette_context", "pydantic_settings")
+
+
+@pytest.fixture(autouse=True)
+def no_internet() -> None:
+    """These tests connect to this machine."""
+
+
+@pytest.fixture(scope="module")
+def model(make_model: ModelMaker) -> ModelFile:
+    return make_model(vocabulary="pieces", chat_template=TEMPLATE)
+
+
+@contextmanager
+def started(command: Sequence[str], address: str, log: Path, **environment: str) -> Iterator[str]:
+    """The server while it runs, from when it answers."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, stdout=output, stderr=output, env={**os.environ, "OMP_WAIT_POLICY": "passive", **environment}
+        )
+        try:
+            until = time.monotonic() + 60
+            while True:
+                try:
+                    served_model(address, SETTINGS)
+                    break
+                except ModelError as error:
+                    if process.poll() is not None or time.monotonic() > until or "there is no server" not in str(error):
+                        raise AssertionError(log.read_text(errors="replace")[-2000:]) from error
+                    time.sleep(0.1)
+            yield address
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def llama_server() -> str:
+    found = os.environ.get("LOCALJUDGE_LLAMA_SERVER") or shutil.which("llama-server")
+    if not found:
+        pytest.skip("NOT CHECKED: no llama-server: put one on the PATH, or name it by LOCALJUDGE_LLAMA_SERVER")
+    return found
+
+
+@contextmanager
+def running_llama_server(path: Path, folder: Path, *options: str, in_socket: bool = False) -> Iterator[str]:
+    if in_socket:
+        where, address = ["--host", str(folder / "llama.sock")], f"unix:{folder / 'llama.sock'}"
+    else:
+        port = str(free_port())
+        where, address = ["--host", "127.0.0.1", "--port", port], f"http://127.0.0.1:{port}"
+    command = [llama_server(), "-m", str(path), *where, "-c", str(N_CTX), "-np", "1", "-t", "1", *options]
+    with started(command, address, folder / "server.log") as found:
+        yield found
+
+
+@contextmanager
+def running_python_server(path: Path, folder: Path, *options: str) -> Iterator[str]:
+    packages = os.environ.get("LOCALJUDGE_SERVER_PACKAGES", "")
+    environment = {"PYTHONPATH": os.pathsep.join(filter(None, [packages, os.environ.get("PYTHONPATH", "")]))}
+    trial = subprocess.run(
+        [sys.executable, "-c", f"import {', '.join(_NEEDED)}"],
+        env={**os.environ, **environment},
+        capture_output=True,
+        check=False,
+    )
+    if trial.returncode:
+        pytest.skip("NOT CHECKED: pip install 'llama-cpp-python[server]' brings what its server needs")
+    port = str(free_port())
+    command = [sys.executable, "-m", "llama_cpp.server", "--model", str(path), "--port", port, "--n_threads", "1"]
+    address = f"http://127.0.0.1:{port}"
+    with started([*command, "--n_ctx", str(N_CTX), *options], address, folder / "server.log", **environment) as found:
+        yield found
+
+
+def engine_at(address: str) -> ServerEngine:
+    return ServerEngine.opened(open_server(served_model(address, SETTINGS), SETTINGS), SETTINGS)
+
+
+def test_llama_server_keeps_the_contract(model: ModelFile, tmp_path: Path) -> None:
+    """Behind a socket in the file system, where its model's file is at hand."""
+    with running_llama_server(model.path, tmp_path, in_socket=True) as address:
+        with closing(engine_at(address)) as engine:
+            assert engine.identity["model_sha256"] == model.sha256
+            assert engine.forks
+        assert check_engine(lambda: engine_at(address)) == []
+
+
+def test_llama_server_keeps_the_contract_without_its_file(model: ModelFile, tmp_path: Path) -> None:
+    """Which is gone once it is loaded: the vocabulary is then the one that the server lists."""
+    copy = tmp_path / "copy.gguf"
+    shutil.copyfile(model.path, copy)
+    with running_llama_server(copy, tmp_path) as address:
+        copy.unlink()
+        with closing(engine_at(address)) as engine:
+            assert "model_sha256" not in engine.identity
+        assert check_engine(lambda: engine_at(address)) == []
+
+
+def test_a_recurrent_memory_keeps_the_contract(make_model: ModelMaker, tmp_path: Path) -> None:
+    """It cannot be cut back to a shared beginning."""
+    recurrent = make_model("lfm2", vocabulary="pieces")
+    with running_llama_server(recurrent.path, tmp_path) as address:
+        assert check_engine(lambda: engine_at(address)) == []
+
+
+def test_a_listed_vocabulary_is_that_of_the_file(model: ModelFile, tmp_path: Path) -> None:
+    """Every token has the same bytes, every text the same tokens, and nothing is reserved there and free here."""
+    copy = tmp_path / "copy.gguf"
+    shutil.copyfile(model.path, copy)
+    with running_llama_server(copy, tmp_path) as address, ExitStack() as stack:
+        there = stack.enter_context(closing(open_server(served_model(address, SETTINGS), SETTINGS))).vocabulary
+        copy.unlink()
+        here = stack.enter_context(closing(open_server(served_model(address, SETTINGS), SETTINGS))).vocabulary
+        assert here.pieces == there.pieces
+        assert here.begin == there.begin
+        assert set(there.reserved) <= set(here.reserved)
+        for text in ("The bridge opened in 1936.", "<start_of_turn>", "a\n\tb 桥 😀", " <s> </s>"):
+            assert here.trusted(text) == there.trusted(text)
+            assert here.user(text) == there.user(text)
+
+
+def test_a_server_says_what_the_model_says_in_process(model: ModelFile, tmp_path: Path) -> None:
+    """The same tokens, grammar and formula; the build rounds otherwise: 0.01 for a model of random weights."""
+    with running_llama_server(model.path, tmp_path) as address, closing(engine_at(address)) as engine:
+        requests = example_requests(engine)[:6]
+        there = dict(engine.answers(requests))
+    with closing(LlamaCppEngine(model, EngineSettings(threads=1, n_ctx=N_CTX))) as engine:
+        here = dict(engine.answers(requests))
+    for index in range(len(requests)):
+        one, other = here[index], there[index]
+        assert isinstance(one, Answer)
+        assert isinstance(other, Answer)
+        np.testing.assert_allclose([other.p_yes, other.legal_mass], [one.p_yes, one.legal_mass], rtol=0, atol=0.01)
+
+
+def test_the_python_server_keeps_the_contract(model: ModelFile, tmp_path: Path) -> None:
+    with running_python_server(model.path, tmp_path, "--logits_all", "true") as address:
+        with closing(engine_at(address)) as engine:
+            assert engine.identity["server"] == "llama_cpp.server"
+            assert engine.identity["model_sha256"] == model.sha256
+        assert check_engine(lambda: engine_at(address)) == []
+
+
+def test_the_python_server_without_its_logits_is_refused(model: ModelFile, tmp_path: Path) -> None:
+    with (
+        running_python_server(model.path, tmp_path, "--logits_all", "false") as address,
+        pytest.raises(ModelError, match="does not tell probabilities") as error,
+    ):
+        engine_at(address)
+    assert error.value.hint == "start it with --logits_all true"
