@@ -15,7 +15,9 @@ from localjudge.engine.protocol import (
     ModelFacts,
     ModelOutline,
 )
+from localjudge.errors import UsageError
 from localjudge.model_registry import ModelFile
+from localjudge.option_spelling import option
 
 ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.library", "llguidance": "llguidance"}
 """The packages that models run on, each with the module whose import loads it."""
@@ -84,7 +86,17 @@ def who_it_is(path: Path) -> dict[str, str]:
 
 
 def require_room(files: Sequence[ModelFile], settings: EngineSettings) -> None:
-    """Raise OutOfResource, with the numbers, if there is too little memory for all of these models at once."""
-    from localjudge.engine.llamacpp import loading
+    """Raise OutOfResource, with the numbers, if there is too little memory for all of these models at once.
 
-    loading.require_room(files, settings)
+    In a cluster each worker looks for itself, and Ray how many there are: raises UsageError where one of the models
+    would take all that there is.
+    """
+    if settings.ray is None:
+        from localjudge.engine.llamacpp import loading
+
+        loading.require_room(files, settings)
+    elif settings.ray_workers is None:
+        raise UsageError(
+            "each judge of a panel has workers of its own, and the first would take all that there is room for",
+            hint=f"say how many each has: {option('ray_workers', 4)}",
+        )

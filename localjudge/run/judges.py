@@ -320,13 +320,7 @@ def _refuse_together(named: Sequence[str], settings: RunSettings) -> None:
             profile_for(file.profile, metadata_of(file, settings), settings)
         except UsageError as error:
             raise UsageError(f"{name}, a judge of the panel: {error.message}", hint=error.hint) from error
-    if settings.ray is None:  # else each worker looks for itself
-        require_room(files, settings.engine)
-    elif settings.ray != "local" and settings.ray_workers is None:
-        raise UsageError(
-            "each judge of a panel has workers of its own, and the first would take all that there is room for",
-            hint=f"say how many each has, {option('ray_workers', 4)}",
-        )
+    require_room(files, settings.engine)
 
 
 def calibrated(panel: Panel, metrics: Sequence[Metric], settings: RunSettings, progress: Progress) -> Panel:
