@@ -28,7 +28,7 @@ from pydantic import Field
 from localjudge import model_registry
 from localjudge.errors import UsageError
 from localjudge.record.untrusted import shown
-from localjudge.run.settings import RunSettings, checked
+from localjudge.run.settings import NOT_IN_FILES, RunSettings, checked
 from localjudge.suggestion import suggestion
 from localjudge.types import Record
 
@@ -82,8 +82,9 @@ class Suite(NamedTuple):
 
     @property
     def for_manifest(self) -> dict[str, Any]:
-        """What a run's manifest holds of it."""
-        return {"file": self.file.name, "sha256": self.sha256, "says": dict(self.says)}
+        """What a run's manifest holds of it: not where the judge worked, which names machines."""
+        says = {key: value for key, value in self.says.items() if key not in NOT_IN_FILES}
+        return {"file": self.file.name, "sha256": self.sha256, "says": says}
 
 
 def suite_here() -> Path | None:

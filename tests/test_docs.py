@@ -40,6 +40,7 @@ OPTIONS_OF_OTHERS = {
     *("--localjudge-judge", "--localjudge-out"),  # pytest with our plugin
     *("--array", "--constraint", "--cpus-per-task"),  # Slurm
     "--jobs",  # GNU Parallel
+    *("--address", "--head", "--include-dashboard"),  # Ray
     *("--data", "--into", "--table"),  # our scripts
 }
 

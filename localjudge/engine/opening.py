@@ -132,16 +132,15 @@ def who_it_is(model: NamedModel) -> Mapping[str, str]:
 def require_room(models: Sequence[NamedModel], settings: EngineSettings) -> None:
     """Raise OutOfResource, with the numbers, if there is too little memory for all of these models' files at once.
 
-    Of models in the workers of a cluster each is looked at where it is opened. Raises UsageError if the first would
-    take all workers that there is room for.
+    In a cluster each worker looks for itself, and Ray how many there are: raises UsageError where one of the models
+    would take all that there is.
     """
-    if settings.ray is not None:
-        if settings.ray != "local" and settings.ray_workers is None:
-            raise UsageError(
-                "each judge of a panel has workers of its own, and the first would take all that there is room for",
-                hint=f"say how many each has, {option('ray_workers', 4)}",
-            )
-        return
-    from localjudge.engine.llamacpp import loading
+    if settings.ray is None:
+        from localjudge.engine.llamacpp import loading
 
-    loading.require_room([model for model in models if isinstance(model, ModelFile)], settings)
+        loading.require_room([model for model in models if isinstance(model, ModelFile)], settings)
+    elif settings.ray_workers is None:
+        raise UsageError(
+            "each judge of a panel has workers of its own, and the first would take all that there is room for",
+            hint=f"say how many each has: {option('ray_workers', 4)}",
+        )

@@ -228,6 +228,10 @@ class RunSettings(EngineSettings):
         return EngineSettings(**{name: getattr(self, name) for name in EngineSettings.model_fields})
 
 
+NOT_IN_FILES = frozenset(name for name, field in RunSettings.model_fields.items() if field.exclude)
+"""Settings that no file of a run holds."""
+
+
 def _two_thresholds() -> UsageError:
     threshold, calibration = option_name("threshold"), option_name("calibration")
     return UsageError(f"{threshold} and {calibration} cannot both be given", hint=f"{calibration} brings its threshold")

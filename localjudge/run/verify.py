@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypedDict, Unpack
 
 from localjudge import model_registry
 from localjudge.dataset.identity import fingerprint
@@ -86,6 +86,15 @@ class RowChange(Record):
         return abs(self.p_after - self.p_before)
 
 
+class WhereAsked(TypedDict, total=False):
+    """Settings that say where the judge works, and move no number; `RunSettings` says what each means."""
+
+    threads: int | None
+    ray: str | None
+    ray_workers: int | None
+    allow_other_processors: bool
+
+
 class Verification(Record):
     """What came of it. `judge_changes` and `data_changes` name the ingredients that are not what the manifest says.
 
@@ -132,8 +141,8 @@ def verify(
     engine: Engines | None = None,
     count: int | None = None,
     seed: int = 0,
-    threads: int | None = None,
     progress: Progress | None = None,
+    **where: Unpack[WhereAsked],
 ) -> Verification:
     """Ask the judge again, all requests of the run or `count` of them drawn by `seed`, and check data and files.
 
@@ -143,7 +152,7 @@ def verify(
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
     hosts = {} if judge else {"allow_host": ()}  # a run that came from elsewhere names no host for us
-    settings = settings_again(run.manifest, threads=threads, **hosts).model_copy(
+    settings = settings_again(run.manifest, **{"threads": None, **hosts, **where}).model_copy(
         update={"threshold": run.summary.threshold}
     )
     named = judge or judges_of(run, needed=engine is None)

@@ -6,8 +6,9 @@ What they do is decided by files in a folder, whose name is the name of the mode
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.protocol import ModelOutline
@@ -33,7 +34,7 @@ class NotingEngine(ScriptedEngine):
         self._pause = float(pause.read_text()) if pause.exists() else 0.0
 
     @property
-    def identity(self) -> dict[str, object]:
+    def identity(self) -> dict[str, Any]:
         """`kind` stands for the kind of processor; it counts up with each engine if the file `kinds` is there."""
         return {**super().identity, "kind": self._kind}
 
@@ -45,7 +46,7 @@ class NotingEngine(ScriptedEngine):
         self._kind = int(counter.read_text())
         counter.write_text(str(self._kind + 1))
 
-    def answers(self, requests: list[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:  # type: ignore[override]
+    def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
         """Dies of a question that has the word `deadly`."""
         for index, request in enumerate(requests):
             with (self._folder / "asked").open("a") as notes:

@@ -21,6 +21,7 @@ from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.ray_cluster.ray_connection import RayConnection
 from localjudge.engine.ray_cluster.ray_engine import RayEngine
 from localjudge.errors import ModelError, OutOfResource, UsageError
+from localjudge.progress import Silence
 from localjudge.types import NoAnswer, VerdictRequest
 from tests.engine.conftest import Asker, ModelMaker
 from tests.engine.ray_cluster.scripted_workers import SCRIPTED, asked_by, model_in, said
@@ -123,32 +124,17 @@ class StopAsking(Exception):
     """Somebody ends the run."""
 
 
-class Stopping:
-    """A progress that raises when so many answers are there."""
+class Stopping(Silence):
+    """Raises when so many answers are there."""
 
     def __init__(self, after: int) -> None:
         self._left = after
-
-    def note(self, text: str) -> None:
-        """Said to nobody."""
-
-    def expect(self, count: int) -> None:
-        """Not shown."""
-
-    def recall(self, count: int) -> None:
-        """Not shown."""
 
     def advance(self) -> None:
         """One more."""
         self._left -= 1
         if not self._left:
             raise StopAsking
-
-    def phase(self, name: str, done: int, total: int) -> None:
-        """Not shown."""
-
-    def close(self) -> None:
-        """Nothing is open."""
 
 
 def test_no_file_of_a_run_names_the_cluster(tmp_path: Path) -> None:
@@ -197,7 +183,7 @@ def test_a_question_that_kills_is_named_when_all_others_are_answered(
     open_ray: Opener, ask: Asker, tmp_path: Path
 ) -> None:
     requests = requests_of(ask, ["a", "b", "so deadly", "c", "d", "e"])
-    answered = set()
+    answered: set[int] = set()
     with pytest.raises(OutOfResource, match=r"3 workers died of one question, the one about 'so deadly'"):
         answered.update(index for index, _ in open_ray().answers(requests))
     assert answered == {0, 1, 3, 4, 5}
@@ -282,3 +268,21 @@ def test_room_for_workers_is_made_of_processors(ask: Asker, tmp_path: Path, capl
 def test_an_address_where_no_cluster_is_is_refused(address: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         localjudge.evaluate(made_up_data(tmp_path, 1), ray=address)
+
+
+def test_a_panel_says_how_many_workers_each_of_its_judges_has(tmp_path: Path, make_model: ModelMaker) -> None:
+    """Two models of one worker each; without the number the first would take all."""
+    judges = [str(make_model("llama", vocabulary="pieces").path), str(make_model("gemma2", vocabulary="pieces").path)]
+    data, options = made_up_data(tmp_path, 2), {"metrics": ["context_recall"], "min_legal_mass": 0, "n_ctx": 2048}
+    with pytest.raises(UsageError, match="each judge of a panel has workers of its own"):
+        localjudge.evaluate(data, judge=judges, ray="local", **options)  # type: ignore[arg-type]
+    ours = localjudge.evaluate(data, judge=judges, ray="local", ray_workers=1, out=tmp_path / "ours", **options)  # type: ignore[arg-type]
+    alone = localjudge.evaluate(data, judge=judges, threads=1, out=tmp_path / "alone", **options)  # type: ignore[arg-type]
+    assert [(ours.directory / name).read_bytes() for name in FILES] == [
+        (alone.directory / name).read_bytes() for name in FILES
+    ]
+
+
+def test_a_run_is_verified_in_a_cluster(tmp_path: Path) -> None:
+    run = localjudge.evaluate(made_up_data(tmp_path, 4), metrics=["context_recall"], out=tmp_path / "run", threads=1)
+    assert localjudge.verify(run, ray="local", ray_workers=1).result == "bit-identical"
