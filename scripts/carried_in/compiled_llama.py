@@ -35,13 +35,13 @@ _FLAGS = {
     "F16C": "f16c",
     "FMA": "fma",
     "BMI2": "bmi2",
-    "AVX512": "avx512f",
+    "AVX512": "avx512f avx512cd avx512bw avx512dq avx512vl",
     "AVX512_VBMI": "avx512vbmi",
     "AVX512_VNNI": "avx512_vnni",
     "AVX512_BF16": "avx512_bf16",
     "AMX_INT8": "amx_int8",
 }
-"""What the library calls an instruction set, and what Linux calls it in /proc/cpuinfo."""
+"""What the library calls an instruction set, and what Linux calls it in /proc/cpuinfo, with those built with it."""
 _COMPILERS_USE = re.compile(r"pni|ssse3|sse4_[12]|popcnt|movbe|abm|bmi[12]|fma|f16c|avx.*|amx.*|gfni|vaes|vpclmulqdq")
 _VERSIONED = re.compile(rb"GLIBC_(\d+)\.(\d+)\x00")
 _ASK = """
@@ -98,7 +98,7 @@ def what_it_needs(wheel: Path, processors: str) -> Compiled:
             raise ValueError(f"the llama.cpp of {wheel} does not run on this machine: {why}")
         contents = [path.read_bytes() for path in libraries]
     system = asked.stdout.strip()
-    found = {_FLAGS[name] for name in _FLAGS if re.search(rf"\b{name} = 1\b", system)}
+    found = {flag for name in _FLAGS if re.search(rf"\b{name} = 1\b", system) for flag in _FLAGS[name].split()}
     if processors == "native":
         found |= {flag for flag in flags_of_processor() if _COMPILERS_USE.fullmatch(flag)}
     glibc = max((found for content in contents for found in _glibcs(content)), default=(0, 0))

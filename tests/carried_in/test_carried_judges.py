@@ -1,5 +1,8 @@
 """Judges that are carried keep their names: what is put into a folder is found by `--judge NAME` where it arrives."""
 
+import os
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -10,7 +13,11 @@ from carried_in.folder import add_judges
 
 from localjudge import model_registry, resources
 from localjudge.errors import ModelError, UsageError
+from tests.local_models.conftest import pulled, user
 
+__all__ = ["user"]
+
+REFERENCE = "reference-judge.gguf"
 CONTENT = b"GGUF and what a model is made of"
 
 
@@ -86,6 +93,35 @@ def test_a_carried_judge_is_found_by_its_name(model: Path, folder: Path, elsewhe
     assert found.path == elsewhere / "models" / "ollama-house-small.gguf"
     assert found.path.read_bytes() == CONTENT
     assert (found.sha256, found.profile, found.n_ctx) == (before.sha256, before.profile, before.n_ctx)
+
+
+def test_a_judge_of_another_program_keeps_the_name_that_it_has_here(
+    user: Path, folder: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ollama calls the file by its sha256. Where it arrives there is no Ollama."""
+    pulled(user / ".ollama" / "models", "registry.ollama.ai/library/judge/1b", resources.model_file(REFERENCE))
+    carry(folder, "ollama:judge:1b")
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(elsewhere))
+    with pytest.raises(ModelError):
+        model_registry.find("ollama:judge:1b")
+    add_judges.main(folder)
+    assert model_registry.find("ollama:judge:1b").path == elsewhere / "models" / "ollama-judge-1b.gguf"
+
+
+def test_a_folder_that_cannot_be_written_is_told_in_a_line(model: Path, folder: Path, tmp_path: Path) -> None:
+    """By the script as it is run, with no trace of where in it that was."""
+    carry(folder, f"house={model}")
+    (tmp_path / "file").touch()
+    added = subprocess.run(
+        [sys.executable, str(add_judges.__file__), str(folder)],
+        env={**os.environ, "LOCALJUDGE_HOME": str(tmp_path / "file")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (added.returncode, len(added.stderr.splitlines())) == (1, 1)
+    assert f"the judges cannot be put into {tmp_path / 'file'}" in added.stderr
 
 
 def test_adding_again_changes_nothing(model: Path, folder: Path, elsewhere: Path) -> None:

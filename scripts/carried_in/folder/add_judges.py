@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from localjudge import model_registry, resources
+from localjudge.errors import LocaljudgeError
 from localjudge.local_models.model_parts import parts
 
 
@@ -66,4 +67,9 @@ def register(row: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    try:
+        main(Path(sys.argv[1]))
+    except OSError as error:
+        sys.exit(f"the judges cannot be put into {resources.state_directory()}: {error}")
+    except LocaljudgeError as error:
+        sys.exit(f"{error.message}\n  {error.hint or ''}")
