@@ -135,6 +135,12 @@ def test_a_context_larger_than_the_servers_is_refused(fake: FakeServer) -> None:
         engine_on(fake, EngineSettings(n_ctx=8192))
 
 
+def test_a_server_that_hands_on_to_others_is_refused(fake: FakeServer) -> None:
+    fake.n_ctx = 0
+    with pytest.raises(ModelError, match="has no model of its own"):
+        engine_on(fake)
+
+
 def test_a_run_with_a_server_is_verified_and_reused(fake: FakeServer, tmp_path: Path) -> None:
     run = localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
     assert run.judge.name == "made-up"
@@ -191,6 +197,12 @@ def test_a_panel_may_hold_two_servers(fake: FakeServer, tmp_path: Path) -> None:
         run = localjudge.evaluate(ROWS, judge=[fake.url, other.url], metrics=["faithfulness"], out=tmp_path / "run")
     assert run.judge.name == "made-up + other"
     assert run.manifest.environment["judge"] == [fake.url, other.url]
+
+
+def test_a_panel_may_hold_a_server_and_a_file(fake: FakeServer, tmp_path: Path) -> None:
+    run = localjudge.evaluate(ROWS, judge=[fake.url, "reference"], metrics=["faithfulness"], out=tmp_path / "run")
+    assert run.judge.name == "made-up + reference"
+    assert localjudge.verify(run).result == "bit-identical"
 
 
 def test_an_open_judge_may_be_a_server(fake: FakeServer) -> None:
