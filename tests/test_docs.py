@@ -36,6 +36,7 @@ OPTIONS_OF_OTHERS = {
     *("--localjudge-judge", "--localjudge-out"),  # pytest with our plugin
     *("--array", "--constraint", "--cpus-per-task"),  # Slurm
     "--jobs",  # GNU Parallel
+    *("--logits", "--model", "--parallel", "--port"),  # servers of models
     "--data",  # our scripts
 }
 
