@@ -181,6 +181,17 @@ def test_a_server_whose_bits_moved_gives_the_same_verdicts(fake: FakeServer, tmp
     assert "its judge is not isolated" in told.getvalue()
 
 
+def test_a_joint_answer_is_read_verdict_by_verdict(fake: FakeServer, tmp_path: Path) -> None:
+    """Two statements in one answer: a reason is written for each, and each verdict is read in a call of its own."""
+    fake.n_ctx = 20_000  # a token a byte
+    run = localjudge.evaluate(
+        ROWS[:1], judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run", protocol="joint"
+    )
+    rows = list(run.iter_verdicts())
+    assert [row.reason for row in rows] == ["It says so."] * 2
+    assert len({row.p_yes for row in rows}) == 2
+
+
 def test_another_model_behind_the_address_is_no_resume(fake: FakeServer, tmp_path: Path) -> None:
     localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
     fake.named = "another.gguf"
