@@ -42,9 +42,10 @@ def evaluate(
 
     data: a file or several (JSONL, JSON, CSV, Parquet, Arrow, logs of inspect), rows as mappings, models or
         dataclasses, a mapping of columns, or a frame, table or data set of another package as it is.
-    judge: a registered name, the path of a GGUF file, or a name that `localjudge models` lists; several in a list are a
-        panel, whose mean log odds decide. Or an open `localjudge.Judge`, which stays open, and whose settings hold
-        where the options name no others.
+    judge: a registered name, the path of a GGUF file, a name that `localjudge models` lists, or the address of a server
+        on this machine ("http://127.0.0.1:8080", "unix:/run/llama.sock"); several in a list are a panel, whose mean log
+        odds decide. Or an open `localjudge.Judge`, which stays open, and whose settings hold where the options name
+        no others.
     metrics: names such as "context_recall"; None for a first picture of the data.
     out: the run directory; None for one under `runs/`, named after the data and all that can move a number.
     engine: takes the place of the judge's model (a `ScriptedEngine` in tests), or several those of a panel's; it is

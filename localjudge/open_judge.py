@@ -56,7 +56,7 @@ class Judge:
 
     @classmethod
     def open(cls, judge: Judges = DEFAULT_JUDGE, *, engine: Engines | None = None, **options: Unpack[Options]) -> Self:
-        """Load a judge: a registered name or the path of a GGUF file; several in a list are a panel.
+        """Load a judge: a registered name, the path of a GGUF file, a server's address; several in a list are a panel.
 
         The options are those of `localjudge.evaluate`; `engine` takes the place of the judge's model and is not closed.
         Raises ModelError if the model cannot be found or used, UsageError for options that cannot be, OutOfResource if

@@ -42,6 +42,7 @@ OPTIONS_OF_OTHERS = {
     "--jobs",  # GNU Parallel
     *("--address", "--head", "--include-dashboard"),  # Ray
     *("--data", "--into", "--table"),  # our scripts
+    *("--logits", "--model", "--parallel", "--port"),  # servers of models
 }
 
 

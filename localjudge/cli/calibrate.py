@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.option(
     "--judge",
     multiple=True,
-    metavar="NAME|PATH",
+    metavar="NAME|PATH|URL",
     help="Registered name or GGUF file; several are a panel.  [default: reference]",
 )
 @click.option(

@@ -33,8 +33,8 @@ class ItemCount(click.ParamType[int]):
     "--judge",
     default="reference",
     show_default=True,
-    metavar="NAME|PATH",
-    help="Registered name, GGUF file, or a name that localjudge models lists.",
+    metavar="NAME|PATH|URL",
+    help="Registered name, GGUF file, a name that localjudge models lists, or the address of a server on this machine.",
 )
 @settings("profile", "prompts", "n_ctx", "threads", "gpu_layers", "allow_host")
 @click.option(

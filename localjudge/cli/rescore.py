@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @click.option(
     "--judge",
     multiple=True,
-    metavar="NAME|PATH",
+    metavar="NAME|PATH|URL",
     help="Where the model of RUN is now, if it was moved (of a panel, all of them: may be repeated).",
 )
 @settings(*RESCORE_OPTIONS, default="as in RUN")

@@ -38,9 +38,9 @@ _DEMO_METRIC = "context_recall"
     multiple=True,
     default=["reference"],
     show_default="reference",
-    metavar="NAME|PATH",
-    help="Registered name, GGUF file, or a name that localjudge models lists. Given several times, a panel: all are "
-    "asked, and their mean log odds decide.",
+    metavar="NAME|PATH|URL",
+    help="Registered name, GGUF file, a name that localjudge models lists, or the address of a server on this machine "
+    "(http://127.0.0.1:8080). Given several times, a panel: all are asked, and their mean log odds decide.",
 )
 @metrics(
     "a first picture of the data. Options in parentheses: 'document_map(compare_by=id)'. "

@@ -21,7 +21,7 @@ _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same ver
 @click.option(
     "--judge",
     multiple=True,
-    metavar="NAME|PATH",
+    metavar="NAME|PATH|URL",
     help="Default: the judge of the run (of a panel, all of them: may be repeated).",
 )
 @click.option(

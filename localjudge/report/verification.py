@@ -57,6 +57,11 @@ def _lines(found: Verification) -> Iterator[str]:
             "the run was made with --batching, which was taken out: its bits depend on what was asked together, its "
             "verdicts hardly; now each was asked by itself"
         )
+    elif not found.isolated and found.identical < found.asked_again:
+        yield (
+            "its judge is not isolated: bits may depend on what else a server is asked; --accept verdicts is content "
+            "with the same verdicts"
+        )
     for change in found.judge_changes:
         yield f"changed since: {change.ingredient}: {_cut(change.before)} then, {_cut(change.after)} now"
     for change in found.data_changes:

@@ -39,7 +39,7 @@ from localjudge.types import ChatEnds, JudgeCard, panel_card
 
 DEFAULT_JUDGE = "reference"
 Judges = str | Path | Sequence[str | Path]
-"""A registered name or the path of a GGUF file; several are a panel."""
+"""A registered name, the path of a GGUF file, or the address of a server; several are a panel."""
 Engines = Engine | Sequence[Engine]
 _ID_DIGITS = 12
 _UNPROVED = "bytes not proved"

@@ -119,6 +119,8 @@ class Verification(Record):
     files: tuple[str, ...]
     judge_changes: tuple[Difference, ...]
     data_changes: tuple[Difference, ...]
+    isolated: bool = True
+    """Whether the run's judge promises the same bits whatever else it is asked; a server does not."""
 
     @property
     def other_machine(self) -> bool:
@@ -190,6 +192,10 @@ def verify(
         files=files,
         judge_changes=tuple(differences(run.manifest.judge, now)),
         data_changes=_data_changes(run),
+        isolated=not any(
+            str(part["engine"].get("batching")).startswith("not isolated")
+            for part in parts_by_judge(run.manifest.judge).values()
+        ),
     )
     return found.model_copy(update={"result": _result(found)})
 

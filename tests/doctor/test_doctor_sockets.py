@@ -2,6 +2,8 @@
 
 import socket
 
+import pytest
+
 from localjudge.doctor.sockets import NetworkActivity, network_check, network_watched
 
 
@@ -16,6 +18,22 @@ def test_a_name_that_is_looked_up_is_seen() -> None:
     with network_watched() as seen:
         socket.getaddrinfo("127.0.0.1", 80)
     assert seen.made == ["a look-up of 127.0.0.1"]
+
+
+@pytest.mark.parametrize(
+    ("made", "status"),
+    [
+        ([f"a socket of family {int(socket.AF_INET)}", "a look-up of 127.0.0.1"], "ok"),
+        ([], "ok"),
+        ([f"a socket of family {int(socket.AF_INET)}", "a look-up of example.org"], "warning"),
+        (["a look-up of 127.0.0"], "warning"),
+        (["a socket of family 17"], "warning"),
+    ],
+)
+def test_a_judge_that_is_a_server_is_connected_to_and_nothing_else(made: list[str], status: str) -> None:
+    """Family 17 sends packets as they are."""
+    assert network_check(NetworkActivity(made, 0), "http://127.0.0.1:8080").status == status
+    assert network_check(NetworkActivity(made, 0)).status == ("warning" if made else "ok")
 
 
 def test_a_socket_between_processes_of_this_machine_is_none() -> None:

@@ -3,6 +3,7 @@
 The server is a made-up one in a thread, over real sockets.
 """
 
+import io
 import json
 import math
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import localjudge
 from localjudge.engine.contract import check_engine, example_requests
@@ -135,6 +137,12 @@ def test_a_context_larger_than_the_servers_is_refused(fake: FakeServer) -> None:
         engine_on(fake, EngineSettings(n_ctx=8192))
 
 
+def test_a_server_that_hands_on_to_others_is_refused(fake: FakeServer) -> None:
+    fake.n_ctx = 0
+    with pytest.raises(ModelError, match="has no model of its own"):
+        engine_on(fake)
+
+
 def test_a_run_with_a_server_is_verified_and_reused(fake: FakeServer, tmp_path: Path) -> None:
     run = localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
     assert run.judge.name == "made-up"
@@ -149,6 +157,39 @@ def test_a_run_with_a_server_is_verified_and_reused(fake: FakeServer, tmp_path: 
     asked = [body["prompt"] for path, body in fake.asked[before:] if path == "/completion"]
     assert again.summary.signature == run.summary.signature
     assert not any(b"Rome" in bytes(token for token in prompt if token < 256) for prompt in asked)
+
+
+def test_a_server_whose_bits_moved_gives_the_same_verdicts(fake: FakeServer, tmp_path: Path) -> None:
+    """A thousandth less for every token: other bits, the same shares, and the reason is told."""
+    from localjudge.report.verification import verification_view
+
+    run = localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
+
+    def less(status: int, reply: Any) -> tuple[int, Any]:
+        for first in reply.get("completion_probabilities", []):
+            for row in (first, *first.get("top_logprobs", [])):
+                if "logprob" in row:
+                    row["logprob"] -= 0.001
+        return status, reply
+
+    fake.spoil["/completion"] = less
+    found = localjudge.verify(run)
+    assert (found.result, found.isolated, found.verdicts_moved) == ("same verdicts", False, 0)
+    assert found.largest_move < 1e-9
+    told = io.StringIO()
+    Console(file=told, width=300).print(verification_view(found))
+    assert "its judge is not isolated" in told.getvalue()
+
+
+def test_a_joint_answer_is_read_verdict_by_verdict(fake: FakeServer, tmp_path: Path) -> None:
+    """Two statements in one answer: a reason is written for each, and each verdict is read in a call of its own."""
+    fake.n_ctx = 20_000  # a token a byte
+    run = localjudge.evaluate(
+        ROWS[:1], judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run", protocol="joint"
+    )
+    rows = list(run.iter_verdicts())
+    assert [row.reason for row in rows] == ["It says so."] * 2
+    assert len({row.p_yes for row in rows}) == 2
 
 
 def test_another_model_behind_the_address_is_no_resume(fake: FakeServer, tmp_path: Path) -> None:
@@ -191,6 +232,12 @@ def test_a_panel_may_hold_two_servers(fake: FakeServer, tmp_path: Path) -> None:
         run = localjudge.evaluate(ROWS, judge=[fake.url, other.url], metrics=["faithfulness"], out=tmp_path / "run")
     assert run.judge.name == "made-up + other"
     assert run.manifest.environment["judge"] == [fake.url, other.url]
+
+
+def test_a_panel_may_hold_a_server_and_a_file(fake: FakeServer, tmp_path: Path) -> None:
+    run = localjudge.evaluate(ROWS, judge=[fake.url, "reference"], metrics=["faithfulness"], out=tmp_path / "run")
+    assert run.judge.name == "made-up + reference"
+    assert localjudge.verify(run).result == "bit-identical"
 
 
 def test_an_open_judge_may_be_a_server(fake: FakeServer) -> None:

@@ -56,6 +56,12 @@ _TRIAL_OWN = 6
 
 def read_model(connection: ServerConnection, props: Mapping[str, Any]) -> ServedModel:
     """What the server says of its model, the file held against it where that is on this machine."""
+    n_ctx = whole(inside(props, "default_generation_settings", "n_ctx"), "its context")
+    if not n_ctx:
+        raise ModelError(
+            f"the server at {connection.address} has no model of its own: it hands requests on to others",
+            hint="name the address of a llama-server that was started with one model (-m MODEL.gguf)",
+        )
     meta = inside(connection.get("/v1/models"), "data", 0, "meta")
     size = whole(inside(meta, "n_vocab"), "the size of its vocabulary")
     named = str(props.get("model_path", ""))
@@ -68,7 +74,7 @@ def read_model(connection: ServerConnection, props: Mapping[str, Any]) -> Served
         kind=KIND,
         build=printable(str(props.get("build_info", "unknown"))),
         called=printable(str(props.get("model_alias") or named)),
-        n_ctx=whole(inside(props, "default_generation_settings", "n_ctx"), "its context"),
+        n_ctx=n_ctx,
         vocabulary_size=size,
         # Without one in its file, the server says the template that it would take instead.
         chat_template=None if proved and not proved.chat_template else template or None,
