@@ -73,7 +73,7 @@ def undeclared(source: str, names: set[str]) -> set[str]:
 @pytest.mark.parametrize(
     ("folder", "extras"),
     [
-        ("localjudge", ["deepeval", "haystack", "inspect", "pandas", "parquet", "polars", "pytest"]),
+        ("localjudge", ["deepeval", "haystack", "inspect", "pandas", "parquet", "polars", "pytest", "ray"]),
         ("scripts", ["dev"]),
         ("tests", ["dev", "peers"]),
     ],

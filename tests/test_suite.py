@@ -84,3 +84,10 @@ def test_python_does_what_the_command_does(tmp_path: Path) -> None:
     run = localjudge.evaluate(**suite.evaluation, engine=localjudge.ScriptedEngine({}), progress=False)
     assert run.summary.metrics["hit_rate@1"].mean == 1
     assert localjudge.check(run, **suite.promises).decisions[0].outcome == "pass"
+
+
+def test_the_manifest_does_not_hold_where_a_suite_lets_the_judge_work(tmp_path: Path) -> None:
+    """The address of a cluster names a machine; the file's sha256 says that there was more."""
+    (tmp_path / "localjudge.toml").write_text('metrics = ["context_recall"]\nray = "head.example:6379"\n')
+    held = localjudge.read_suite(tmp_path / "localjudge.toml").for_manifest
+    assert held["says"] == {"metrics": ["context_recall"]}

@@ -144,3 +144,10 @@ def test_where_blocks_are_cut_moves_no_byte(tmp_path: Path, monkeypatch: pytest.
         names = ("scores.jsonl", "verdicts.jsonl", "summary.json")
         written.append([(run.directory / name).read_bytes() for name in names])
     assert written[0] == written[1]
+
+
+def test_an_engine_with_workers_gets_more_samples_at_once_and_not_without_bound() -> None:
+    """16 x 3, then 32 x 3 with three workers; with 1,000, as many as with 64: 16 x 64."""
+    samples = [Sample(id=str(number)) for number in range(5000)]
+    assert [len(block) for block in blocks(samples, lambda: 3)][:2] == [48, 96]
+    assert len(next(blocks(samples, lambda: 1000))) == 1024

@@ -8,7 +8,7 @@ import pytest
 from localjudge.cli.run import command
 from localjudge.errors import UsageError
 from localjudge.option_spelling import as_typed
-from localjudge.run.settings import Options, RunSettings, checked
+from localjudge.run.settings import NOT_IN_FILES, Options, RunSettings, checked
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,9 @@ def test_a_name_that_does_not_exist_gets_the_one_that_was_meant() -> None:
 
 def test_a_name_that_is_like_no_other_is_told_what_there_is() -> None:
     """The first twenty of them, in their order."""
-    with pytest.raises(UsageError, match=r"no option 'xyz'\n  hint: the options are n_ctx, .* and 5 more$"):
+    with pytest.raises(
+        UsageError, match=r"no option 'xyz'\n  hint: the options are n_ctx, .* and 8 more$"
+    ):
         checked({"xyz": 1})
 
 
@@ -60,3 +62,16 @@ def test_every_setting_has_the_name_of_an_option_of_the_command(name: str) -> No
         checked({name: object()})
     assert str(refused.value).split()[0] in named[name]
     assert set(RunSettings.model_fields) == set(get_type_hints(Options))
+
+
+@pytest.mark.parametrize("name", ["ray_workers", "allow_other_processors"])
+def test_what_is_about_a_cluster_needs_one(name: str) -> None:
+    with pytest.raises(UsageError, match=f"{name} is about a Ray cluster"):
+        checked({name: 1 if name == "ray_workers" else True})
+
+
+def test_where_a_judge_works_is_not_written_down() -> None:
+    """The address of a cluster is the name of a machine; that of a suite is in its file alone."""
+    settings = checked({"ray": "head.example:6379", "ray_workers": 3})
+    assert "head.example" not in settings.model_dump_json()
+    assert {"ray", "ray_workers", "allow_other_processors"} == NOT_IN_FILES

@@ -98,7 +98,7 @@ def _imported() -> Any:
             import ray
     except ImportError as error:
         raise UsageError(
-            f"{option_name('ray')} needs the package ray: {error}", hint="pip install 'localjudge[ray]'"
+            f"{option_name('ray')} needs the package ray: {error}", hint="install it with: pip install ray"
         ) from error
     return ray
 
