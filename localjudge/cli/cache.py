@@ -1,6 +1,7 @@
 """`localjudge cache`: whether answers, and states of prompts, are kept for later runs, and where."""
 
 import json
+import math
 
 import click
 
@@ -15,7 +16,7 @@ _GIB = 1 << 30
 @click.argument("turn", required=False, metavar="[on|off]", type=click.Choice(["on", "off"]))
 @click.option(
     "--states",
-    type=click.FloatRange(min=0, min_open=True),
+    type=click.FloatRange(min=0.01, max=1 << 20),
     metavar="GIB",
     help="With on: also keep what models make of contexts, so many GiB of it, so that another metric or another "
     "wording is judged without evaluating them again.",
@@ -31,6 +32,8 @@ def command(turn: str | None, states: float | None, as_json: bool) -> None:
     from localjudge.engine import prefix_states
     from localjudge.record import answer_cache
 
+    if states is not None and math.isnan(states):
+        raise UsageError("--states is not a number", hint="give GiB: localjudge cache on --states 8")
     if states is not None and turn != "on":
         raise UsageError(
             "--states says how much is kept, and nothing is turned on", hint="localjudge cache on --states 8"

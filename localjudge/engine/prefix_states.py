@@ -34,6 +34,8 @@ _LIMIT = "limit"
 _DIGEST_BYTES = hashlib.sha256().digest_size
 _CLOCK_STEP = 1.0
 """Seconds by which the time of a file may lag behind the clock."""
+_RECOUNTED = 16
+"""States that are written before all are counted anew: other processes use the folder, too."""
 _log = logging.getLogger(__name__)
 
 
@@ -79,7 +81,8 @@ def turn_on(most_bytes: int) -> None:
         folder.parent.mkdir(parents=True, exist_ok=True)
         folder.mkdir(mode=0o700, exist_ok=True)
         _refuse_open_to_others(folder)
-        (folder / _LIMIT).write_text(f"{most_bytes}\n", encoding="ascii")
+        resources.remember(folder / _LIMIT, f"{most_bytes}\n")
+        _limit(folder)
     except OSError as error:
         raise UsageError(f"{folder} cannot be made: {error.strerror}", hint="LOCALJUDGE_HOME names another") from error
 
@@ -134,7 +137,8 @@ class PrefixStates:
         self._identity = canonical_sha256(identity).encode()
         self._most_bytes = most_bytes
         self._began = time.time() - _CLOCK_STEP
-        self._size = sum(facts.st_size for _, facts in _files(folder))
+        self._size = 0
+        self._written = _RECOUNTED
         self._usable = True
 
     def longest(self, path: TokenPath, *, beyond: int) -> FoundState | None:
@@ -193,10 +197,11 @@ class PrefixStates:
         return None
 
     def _room_for(self, size: int) -> bool:
-        if self._size + size <= self._most_bytes:
+        self._written += 1
+        if self._written < _RECOUNTED and self._size + size <= self._most_bytes:
             return True
         there = sorted(_files(self._folder), key=lambda found: found[1].st_mtime)
-        self._size = sum(facts.st_size for _, facts in there)  # other processes use the folder too
+        self._size, self._written = sum(facts.st_size for _, facts in there), 0
         for file, facts in there:
             if self._size + size <= self._most_bytes or facts.st_mtime >= self._began:
                 break

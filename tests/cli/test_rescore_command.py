@@ -68,6 +68,8 @@ def test_states_of_prompts_are_kept_where_it_is_asked_for(capfd: pytest.CaptureF
     code, _, errors = called(capfd, "cache", "off", "--states", "1")
     assert code == 1
     assert "nothing is turned on" in errors
+    for wrong in ("nan", "inf", "0", "-1"):
+        assert called(capfd, "cache", "on", "--states", wrong)[0] in (1, 2)
     assert "states of prompts" in called(capfd, "cache", "on")[1]
     assert called(capfd, "cache", "off")[1].startswith("the cache is off")
     assert not json.loads(called(capfd, "cache", "--json")[1])["prefix_states"]["on"]

@@ -103,12 +103,15 @@ class LlamaCppEngine(LlamaCppTokenCounter):
 
     @property
     def prefix_states(self) -> PrefixStates | None:
-        """Where it finds the states of prompts' beginnings, and leaves them; None if it evaluates everything itself."""
+        """Where it finds the states of prompts' beginnings, and leaves them; None if it evaluates everything itself.
+
+        With a GPU it always does: the identity names none, and another one may round otherwise.
+        """
         return self._decoder.prefix.states
 
     @prefix_states.setter
     def prefix_states(self, states: PrefixStates | None) -> None:
-        self._decoder.prefix.states = states
+        self._decoder.prefix.states = None if self._loaded.gpu_layers else states
 
     @property
     def shape(self) -> ModelShape:
