@@ -6,6 +6,7 @@
 A busy machine slows them alike. A turn is given what is left of its way's time, and is killed when that is up.
 """
 
+import hashlib
 import json
 import os
 import queue
@@ -14,14 +15,17 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from localjudge import model_registry
+from localjudge.engine.hardware import processor_name
+from localjudge.errors import ModelError
 
 from .cases import CONTEXTS
 from .measurements import Measured, Measurement, Outcome, append, read, time_for
@@ -30,6 +34,8 @@ from .worker import WORDINGS, order_in_json
 
 _READY_SECONDS = 600
 """For loading a model and evaluating the instructions."""
+_VERSION_SECONDS = 30
+_UNKNOWN = "of an unknown version"
 _SCRIPTS = Path(__file__).resolve().parents[1]
 
 
@@ -82,17 +88,42 @@ def opened(name: str, extent: Extent) -> Judge:
     order = Order(WORDINGS, name, str(file.path), extent.threads, extent.n_ctx, server=extent.server)
     ended = asked(order, _READY_SECONDS, samples=extent.samples)
     if ended.outcome != "done":
-        raise RuntimeError(f"{name} cannot be asked: {ended.why or ended.outcome}")
+        raise ModelError(f"{name} cannot be asked: {ended.why or ended.outcome}")
     found = ended.report
-    on = Measured(file.name, file.sha256, round(file.size / (1 << 20)), extent.threads, found["n_ctx"], build())
+    on = Measured(
+        file.name, file.sha256, round(file.size / (1 << 20)), extent.threads, found["n_ctx"], build(found, extent)
+    )
     settings = {key: found[key] for key in ("n_ctx", "gpu_layers", "warm_up", "answers")}
     wordings = {case: Wording(**wording) for case, wording in found["cases"].items()}
     return Judge(on, replace(order, **settings), wordings)
 
 
-def build() -> str:
-    """The libraries that take part."""
-    return ", ".join(f"{name} {version(name)}" for name in ("localjudge", "llama-cpp-python"))
+def build(found: Mapping[str, Any], extent: Extent) -> str:
+    """What takes part beside the model: libraries, how llama.cpp was compiled, the server, the processor."""
+    named = [f"{name} {version(name)}" for name in ("localjudge", "llama-cpp-python", "outlines")]
+    named[1] += f" (compiled as {hashlib.sha256(found['system'].encode()).hexdigest()[:8]})"
+    if extent.server:
+        named.append(f"llama-server {server_version(extent.server)}")
+    if found["gpu_layers"]:
+        named.append(f"{found['gpu_layers']} layers on a GPU")
+    return ", ".join([*named, processor_name() or "an unknown processor"])
+
+
+@cache
+def server_version(server: str) -> str:
+    """What a llama-server says of itself."""
+    with suppress(OSError, subprocess.SubprocessError):
+        said = subprocess.run(
+            [server, "--version"],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+            timeout=_VERSION_SECONDS,
+        )
+        found = [line for line in (said.stdout + said.stderr).splitlines() if line.startswith("version:")]
+        return found[0].partition(":")[2].strip() if found else _UNKNOWN
+    return _UNKNOWN
 
 
 def turns(judge: Judge, extent: Extent, file: Path) -> Iterator[Turn]:

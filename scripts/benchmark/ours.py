@@ -47,6 +47,7 @@ def wordings(order: Order, samples: int) -> dict[str, Any]:
     found = {
         "n_ctx": ours.engine.capacity,
         "gpu_layers": int(identity.get("gpu_layers", 0)),
+        "system": str(identity.get("system", "")),
         "warm_up": _worded(ours, warm_up()).prompts,
         "answers": legal_answers(request.grammar),
         "cases": {name: _worded(ours, asked)._asdict() for name, asked in cases.items()},

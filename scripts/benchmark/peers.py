@@ -139,7 +139,7 @@ class ByOutlines(Peer):
 
 
 class Prefill(Peer):
-    """llama.cpp's own rate, from an empty cache, by prompts one after the other: the limit for any way."""
+    """llama.cpp's own rate, from an empty cache, by prompts one after the other: about as fast as reading gets."""
 
     def __init__(self, order: Order) -> None:
         super().__init__(order)

@@ -183,7 +183,10 @@ def test_a_bench_prints_each_turn_and_a_table_and_asks_nothing_twice(tmp_path: P
 def test_a_bench_that_is_stopped_leaves_what_it_has_and_no_process(with_what: signal.Signals, tmp_path: Path) -> None:
     """It is stopped while a server starts that never gets ready: the turn before is kept, and the server is gone."""
     file, started, server = tmp_path / "bench.jsonl", tmp_path / "started", tmp_path / "llama-server"
-    server.write_text(f"#!/bin/sh\necho $$ > {started}.part && mv {started}.part {started} && exec sleep 600\n")
+    version = '[ "$1" = --version ] && echo "version: 1" && exit'
+    server.write_text(
+        f"#!/bin/sh\n{version}\necho $$ > {started}.part && mv {started}.part {started} && exec sleep 600\n"
+    )
     server.chmod(0o755)
     environment = {**os.environ, "LOCALJUDGE_LLAMA_SERVER": str(server)}
     command = [*bench(file), "--way", "llama-server"]

@@ -272,7 +272,7 @@ def test_other_data_take_the_room_of_what_was_not_used(tmp_path: Path) -> None:
 
 
 def test_engines_that_share_the_folder_share_the_room(tmp_path: Path) -> None:
-    """Each counts all after 16 of its own: so many more than fit may be there for a while, and not all that each keeps."""
+    """Each counts all after 16 of its own: so many more than fit may be there for a while, not all that each keeps."""
     stores = [PrefixStates(tmp_path, IDENTITY, most_bytes=40 * 100) for _ in range(4)]
     for token in range(400):
         stores[token % 4].keep(((token,),), b"x" * (100 - 32))
