@@ -46,9 +46,11 @@ _FLAGS = {
 }
 """What the library calls an instruction set, and what Linux calls it in /proc/cpuinfo, with those built with it."""
 _COMPILERS_USE = re.compile(r"pni|ssse3|sse4_[12]|popcnt|movbe|abm|bmi[12]|fma|f16c|avx.*|amx.*|gfni|vaes|vpclmulqdq")
-_BUILDERS_READ = ("CMAKE_ARGS", "SKBUILD_CMAKE_ARGS", "SKBUILD_CMAKE_DEFINE", "CC", "CXX", "CFLAGS", "CXXFLAGS")
-"""What CMake (https://cmake.org/cmake/help/latest/manual/cmake-env-variables.7.html) and scikit-build-core, which calls
-it, read from the environment, and what can move what is compiled."""
+_BUILDERS_READ = re.compile(
+    "(?:CMAKE|SKBUILD)_(?!BUILD_PARALLEL_LEVEL).*|CC|CXX|CUDACXX|HIPCXX|(?:C|CXX|CUDA|HIP|LD)FLAGS|PIP_CONFIG_SETTINGS"
+)
+"""Variables by which CMake (https://cmake.org/cmake/help/latest/manual/cmake-env-variables.7.html), scikit-build-core,
+which calls it, and pip, which calls that, are told how to compile."""
 _FOR_ONE_KIND = re.compile(
     r"-m(?:arch|cpu)=\S*|-m(?:avx|amx)\S*|GGML_NATIVE(?::\w+)?=(?:ON|1|TRUE|YES|Y)\b", re.IGNORECASE
 )
@@ -72,11 +74,12 @@ class Compiled(NamedTuple):
 
 
 def how_compiled(processors: Processors) -> str:
-    """In a line, all that decides what `compile_llama` would make now: two that differ are two builds.
+    """In a line, what `compile_llama` would be told here and now: where two differ, so may the builds.
 
     Raises ValueError if the environment would make a portable one for a single kind of processor.
     """
-    given = {name: " ".join(value.split()) for name in _BUILDERS_READ if (value := os.environ.get(name, ""))}
+    read = sorted(name for name in os.environ if _BUILDERS_READ.fullmatch(name))
+    given = {name: value for name in read if (value := " ".join(os.environ[name].split()))}
     told = [f"{name}={value}" for name, value in given.items()]
     if processors == "native":
         flags = hashlib.sha256(" ".join(_all_that_compilers_use()).encode()).hexdigest()[:12]

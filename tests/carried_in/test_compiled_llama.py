@@ -31,14 +31,17 @@ from tests.carried_in.made_up_wheels import wheel
 
 LIBRARIES = Path(llama_cpp.__file__).parent / "lib"
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "wheelhouse"
-ENVIRONMENT = ("CMAKE_ARGS", "SKBUILD_CMAKE_ARGS", "SKBUILD_CMAKE_DEFINE", "CC", "CXX", "CFLAGS", "CXXFLAGS")
+ENVIRONMENT = (
+    *("CMAKE_ARGS", "CMAKE_BUILD_TYPE", "CMAKE_TOOLCHAIN_FILE", "SKBUILD_CMAKE_ARGS", "SKBUILD_CMAKE_DEFINE"),
+    *("CC", "CXX", "CUDACXX", "CFLAGS", "CXXFLAGS", "CUDAFLAGS", "LDFLAGS", "PIP_CONFIG_SETTINGS"),
+)
 
 
 @pytest.fixture(autouse=True)
 def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """No switches of the user's own."""
-    for name in ENVIRONMENT:
-        monkeypatch.delenv(name, raising=False)
+    for name in [name for name in os.environ if name in ENVIRONMENT or name.startswith(("CMAKE_", "SKBUILD_"))]:
+        monkeypatch.delenv(name)
 
 
 @pytest.fixture(scope="module")
@@ -148,7 +151,9 @@ def test_it_is_compiled_for_this_processor_when_that_is_asked_for(
 
 
 def test_a_portable_build_is_told_by_what_the_user_adds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """In one line, whatever white space it was written with."""
+    """In one line, whatever white space it was written with; how many compile at once does not matter."""
+    monkeypatch.setenv("CMAKE_BUILD_PARALLEL_LEVEL", "2")
+    monkeypatch.setenv("CFLAGS", " ")
     assert how_compiled("portable") == "portable"
     monkeypatch.setenv("CMAKE_ARGS", "-DGGML_AVX512=ON\n\t-DGGML_BLAS=ON")
     monkeypatch.setenv("CXXFLAGS", "-O2")
