@@ -33,9 +33,10 @@ PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").g
 TEXTS = {name: (ROOT / name).read_text(encoding="utf-8") for name in (*PAGES, "ARCHITECTURE.md", "CONTRIBUTING.md")}
 OPTIONS_OF_OTHERS = {
     *("--find-links", "--force-reinstall", "--no-cache-dir", "--no-deps", "--no-index", "--wheel-dir"),  # pip
-    *("--extra-index-url", "--only-binary"),  # pip
-    *("--network", "--rm", "--user"),  # Docker
-    *("--extra", "--llama-wheel", "--native", "--python", "--with-tests"),  # scripts/wheelhouse
+    *("--extra-index-url", "--no-binary", "--only-binary"),  # pip
+    "--check",  # sha256sum
+    *("--build-arg", "--network", "--rm", "--user"),  # Docker
+    *("--extra", "--llama-wheel", "--native", "--portable", "--python", "--with-tests"),  # scripts/wheelhouse
     "--test",  # the install script of its folder
     *("--localjudge-judge", "--localjudge-out"),  # pytest with our plugin
     *("--array", "--constraint", "--cpus-per-task"),  # Slurm

@@ -3,7 +3,7 @@
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from carried_in.lock import sha256_of
 from localjudge import model_registry
 from localjudge.errors import UsageError
-from localjudge.local_models.model_parts import parts
+from localjudge.local_models.model_parts import PART_ENDING, parts
 from localjudge.model_registry import ModelFile
 
 MODELS = "models"
@@ -28,12 +28,32 @@ class CarriedJudge(NamedTuple):
     file: ModelFile | None = None
 
     @property
-    def file_name(self) -> str:
-        """What its file is called in the folder; the parts of a model in several files keep their names."""
+    def file_names(self) -> list[str]:
+        """What its files are called in the folder: by the judge's name, and numbered as before if they are several."""
         if self.file is None:
-            return ""
-        plain = re.sub(r"[^A-Za-z0-9_.-]", "-", self.name)
-        return self.file.path.name if len(parts(self.file.path)) > 1 else f"{plain.removesuffix('.gguf')}.gguf"
+            return []
+        plain = re.sub(r"[^A-Za-z0-9_.-]", "-", self.name).removesuffix(".gguf")
+        stem = re.sub(f"{PART_ENDING}$", "", plain)
+        count = len(parts(self.file.path))
+        numbered = [f"{stem}-{part:05d}-of-{count:05d}.gguf" for part in range(1, count + 1)]
+        return numbered if count > 1 else [f"{stem}.gguf"]
+
+
+def distinct(judges: Iterable[CarriedJudge]) -> tuple[CarriedJudge, ...]:
+    """The judges, each once. Raises UsageError if two share a name, or would share a file in the folder.
+
+    Capital and small letters count as the same: the folder may be carried on a disk that does not tell them apart.
+    """
+    taken: dict[str, CarriedJudge] = {}
+    for judge in dict.fromkeys(judges):
+        for place in (f"judge {judge.name}".casefold(), *(name.casefold() for name in judge.file_names)):
+            first = taken.setdefault(place, judge)
+            if first is not judge:
+                raise UsageError(
+                    f"the judges {first.name!r} and {judge.name!r} would be the same {place} in the folder",
+                    hint="give one of them another name: --judge NAME=JUDGE",
+                )
+    return tuple(dict.fromkeys(taken.values()))
 
 
 def judge_called(given: str) -> CarriedJudge:
@@ -64,7 +84,7 @@ def put(judge: CarriedJudge, folder: Path) -> Iterator[Path]:
     models = folder / MODELS
     models.mkdir(exist_ok=True)
     files = parts(judge.file.path)
-    names = [judge.file_name] if len(files) == 1 else [file.name for file in files]
+    names = judge.file_names
     for source, name in zip(files, names, strict=True):
         target = models / name
         if not (target.is_file() and target.stat().st_size == source.stat().st_size and _same(source, target)):

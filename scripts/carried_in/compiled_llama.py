@@ -4,6 +4,7 @@ Left to itself, llama.cpp is compiled for the very processor that compiles it, a
 was. What the compiled library needs is therefore never assumed: it is asked of the library, whoever made it.
 """
 
+import hashlib
 import os
 import re
 import subprocess
@@ -15,6 +16,8 @@ from tempfile import TemporaryDirectory
 from typing import Literal, NamedTuple
 
 from packaging.requirements import Requirement
+
+from localjudge.engine.hardware import processor_name
 
 Processors = Literal["portable", "native"]
 OPENMP = "libgomp.so.1"
@@ -43,6 +46,14 @@ _FLAGS = {
 }
 """What the library calls an instruction set, and what Linux calls it in /proc/cpuinfo, with those built with it."""
 _COMPILERS_USE = re.compile(r"pni|ssse3|sse4_[12]|popcnt|movbe|abm|bmi[12]|fma|f16c|avx.*|amx.*|gfni|vaes|vpclmulqdq")
+_BUILDERS_READ = re.compile(
+    "(?:CMAKE|SKBUILD)_(?!BUILD_PARALLEL_LEVEL).*|CC|CXX|CUDACXX|HIPCXX|(?:C|CXX|CUDA|HIP|LD)FLAGS|PIP_CONFIG_SETTINGS"
+)
+"""Variables by which CMake (https://cmake.org/cmake/help/latest/manual/cmake-env-variables.7.html), scikit-build-core,
+which calls it, and pip, which calls that, are told how to compile."""
+_FOR_ONE_KIND = re.compile(
+    r"-m(?:arch|cpu)=\S*|-m(?:avx|amx)\S*|GGML_NATIVE(?::\w+)?=(?:ON|1|TRUE|YES|Y)\b", re.IGNORECASE
+)
 _VERSIONED = re.compile(rb"GLIBC_(\d+)\.(\d+)\x00")
 _ASK = """
 import ctypes, sys
@@ -62,6 +73,26 @@ class Compiled(NamedTuple):
     """What it says of itself, which is in the signature of every run."""
 
 
+def how_compiled(processors: Processors) -> str:
+    """In a line, what `compile_llama` would be told here and now: where two differ, so may the builds.
+
+    Raises ValueError if the environment would make a portable one for a single kind of processor.
+    """
+    read = sorted(name for name in os.environ if _BUILDERS_READ.fullmatch(name))
+    given = {name: value for name in read if (value := " ".join(os.environ[name].split()))}
+    told = [f"{name}={value}" for name, value in given.items()]
+    if processors == "native":
+        flags = hashlib.sha256(" ".join(_all_that_compilers_use()).encode()).hexdigest()[:12]
+        return " ".join(["native", "on", processor_name(), f"flags:{flags}", *told])
+    for name, value in given.items():
+        if found := _FOR_ONE_KIND.search(value):
+            raise ValueError(
+                f"{name} has {found[0]}, which compiles for one kind of processor: unset it, or ask for --native; "
+                "more instruction sets for all are named one by one (CMAKE_ARGS=-DGGML_AVX512=ON)"
+            )
+    return " ".join(["portable", *told])
+
+
 def compile_llama(requirement: Requirement, processors: Processors, folder: Path) -> Path:
     """The wheel, compiled from source and from no cache. CMAKE_ARGS of the user's are added. About ten minutes."""
     switches = ["-DLLAVA_BUILD=OFF", *_CMAKE[processors], os.environ.get("CMAKE_ARGS", "")]  # no images are judged
@@ -78,8 +109,11 @@ def compile_llama(requirement: Requirement, processors: Processors, folder: Path
         return made.replace(folder / made.name)
 
 
-def what_it_needs(wheel: Path, processors: str) -> Compiled:
-    """Ask the library in a wheel, in a process of its own. Raises ValueError if it cannot be loaded on this machine."""
+def what_it_needs(wheel: Path, processors: Processors) -> Compiled:
+    """Ask the library in a wheel, in a process of its own. Raises ValueError if it cannot be loaded on this machine.
+
+    It names few of the instruction sets that a native one was compiled for: of that, all of this processor are needed.
+    """
     with TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as archive:
         inside = [name for name in archive.namelist() if name.startswith("llama_cpp/lib/")]
         archive.extractall(folder, inside)
@@ -100,7 +134,7 @@ def what_it_needs(wheel: Path, processors: str) -> Compiled:
     system = asked.stdout.strip()
     found = {flag for name in _FLAGS if re.search(rf"\b{name} = 1\b", system) for flag in _FLAGS[name].split()}
     if processors == "native":
-        found |= {flag for flag in flags_of_processor() if _COMPILERS_USE.fullmatch(flag)}
+        found.update(_all_that_compilers_use())
     glibc = max((found for content in contents for found in _glibcs(content)), default=(0, 0))
     openmp = any(OPENMP.encode() in content for content in contents)
     return Compiled(tuple(sorted(found)), glibc, openmp, system)
@@ -122,6 +156,11 @@ def openmp_of_this_machine() -> Path | None:
     told = subprocess.run([sys.executable, "-I", "-c", where], capture_output=True, text=True, check=False).stdout
     found = re.search(rf"(/\S*/{re.escape(OPENMP)}\S*)$", told, flags=re.MULTILINE)
     return Path(found[1]) if found else None
+
+
+def _all_that_compilers_use() -> list[str]:
+    """The flags of this processor that `-march=native` may switch on."""
+    return sorted(flag for flag in flags_of_processor() if _COMPILERS_USE.fullmatch(flag))
 
 
 def _glibcs(content: bytes) -> Iterable[tuple[int, int]]:

@@ -173,6 +173,86 @@ def test_a_model_in_parts_is_carried_whole(tmp_path: Path, folder: Path) -> None
     assert model_registry.find("large").size == len(CONTENT) * 3
 
 
+def test_parts_are_called_by_the_judge_and_not_by_what_many_models_call_theirs(tmp_path: Path, folder: Path) -> None:
+    """Two models called `model-00001-of-00002.gguf` are both carried, and both arrive."""
+    judges = []
+    for number, name in enumerate(("one", "two"), start=1):
+        (tmp_path / name).mkdir()
+        for part in (1, 2):
+            (tmp_path / name / f"model-0000{part}-of-00002.gguf").write_bytes(CONTENT * number * part)
+        judges.append(f"{name}={tmp_path / name / 'model-00001-of-00002.gguf'}")
+    carry(folder, *judges)
+    add_judges.main(folder)
+    assert [model_registry.find(name).size for name in ("one", "two")] == [len(CONTENT) * 3, len(CONTENT) * 6]
+
+
+def test_a_model_in_parts_that_is_called_by_its_path_keeps_the_names_of_its_files(tmp_path: Path) -> None:
+    for part in (1, 2):
+        (tmp_path / f"large-0000{part}-of-00002.gguf").write_bytes(CONTENT)
+    judge = judge_called(str(tmp_path / "large-00001-of-00002.gguf"))
+    assert judge.file_names == ["large-00001-of-00002.gguf", "large-00002-of-00002.gguf"]
+
+
+@pytest.mark.parametrize(
+    "names", [("a/b", "a:b"), ("house", "house.gguf"), ("house", "House"), ("house", "house"), ("smollm2-135m",) * 2]
+)
+def test_judges_that_would_be_one_in_the_folder_are_refused(names: tuple[str, str], tmp_path: Path) -> None:
+    """The second would take the place of the first, which would vanish without a word."""
+    models = []
+    for number, name in enumerate(names):
+        path = tmp_path / f"model-{number}.gguf"
+        path.write_bytes(CONTENT * (number + 1))
+        models.append(judge_called(f"{name}={path}"))
+    first, second = map(repr, names)
+    with pytest.raises(UsageError, match=f"the judges {first} and {second} would be the same"):
+        carried_judges.distinct(models)
+
+
+def test_a_judge_that_is_named_twice_is_carried_once(model: Path) -> None:
+    judges = [judge_called(name) for name in (f"house={model}", "smollm2-135m", f"house={model}", f"home={model}")]
+    assert [judge.name for judge in carried_judges.distinct(judges)] == ["house", "smollm2-135m", "home"]
+
+
+def test_the_script_refuses_judges_that_would_be_one_before_it_makes_anything(model: Path, tmp_path: Path) -> None:
+    script = Path(__file__).resolve().parents[2] / "scripts" / "wheelhouse"
+    judges = ("--judge", f"a/b={model}", "--judge", f"a:b={model}")
+    made = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "new"), *judges], capture_output=True, text=True, check=False
+    )
+    assert (made.returncode, "the judges 'a/b' and 'a:b' would be the same a-b.gguf" in made.stderr) == (1, True)
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("kind", ["file", "folder", "dangling link"])
+def test_a_file_of_the_users_own_is_not_overwritten(kind: str, model: Path, folder: Path, elsewhere: Path) -> None:
+    """Under the name of a carried one, and in no registry: whatever it is, it stays, and nothing is copied."""
+    own = elsewhere / "models" / "house.gguf"
+    own.parent.mkdir(parents=True)
+    if kind == "file":
+        own.write_bytes(CONTENT[::-1])
+    elif kind == "folder":
+        own.mkdir()
+    else:
+        own.symlink_to("/nowhere")
+    carry(folder, f"aaa={model}", f"house={model}")
+    with pytest.raises(SystemExit, match=r"'house' cannot be put into .*: another file is there as house\.gguf"):
+        add_judges.main(folder)
+    assert list(own.parent.iterdir()) == [own]
+    assert kind != "file" or own.read_bytes() == CONTENT[::-1]
+    assert not (elsewhere / "registry.toml").exists()
+
+
+def test_a_copy_that_is_there_already_is_taken(model: Path, folder: Path, elsewhere: Path) -> None:
+    """By its bytes: as one that an earlier installation copied, and was stopped before it had a name."""
+    (elsewhere / "models").mkdir(parents=True)
+    there = elsewhere / "models" / "house.gguf"
+    there.write_bytes(CONTENT)
+    copied = there.stat().st_ino
+    carry(folder, f"house={model}")
+    add_judges.main(folder)
+    assert model_registry.find("house").path.stat().st_ino == copied
+
+
 def test_what_is_carried_already_is_not_copied_and_what_changed_is(model: Path, folder: Path) -> None:
     carry(folder, f"house={model}")
     carried = folder / "models" / "house.gguf"

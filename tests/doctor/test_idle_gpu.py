@@ -30,7 +30,7 @@ def machine(root: Path, *files: str, vendor: str = "0x1002\n") -> Path:
         ("dev/nvidia7", "NVIDIA", "GGML_CUDA"),  # a container that was given the eighth alone
         ("proc/driver/nvidia/version", "NVIDIA", "GGML_CUDA"),
         ("usr/lib/wsl/lib/libcuda.so.1", "NVIDIA", "GGML_CUDA"),
-        ("dev/kfd", "AMD", "GGML_HIP"),
+        ("dev/kfd", "AMD", "GGML_VULKAN"),  # which the kernel's driver makes, without ROCm too
         ("sys/class/drm/card1/device/vendor", "AMD", "GGML_VULKAN"),
     ],
 )
@@ -41,6 +41,19 @@ def test_a_gpu_is_found_by_what_its_driver_shows(
     gpu = gpu_of_this_machine(machine(tmp_path, file))
     assert gpu is not None
     assert (gpu.maker, gpu.switch) == (maker, switch)
+
+
+@pytest.mark.parametrize("rocm", ["opt/rocm/bin/hipcc", "opt/rocm-6.4.1/lib/libamdhip64.so", "usr/bin/hipcc"])
+def test_rocm_is_named_where_it_is_installed_for_a_gpu_that_it_can_use(
+    rocm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(platform, "system", lambda: "Linux")
+    vendor = "sys/class/drm/card0/device/vendor"
+    assert gpu_of_this_machine(machine(tmp_path / "none", rocm)) is None
+    without = gpu_of_this_machine(machine(tmp_path / "without", rocm, vendor))
+    assert (without and without.switch) == "GGML_VULKAN"
+    able = gpu_of_this_machine(machine(tmp_path / "able", rocm, vendor, "dev/kfd"))
+    assert (able and able.switch) == "GGML_HIP"
 
 
 @pytest.mark.parametrize("files", [(), ("dev/null", "dev/nvidiactl-not"), ("sys/class/drm/card0/device/vendor",)])
@@ -75,7 +88,23 @@ def test_a_gpu_that_the_build_cannot_use_gets_the_command_that_builds_it() -> No
     assert check.found == "idle: a GPU by NVIDIA is here, and llama.cpp 1.0 was built for the processor alone"
     assert check.advice is not None
     assert check.advice.startswith("build it with CUDA: CMAKE_ARGS=-DGGML_CUDA=on pip install --force-reinstall ")
-    assert " llama-cpp-python==" in check.advice
+    assert " --no-cache-dir --no-binary llama-cpp-python llama-cpp-python==" in check.advice
+
+
+def test_a_gpu_by_amd_may_be_part_of_the_processor() -> None:
+    """Nearly every one of its processors for desks and laps has one; the files of the driver look the same."""
+    check = gpu_check(FOR_PROCESSORS, None, Gpu("AMD", "Vulkan", "GGML_VULKAN"))
+    assert "if it is not part of the processor, which often gains little, build it with Vulkan: " in str(check.advice)
+    assert "part of the processor" not in str(gpu_check(FOR_PROCESSORS, None, NVIDIA).advice)
+
+
+def test_a_gpu_that_the_user_left_out_is_not_called_idle_in_a_build_that_could_not_use_it() -> None:
+    check = gpu_check(FOR_PROCESSORS, 0, NVIDIA)
+    assert (check.status, check.advice) == ("ok", None)
+    assert check.found == (
+        "a GPU by NVIDIA is here, and --gpu-layers 0 keeps the model on the processor; "
+        "llama.cpp 1.0 was built for the processor alone"
+    )
 
 
 def test_layers_that_were_asked_for_are_told_to_have_no_effect() -> None:
