@@ -1,8 +1,8 @@
 """How a process is in a Ray cluster: one that is there, or one of its own that ends with it.
 
 A cluster of its own listens on loopback alone, writes into a folder that is removed, and lets nobody in without its
-token: Ray runs the code of whoever is let in. Ray reads all of that from the environment when it is imported or started,
-so it is set before, and put back. What is not in force then, is an error: a cluster that is open to others does no work.
+token: Ray runs the code of whoever is let in. Ray reads all of that from the environment when it is imported or
+started, so it is set before, and put back; where it is not in force then, the cluster is not used.
 
 Ray's statistics of use are switched off where Ray is started: here for a cluster of our own. One that is there was
 started by somebody else, and what its head node sends is decided there.

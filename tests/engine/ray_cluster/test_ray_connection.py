@@ -24,6 +24,7 @@ def joins(address: str, token: dict[str, str]) -> "subprocess.CompletedProcess[s
         capture_output=True,
         text=True,
         timeout=120,
+        check=False,
     )
 
 
