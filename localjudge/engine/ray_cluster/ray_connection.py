@@ -56,10 +56,11 @@ _lock = threading.Lock()
 
 
 class NodeRoom(NamedTuple):
-    """What a node of the cluster has: processors, and bytes that workers may take."""
+    """What a node of the cluster has: processors, bytes that workers may take, and GPUs."""
 
     processors: float
     memory_bytes: float
+    gpus: float
 
 
 class RayConnection:
@@ -95,7 +96,7 @@ class RayConnection:
     def nodes(self) -> list[NodeRoom]:
         """The nodes that are alive."""
         there = [node["Resources"] for node in self.ray.nodes() if node["Alive"]]
-        return [NodeRoom(one.get("CPU", 0), one.get("memory", 0)) for one in there]
+        return [NodeRoom(one.get("CPU", 0), one.get("memory", 0), one.get("GPU", 0)) for one in there]
 
     def close(self) -> None:
         """Leave the cluster; one of our own ends with all its processes."""
