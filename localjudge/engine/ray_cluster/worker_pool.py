@@ -97,7 +97,7 @@ class WorkerPool:
         self._order = ray.put(order)
         self._class = ray.remote(**size.takes, max_restarts=0, max_task_retries=0)(JudgeWorker)
         self._grows = size.grows
-        self._wanted: dict[Any, tuple[Any, Any]] = {}
+        self._wanted: dict[Any, Any] = {}
         self._opening: dict[Any, Any] = {}
         self._refused: list[Any] = []
         self._refusals: list[LocaljudgeError] = []
@@ -159,8 +159,7 @@ class WorkerPool:
     def close(self) -> None:
         """End all of them."""
         workers = [worker.actor for worker in (*self.idle, *self._at_work.values())]
-        wanted = [actor for actor, _ in self._wanted.values()]
-        for actor in (*workers, *wanted, *self._opening.values(), *self._refused):
+        for actor in (*workers, *self._wanted.values(), *self._opening.values(), *self._refused):
             self._ray.kill(actor)
         self.idle.clear()
         self._at_work.clear()
@@ -170,7 +169,7 @@ class WorkerPool:
 
     def _start(self) -> None:
         actor = self._class.remote(self._order)
-        self._wanted[actor.started.remote()] = actor, actor.open.remote()
+        self._wanted[actor.started.remote()] = actor
 
     def _require_hope(self) -> None:
         """Say what is waited for, though nobody works. Raises if it is for room alone, and who had room was refused."""
@@ -225,7 +224,7 @@ class WorkerPool:
                 yield Finished(worker)
 
     def _started(self, ready: Any) -> None:
-        actor, opened = self._wanted.pop(ready)
+        actor = self._wanted.pop(ready)
         try:
             self._ray.get(ready)
         except self._ray.exceptions.RayError as error:
@@ -235,7 +234,8 @@ class WorkerPool:
             else:
                 self._replace(actor, error)
             return
-        self._opening[opened] = actor
+        # Not before: Ray may hold the word of the start back until what was asked with it is done.
+        self._opening[actor.open.remote()] = actor
         if self._grows and not self._wanted:
             self._start()
 
