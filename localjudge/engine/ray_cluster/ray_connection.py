@@ -27,7 +27,7 @@ from localjudge.option_spelling import option, option_name
 LOCAL = "local"
 _NO_STATISTICS = {"RAY_USAGE_STATS_ENABLED": "0"}
 _AS_IN_PROCESS = {"RAY_worker_niceness": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
-"""Ray would let workers wait for all else that the machine does, and earlier versions hide its GPUs from them; a judge in
+"""Ray would let workers wait for all else that the machine does, and some versions hide its GPUs from them: a judge in
 process does not wait, and sees them."""
 _QUIETLY = {"RAY_BACKEND_LOG_LEVEL": "fatal"}
 """What Ray says on standard error of a connection that fails, our error says."""

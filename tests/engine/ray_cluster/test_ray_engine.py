@@ -21,8 +21,8 @@ from localjudge.engine.contract import check_engine
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.ray_cluster import worker_pool
-from localjudge.engine.ray_cluster.ray_connection import RayConnection
-from localjudge.engine.ray_cluster.ray_engine import RayEngine
+from localjudge.engine.ray_cluster.ray_connection import NodeRoom, RayConnection
+from localjudge.engine.ray_cluster.ray_engine import RayEngine, _room
 from localjudge.errors import ModelError, OutOfResource, UsageError
 from localjudge.progress import Silence
 from localjudge.types import NoAnswer, VerdictRequest
@@ -300,6 +300,15 @@ def test_room_for_workers_is_made_of_processors(ask: Asker, tmp_path: Path, capl
     with closing(RayEngine(model_in(tmp_path), settings, SCRIPTED)) as engine:
         assert engine.works_at_once == 1
         assert len(engine.workers) == 1
+
+
+def test_room_for_workers_is_made_of_whatever_they_take() -> None:
+    """Of 8 processors by 2 there are 4, of 100 bytes by 30 there are 3, of 2 GPUs 2; what is not taken counts not."""
+    node = NodeRoom(processors=8, memory_bytes=100, gpus=2)
+    assert _room(node, {"num_cpus": 2, "memory": 30, "num_gpus": 1}) == 2
+    assert _room(node, {"num_cpus": 2, "memory": 30}) == 3
+    assert _room(node, {"num_cpus": 2, "memory": 0}) == 4
+    assert _room(node._replace(gpus=0), {"num_cpus": 2, "memory": 30, "num_gpus": 1}) == 0
 
 
 @pytest.mark.parametrize("address", ["ray://head:10001", "localhost:1", " "])
