@@ -6,6 +6,10 @@ import threading
 import pytest
 
 from localjudge.engine.llamacpp.interrupts import interrupts_held_back
+from localjudge.engine.llamacpp.library import llama_cpp
+from localjudge.engine.llamacpp.model import vocabulary_of_file
+from localjudge.engine.llamacpp.tokenizer import Vocabulary
+from tests.engine.conftest import ModelMaker
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -21,6 +25,27 @@ def test_an_interrupt_is_raised_behind_the_block(number: signal.Signals) -> None
     with pytest.raises(KeyboardInterrupt):
         native_call()
     assert reached == ["the end of the block"]
+
+
+def test_an_interrupt_waits_until_a_vocabulary_is_loaded(
+    make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It arrives as llama.cpp begins to read the file."""
+    file, load, loaded = make_model("llama"), llama_cpp.llama_model_load_from_file, []
+
+    def interrupted(*arguments: object) -> object:
+        signal.raise_signal(signal.SIGINT)
+        loaded.append(load(*arguments))
+        return loaded[0]
+
+    monkeypatch.setattr(llama_cpp, "llama_model_load_from_file", interrupted)
+    with pytest.raises(KeyboardInterrupt), vocabulary_of_file(file.path):
+        pass
+    assert len(loaded) == 1
+    llama_cpp.llama_model_free(loaded[0])
+    monkeypatch.undo()
+    with vocabulary_of_file(file.path) as vocabulary:
+        assert isinstance(vocabulary, Vocabulary)
 
 
 def test_the_handlers_are_put_back() -> None:

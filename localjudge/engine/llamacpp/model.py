@@ -9,7 +9,7 @@ llama.cpp lays out anew when it loads them and would then hold twice. Two proces
 import ctypes
 import os
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -86,18 +86,8 @@ def open_model(
 @contextmanager
 def vocabulary_of_file(path: Path) -> Iterator[Vocabulary]:
     """The vocabulary of a file with its chat template, its weights not loaded. Raises as `open_model` does."""
-    listen()
-    llama_cpp.llama_backend_init()
-    parameters = llama_cpp.llama_model_default_params()
-    parameters.vocab_only = True
-    pointer = llama_cpp.llama_model_load_from_file(os.fsencode(path), parameters)
-    if not pointer:
-        raise _refused(path)
-    try:
-        template = (llama_cpp.llama_model_chat_template(pointer, None) or b"").decode(errors="replace") or None
-        yield Vocabulary(loaded_tokens(llama_cpp.llama_model_get_vocab(pointer)), template)
-    finally:
-        llama_cpp.llama_model_free(pointer)
+    with closing(open_model(path, gpu_layers=0, vocabulary_alone=True)) as model:
+        yield model.vocabulary
 
 
 def _refused(path: Path) -> LocaljudgeError:

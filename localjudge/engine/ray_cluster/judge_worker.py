@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from localjudge import model_registry
 from localjudge.engine.engine_settings import EngineSettings
+from localjudge.engine.hardware import processor_name
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
 from localjudge.model_registry import ModelFile
@@ -40,10 +41,14 @@ class WorkerOrder(NamedTuple):
 
 
 class WorkerReport(NamedTuple):
-    """Who a worker is, once its engine is open: `versions` are of the packages that turn requests into answers."""
+    """Who a worker is, once its engine is open: `versions` are of the packages that turn requests into answers.
+
+    `processor` is the name of the kind; "" where its system does not tell.
+    """
 
     node: str
     pid: int
+    processor: str
     identity: dict[str, Any]
     versions: dict[str, str]
     forks: bool
@@ -83,6 +88,9 @@ class JudgeWorker:
         self._order = order
         self._engine: Engine | None = None
 
+    def started(self) -> None:
+        """Nothing: answered once the cluster has had room for the actor, and its process is there."""
+
     def open(self) -> WorkerReport | WorkerRefusal:
         """Open the engine."""
         order, node = self._order, platform.node()
@@ -92,7 +100,7 @@ class JudgeWorker:
         except LocaljudgeError as error:
             return WorkerRefusal(node, error.message, error.hint, isinstance(error, OutOfResource))
         self._engine = engine
-        return WorkerReport(node, os.getpid(), engine.identity, package_versions(), engine.forks)
+        return WorkerReport(node, os.getpid(), processor_name(), engine.identity, package_versions(), engine.forks)
 
     def answers(self, requests: Sequence[VerdictRequest], careful: bool) -> Iterator[Delivery]:
         """Answer a portion; first an empty delivery, which says that it is begun."""

@@ -18,7 +18,7 @@ from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.hardware import available_bytes
 from localjudge.engine.protocol import ClosableCounter, DescribedEngine, EngineStats, ModelOutline
 from localjudge.engine.ray_cluster.judge_worker import OpenEngine, WorkerOrder, WorkerReport
-from localjudge.engine.ray_cluster.ray_connection import LOCAL, RayConnection
+from localjudge.engine.ray_cluster.ray_connection import LOCAL, NodeRoom, RayConnection
 from localjudge.engine.ray_cluster.same_kind import KindRule
 from localjudge.engine.ray_cluster.work_queue import MOST_DEATHS, Portion, WorkQueue
 from localjudge.engine.ray_cluster.worker_pool import Delivered, Event, Finished, PoolSize, Worker, WorkerPool
@@ -197,23 +197,23 @@ def _threads(settings: EngineSettings) -> int:
 
 def _size(connection: RayConnection, settings: EngineSettings, outline: ModelOutline) -> PoolSize:
     """How many workers: as many as were asked for, or as there is room for."""
-    threads, memory = _threads(settings), outline.memory_bytes
+    takes = {"num_cpus": _threads(settings), "memory": outline.memory_bytes}
     if connection.is_own:
-        free = available_bytes()
-        room = _room(settings.model_copy(update={"threads": None}).used_threads, free, threads, memory)
+        # GPUs are not shared out here: each worker sees all that this machine has, as an engine in process does.
+        processors = settings.model_copy(update={"threads": None}).used_threads
+        room = _room(NodeRoom(processors, available_bytes() or float("inf"), gpus=0), takes)
         # Ray counts nothing here: it would set processors aside that other judges may use.
         return PoolSize(settings.ray_workers or max(1, room), grows=False, takes={"num_cpus": 0})
-    takes = {"num_cpus": threads, "memory": memory, **({"num_gpus": 1} if outline.uses_gpu else {})}
+    takes |= {"num_gpus": 1} if outline.uses_gpu else {}
     if settings.ray_workers:
         return PoolSize(settings.ray_workers, grows=False, takes=takes)
-    room = sum(_room(node.processors, node.memory_bytes, threads, memory) for node in connection.nodes)
-    return PoolSize(room, grows=True, takes=takes)
+    return PoolSize(sum(_room(node, takes) for node in connection.nodes), grows=True, takes=takes)
 
 
-def _room(processors: float, memory_bytes: float | None, threads: int, memory: int) -> int:
+def _room(node: NodeRoom, takes: Mapping[str, int]) -> int:
     """Workers that a node has room for."""
-    by_memory = processors if memory_bytes is None or not memory else memory_bytes // memory
-    return int(min(processors // threads, by_memory))
+    has = {"num_cpus": node.processors, "memory": node.memory_bytes, "num_gpus": node.gpus}
+    return int(min(has[name] // count for name, count in takes.items() if count))
 
 
 def _deadly(requests: Sequence[VerdictRequest]) -> OutOfResource:

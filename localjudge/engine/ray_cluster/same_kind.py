@@ -6,11 +6,16 @@ here, as far as that is known without the model's weights, and against that of t
     here       system: AVX512 = 1 ...     not asked to judge, but what its runs without Ray are signed by
     worker 1   system: AVX512 = 1 ...     let in; its identity is the engine's
     worker 2   system: AVX2 = 1 ...       refused; or, where other processors are allowed, named in the identity
+
+`system` is what the build has, which for a build that suits many processors is the same on all of them: so the names of
+the processors are held against each other, too. In the identity they are only where several kinds judge: a run on one
+kind is signed as without Ray.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+from localjudge.engine.hardware import processor_name
 from localjudge.engine.ray_cluster.judge_worker import WorkerReport, package_versions
 from localjudge.errors import ModelError
 from localjudge.option_spelling import option
@@ -18,13 +23,14 @@ from localjudge.record.keys import canonical_sha256
 from localjudge.record.untrusted import shown
 
 Kind = Mapping[str, Any]
+_PROCESSOR = "processor"
 
 
 class KindRule:
     """Lets workers in by what they report; `here` is the identity on this machine, without what a trial would add."""
 
     def __init__(self, here: Kind, *, allow_others: bool) -> None:
-        self._here = here
+        self._here = {**here, _PROCESSOR: processor_name()}
         self._versions = package_versions()
         self._allow_others = allow_others
         self._kinds: dict[str, Kind] = {}
@@ -34,7 +40,7 @@ class KindRule:
         """Why this worker is refused; None if it is let in."""
         other = {name: there for name, there in report.versions.items() if there != self._versions[name]}
         packages = {"other_packages": other} if other else {}
-        kind = {**report.identity, **packages}
+        kind = {**report.identity, **packages, _PROCESSOR: report.processor}
         known = canonical_sha256(kind)
         if known in self._kinds:
             return None
@@ -63,6 +69,7 @@ class KindRule:
         common = {name: value for name, value in kinds[0].items() if all(one.get(name) == value for one in kinds)}
         if len(kinds) > 1:
             common["workers"] = [{name: one[name] for name in one if name not in common} for one in kinds]
+        common.pop(_PROCESSOR, None)
         return common
 
 

@@ -3,6 +3,7 @@
 What they do is decided by files in a folder, whose name is the name of the model.
 """
 
+import fcntl
 import os
 import signal
 import time
@@ -41,10 +42,15 @@ class NotingEngine(ScriptedEngine):
     _kind = 0
 
     def take_a_kind(self) -> None:
-        """Be of another kind than the engine that was opened before."""
-        counter = self._folder / "kinds"
-        self._kind = int(counter.read_text())
-        counter.write_text(str(self._kind + 1))
+        """Be of another kind than the engine that was opened before; ours takes the seconds in the file `slow`."""
+        with (self._folder / "kinds").open("r+") as counter:
+            fcntl.flock(counter, fcntl.LOCK_EX)
+            self._kind = int(counter.read())
+            counter.seek(0)
+            counter.write(str(self._kind + 1))
+            counter.truncate()
+        if self._kind == 0 and (self._folder / "slow").exists():
+            time.sleep(float((self._folder / "slow").read_text()))
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
         """Dies of a question that has the word `deadly`."""

@@ -1,6 +1,7 @@
 """A cluster that somebody else started: joined by its address, left as it was, and larger while a run goes on."""
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -8,7 +9,9 @@ from typing import Any
 import pytest
 
 from localjudge.engine.engine_settings import EngineSettings
+from localjudge.engine.ray_cluster import worker_pool
 from localjudge.engine.ray_cluster.ray_engine import RayEngine
+from localjudge.errors import ModelError
 from localjudge.types import NoAnswer
 from tests.engine.conftest import Asker
 from tests.engine.ray_cluster.scripted_workers import SCRIPTED, asked_by, model_in, said
@@ -51,6 +54,42 @@ def test_a_node_that_joins_late_helps_and_one_that_goes_loses_nothing(cluster: A
     assert [answers[index].p_yes for index in range(200)] == list(map(said, requests))
     assert not ray.is_initialized()
     assert _nodes(cluster), "the cluster ended with the engine"
+
+
+class AtFirstWarning(logging.Handler):
+    """Does something when localjudge first says what it waits for."""
+
+    def __init__(self, do: Callable[[], object]) -> None:
+        super().__init__(logging.WARNING)
+        self.do = do
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take notice."""
+        self.said.append(record.getMessage())
+        if len(self.said) == 1:
+            self.do()
+
+
+def test_workers_that_find_no_room_are_spoken_of_and_one_that_was_let_in_and_died_is_not_waited_for(
+    cluster: Any, ask: Asker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two processors are wanted where there is one, until a node has them. Its worker dies, and the next is refused."""
+    monkeypatch.setattr(worker_pool, "_PATIENCE_SECONDS", 1)
+    handler = AtFirstWarning(lambda: cluster.add_node(num_cpus=2, object_store_memory=100 << 20))
+    logger = logging.getLogger(worker_pool.__name__)
+    logger.addHandler(handler)
+    (tmp_path / "kinds").write_text("0")
+    settings = EngineSettings(ray=cluster.address, threads=2, ray_workers=2)
+    try:
+        with closing(RayEngine(model_in(tmp_path), settings, SCRIPTED)) as engine:
+            assert handler.said == [
+                "the Ray cluster has no room for a worker yet (num_cpus 2, memory 0): waiting for a node that has"
+            ]
+            with pytest.raises(ModelError, match="kind: 1 there, 0 here"):
+                list(engine.answers([ask("deadly"), ask("b")]))
+    finally:
+        logger.removeHandler(handler)
 
 
 def _nodes(cluster: Any) -> list[dict[str, Any]]:

@@ -4,10 +4,12 @@ import json
 import logging
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -18,8 +20,9 @@ from localjudge.engine import opening
 from localjudge.engine.contract import check_engine
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.ray_cluster.ray_connection import RayConnection
-from localjudge.engine.ray_cluster.ray_engine import RayEngine
+from localjudge.engine.ray_cluster import worker_pool
+from localjudge.engine.ray_cluster.ray_connection import NodeRoom, RayConnection
+from localjudge.engine.ray_cluster.ray_engine import RayEngine, _room
 from localjudge.errors import ModelError, OutOfResource, UsageError
 from localjudge.progress import Silence
 from localjudge.types import NoAnswer, VerdictRequest
@@ -190,7 +193,18 @@ def test_a_question_that_kills_is_named_when_all_others_are_answered(
     assert [unit for _, unit in asked_by(tmp_path)].count("so deadly") <= 4
 
 
-def test_workers_that_all_die_end_the_run(open_ray: Opener, ask: Asker) -> None:
+def test_neighbours_that_kill_are_all_named_where_there_is_one_worker(open_ray: Opener, ask: Asker) -> None:
+    """Seven deaths with no answer between them: of the portion of both, and three of each when it is asked alone."""
+    requests = requests_of(ask, ["deadly one", "deadly two", "a", "b", "c", "d"])
+    answered: set[int] = set()
+    with pytest.raises(OutOfResource, match=r"one question, the one about 'deadly one', and of 1 more; all that"):
+        answered.update(index for index, _ in open_ray(1).answers(requests))
+    assert answered == {2, 3, 4, 5}
+
+
+def test_workers_that_all_die_end_the_run(open_ray: Opener, ask: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three questions side by side, of which nobody survives one; ten of them are waited for otherwise."""
+    monkeypatch.setattr(worker_pool, "_MOST_DEATHS_ALONE", 9)
     requests = requests_of(ask, [f"deadly {number}" for number in range(40)])
     with pytest.raises(OutOfResource, match="workers of the Ray cluster died one after the other") as error:
         list(open_ray(1).answers(requests))
@@ -230,6 +244,30 @@ def test_a_node_without_the_model_or_with_another_says_so(tmp_path: Path) -> Non
         RayEngine(file, settings, SCRIPTED)
 
 
+def test_a_node_where_no_worker_can_start_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one without localjudge: a module that is there in this process alone."""
+    here = ModuleType("only_here")
+    monkeypatch.setitem(sys.modules, "only_here", here)
+    exec("def open_engine(file, settings, begin_of_text): ...", vars(here))
+    with pytest.raises(ModelError, match=rf"on node {os.uname().nodename}: .*No module named 'only_here'") as error:
+        RayEngine(
+            model_in(tmp_path), EngineSettings(ray="local", ray_workers=2), SCRIPTED._replace(engine=here.open_engine)
+        )
+    assert "install localjudge there" in str(error.value.hint)
+
+
+def test_one_that_is_refused_does_not_end_the_wait_for_one_that_opens_slowly(
+    open_ray: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The first to open is of kind -1; the other, of ours, is silent for longer than it is waited without a word."""
+    monkeypatch.setattr(worker_pool, "_PATIENCE_SECONDS", 2)
+    (tmp_path / "kinds").write_text("-1")
+    (tmp_path / "slow").write_text("5")
+    assert open_ray(2).identity["kind"] == 0
+    assert "kind: -1 there" in caplog.text
+    assert "still waiting for 1 workers of the Ray cluster to open the model" in caplog.text
+
+
 def test_a_worker_of_another_kind_is_not_asked(
     open_ray: Opener, ask: Asker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -262,6 +300,15 @@ def test_room_for_workers_is_made_of_processors(ask: Asker, tmp_path: Path, capl
     with closing(RayEngine(model_in(tmp_path), settings, SCRIPTED)) as engine:
         assert engine.works_at_once == 1
         assert len(engine.workers) == 1
+
+
+def test_room_for_workers_is_made_of_whatever_they_take() -> None:
+    """Of 8 processors by 2 there are 4, of 100 bytes by 30 there are 3, of 2 GPUs 2; what is not taken counts not."""
+    node = NodeRoom(processors=8, memory_bytes=100, gpus=2)
+    assert _room(node, {"num_cpus": 2, "memory": 30, "num_gpus": 1}) == 2
+    assert _room(node, {"num_cpus": 2, "memory": 30}) == 3
+    assert _room(node, {"num_cpus": 2, "memory": 0}) == 4
+    assert _room(node._replace(gpus=0), {"num_cpus": 2, "memory": 30, "num_gpus": 1}) == 0
 
 
 @pytest.mark.parametrize("address", ["ray://head:10001", "localhost:1", " "])

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from localjudge.engine.hardware import processor_name
 from localjudge.engine.ray_cluster.judge_worker import WorkerReport, package_versions
 from localjudge.engine.ray_cluster.same_kind import KindRule
 
@@ -12,8 +13,10 @@ OURS = {**HERE, "self_check": "bit-identical"}
 OLDER = {**OURS, "system": "CPU : AVX2 = 1 | REPACK = 1"}
 
 
-def report(identity: dict[str, Any], node: str = "n1", **versions: str) -> WorkerReport:
-    return WorkerReport(node, 1, identity, {**package_versions(), **versions}, forks=True)
+def report(
+    identity: dict[str, Any], node: str = "n1", processor: str = processor_name(), **versions: str
+) -> WorkerReport:
+    return WorkerReport(node, 1, processor, identity, {**package_versions(), **versions}, forks=True)
 
 
 def test_workers_of_our_kind_have_the_identity_of_an_engine_in_process() -> None:
@@ -29,6 +32,32 @@ def test_another_processor_is_refused_by_name_and_by_what_differs() -> None:
     assert "on node old-node" in refusal.message
     assert "system: nothing there, AVX512 = 1 here" in refusal.message
     assert "allow_other_processors=True" in str(refusal.hint)
+
+
+def test_another_processor_is_refused_where_the_build_is_the_same() -> None:
+    """A build that suits many processors says the same of itself on all of them."""
+    rule = KindRule(HERE, allow_others=False)
+    for _ in range(2):  # also once one of ours is let in
+        refusal = rule.refusal(report(OURS, "amd-node", processor="EPYC 9"))
+        assert refusal is not None
+        assert "on node amd-node" in refusal.message
+        assert "processor: EPYC 9 there" in refusal.message
+        assert "system" not in refusal.message
+        assert rule.refusal(report(OURS)) is None
+    assert rule.identity() == OURS
+
+
+def test_processors_that_are_allowed_are_named_and_one_that_all_have_is_not() -> None:
+    """Of two kinds both names are in the signature; of one kind, whatever this machine is, none."""
+    rule = KindRule(HERE, allow_others=True)
+    assert rule.refusal(report(OURS, processor="EPYC 9")) is None
+    assert rule.refusal(report(OURS, processor="Xeon 6")) is None
+    identity = rule.identity()
+    assert sorted(one["processor"] for one in identity.pop("workers")) == ["EPYC 9", "Xeon 6"]
+    assert identity == OURS
+    rule = KindRule(HERE, allow_others=True)
+    assert [rule.refusal(report(OURS, node, processor="EPYC 9")) for node in ("n1", "n2")] == [None, None]
+    assert rule.identity() == OURS
 
 
 @pytest.mark.parametrize("package", ["localjudge", "llguidance"])
