@@ -211,6 +211,20 @@ def test_another_server_behind_the_address_in_mid_run_is_told() -> None:
         list(begun)
 
 
+def test_another_server_behind_the_address_is_never_believed() -> None:
+    """Asked again on the same open engine, it is refused again: the first refusal does not make it the first model."""
+    fake = FakeServer()
+    with serving(fake):
+        model = served_model(fake.url, SETTINGS)
+        engine = ServerEngine.opened(open_server(model, SETTINGS), SETTINGS, begin_of_text=True)
+        requests = example_requests(engine)
+    fake.named = "another.gguf"
+    with closing(engine), serving(fake, fake.port):
+        for _ in range(3):
+            with pytest.raises(OutOfResource, match="is another"):
+                list(engine.answers(requests))
+
+
 @pytest.mark.parametrize(
     ("replies", "expected", "hint"),
     [

@@ -25,21 +25,20 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property, partial
-from time import perf_counter
 from typing import Any
 
-from localjudge.engine.llamacpp import chat_template
 from localjudge.engine.llamacpp.model import vocabulary_of_file
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.engine.server.connection import Refused, ServerConnection
 from localjudge.engine.server.gbnf import one_line
 from localjudge.engine.server.listed_tokens import TokenCalls, listed_tokens
-from localjudge.engine.server.model_server import AnswerPlace, ServerWork
+from localjudge.engine.server.model_server import AnswerPlace
 from localjudge.engine.server.numbers import by_token, inside, tokens_in, whole
+from localjudge.engine.server.same_model_server import SameModelServer
 from localjudge.engine.server.served_model import ServedModel, proved_file
 from localjudge.errors import ModelError, OutOfResource, SampleError
 from localjudge.printable import printable
-from localjudge.types import ChatEnds, VerdictRequest
+from localjudge.types import VerdictRequest
 
 KIND = "llama-server"
 _SLOT = 0
@@ -86,18 +85,14 @@ def read_model(connection: ServerConnection, props: Mapping[str, Any]) -> Served
     )
 
 
-class LlamaServer:
+class LlamaServer(SameModelServer):
     """A llama-server that is open. Raises ModelError for one whose answers are not as they should be."""
 
     begins_by_itself = False
 
     def __init__(self, connection: ServerConnection, model: ServedModel) -> None:
-        self.model = model
-        self._connection = connection
-        self._seen = connection.made
+        super().__init__(connection, model, lambda again: read_model(again, again.get("/props")))
         self._held: tuple[int, ...] = ()
-        self._evaluated = 0
-        self._seconds = 0.0
         self._undo = ExitStack()
         self._undo.callback(connection.close)
         self.reuses_prefixes = False
@@ -112,11 +107,6 @@ class LlamaServer:
             undo.pop_all()
         return server
 
-    @property
-    def work(self) -> ServerWork:
-        """Tokens and seconds so far."""
-        return ServerWork(self._evaluated, self._seconds)
-
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """That of the model's file, or, where that is not at hand, the one that the server lists."""
@@ -127,20 +117,12 @@ class LlamaServer:
             special=partial(self._tokenized, special=True),
             text_of=self._text_of,
         )
-        meta = inside(self._connection.get("/v1/models"), "data", 0, "meta")
+        meta = inside(self._asked("/v1/models"), "data", 0, "meta")
         begins = self._tokenized("", special=True, begin=True)
         table = listed_tokens(
             self._pieces(calls), meta.get("vocab_type", 0), begins=begins, eos=self.model.eos, calls=calls
         )
         return Vocabulary(table, self.model.chat_template)
-
-    def chat(self, ends: bool) -> ChatEnds | None:
-        """The chat template, rendered here."""
-        template = self.model.chat_template
-        if template is None:
-            return None
-        rendered = chat_template.chat_ends if ends else chat_template.without_ends
-        return rendered(template, bos=self.model.bos, eos=self.model.eos)
 
     def require_plain(self, request: VerdictRequest) -> None:
         """Tokens are sent, and no text: nothing is read as markup."""
@@ -209,14 +191,7 @@ class LlamaServer:
             "response_fields": _FIELDS,
             **how,
         }
-        started = perf_counter()
-        try:
-            reply = self._connection.post("/completion", body)
-        except Refused as error:
-            raise self._refusal(error) from error
-        finally:
-            self._seconds += perf_counter() - started
-        self._require_same()
+        reply = self._asked("/completion", body)
         if inside(reply, "tokens_evaluated") != len(prompt) or reply.get("truncated"):
             raise ModelError(
                 f"the server at {self.model.address} did not take the {len(prompt):,} tokens of a prompt as they are",
@@ -227,26 +202,12 @@ class LlamaServer:
         return reply if cached is None or taken == cached else {}
 
     def _refusal(self, error: Refused) -> Exception:
-        where = f"the server at {self.model.address}"
         if "context" in error.said and error.status < 500:  # noqa: PLR2004 -- a fault of the request
-            return SampleError(f"{where} has no room for the prompt: {error.said}")
-        if error.status < 500:  # noqa: PLR2004
-            return ModelError(f"{where} refuses a request: {error.said}", hint="is it of a version that is too old?")
-        return OutOfResource(f"{where} failed: {error.said}", hint="look at what it says, and run the command again")
+            return SampleError(f"the server at {self.model.address} has no room for the prompt: {error.said}")
+        return super()._refusal(error)
 
-    def _require_same(self) -> None:
-        """Behind a new connection there must still be the same model: the answer is thrown away if there is not."""
-        if self._connection.made == self._seen:
-            return
-        self._seen = self._connection.made
+    def _forget(self) -> None:
         self._held = ()
-        now = read_model(self._connection, self._connection.get("/props"))
-        if now != self.model:
-            raise OutOfResource(
-                f"the server at {self.model.address} was {self.model.name} ({self.model.build}) when this began, "
-                f"and is {now.name} ({now.build}) now",
-                hint="start it with the first model again, and run the same command: it goes on where it was",
-            )
 
     def _can_go_back(self) -> bool:
         """Whether a shared beginning can be gone back to, and gives the same bits each time."""
@@ -267,15 +228,11 @@ class LlamaServer:
         return all(one == found[0] for one in found)
 
     def _tokenized(self, text: str, *, special: bool, begin: bool = False) -> list[int]:
-        asked = {"content": text, "add_special": begin, "parse_special": special}
-        try:
-            reply = self._connection.post("/tokenize", asked)
-        except Refused as error:
-            raise self._refusal(error) from error
+        reply = self._asked("/tokenize", {"content": text, "add_special": begin, "parse_special": special})
         return tokens_in(inside(reply, "tokens"), self.model.vocabulary_size)
 
     def _text_of(self, tokens: Sequence[int]) -> str:
-        return str(inside(self._connection.post("/detokenize", {"tokens": list(tokens)}), "content"))
+        return str(inside(self._asked("/detokenize", {"tokens": list(tokens)}), "content"))
 
     def _pieces(self, calls: TokenCalls) -> list[bytes]:
         """The bytes of each token, from a list of probabilities of all."""

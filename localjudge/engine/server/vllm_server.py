@@ -21,19 +21,18 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
-from localjudge.engine.llamacpp import chat_template
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
-from localjudge.engine.server.connection import Refused, ServerConnection
-from localjudge.engine.server.model_server import AnswerPlace, ServerWork
+from localjudge.engine.server.connection import ServerConnection
+from localjudge.engine.server.model_server import AnswerPlace
 from localjudge.engine.server.numbers import inside, log_probability, require_shares, tokens_in, whole
+from localjudge.engine.server.same_model_server import SameModelServer
 from localjudge.engine.server.served_model import ServedModel
 from localjudge.engine.server.tokenizer_folder import read_folder
-from localjudge.errors import ModelError, OutOfResource
+from localjudge.errors import ModelError
 from localjudge.printable import printable
-from localjudge.types import ChatEnds, VerdictRequest
+from localjudge.types import VerdictRequest
 
 KIND = OWNER = "vllm"
 _LISTED = 20
@@ -69,18 +68,14 @@ def read_model(connection: ServerConnection, models: Sequence[Any]) -> ServedMod
     )
 
 
-class VllmServer:
+class VllmServer(SameModelServer):
     """A vLLM that is open. Raises ModelError for one whose answers are not as they should be."""
 
     reuses_prefixes = True
     begins_by_itself = False
 
     def __init__(self, connection: ServerConnection, model: ServedModel) -> None:
-        self.model = model
-        self._connection = connection
-        self._seen = connection.made
-        self._evaluated = 0
-        self._seconds = 0.0
+        super().__init__(connection, model, lambda again: read_model(again, inside(again.get("/v1/models"), "data")))
 
     @classmethod
     def opened(cls, connection: ServerConnection, model: ServedModel) -> "VllmServer":
@@ -90,27 +85,14 @@ class VllmServer:
         server.log_probabilities(AnswerPlace((), tuple(tokens)), tokens[:1])
         return server
 
-    @property
-    def work(self) -> ServerWork:
-        """Tokens and seconds so far; tokens that the server had kept are counted as evaluated."""
-        return ServerWork(self._evaluated, self._seconds)
-
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """That of the model's folder; texts are tokenised by the server."""
-        models = inside(self._asked("/v1/models", None), "data")
+        models = inside(self._asked("/v1/models"), "data")
         folder = read_folder(Path(str(inside(models, 0, "root"))))
         begins = self._tokenized("", special=True)
         table = folder.table(begins, lambda data: self._tokenized(data.decode(), special=False))
         return Vocabulary(table, self.model.chat_template)
-
-    def chat(self, ends: bool) -> ChatEnds | None:
-        """The chat template of the folder, rendered here."""
-        template = self.model.chat_template
-        if template is None:
-            return None
-        rendered = chat_template.chat_ends if ends else chat_template.without_ends
-        return rendered(template, bos=self.model.bos, eos=self.model.eos)
 
     def require_plain(self, request: VerdictRequest) -> None:
         """Tokens are sent, and no text: nothing is read as markup."""
@@ -193,23 +175,3 @@ class VllmServer:
     def _tokenized(self, text: str, *, special: bool) -> list[int]:
         body = {"model": self.model.called, "prompt": text, "add_special_tokens": special}
         return tokens_in(inside(self._asked("/tokenize", body), "tokens"), self.model.vocabulary_size)
-
-    def _asked(self, path: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
-        started = perf_counter()
-        try:
-            reply = self._connection.get(path) if body is None else self._connection.post(path, body)
-        except Refused as error:
-            if error.status < 500:  # noqa: PLR2004 -- a fault of the request
-                raise
-            raise OutOfResource(error.message, hint="look at what it says, and run the command again") from error
-        finally:
-            self._seconds += perf_counter() - started
-        if self._connection.made != self._seen:
-            self._seen = self._connection.made
-            now = read_model(self._connection, inside(self._connection.get("/v1/models"), "data"))
-            if now != self.model:
-                raise OutOfResource(
-                    f"vLLM at {self.model.address} has another model now than when this began",
-                    hint="start it with the first model again, and run the same command: it goes on where it was",
-                )
-        return reply
