@@ -46,11 +46,11 @@ from localjudge.run.judges import (
     calibrated,
     earlier_answers,
     judge_part_of,
-    judges_of,
     opened_panel,
     panel_as_in,
     refuse_unaskable,
 )
+from localjudge.run.judges_again import judges_of
 from localjudge.run.plan import (
     Plan,
     default_directory,
@@ -127,8 +127,6 @@ def rescore_run(
     }
     names = list(before.summary.metrics) if metrics is None else metrics
     changed |= _thresholds(before, options, given, names)
-    if judge is None:
-        changed["allow_host"] = ()  # a run that came from elsewhere names no host for us
     settings = settings_again(before.manifest, **{**options, **changed})
     planned = plan_again(before, with_criteria(names, given.criteria), settings)
     combination = combination_of(before.manifest)

@@ -36,6 +36,7 @@ RESCORE_OPTIONS = (
     "ray",
     "ray_workers",
     "allow_other_processors",
+    "allow_host",
     "reuse",
 )
 """Settings that make no question another, nor who is asked: a run can be rescored with others."""
@@ -260,12 +261,14 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
 def settings_again(manifest: Manifest, **changed: Any) -> RunSettings:
     """The settings of a run as it resolved them, but for those that are changed.
 
-    A file with a prompt that is gone is left out: it is missed in the judge's identity. Raises UsageError for a change
+    A file with a prompt that is gone is left out: it is missed in the judge's identity. What no file of a run holds is
+    not read from one: who made it names no host for us. Raises UsageError for a change
     that cannot be, RunDirectoryError for settings of the run that cannot be.
     """
     # Calibrations take the place of the run's threshold, which is then one half.
     checked({name: value for name, value in changed.items() if name != "threshold" or not changed.get("calibration")})
-    kept = {name: value for name, value in manifest.environment["settings"].items() if name in RunSettings.model_fields}
+    known = RunSettings.model_fields.keys() - NOT_IN_FILES
+    kept = {name: value for name, value in manifest.environment["settings"].items() if name in known}
     kept.setdefault("profile", _profile_of_earlier(manifest))
     kept |= {"criteria": tuple(kept_criteria(manifest).values()), "calibration": kept_calibrations(manifest)}
     n_ctx = manifest.judge["engine"].get("n_ctx", kept.get("n_ctx"))  # of a panel each judge has its own

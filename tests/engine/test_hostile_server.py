@@ -14,7 +14,7 @@ import pytest
 
 from localjudge.engine.contract import example_requests
 from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.server.address import ServerAddress, is_this_machine, names_a_server, read_address
+from localjudge.engine.server.address import ServerAddress, is_loopback, is_this_machine, names_a_server, read_address
 from localjudge.engine.server.connection import Patience, ServerConnection
 from localjudge.engine.server.engine import ServerEngine
 from localjudge.engine.server.finding import open_server, served_model
@@ -307,6 +307,25 @@ def test_this_machine_is_told_by_the_number(numeric: str, here: bool) -> None:
     assert is_this_machine(numeric) is here
 
 
+@pytest.mark.parametrize(
+    ("named", "here"),
+    [
+        ("http://127.0.0.1:8080", True),
+        ("http://[::1]:8080", True),
+        ("http://localhost:8080", True),
+        ("unix:/run/llama.sock", True),
+        ("http://127.1:8080", False),
+        ("http://127.0.0.1.example.org:8080", False),
+        ("http://127.0.0.1%x.example.org:8080", False),
+        ("http://localhost.example.org", False),
+        ("http://10.0.0.7:8080", False),
+        ("http://gpu", False),
+    ],
+)
+def test_this_machine_is_told_by_what_is_written(named: str, here: bool) -> None:
+    assert is_loopback(read_address(named)) is here
+
+
 def looked_up(monkeypatch: pytest.MonkeyPatch, *numeric: str) -> None:
     rows = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (one, 80)) for one in numeric]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: rows)
@@ -372,3 +391,71 @@ def test_a_terminal_is_safe_from_what_a_server_says(fake: FakeServer) -> None:
         served_model(fake.url, SETTINGS)
     assert "\x1b" not in str(error.value)
     assert "\\x1b[2J" in str(error.value)
+
+
+@pytest.mark.parametrize("rows", [7, None, [None], [3], [{"id": 0}], [{"id": [], "prob": 0.5}], "ab"])
+def test_shares_that_are_no_list_of_shares_are_refused(fake: FakeServer, rows: Any) -> None:
+    model = served_model(fake.url, SETTINGS)
+    with closing(ServerEngine.opened(open_server(model, SETTINGS), SETTINGS, begin_of_text=True)) as engine:
+
+        def spoiled(status: int, reply: Any) -> tuple[int, Any]:
+            for first in reply.get("completion_probabilities", []):
+                if "top_probs" in first:
+                    first["top_probs"] = rows
+                else:
+                    first["top_logprobs"] = []
+            return status, reply
+
+        fake.spoil["/completion"] = spoiled
+        with pytest.raises(ModelError, match="the server"):
+            list(engine.answers(example_requests(engine)[:1]))
+
+
+def test_a_name_that_cannot_be_one_is_not_reached() -> None:
+    """A label has at most 63 characters; the codec says so by an error of its own."""
+    with pytest.raises(ModelError, match="there is no server"):
+        served_model(f"http://{'x' * 64}.example:8080", SETTINGS)
+
+
+@pytest.mark.parametrize("named", ["/" + "x" * 5000, "/a\0b"])
+def test_a_path_that_cannot_be_one_proves_nothing(fake: FakeServer, named: str) -> None:
+    fake.named = named
+    assert served_model(fake.url, SETTINGS).proved is None
+
+
+def adapters(fake: FakeServer, rows: Any) -> None:
+    answered = fake.answer
+    fake.answer = (  # type: ignore[method-assign]
+        lambda path, body: (200, rows) if path == "/lora-adapters" else answered(path, body)
+    )
+
+
+def test_a_model_with_an_adapter_is_refused(fake: FakeServer) -> None:
+    """Path and sizes are those of the base; one that is loaded and not applied changes nothing."""
+    adapters(fake, [{"id": 0, "path": "/x/quiet.gguf", "scale": 0.0}])
+    assert served_model(fake.url, SETTINGS).name == "made-up"
+    adapters(fake, [{"id": 0, "path": "/x/quiet.gguf", "scale": 0.0}, {"id": 1, "path": "/x/loud.gguf", "scale": 0.5}])
+    with pytest.raises(ModelError, match=r"a LoRA adapter, '/x/loud\.gguf'") as error:
+        served_model(fake.url, SETTINGS)
+    assert "without --lora" in str(error.value.hint)
+
+
+@pytest.mark.parametrize("rows", [{}, [7], [{}], [{"scale": None}]])
+def test_a_list_of_adapters_that_is_none_is_refused(fake: FakeServer, rows: Any) -> None:
+    adapters(fake, rows)
+    with pytest.raises(ModelError):
+        served_model(fake.url, SETTINGS)
+
+
+@pytest.mark.parametrize("host", ["http://gpu:8080", "gpu:8080", "gpu/v1", "", "a b"])
+def test_a_host_that_is_allowed_is_a_host_alone(host: str) -> None:
+    with pytest.raises(UsageError, match="the name or the number of a host alone") as error:
+        EngineSettings(allow_host=(host,))
+    assert "without the port" in str(error.value.hint)
+
+
+@pytest.mark.parametrize("host", ["node7", "gpu.example", "10.0.0.7", "::1", "fd00::7"])
+def test_names_and_numbers_of_hosts_can_be_allowed(host: str) -> None:
+    settings = EngineSettings.model_validate({"allow_host": host})
+    assert settings.allow_host == (host,)
+    assert host not in settings.model_dump_json()

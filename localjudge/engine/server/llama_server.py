@@ -48,6 +48,9 @@ _RAISED = 1000.0
 _LEAST = -700.0
 """Logarithm of a probability that is given as 0."""
 _TRIES = 3
+_UNKNOWN = (404, 405, 501)
+_FACTS = {"size": "weight_bytes", "n_params": "parameters", "n_embd": "width"}
+"""What /v1/models says of the weights, and what it is called in an identity."""
 _FIELDS = ["completion_probabilities", "tokens", "tokens_evaluated", "timings", "truncated"]
 _TRIAL = "The bridge over the river opened in 1936, was widened twice, and a toll of 50 cents was charged until 1954."
 _TRIAL_OWN = 6
@@ -67,6 +70,7 @@ def read_model(connection: ServerConnection, props: Mapping[str, Any]) -> Served
     proved = None
     if connection.is_local:
         proved = proved_file(named, vocabulary_size=size, weight_bytes=whole(meta.get("size", 0), "the model's size"))
+    _refuse_adapters(connection)
     template = str(props.get("chat_template") or "")
     return ServedModel(
         address=connection.address,
@@ -82,7 +86,25 @@ def read_model(connection: ServerConnection, props: Mapping[str, Any]) -> Served
         quantisation=printable(str(meta.get("ftype") or "")) or None,
         proved=proved,
         host=None if connection.is_local else connection.address.host,
+        facts={fact: whole(meta[name], fact) for name, fact in _FACTS.items() if meta.get(name) is not None},
     )
+
+
+def _refuse_adapters(connection: ServerConnection) -> None:
+    """Raise ModelError for a model that is changed by LoRA adapters: path and size are still those of its own file."""
+    try:
+        adapters = connection.get_rows("/lora-adapters")
+    except Refused as error:
+        if error.status not in _UNKNOWN:
+            raise
+        return
+    for row in adapters:
+        if inside(row, "scale") != 0:
+            raise ModelError(
+                f"the server at {connection.address} changes its model by a LoRA adapter, "
+                f"{printable(str(row.get('path', row.get('id'))))[:200]!r}: whose answers these are could not be told",
+                hint="merge it into a model of its own (llama-export-lora), or start the server without --lora",
+            )
 
 
 class LlamaServer(SameModelServer):
@@ -186,6 +208,8 @@ class LlamaServer(SameModelServer):
             "cache_prompt": cached is not None,
             "id_slot": _SLOT,
             "samplers": [],
+            "mirostat": 0,
+            "grammar": "",
             "temperature": 1.0,
             "seed": 0,
             "response_fields": _FIELDS,
@@ -250,7 +274,10 @@ class LlamaServer(SameModelServer):
 
     def _shares(self, rows: Any) -> dict[int, float]:
         """Logarithms of the shares after sampling; what has none is not listed."""
-        found = {inside(row, "id"): inside(row, "prob") for row in rows}
+        if not isinstance(rows, list):
+            raise ModelError(f"the server at {self.model.address} gives {rows!r:.40} as a list of shares")
+        most = self.model.vocabulary_size - 1
+        found = {whole(inside(row, "id"), "a token", most=most): inside(row, "prob") for row in rows}
         sound = {
             token: math.log(share)
             for token, share in found.items()

@@ -3,7 +3,8 @@
 Written by its documentation and tested against a made-up server that speaks so; not tried on a real one.
 
 It tells neither vocabulary nor chat template, so the model's folder (`tokenizer.json`) has to be on this machine and be
-what the server was started with. The bytes of its weights are not proved.
+what the server was started with. The bytes of its weights are not proved: what tells the model from another is
+checksums of the folder's small files, and the sizes of its large ones.
 
 The decision. One call gives the most likely tokens, at most 20 by default (`--max-logprobs`). If all legal ones are
 among them, that is all. Else a second call allows the legal tokens alone. What its probabilities are hangs on how the
@@ -29,7 +30,7 @@ from localjudge.engine.server.model_server import AnswerPlace
 from localjudge.engine.server.numbers import inside, log_probability, require_shares, tokens_in, whole
 from localjudge.engine.server.same_model_server import SameModelServer
 from localjudge.engine.server.served_model import ServedModel
-from localjudge.engine.server.tokenizer_folder import read_folder
+from localjudge.engine.server.tokenizer_folder import folder_facts, read_folder
 from localjudge.errors import ModelError
 from localjudge.printable import printable
 from localjudge.types import VerdictRequest
@@ -40,6 +41,18 @@ _NONE = -9000.0
 """Below this a logarithm is minus infinity, as JSON has none: vLLM writes -9999."""
 _LEAST = -700.0
 _PREFIX = "token_id:"
+_DIGITS = 9
+"""Of a token's number, at most."""
+_PLAIN = {
+    "repetition_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "top_p": 1.0,
+    "top_k": 0,
+    "min_p": 0.0,
+}
+"""Nothing that changes probabilities: vLLM takes what is not said from the model's own generation_config.json
+(https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html)."""
 _ALL = 0.99
 """Shares of all legal tokens add up to 1."""
 
@@ -65,6 +78,7 @@ def read_model(connection: ServerConnection, models: Sequence[Any]) -> ServedMod
         chat_template=folder.chat_template,
         bos=folder.bos,
         eos=folder.eos,
+        facts=folder_facts(root),
     )
 
 
@@ -147,11 +161,11 @@ class VllmServer(SameModelServer):
 
     def _token(self, name: str) -> int:
         digits = name.removeprefix(_PREFIX)
-        if digits == name or not digits.isdecimal():
+        if digits == name or not digits.isdecimal() or len(digits) > _DIGITS:
             raise ModelError(
                 f"vLLM at {self.model.address} names a token {name!r:.40}: is it of a version that is too old?"
             )
-        return whole(int(digits[:12]), "a token")
+        return int(digits)
 
     def _completed(self, place: AnswerPlace, *, max_tokens: int = 1, **how: Any) -> dict[str, Any]:
         prompt = [*place.shared, *place.own]
@@ -161,6 +175,7 @@ class VllmServer(SameModelServer):
             "max_tokens": max_tokens,
             "temperature": 0.0,
             "seed": 0,
+            **_PLAIN,
             **how,
         }
         reply = self._asked("/v1/completions", body)
