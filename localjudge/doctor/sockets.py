@@ -18,6 +18,7 @@ from pathlib import Path
 
 from localjudge.doctor.health_check import HealthCheck, ok, warning
 from localjudge.engine.opening import host_of, is_connected_to
+from localjudge.errors import UsageError
 
 _LOCAL_FAMILY = 1  # AF_UNIX on every system: sockets between processes of this machine
 _MAKES = "socket.__new__"
@@ -80,9 +81,13 @@ def network_check(seen: NetworkActivity, server: str | None = None) -> HealthChe
 def _only_to(server: str, seen: NetworkActivity) -> bool:
     """Whether each connection was to the server, and no name but its own was looked up.
 
-    A socket that nothing was connected to, or sent from, reached for nothing; for one in the file system, there is none.
+    A socket that nothing was connected to reached for nothing. None is made for a server in the file system, or for an
+    address that is none.
     """
-    host = host_of(server)
+    try:
+        host = host_of(server)
+    except UsageError:
+        host = ""
     if not host:
         return not seen.made
     own = f"{_LOOK_UP}{host}"

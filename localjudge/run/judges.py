@@ -25,7 +25,7 @@ from localjudge.judge.prompt_writer import PromptWriter, require
 from localjudge.judge.prompts import PromptProfile
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import question_of, special_tasks_of, tasks_of
-from localjudge.option_spelling import option
+from localjudge.option_spelling import option, option_name
 from localjudge.progress import Progress
 from localjudge.record.answer_cache import open_cache
 from localjudge.record.calibration import measured_part
@@ -47,7 +47,7 @@ _SLOW = "; it cannot share prompts on this machine, so every verdict costs a who
 
 
 class OpenJudge(NamedTuple):
-    """A judge with its engine, who it is, and one line that says so; a second one says where texts go, if they go.
+    """A judge with its engine, who it is, and one line that says so; more say where texts go, and what has no effect.
 
     `source` is the name or the absolute path by which its model is found again, None for an engine that was brought
     along.
@@ -229,6 +229,9 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     asked_by = f"profile {profile.name}, {why}: " if why and not (registered and registered.note) else ""
     host = engine.identity.get("host")
     sent = f"\nthe texts go to {host}, unencrypted" if host else ""
+    if engine.identity["engine"] == "server":
+        idle = [option_name(name) for name in ("threads", "gpu_layers") if getattr(settings, name) is not None]
+        sent += "".join(f"\n{name} has no effect on {card.name}: its server says how it runs" for name in idle)
     announcement = f"judge {card.name}{note}{advice} ({sha256}{asked_by}{reads}{slow}){sent}"
     judge = PromptWriter(profile, ends, reasons=settings.reasons, protocol=settings.protocol)
     return OpenJudge(judge, engine, card, announcement, None)

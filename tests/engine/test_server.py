@@ -348,3 +348,17 @@ def test_doctor_looks_at_a_server(fake: FakeServer) -> None:
     assert found["shared prompts"].status == "ok"
     assert found["prompts"].status == "ok"
     assert "connected to the judge's server" in found["network"].found
+    assert "gpu" not in found
+
+
+def test_doctor_of_an_address_that_is_none_is_a_failed_check() -> None:
+    from localjudge.doctor.examine import examine
+
+    found = {check.name: check for check in examine("http://127.0.0.1:99999", injections=0, probes=0).checks}
+    assert found["model file"].status == "failed"
+
+
+def test_what_has_no_effect_on_a_server_is_said(fake: FakeServer) -> None:
+    with opened_panel(fake.url, None, RunSettings(threads=2)) as panel:
+        said = panel.announcement.splitlines()
+    assert said[1:] == ["threads has no effect on made-up: its server says how it runs"]

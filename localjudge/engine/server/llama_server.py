@@ -4,9 +4,10 @@ The decision. `n_probs` gives logarithms of probabilities of the raw logits, bef
 likely tokens and of the one that was sampled. So the legal tokens, and they alone, are raised by `logit_bias`: one of
 them is sampled, whatever the model prefers, and its probability is known. Those of the others mostly stand among the
 most likely ones; where one does not, a second call gives the shares of the legal tokens after sampling, which the first
-one turns into probabilities. So `p_yes` and the legal mass are what they are in process. (Held against the list of all
-151,936 tokens of Qwen2.5-Coder-0.5B: the same to the last digit. Shares after `grammar` are as exact, those after
-`logit_bias` alone are not: 1000 added to a logit in single precision costs the fourth digit.)
+one turns into probabilities. So `p_yes` and the legal mass are what they are in process, as exactly as that: of a token
+that is listed, the same to the last digit (held against the list of all 151,936 tokens of Qwen2.5-Coder-0.5B); of one
+that is not, right to about the fourth digit, as 1000 is added to a logit in single precision. (Shares after a grammar
+were the same to the last digit; they are not what is asked for.)
 
 Alone in a crowd. The server answers from the longest beginning that its slot still holds, so by default an answer
 depends on what was asked before: the logits of one prompt moved by 0.06, of a 0.5 B model, Q4_K_M. With

@@ -1,7 +1,8 @@
 """`python -m llama_cpp.server`, llama-cpp-python's own: it is asked in text, and answers as OpenAI's completions do.
 
 It takes no tokens, and tells neither its vocabulary nor its chat template. So the model's file has to be at hand, on
-this machine and under the name that the server gives it: what is legal, and what would be markup, is read there.
+this machine and under the name that the server gives it: what is legal, and what would be markup, is read there. Tokens
+of a few texts are held against that file's; a LoRA adapter (--lora_path) shows nowhere.
 
 Text is tokenised by the server as a whole, with control tokens parsed. A text of the user's that holds such a literal
 cannot be shown as text, and gets no answer. The tokens are not always those of the same prompt in process, where pieces
@@ -24,6 +25,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 from localjudge.engine.llamacpp.model import vocabulary_of_file
@@ -31,7 +33,7 @@ from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.engine.server.connection import Refused, ServerConnection
 from localjudge.engine.server.gbnf import one_line
 from localjudge.engine.server.model_server import AnswerPlace
-from localjudge.engine.server.numbers import inside, log_probability, whole
+from localjudge.engine.server.numbers import inside, log_probability, tokens_in, whole
 from localjudge.engine.server.same_model_server import SameModelServer
 from localjudge.engine.server.served_model import ServedModel, proved_file
 from localjudge.errors import ModelError, OutOfResource, SampleError
@@ -45,6 +47,12 @@ _LISTED = 64
 _RAISED = 1000.0
 _OTHERS = (".", "a")
 """Texts to forget by; the second for a prompt that begins with the first."""
+_TRIALS = (
+    "The bridge over the river opened in 1936, was widened twice, and a toll of 50 cents was charged until 1954.",
+    "Straße, naïve café, Ελλάδα, мост, 桥梁 und 😀",
+    "def opened(year):\n    return {'bridge': year >= 1936}",
+)
+"""Texts in several scripts, by whose tokens two vocabularies differ."""
 _TOO_LONG = "a b " * 200_000
 _CONTEXT = re.compile(r"context (?:length is|window of) (\d+)")
 _WITHOUT_LOGITS = "logits_all"
@@ -66,6 +74,7 @@ def read_model(connection: ServerConnection, models: Sequence[Any]) -> ServedMod
             "--logits_all true; or take llama-server, which needs no file here",
         )
     with vocabulary_of_file(proved.path) as vocabulary:
+        _refuse_another(connection, vocabulary, proved.path)
         size = vocabulary.size
         bos, eos = vocabulary.text_of(vocabulary.bos), vocabulary.text_of(vocabulary.eos)
         template = vocabulary.chat_template
@@ -82,6 +91,29 @@ def read_model(connection: ServerConnection, models: Sequence[Any]) -> ServedMod
         eos=eos,
         proved=proved,
     )
+
+
+def _refuse_another(connection: ServerConnection, vocabulary: Vocabulary, path: Path) -> None:
+    """Raise ModelError if the server's tokens are not those of the file: it was replaced since, or is another one here.
+
+    A model of the same family has the same tokens: that it is this very file is not proved by them.
+    """
+    for text in _TRIALS:
+        tokens = inside(connection.post("/extras/tokenize", {"input": text}), "tokens")
+        try:
+            own = [
+                token for token in tokens_in(tokens, vocabulary.size) if token not in (vocabulary.bos, vocabulary.eos)
+            ]
+            same = vocabulary.decode(own).strip() == text.encode() if vocabulary.exact else own == vocabulary.user(text)
+        except ModelError:
+            same = False
+        if not same:
+            raise ModelError(
+                f"the server at {connection.address} names {printable(str(path))[:200]}, and cuts texts into other "
+                "tokens than that file does",
+                hint="start the server again with the file as it is now; in a container, or behind a tunnel, its paths "
+                "are not this machine's: take llama-server there, which needs no file here",
+            )
 
 
 def _context_of(connection: ServerConnection) -> int:
