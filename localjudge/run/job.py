@@ -50,7 +50,6 @@ from localjudge.run.judges import (
     panel_as_in,
     refuse_unaskable,
 )
-from localjudge.run.judges_again import judges_of
 from localjudge.run.plan import (
     Plan,
     default_directory,
@@ -58,7 +57,7 @@ from localjudge.run.plan import (
     refuse_taken_names,
     with_criteria,
 )
-from localjudge.run.settings import ONE_HALF, RESCORE_OPTIONS, Options, RunSettings, checked, settings_again
+from localjudge.run.settings import ONE_HALF, RESCORE_OPTIONS, Options, RunSettings, checked, judges_of, settings_again
 from localjudge.types import Sample
 
 _log = logging.getLogger(__name__)

@@ -46,9 +46,8 @@ from localjudge.record.run_metrics import metrics_of
 from localjudge.record.untrusted import shown
 from localjudge.run.answers import Answers, WindowAnswer, answers_in_order, panel_verdicts, verdict_of
 from localjudge.run.judges import Engines, Judges, judge_part_of, opened_panel, panel_as_in
-from localjudge.run.judges_again import judges_of
 from localjudge.run.replay import Replay, RowPlace
-from localjudge.run.settings import settings_again
+from localjudge.run.settings import judges_of, settings_again
 from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
 
 VERIFICATION_VERSION = 1
