@@ -25,7 +25,8 @@ from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.model import vocabulary_of_file
 from localjudge.engine.server.engine import ServerEngine
 from localjudge.engine.server.finding import open_server, served_model
-from localjudge.errors import ModelError
+from localjudge.engine.server.model_server import AnswerPlace
+from localjudge.errors import ModelError, OutOfResource
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer
 from tests.engine.conftest import ModelMaker
@@ -189,6 +190,7 @@ class FakePythonServer(FakeServer):
         super().__init__()
         self.named = str(named)
         self.cut = cut
+        self.n_ctx = 2048
 
     def answer(self, path: str, body: Any) -> tuple[int, Any]:
         """As llama_cpp.server does."""
@@ -196,8 +198,10 @@ class FakePythonServer(FakeServer):
             return 200, {"data": [{"id": self.named, "owned_by": "me"}]}
         if path == "/openapi.json":
             return 200, {"info": {"version": "0.3.36"}}
+        if path == "/v1/completions" and len(body["prompt"]) > self.n_ctx:
+            return 400, {"error": {"message": f"Requested tokens exceed context window of {self.n_ctx}"}}
         if path == "/v1/completions":
-            return 400, {"error": {"message": "Requested tokens exceed context window of 2048"}}
+            return 200, {"choices": [{"text": "So."}], "usage": {"prompt_tokens": 1}}
         return (200, {"tokens": self.cut(body["input"])}) if path == "/extras/tokenize" else (404, {})
 
 
@@ -223,6 +227,21 @@ def test_a_file_whose_tokens_are_others_is_not_the_servers(model: ModelFile) -> 
             ):
                 served_model(fake.url, SETTINGS)
             assert "llama-server" in str(error.value.hint)
+
+
+def test_a_python_server_that_was_started_otherwise_is_refused_each_time(model: ModelFile) -> None:
+    """The same file under the same name, and another context: all that it says is compared, and not once only."""
+    with vocabulary_of_file(model.path) as vocabulary:
+        fake = FakePythonServer(model.path, vocabulary.user)
+        place = AnswerPlace((), tuple(vocabulary.user("It rains.")))
+        with serving(fake):
+            server = open_server(served_model(fake.url, SETTINGS), SETTINGS)
+            assert server.written(place, end='"', most=9)
+        fake.n_ctx = 4096
+        with closing(server), serving(fake, fake.port):
+            for _ in range(3):
+                with pytest.raises(OutOfResource, match="not the same one"):
+                    server.written(place, end='"', most=9)
 
 
 def test_the_python_server_without_its_logits_is_refused(model: ModelFile, tmp_path: Path) -> None:

@@ -162,6 +162,19 @@ def test_two_models_of_one_name_are_two_judges(fake: FakeVllm, folder: Path, fil
     assert len(differing) == 1, differing
 
 
+def test_a_folder_that_is_changed_under_a_server_is_refused_each_time(folder: Path) -> None:
+    """Started again with a fine-tuned model in the same folder, under the same name."""
+    fake = FakeVllm(folder, "raw_logprobs")
+    with serving(fake):
+        engine = engine_on(fake)
+        requests = example_requests(engine)[:1]
+    (folder / "config.json").write_text("{}")
+    with closing(engine), serving(fake, fake.port):
+        for _ in range(3):
+            with pytest.raises(OutOfResource, match="not the same one"):
+                list(engine.answers(requests))
+
+
 def test_no_sampler_of_the_models_own_is_left_on(fake: FakeVllm) -> None:
     """VLLM takes what a request does not say from generation_config.json."""
     with closing(engine_on(fake)) as engine:
