@@ -95,8 +95,12 @@ class Panel(NamedTuple):
         if len(self.judges) == 1:
             return self.judges[0].announcement
         lines = [f"judge {judge.card}{'' if judge.engine.forks else _SLOW}" for judge in self.judges]
-        sent = [line for judge in self.judges for line in judge.announcement.splitlines()[1:]]
-        return "\n".join([*lines, f"their verdicts are combined by {self.rule.rule}", *sent])
+        return "\n".join([*lines, f"their verdicts are combined by {self.rule.rule}", *self.remarks])
+
+    @property
+    def remarks(self) -> list[str]:
+        """Lines that say where texts go, and what has no effect."""
+        return [line for judge in self.judges for line in judge.announcement.splitlines()[1:]]
 
     @property
     def source(self) -> str | list[str] | None:
@@ -219,7 +223,7 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     metadata = engine.metadata if isinstance(engine, DescribedEngine) else {}
     profile, why = profile_for(registered.profile if registered else None, metadata, settings)
     ends = chat_around(profile, engine)
-    unproved = engine.identity["engine"] == "server" and "model_sha256" not in engine.identity
+    unproved = engine.identity.get("engine") == "server" and "model_sha256" not in engine.identity
     card = card_of(engine, cautioned.caution if cautioned else _UNPROVED if unproved else "")
     note = f": {registered.note}" if registered and registered.note else ""
     advice = f"; name a larger model with {option('judge')}" if cautioned and card.caution else ""
@@ -229,7 +233,7 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     asked_by = f"profile {profile.name}, {why}: " if why and not (registered and registered.note) else ""
     host = engine.identity.get("host")
     sent = f"\nthe texts go to {host}, unencrypted" if host else ""
-    if engine.identity["engine"] == "server":
+    if engine.identity.get("engine") == "server":
         idle = [option_name(name) for name in ("threads", "gpu_layers") if getattr(settings, name) is not None]
         sent += "".join(f"\n{name} has no effect on {card.name}: its server says how it runs" for name in idle)
     announcement = f"judge {card.name}{note}{advice} ({sha256}{asked_by}{reads}{slow}){sent}"

@@ -23,7 +23,9 @@ from localjudge.engine.server.finding import open_server, served_model
 from localjudge.errors import ModelError, OutOfResource, RunDirectoryError, UsageError
 from localjudge.progress import Silence
 from localjudge.record.answer_cache import cache_folder
+from localjudge.run.estimate import estimate_plan
 from localjudge.run.judges import opened_panel
+from localjudge.run.plan import plan
 from localjudge.run.settings import RESCORE_OPTIONS, RunSettings, settings_again
 from localjudge.types import Answer
 from tests.engine.fake_server import FakeServer, log_probabilities, serving
@@ -174,6 +176,11 @@ def test_where_texts_go_is_announced(fake: FakeServer, monkeypatch: pytest.Monke
         assert panel.announcement.splitlines()[-1] == "the texts go to 127.0.0.1, unencrypted"
     with opened_panel(fake.url, None, settings) as panel:
         assert panel.announcement.splitlines()[-1] == "the texts go to 127.0.0.1, unencrypted"
+    noted: list[str] = []
+    told = Silence()
+    monkeypatch.setattr(told, "note", noted.append)
+    estimate_plan(plan(ROWS, ["faithfulness"], settings, Silence()), judge=fake.url, progress=told)
+    assert "the texts go to 127.0.0.1, unencrypted" in noted
 
 
 def test_a_run_of_a_server_elsewhere_is_asked_again_only_where_it_is_typed(
