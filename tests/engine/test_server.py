@@ -71,6 +71,17 @@ def test_the_probability_and_the_mass_are_those_of_the_raw_logits(fake: FakeServ
     assert bytes(prompt[-14:]) == b'{"attributed":'
 
 
+def test_no_option_of_the_servers_start_is_left_on(fake: FakeServer) -> None:
+    """`--mirostat 2` and `--grammar` hold for each request that does not say otherwise."""
+    engine = engine_on(fake)
+    list(engine.answers(example_requests(engine)[:1]))
+    engine.close()
+    plain = {"samplers": [], "temperature": 1.0, "mirostat": 0, "grammar": ""}
+    bodies = [body for path, body in fake.asked if path == "/completion"]
+    assert bodies
+    assert all(plain.items() <= body.items() for body in bodies)
+
+
 def test_an_unlikely_legal_token_is_weighed_by_its_share(fake: FakeServer) -> None:
     """It is not among those that are listed: its share after sampling gives it the same probability."""
     engine = engine_on(fake)
