@@ -83,7 +83,7 @@ def rescore(
     The result is a run of its own, which holds the answers that it took. `metrics` are those of the run if None, and so
     is all that the options do not name; `judge` says where the run's model is now. Data, sentences and judge stay the
     same, so the options are `threshold`, `calibration`, `min_legal_mass`, `cluster_by`, `max_failed`, `reuse`,
-    `threads` and those of a Ray cluster; what `progress` may be, `evaluate` says.
+    `threads`, `allow_host` and those of a Ray cluster; what `progress` may be, `evaluate` says.
 
     Raises what `evaluate` raises, and UsageError if the judge, or a package that it rests on, is another one now.
     """

@@ -14,7 +14,8 @@
 
 Keys are the arguments of `localjudge.evaluate` and `localjudge.check`, and the files to write. Paths are meant from the
 folder of the file. What is wrong in it is said before anything is judged, by its key; what the command line or the
-call names takes the place of what is here.
+call names takes the place of what is here. What would send texts to another machine has to
+be typed: it is refused here.
 """
 
 import hashlib
@@ -26,7 +27,9 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field
 
 from localjudge import model_registry
+from localjudge.engine.opening import may_be_elsewhere
 from localjudge.errors import UsageError
+from localjudge.option_spelling import flag
 from localjudge.record.untrusted import shown
 from localjudge.run.settings import NOT_IN_FILES, RunSettings, checked
 from localjudge.suggestion import suggestion
@@ -36,6 +39,7 @@ SUITE = "localjudge.toml"
 """The file that `localjudge run` looks for, in the folder that it is called in."""
 
 Texts = tuple[str, ...]
+_CLUSTERS_HERE = ("local", "auto")
 _FILES = ("data", "out", "baseline", "junit", "markdown", "prompts", "reuse")
 _NAMES_OR_FILES = ("judge", "criteria", "calibration", "profile", "abbreviations")
 """What may be the name of something bundled or registered: a path where such a file is in the folder."""
@@ -106,7 +110,9 @@ def read_suite(file: str | Path) -> Suite:
     arguments: dict[str, Any] = {}
     for key, value in says.items():
         try:
-            arguments[key] = _resolved(key, _value(key, value), file.parent)
+            given = _value(key, value)
+            _refuse_elsewhere(key, given)
+            arguments[key] = _resolved(key, given, file.parent)
         except UsageError as error:
             raise UsageError(f"{file}: {error.message}", hint=error.hint or "mend the file") from error
     try:
@@ -131,6 +137,18 @@ def _value(key: str, value: Any) -> Any:
     except ValueError as error:
         meant = SuiteKeys.model_fields[key].description
         raise UsageError(f"{key} must be {meant}, got {shown(value)}", hint="mend the file") from error
+
+
+def _refuse_elsewhere(key: str, value: Any) -> None:
+    """Raise UsageError for what would send texts to another machine: a suite may be somebody else's, as data is."""
+    servers = [judge for judge in value or () if may_be_elsewhere(judge)] if key == "judge" else []
+    hosts = value if key == "allow_host" else () if key != "ray" or value in _CLUSTERS_HERE else (value,)
+    if servers or hosts:
+        named = shown((servers or (hosts if isinstance(hosts, list | tuple) else [hosts]))[0])
+        raise UsageError(
+            f"{key} = {named} would send the texts to another machine, which a suite cannot ask for",
+            hint=f"take it out of the file; if it is meant, type it on the command line: {flag(key)} {named}",
+        )
 
 
 def _resolved(key: str, value: Any, folder: Path) -> Any:

@@ -87,7 +87,29 @@ def test_python_does_what_the_command_does(tmp_path: Path) -> None:
 
 
 def test_the_manifest_does_not_hold_where_a_suite_lets_the_judge_work(tmp_path: Path) -> None:
-    """The address of a cluster names a machine; the file's sha256 says that there was more."""
-    (tmp_path / "localjudge.toml").write_text('metrics = ["context_recall"]\nray = "head.example:6379"\n')
+    """Not even the way to a cluster; the file's sha256 says that there was more."""
+    (tmp_path / "localjudge.toml").write_text('metrics = ["context_recall"]\nray = "auto"\n')
     held = localjudge.read_suite(tmp_path / "localjudge.toml").for_manifest
     assert held["says"] == {"metrics": ["context_recall"]}
+
+
+@pytest.mark.parametrize(
+    ("text", "option"),
+    [
+        ('allow_host = "gpu"', "--allow-host gpu"),
+        ('allow_host = ["127.0.0.1"]', "--allow-host 127.0.0.1"),
+        ('ray = "head.example:6379"', "--ray head.example:6379"),
+        ('judge = "http://gpu:8080"', "--judge http://gpu:8080"),
+        ('judge = ["reference", "http://192.0.2.7"]', "--judge http://192.0.2.7"),
+    ],
+)
+def test_a_suite_sends_no_text_away(tmp_path: Path, text: str, option: str) -> None:
+    """It may have come with somebody else's repository: where texts go is typed."""
+    with pytest.raises(UsageError, match="would send the texts to another machine") as error:
+        read_suite(written(tmp_path, text))
+    assert option in str(error.value.hint)
+
+
+@pytest.mark.parametrize("text", ['ray = "local"', 'ray = "auto"', 'judge = "http://[::1]:8080"', 'judge = "unix:/a"'])
+def test_a_suite_may_name_what_is_on_this_machine(tmp_path: Path, text: str) -> None:
+    assert read_suite(written(tmp_path, text)).arguments

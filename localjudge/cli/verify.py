@@ -38,7 +38,7 @@ _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same ver
     help="In place of judging again: whether FILE, of export --redacted, is this run.",
 )
 @click.option("--salt", metavar="FILE|TEXT", help="With --redacted: the salt that FILE was exported with.")
-@settings("threads", "ray", "ray_workers", "allow_other_processors")
+@settings("threads", "ray", "ray_workers", "allow_other_processors", "allow_host")
 @click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(directory: Path, accept: str, judge: tuple[str, ...], quiet: bool, as_json: bool, **options: Any) -> int:

@@ -37,7 +37,8 @@ class KeptAnswer(Record):
 class KeptAnswers:
     """What an interrupted check of this engine has left, and what this one leaves if it is interrupted.
 
-    Where nothing can be kept, everything is asked. Errors are not kept.
+    Where nothing can be kept, everything is asked; so too behind a server whose model's bytes are not proved, which may
+    be another one next time. Errors are not kept.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -45,8 +46,8 @@ class KeptAnswers:
         self._keys = RequestKeys(identity)
         name = canonical_sha256({"engine": identity, "localjudge": version("localjudge")})
         self._file = resources.state_directory() / "doctor" / f"{name}.jsonl"
-        self._known = _read(self._file)
-        self._usable = True
+        self._usable = identity.get("engine") != "server" or "model_sha256" in identity
+        self._known = _read(self._file) if self._usable else {}
         self.asked = 0
         """Questions that the engine was asked; answers that were there are not counted."""
 

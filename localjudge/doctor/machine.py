@@ -52,8 +52,8 @@ def surroundings() -> Iterator[HealthCheck]:
     yield _state_folder()
 
 
-def processing(settings: RunSettings) -> Iterator[HealthCheck]:
-    """Processor and GPU. Needs the engine's library."""
+def processing(settings: RunSettings, *, model_is_here: bool = True) -> Iterator[HealthCheck]:
+    """Processor and GPU; the latter only if the model is run by this process. Needs the engine's library."""
     threads, processors = settings.engine.used_threads, os.cpu_count() or 1
     name = hardware.processor_name() or platform.machine()
     found = f"{name}, {processors} cores, {threads} used"
@@ -61,7 +61,8 @@ def processing(settings: RunSettings) -> Iterator[HealthCheck]:
         yield warning("processor", found, "more threads than cores only wait for each other: ask for fewer (--threads)")
     else:
         yield ok("processor", found, name=name, processors=processors, threads=threads)
-    yield gpu_check(opening.engine_build(), settings.gpu_layers, gpu_of_this_machine())
+    if model_is_here:
+        yield gpu_check(opening.engine_build(), settings.gpu_layers, gpu_of_this_machine())
 
 
 def _state_folder() -> HealthCheck:

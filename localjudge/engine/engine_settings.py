@@ -1,6 +1,7 @@
 """What a user may set about an engine."""
 
 import os
+import re
 from typing import Self
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
@@ -9,11 +10,15 @@ from localjudge.errors import UsageError
 from localjudge.option_spelling import option, option_name
 from localjudge.types import Record
 
+_HOST = re.compile(r"[^\s:/?#@\[\]]+|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
+"""A name or an IPv4 address, or an IPv6 address, which has two colons at least."""
+
 
 class EngineSettings(Record):
     """Those above `threads` can move numbers and are part of an engine's identity; the others say where it works.
 
-    Where it works is in no file of a run: the address of a cluster is the name of a machine.
+    Where it works is in no file of a run: the address of a cluster is the name of a machine. But a judge that is a
+    server is named by its address, as typed, and its host is part of its identity if that is not this machine.
     """
 
     model_config = ConfigDict(use_attribute_docstrings=True)
@@ -34,14 +39,21 @@ class EngineSettings(Record):
     allow_other_processors: bool = Field(default=False, exclude=True)
     """Let workers judge whose processor or build is not that of this machine: the signature then names them, and the
     numbers are those of no machine alone."""
-    allow_host: tuple[str, ...] = ()
+    allow_host: tuple[str, ...] = Field(default=(), exclude=True)
     """Host beside this machine that a judge's server may be on: the texts leave this machine for it (may be
     repeated)."""
 
     @field_validator("allow_host", mode="before")
     @classmethod
     def _hosts(cls, given: object) -> object:
-        return (given,) if isinstance(given, str) else given
+        hosts = (given,) if isinstance(given, str) else given
+        for host in hosts if isinstance(hosts, list | tuple) else ():
+            if isinstance(host, str) and not _HOST.fullmatch(host):
+                raise UsageError(
+                    f"{option_name('allow_host')} takes the name or the number of a host alone, got {host!r:.80}",
+                    hint=f"without http:// and without the port, as in {option('allow_host', 'gpu.example')}",
+                )
+        return hosts
 
     @model_validator(mode="after")
     def _of_a_cluster(self) -> Self:

@@ -130,6 +130,8 @@ def estimate_plan(
         earlier_answers(panel, planned.metrics, settings) as earlier,
     ):
         refuse_unaskable(panel, planned.metrics)
+        for line in panel.remarks:  # to count tokens, a server is sent texts too
+            told.note(line)
         calibrated(panel, planned.metrics, settings, told)
         names = tuple(metric.name for metric in planned.metrics)
         wordings = [Wording(one.judge, one.engine, settings.sentences) for one in panel.judges]

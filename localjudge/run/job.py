@@ -46,7 +46,6 @@ from localjudge.run.judges import (
     calibrated,
     earlier_answers,
     judge_part_of,
-    judges_of,
     opened_panel,
     panel_as_in,
     refuse_unaskable,
@@ -58,7 +57,7 @@ from localjudge.run.plan import (
     refuse_taken_names,
     with_criteria,
 )
-from localjudge.run.settings import ONE_HALF, RESCORE_OPTIONS, Options, RunSettings, checked, settings_again
+from localjudge.run.settings import ONE_HALF, RESCORE_OPTIONS, Options, RunSettings, checked, judges_of, settings_again
 from localjudge.types import Sample
 
 _log = logging.getLogger(__name__)
@@ -127,8 +126,6 @@ def rescore_run(
     }
     names = list(before.summary.metrics) if metrics is None else metrics
     changed |= _thresholds(before, options, given, names)
-    if judge is None:
-        changed["allow_host"] = ()  # a run that came from elsewhere names no host for us
     settings = settings_again(before.manifest, **{**options, **changed})
     planned = plan_again(before, with_criteria(names, given.criteria), settings)
     combination = combination_of(before.manifest)

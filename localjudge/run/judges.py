@@ -25,7 +25,7 @@ from localjudge.judge.prompt_writer import PromptWriter, require
 from localjudge.judge.prompts import PromptProfile
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import question_of, special_tasks_of, tasks_of
-from localjudge.option_spelling import option
+from localjudge.option_spelling import option, option_name
 from localjudge.progress import Progress
 from localjudge.record.answer_cache import open_cache
 from localjudge.record.calibration import measured_part
@@ -47,7 +47,7 @@ _SLOW = "; it cannot share prompts on this machine, so every verdict costs a who
 
 
 class OpenJudge(NamedTuple):
-    """A judge with its engine, who it is, and one line that says so.
+    """A judge with its engine, who it is, and one line that says so; more say where texts go, and what has no effect.
 
     `source` is the name or the absolute path by which its model is found again, None for an engine that was brought
     along.
@@ -95,7 +95,12 @@ class Panel(NamedTuple):
         if len(self.judges) == 1:
             return self.judges[0].announcement
         lines = [f"judge {judge.card}{'' if judge.engine.forks else _SLOW}" for judge in self.judges]
-        return "\n".join([*lines, f"their verdicts are combined by {self.rule.rule}"])
+        return "\n".join([*lines, f"their verdicts are combined by {self.rule.rule}", *self.remarks])
+
+    @property
+    def remarks(self) -> list[str]:
+        """Lines that say where texts go, and what has no effect."""
+        return [line for judge in self.judges for line in judge.announcement.splitlines()[1:]]
 
     @property
     def source(self) -> str | list[str] | None:
@@ -189,19 +194,6 @@ def opened(judge: str, engine: Engine | None, settings: RunSettings) -> Iterator
         yield ours
 
 
-def judges_of(run: Run, *, needed: bool = True) -> list[str]:
-    """The judges that a run was made with, as its manifest names them.
-
-    Raises UsageError if it does not say, unless an engine that is there makes the names needless.
-    """
-    named = run.manifest.environment.get("judge")
-    if named is None and needed:
-        raise UsageError(
-            f"{run.directory} does not say which judge it was made with", hint=f"name it with {option('judge')}"
-        )
-    return named if isinstance(named, list) else [str(named)]
-
-
 def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:
     """Open a registered judge, any GGUF file, or the model of a server. Close its engine after use.
 
@@ -231,7 +223,7 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     metadata = engine.metadata if isinstance(engine, DescribedEngine) else {}
     profile, why = profile_for(registered.profile if registered else None, metadata, settings)
     ends = chat_around(profile, engine)
-    unproved = isinstance(engine, DescribedEngine) and "model_sha256" not in engine.identity
+    unproved = engine.identity.get("engine") == "server" and "model_sha256" not in engine.identity
     card = card_of(engine, cautioned.caution if cautioned else _UNPROVED if unproved else "")
     note = f": {registered.note}" if registered and registered.note else ""
     advice = f"; name a larger model with {option('judge')}" if cautioned and card.caution else ""
@@ -239,7 +231,12 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     sha256 = f"sha256 {card.sha256[:12]}, " if card.sha256 else f"{_UNPROVED}, " if unproved else ""
     reads = profile.description if profile.instructions else "reads no instructions"
     asked_by = f"profile {profile.name}, {why}: " if why and not (registered and registered.note) else ""
-    announcement = f"judge {card.name}{note}{advice} ({sha256}{asked_by}{reads}{slow})"
+    host = engine.identity.get("host")
+    sent = f"\nthe texts go to {host}, unencrypted" if host else ""
+    if engine.identity.get("engine") == "server":
+        idle = [option_name(name) for name in ("threads", "gpu_layers") if getattr(settings, name) is not None]
+        sent += "".join(f"\n{name} has no effect on {card.name}: its server says how it runs" for name in idle)
+    announcement = f"judge {card.name}{note}{advice} ({sha256}{asked_by}{reads}{slow}){sent}"
     judge = PromptWriter(profile, ends, reasons=settings.reasons, protocol=settings.protocol)
     return OpenJudge(judge, engine, card, announcement, None)
 
@@ -272,8 +269,8 @@ def earlier_answers(
 ) -> Iterator[list[list[EarlierAnswers]]]:
     """What each judge has answered before, while it is used: in the runs to reuse, then in the cache if it is on.
 
-    No answer of an engine that was brought along outlives its run unasked: how well its identity names it is not
-    known. Raises as `judges_known_to`, `OtherRun` and `open_cache` do.
+    No answer of an engine that was brought along outlives its run unasked, nor one of a model whose bytes are not
+    proved: how well its identity names it is not known. Raises as `judges_known_to`, `OtherRun` and `open_cache` do.
     """
     parts = _parts(panel, metrics, settings)
     with ExitStack() as stack:
@@ -286,7 +283,8 @@ def earlier_answers(
         for judge in panel.judges:
             if panel.memory:
                 found[judge.id].append(panel.memory)
-            if judge.source and (cache := open_cache(parts[judge.id])):
+            proved = "model_sha256" in judge.engine.identity
+            if judge.source and proved and (cache := open_cache(parts[judge.id])):
                 found[judge.id].append(stack.enter_context(closing(cache)))
         yield [found[judge.id] for judge in panel.judges]
 

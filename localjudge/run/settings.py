@@ -8,18 +8,20 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 
 from localjudge.dataset.part import Shard
 from localjudge.engine.engine_settings import EngineSettings
+from localjudge.engine.opening import may_be_elsewhere
 from localjudge.errors import UsageError
 from localjudge.judge.prompt_writer import JudgingProtocol, Reasons
 from localjudge.judge.prompts import bundled as prompt_profiles
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import Criterion, criteria_of
 from localjudge.metrics.metric import Metric
-from localjudge.option_spelling import option_name
+from localjudge.option_spelling import option, option_name
 from localjudge.record.calibration import Calibration, calibrations_of, kept_calibrations
 from localjudge.record.directory import MANIFEST
 from localjudge.record.kept_criteria import kept_criteria
 from localjudge.record.manifest import Manifest
-from localjudge.record.untrusted import validated
+from localjudge.record.results import Run
+from localjudge.record.untrusted import shown, validated
 from localjudge.suggestion import suggestion
 from localjudge.text import Segmenter
 from localjudge.text.own_abbreviations import checked_abbreviations, read_abbreviations
@@ -36,6 +38,7 @@ RESCORE_OPTIONS = (
     "ray",
     "ray_workers",
     "allow_other_processors",
+    "allow_host",
     "reuse",
 )
 """Settings that make no question another, nor who is asked: a run can be rescored with others."""
@@ -260,18 +263,42 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
 def settings_again(manifest: Manifest, **changed: Any) -> RunSettings:
     """The settings of a run as it resolved them, but for those that are changed.
 
-    A file with a prompt that is gone is left out: it is missed in the judge's identity. Raises UsageError for a change
-    that cannot be, RunDirectoryError for settings of the run that cannot be.
+    A file with a prompt that is gone is left out: it is missed in the judge's identity. What no file of a run holds is
+    not read from one: who made it names no host for us. Raises UsageError for a change that cannot be,
+    RunDirectoryError for settings of the run that cannot be.
     """
     # Calibrations take the place of the run's threshold, which is then one half.
     checked({name: value for name, value in changed.items() if name != "threshold" or not changed.get("calibration")})
-    kept = {name: value for name, value in manifest.environment["settings"].items() if name in RunSettings.model_fields}
+    known = RunSettings.model_fields.keys() - NOT_IN_FILES
+    kept = {name: value for name, value in manifest.environment["settings"].items() if name in known}
     kept.setdefault("profile", _profile_of_earlier(manifest))
     kept |= {"criteria": tuple(kept_criteria(manifest).values()), "calibration": kept_calibrations(manifest)}
     n_ctx = manifest.judge["engine"].get("n_ctx", kept.get("n_ctx"))  # of a panel each judge has its own
     values = {**_BEFORE, **kept, "n_ctx": n_ctx, **changed}
     settings = validated(RunSettings, values, f"{MANIFEST}: settings")
     return settings.model_copy(update={"prompts": tuple(file for file in settings.prompts if Path(file).is_file())})
+
+
+def judges_of(run: Run, *, needed: bool = True) -> list[str]:
+    """The judges that a run was made with, as its manifest names them.
+
+    The address of a server is where the texts would go, and a run's directory may come from anybody. So this raises
+    UsageError if it names a server that is not this machine's by its very address, with no name looked up; and if it
+    names none. Neither if an engine that is there makes the names needless.
+    """
+    named = run.manifest.environment.get("judge")
+    if named is None and needed:
+        raise UsageError(
+            f"{run.directory} does not say which judge it was made with", hint=f"name it with {option('judge')}"
+        )
+    judges = [str(one) for one in named] if isinstance(named, list) else [str(named)]
+    elsewhere = next((judge for judge in judges if may_be_elsewhere(judge)), None) if needed else None
+    if elsewhere is not None:
+        raise UsageError(
+            f"{run.directory} was judged by {shown(elsewhere)}, which may be another machine: its texts would go there",
+            hint=f"if that is meant, name it yourself: {option('judge', shown(elsewhere))}",
+        )
+    return judges
 
 
 def _profile_of_earlier(manifest: Manifest) -> str | None:

@@ -45,9 +45,9 @@ from localjudge.record.results import Run, as_run
 from localjudge.record.run_metrics import metrics_of
 from localjudge.record.untrusted import shown
 from localjudge.run.answers import Answers, WindowAnswer, answers_in_order, panel_verdicts, verdict_of
-from localjudge.run.judges import Engines, Judges, judge_part_of, judges_of, opened_panel, panel_as_in
+from localjudge.run.judges import Engines, Judges, judge_part_of, opened_panel, panel_as_in
 from localjudge.run.replay import Replay, RowPlace
-from localjudge.run.settings import settings_again
+from localjudge.run.settings import judges_of, settings_again
 from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
 
 VERIFICATION_VERSION = 1
@@ -93,6 +93,7 @@ class WhereAsked(TypedDict, total=False):
     ray: str | None
     ray_workers: int | None
     allow_other_processors: bool
+    allow_host: str | Sequence[str]
 
 
 class Verification(Record):
@@ -153,8 +154,7 @@ def verify(
     opened.
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
-    hosts = {} if judge else {"allow_host": ()}  # a run that came from elsewhere names no host for us
-    settings = settings_again(run.manifest, **{"threads": None, **hosts, **where}).model_copy(
+    settings = settings_again(run.manifest, **{"threads": None, **where}).model_copy(
         update={"threshold": run.summary.threshold}
     )
     named = judge or judges_of(run, needed=engine is None)

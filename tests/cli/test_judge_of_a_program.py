@@ -10,7 +10,7 @@ import localjudge
 from localjudge import model_registry, resources
 from localjudge.doctor.model_checks import file_check
 from localjudge.errors import ModelError
-from localjudge.run.judges import judges_of
+from localjudge.run.settings import judges_of
 from tests.cli.conftest import called
 from tests.local_models.conftest import pulled, user
 

@@ -47,6 +47,15 @@ class FakeServer:
         self.named = "made-up.gguf"
         self.n_ctx = 4096
         self.build = "b1-fake"
+        self.template = TEMPLATE
+        self.meta: dict[str, Any] = {
+            "n_vocab": SIZE,
+            "vocab_type": 2,
+            "size": 1000,
+            "n_params": 500,
+            "n_embd": 64,
+            "ftype": "F16",
+        }
         self.port = 0
         self._held: list[int] = []
 
@@ -71,15 +80,14 @@ class FakeServer:
             "default_generation_settings": {"n_ctx": self.n_ctx},
             "model_path": self.named,
             "model_alias": self.named,
-            "chat_template": TEMPLATE,
+            "chat_template": self.template,
             "bos_token": "<s>",
             "eos_token": "</s>",
             "build_info": self.build,
         }
 
     def models(self, _: Any) -> Any:
-        meta = {"n_vocab": SIZE, "vocab_type": 2, "size": 1000, "ftype": "F16"}
-        return {"data": [{"id": self.named, "owned_by": "llamacpp", "meta": meta}]}
+        return {"data": [{"id": self.named, "owned_by": "llamacpp", "meta": self.meta}]}
 
     def tokenized(self, body: Any) -> Any:
         text, tokens = body["content"].encode(), []
@@ -99,7 +107,7 @@ class FakeServer:
         taken = min(kept, len(prompt) - 1) if body["cache_prompt"] else 0
         self._held = list(prompt)
         reply = {"tokens_evaluated": len(prompt), "truncated": False, "timings": {"cache_n": taken}, "tokens": []}
-        if "grammar" in body:
+        if body.get("grammar"):
             return {**reply, "tokens": list(b'It says so."')}
         raw = log_probabilities(prompt)
         bias = dict(map(tuple, body.get("logit_bias", [])))

@@ -14,7 +14,7 @@ import pytest
 
 from localjudge.engine.contract import example_requests
 from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.server.address import ServerAddress, is_this_machine, names_a_server, read_address
+from localjudge.engine.server.address import ServerAddress
 from localjudge.engine.server.connection import Patience, ServerConnection
 from localjudge.engine.server.engine import ServerEngine
 from localjudge.engine.server.finding import open_server, served_model
@@ -211,6 +211,20 @@ def test_another_server_behind_the_address_in_mid_run_is_told() -> None:
         list(begun)
 
 
+def test_another_server_behind_the_address_is_never_believed() -> None:
+    """Asked again on the same open engine, it is refused again: the first refusal does not make it the first model."""
+    fake = FakeServer()
+    with serving(fake):
+        model = served_model(fake.url, SETTINGS)
+        engine = ServerEngine.opened(open_server(model, SETTINGS), SETTINGS, begin_of_text=True)
+        requests = example_requests(engine)
+    fake.named = "another.gguf"
+    with closing(engine), serving(fake, fake.port):
+        for _ in range(3):
+            with pytest.raises(OutOfResource, match="is another"):
+                list(engine.answers(requests))
+
+
 @pytest.mark.parametrize(
     ("replies", "expected", "hint"),
     [
@@ -231,66 +245,6 @@ def test_what_cannot_tell_the_legal_answers_is_refused_with_the_reason(
     with pytest.raises(ModelError, match=expected) as error:
         served_model(fake.url, SETTINGS)
     assert hint in str(error.value.hint)
-
-
-@pytest.mark.parametrize(
-    ("named", "address"),
-    [
-        ("http://127.0.0.1:8080", ServerAddress("127.0.0.1", 8080)),
-        ("HTTP://localhost:8080/v1", ServerAddress("localhost", 8080)),
-        ("http://[::1]:8080/", ServerAddress("::1", 8080)),
-        ("http://gpu", ServerAddress("gpu", 80)),
-        ("unix:/run/llama.sock", ServerAddress(socket_path="/run/llama.sock")),
-    ],
-)
-def test_an_address_is_read(named: str, address: ServerAddress) -> None:
-    assert names_a_server(named)
-    assert read_address(named) == address
-    assert read_address(str(address)) == address
-
-
-@pytest.mark.parametrize(
-    "named",
-    [
-        "http://",
-        "http://user:secret@127.0.0.1:8080",
-        "http://127.0.0.1:99999",
-        "http://127.0.0.1:0",
-        "http://127.0.0.1:8080/v1/chat",
-        "http://127.0.0.1:8080?x=1",
-        "https://127.0.0.1:8080",
-        "unix:llama.sock",
-        "unix:/" + "x" * 200,
-    ],
-)
-def test_what_is_no_address_is_refused(named: str) -> None:
-    assert names_a_server(named)
-    with pytest.raises(UsageError):
-        read_address(named)
-
-
-@pytest.mark.parametrize("named", ["ollama:qwen3:8b", "hf:org/repo:Q4_K_M", "model.gguf", "/http:/x", "httpd", "unixy"])
-def test_other_names_are_no_addresses(named: str) -> None:
-    assert not names_a_server(named)
-
-
-@pytest.mark.parametrize(
-    ("numeric", "here"),
-    [
-        ("127.0.0.1", True),
-        ("127.8.9.1", True),
-        ("::1", True),
-        ("::ffff:127.0.0.1", True),
-        ("0.0.0.0", False),
-        ("10.0.0.1", False),
-        ("::ffff:10.0.0.1", False),
-        ("fe80::1%eth0", False),
-        ("localhost", False),
-        ("127.0.0.1.example.org", False),
-    ],
-)
-def test_this_machine_is_told_by_the_number(numeric: str, here: bool) -> None:
-    assert is_this_machine(numeric) is here
 
 
 def looked_up(monkeypatch: pytest.MonkeyPatch, *numeric: str) -> None:
@@ -358,3 +312,57 @@ def test_a_terminal_is_safe_from_what_a_server_says(fake: FakeServer) -> None:
         served_model(fake.url, SETTINGS)
     assert "\x1b" not in str(error.value)
     assert "\\x1b[2J" in str(error.value)
+
+
+@pytest.mark.parametrize("rows", [7, None, [None], [3], [{"id": 0}], [{"id": [], "prob": 0.5}], "ab"])
+def test_shares_that_are_no_list_of_shares_are_refused(fake: FakeServer, rows: Any) -> None:
+    model = served_model(fake.url, SETTINGS)
+    with closing(ServerEngine.opened(open_server(model, SETTINGS), SETTINGS, begin_of_text=True)) as engine:
+
+        def spoiled(status: int, reply: Any) -> tuple[int, Any]:
+            for first in reply.get("completion_probabilities", []):
+                if "top_probs" in first:
+                    first["top_probs"] = rows
+                else:
+                    first["top_logprobs"] = []
+            return status, reply
+
+        fake.spoil["/completion"] = spoiled
+        with pytest.raises(ModelError, match="the server"):
+            list(engine.answers(example_requests(engine)[:1]))
+
+
+def test_a_name_that_cannot_be_one_is_not_reached() -> None:
+    """A label has at most 63 characters; the codec says so by an error of its own."""
+    with pytest.raises(ModelError, match="there is no server"):
+        served_model(f"http://{'x' * 64}.example:8080", SETTINGS)
+
+
+@pytest.mark.parametrize("named", ["/" + "x" * 5000, "/a\0b"])
+def test_a_path_that_cannot_be_one_proves_nothing(fake: FakeServer, named: str) -> None:
+    fake.named = named
+    assert served_model(fake.url, SETTINGS).proved is None
+
+
+def adapters(fake: FakeServer, rows: Any) -> None:
+    answered = fake.answer
+    fake.answer = (  # type: ignore[method-assign]
+        lambda path, body: (200, rows) if path == "/lora-adapters" else answered(path, body)
+    )
+
+
+def test_a_model_with_an_adapter_is_refused(fake: FakeServer) -> None:
+    """Path and sizes are those of the base; one that is loaded and not applied changes nothing."""
+    adapters(fake, [{"id": 0, "path": "/x/quiet.gguf", "scale": 0.0}])
+    assert served_model(fake.url, SETTINGS).name == "made-up"
+    adapters(fake, [{"id": 0, "path": "/x/quiet.gguf", "scale": 0.0}, {"id": 1, "path": "/x/loud.gguf", "scale": 0.5}])
+    with pytest.raises(ModelError, match=r"a LoRA adapter, '/x/loud\.gguf'") as error:
+        served_model(fake.url, SETTINGS)
+    assert "without --lora" in str(error.value.hint)
+
+
+@pytest.mark.parametrize("rows", [{}, [7], [{}], [{"scale": None}]])
+def test_a_list_of_adapters_that_is_none_is_refused(fake: FakeServer, rows: Any) -> None:
+    adapters(fake, rows)
+    with pytest.raises(ModelError):
+        served_model(fake.url, SETTINGS)

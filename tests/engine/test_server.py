@@ -6,6 +6,7 @@ The server is a made-up one in a thread, over real sockets.
 import io
 import json
 import math
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,18 @@ import pytest
 from rich.console import Console
 
 import localjudge
+from localjudge.doctor.kept_answers import KeptAnswers
 from localjudge.engine.contract import check_engine, example_requests
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.server.engine import ServerEngine
 from localjudge.engine.server.finding import open_server, served_model
-from localjudge.errors import ModelError, OutOfResource, RunDirectoryError
+from localjudge.errors import ModelError, OutOfResource, RunDirectoryError, UsageError
+from localjudge.progress import Silence
+from localjudge.record.answer_cache import cache_folder
+from localjudge.run.estimate import estimate_plan
+from localjudge.run.judges import opened_panel
+from localjudge.run.plan import plan
+from localjudge.run.settings import RESCORE_OPTIONS, RunSettings, settings_again
 from localjudge.types import Answer
 from tests.engine.fake_server import FakeServer, log_probabilities, serving
 
@@ -61,6 +69,17 @@ def test_the_probability_and_the_mass_are_those_of_the_raw_logits(fake: FakeServ
     assert answer.p_yes == pytest.approx(one / (zero + one), abs=1e-12)
     assert answer.legal_mass == pytest.approx(zero + one, abs=1e-12)
     assert bytes(prompt[-14:]) == b'{"attributed":'
+
+
+def test_no_option_of_the_servers_start_is_left_on(fake: FakeServer) -> None:
+    """`--mirostat 2` and `--grammar` hold for each request that does not say otherwise."""
+    engine = engine_on(fake)
+    list(engine.answers(example_requests(engine)[:1]))
+    engine.close()
+    plain = {"samplers": [], "temperature": 1.0, "mirostat": 0, "grammar": ""}
+    bodies = [body for path, body in fake.asked if path == "/completion"]
+    assert bodies
+    assert all(plain.items() <= body.items() for body in bodies)
 
 
 def test_an_unlikely_legal_token_is_weighed_by_its_share(fake: FakeServer) -> None:
@@ -130,6 +149,89 @@ def test_the_identity_names_the_server_and_promises_nothing(fake: FakeServer) ->
     assert "model_sha256" not in identity
     assert "host" not in identity
     assert "127.0.0.1" not in json.dumps(identity)
+
+
+@pytest.mark.parametrize("fact", ["size", "n_params", "n_embd", "template"])
+def test_two_models_of_one_name_are_two_judges(fake: FakeServer, fact: str) -> None:
+    """Alias, vocabulary, quantisation and build are the same: what else the server tells tells them apart."""
+    engine = engine_on(fake)
+    engine.close()
+    if fact == "template":
+        fake.template += " "
+    else:
+        fake.meta[fact] += 1
+    other = engine_on(fake)
+    other.close()
+    differing = {key for key in engine.identity if engine.identity[key] != other.identity[key]}
+    assert len(differing) == 1, differing
+
+
+def test_nothing_of_an_unproved_model_is_kept_for_later(fake: FakeServer, tmp_path: Path) -> None:
+    """Neither in the cache of answers nor by a doctor who is interrupted: next time it may be another model."""
+    cache = cache_folder()
+    cache.mkdir(mode=0o700, parents=True)
+    localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
+    assert list(cache.iterdir()) == []
+    engine = engine_on(fake)
+    requests = example_requests(engine)[:2]
+    KeptAnswers(engine).answers_in_order(engine, requests, Silence())
+    assert KeptAnswers(engine).count(requests) == 0
+    engine.close()
+
+
+def test_where_texts_go_is_announced(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("address", "connection"):
+        monkeypatch.setattr(f"localjudge.engine.server.{module}.is_this_machine", lambda _: False)
+    settings = RunSettings(allow_host=("127.0.0.1",))
+    with opened_panel([fake.url, "reference"], None, settings) as panel:
+        assert panel.announcement.splitlines()[-1] == "the texts go to 127.0.0.1, unencrypted"
+    with opened_panel(fake.url, None, settings) as panel:
+        assert panel.announcement.splitlines()[-1] == "the texts go to 127.0.0.1, unencrypted"
+    noted: list[str] = []
+    told = Silence()
+    monkeypatch.setattr(told, "note", noted.append)
+    estimate_plan(plan(ROWS, ["faithfulness"], settings, Silence()), judge=fake.url, progress=told)
+    assert "the texts go to 127.0.0.1, unencrypted" in noted
+
+
+def test_a_run_of_a_server_elsewhere_is_asked_again_only_where_it_is_typed(
+    fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manifest may be anybody's: the host that it names is not even looked up, and what it allows is not read."""
+    run = localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
+    file = run.directory / "manifest.json"
+    manifest = json.loads(file.read_text())
+    assert "allow_host" not in manifest["environment"]["settings"]
+    manifest["environment"]["judge"] = "http://evil.example:8080"
+    manifest["environment"]["settings"]["allow_host"] = ["evil.example", "127.0.0.2"]
+    file.write_text(json.dumps(manifest))
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("a name was looked up")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(socket, "getaddrinfo", refuse)
+        for again in (localjudge.verify, localjudge.rescore):
+            with pytest.raises(
+                UsageError, match=r"was judged by http://evil\.example:8080, which may be another"
+            ) as error:
+                again(run.directory)
+            assert "name it yourself" in str(error.value.hint)
+    assert settings_again(localjudge.Run.open(run.directory).manifest).allow_host == ()
+    assert localjudge.verify(run.directory, judge=fake.url).result == "bit-identical"
+
+
+def test_verify_and_rescore_take_a_host_that_is_allowed(
+    fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
+    for module in ("address", "connection"):
+        monkeypatch.setattr(f"localjudge.engine.server.{module}.is_this_machine", lambda _: False)
+    with pytest.raises(UsageError, match="is not this machine"):
+        localjudge.verify(run, judge=fake.url)
+    found = localjudge.verify(run, judge=fake.url, allow_host="127.0.0.1")
+    assert [change.ingredient for change in found.judge_changes] == ["engine.host"]
+    assert "allow_host" in RESCORE_OPTIONS
 
 
 def test_a_context_larger_than_the_servers_is_refused(fake: FakeServer) -> None:
@@ -264,3 +366,17 @@ def test_doctor_looks_at_a_server(fake: FakeServer) -> None:
     assert found["shared prompts"].status == "ok"
     assert found["prompts"].status == "ok"
     assert "connected to the judge's server" in found["network"].found
+    assert "gpu" not in found
+
+
+def test_doctor_of_an_address_that_is_none_is_a_failed_check() -> None:
+    from localjudge.doctor.examine import examine
+
+    found = {check.name: check for check in examine("http://127.0.0.1:99999", injections=0, probes=0).checks}
+    assert found["model file"].status == "failed"
+
+
+def test_what_has_no_effect_on_a_server_is_said(fake: FakeServer) -> None:
+    with opened_panel(fake.url, None, RunSettings(threads=2)) as panel:
+        said = panel.announcement.splitlines()
+    assert said[1:] == ["threads has no effect on made-up: its server says how it runs"]

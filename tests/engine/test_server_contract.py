@@ -10,9 +10,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,12 +22,15 @@ import random_model
 from localjudge.engine.contract import check_engine, example_requests
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.llamacpp.model import vocabulary_of_file
 from localjudge.engine.server.engine import ServerEngine
 from localjudge.engine.server.finding import open_server, served_model
-from localjudge.errors import ModelError
+from localjudge.engine.server.model_server import AnswerPlace
+from localjudge.errors import ModelError, OutOfResource
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer
 from tests.engine.conftest import ModelMaker
+from tests.engine.fake_server import FakeServer, serving
 
 TEMPLATE = random_model.CHAT_TEMPLATE.replace("<|im_start|>", "<start_of_turn>").replace("<|im_end|>", "<end_of_turn>")
 N_CTX = 2048
@@ -177,6 +181,67 @@ def test_the_python_server_keeps_the_contract(model: ModelFile, tmp_path: Path) 
             assert engine.identity["server"] == "llama_cpp.server"
             assert engine.identity["model_sha256"] == model.sha256
         assert check_engine(lambda: engine_at(address)) == []
+
+
+class FakePythonServer(FakeServer):
+    """Names a file, and cuts texts as its function says."""
+
+    def __init__(self, named: Path, cut: Callable[[str], Any]) -> None:
+        super().__init__()
+        self.named = str(named)
+        self.cut = cut
+        self.n_ctx = 2048
+
+    def answer(self, path: str, body: Any) -> tuple[int, Any]:
+        """As llama_cpp.server does."""
+        if path == "/v1/models":
+            return 200, {"data": [{"id": self.named, "owned_by": "me"}]}
+        if path == "/openapi.json":
+            return 200, {"info": {"version": "0.3.36"}}
+        if path == "/v1/completions" and len(body["prompt"]) > self.n_ctx:
+            return 400, {"error": {"message": f"Requested tokens exceed context window of {self.n_ctx}"}}
+        if path == "/v1/completions":
+            return 200, {"choices": [{"text": "So."}], "usage": {"prompt_tokens": 1}}
+        return (200, {"tokens": self.cut(body["input"])}) if path == "/extras/tokenize" else (404, {})
+
+
+def test_a_file_whose_tokens_are_others_is_not_the_servers(model: ModelFile) -> None:
+    """It was replaced since, or lies at the same path here and in a container; a size or a name would not tell."""
+    with vocabulary_of_file(model.path) as vocabulary:
+
+        def same(text: str) -> list[int]:
+            return [vocabulary.bos, *vocabulary.user(text)]
+
+        with serving(FakePythonServer(model.path, same)) as fake:
+            assert served_model(fake.url, SETTINGS).sha256 == model.sha256
+        others: list[Callable[[str], Any]] = [
+            lambda text: [token + 1 for token in same(text)],
+            lambda text: [10**9],
+            lambda text: [],
+            lambda text: None,
+        ]
+        for other in others:
+            with (
+                serving(FakePythonServer(model.path, other)) as fake,
+                pytest.raises(ModelError, match="into other tokens than that file") as error,
+            ):
+                served_model(fake.url, SETTINGS)
+            assert "llama-server" in str(error.value.hint)
+
+
+def test_a_python_server_that_was_started_otherwise_is_refused_each_time(model: ModelFile) -> None:
+    """The same file under the same name, and another context: all that it says is compared, and not once only."""
+    with vocabulary_of_file(model.path) as vocabulary:
+        fake = FakePythonServer(model.path, vocabulary.user)
+        place = AnswerPlace((), tuple(vocabulary.user("It rains.")))
+        with serving(fake):
+            server = open_server(served_model(fake.url, SETTINGS), SETTINGS)
+            assert server.written(place, end='"', most=9)
+        fake.n_ctx = 4096
+        with closing(server), serving(fake, fake.port):
+            for _ in range(3):
+                with pytest.raises(OutOfResource, match="not the same one"):
+                    server.written(place, end='"', most=9)
 
 
 def test_the_python_server_without_its_logits_is_refused(model: ModelFile, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 
 import json
 import math
+import os
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -143,6 +144,85 @@ def test_the_identity_proves_no_bytes(fake: FakeVllm) -> None:
     assert (identity["server"], identity["server_build"], identity["model"]) == ("vllm", "0.11.0", "judge")
     assert identity["batching"] == "not isolated"
     assert "model_sha256" not in identity
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json", "model.safetensors.index.json", "weights"])
+def test_two_models_of_one_name_are_two_judges(fake: FakeVllm, folder: Path, file: str) -> None:
+    """Another small file, or weights of another size."""
+    (folder / "config.json").write_text("{}")
+    (folder / "model.safetensors.index.json").write_text("{}")
+    weights = folder / "model.safetensors"
+    weights.write_bytes(b"1")
+    with closing(engine_on(fake)) as engine:
+        before = engine.identity
+    changed = weights if file == "weights" else folder / file
+    changed.write_text(changed.read_text() + " ")
+    with closing(engine_on(fake)) as engine:
+        differing = {key for key in before if before[key] != engine.identity[key]}
+    assert len(differing) == 1, differing
+
+
+def test_a_folder_that_is_changed_under_a_server_is_refused_each_time(folder: Path) -> None:
+    """Started again with a fine-tuned model in the same folder, under the same name."""
+    fake = FakeVllm(folder, "raw_logprobs")
+    with serving(fake):
+        engine = engine_on(fake)
+        requests = example_requests(engine)[:1]
+    (folder / "config.json").write_text("{}")
+    with closing(engine), serving(fake, fake.port):
+        for _ in range(3):
+            with pytest.raises(OutOfResource, match="not the same one"):
+                list(engine.answers(requests))
+
+
+def test_no_sampler_of_the_models_own_is_left_on(fake: FakeVllm) -> None:
+    """VLLM takes what a request does not say from generation_config.json."""
+    with closing(engine_on(fake)) as engine:
+        list(engine.answers(example_requests(engine)[:1]))
+    plain = {"repetition_penalty": 1, "presence_penalty": 0, "frequency_penalty": 0, "top_p": 1, "top_k": 0, "min_p": 0}
+    bodies = [body for path, body in fake.asked if path == "/v1/completions"]
+    assert bodies
+    assert all(plain.items() <= body.items() for body in bodies)
+
+
+@pytest.mark.parametrize(
+    "added",
+    [
+        [{"content": "x"}],
+        [{"id": 1 << 40, "content": "x"}],
+        [{"id": "1", "content": "x"}],
+        [{"id": -1, "content": ""}],
+        7,
+    ],
+    ids=["no id", "huge", "text", "negative", "no list"],
+)
+def test_a_folder_that_lies_about_its_tokens_is_refused(folder: Path, added: Any) -> None:
+    described = json.loads((folder / "tokenizer.json").read_text())
+    (folder / "tokenizer.json").write_text(json.dumps({**described, "added_tokens": added}))
+    with pytest.raises(ModelError):
+        read_folder(folder)
+
+
+@pytest.mark.parametrize("file", ["tokenizer.json", "tokenizer_config.json", "chat_template.jinja"])
+def test_a_pipe_in_the_folder_is_not_waited_for(folder: Path, file: str) -> None:
+    (folder / file).unlink(missing_ok=True)
+    os.mkfifo(folder / file)
+    with pytest.raises(ModelError, match="no file of a tokenizer"):
+        read_folder(folder)
+
+
+def test_a_token_of_endless_digits_is_refused(fake: FakeVllm) -> None:
+    """Its first digits are those of a token that there is."""
+    with closing(engine_on(fake)) as engine:
+
+        def longer(status: int, reply: Any) -> tuple[int, Any]:
+            told = reply["choices"][0]["logprobs"]
+            told["top_logprobs"] = [{f"{name}{'0' * 20}": value for name, value in told["top_logprobs"][0].items()}]
+            return status, reply
+
+        fake.spoil["/v1/completions"] = longer
+        with pytest.raises(ModelError, match="names a token"):
+            list(engine.answers(example_requests(engine)[:1]))
 
 
 def test_a_model_by_name_is_refused_with_what_to_do(fake: FakeVllm) -> None:

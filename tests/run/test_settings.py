@@ -72,4 +72,4 @@ def test_where_a_judge_works_is_not_written_down() -> None:
     """The address of a cluster is the name of a machine; that of a suite is in its file alone."""
     settings = checked({"ray": "head.example:6379", "ray_workers": 3})
     assert "head.example" not in settings.model_dump_json()
-    assert {"ray", "ray_workers", "allow_other_processors"} == NOT_IN_FILES
+    assert {"ray", "ray_workers", "allow_other_processors", "allow_host"} == NOT_IN_FILES

@@ -14,6 +14,7 @@ from localjudge.option_spelling import option
 
 _NAMED = re.compile(r"(?:https?://|unix:)", re.IGNORECASE)
 _HTTP = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]]+)(?::(?P<port>\d{1,5}))?(?:/v1)?/?")
+_THIS_MACHINE = "localhost"
 _PORT = 80
 _LAST_PORT = 65_535
 _LONGEST_SOCKET_PATH = 107
@@ -63,6 +64,23 @@ def read_address(judge: str) -> ServerAddress:
             f"{judge!r:.200} is not the address of a server", hint="it has a host and a port: http://127.0.0.1:8080"
         )
     return ServerAddress(found["host"].strip("[]"), port)
+
+
+def is_loopback(address: ServerAddress) -> bool:
+    """Whether an address is this machine's by what is written, with nothing looked up: a socket's path, a number."""
+    if address.socket_path or address.host.casefold() == _THIS_MACHINE:
+        return True
+    return "%" not in address.host and is_this_machine(address.host)
+
+
+def is_target(address: ServerAddress, host: str, port: int) -> bool:
+    """Whether a connection to this host and port is one to the server; a name may lead to any host."""
+    if address.socket_path or port != address.port:
+        return False
+    try:
+        return ip_address(address.host) == ip_address(host.partition("%")[0])
+    except ValueError:
+        return is_this_machine(host) or address.host.casefold() != _THIS_MACHINE
 
 
 def is_this_machine(address: str) -> bool:

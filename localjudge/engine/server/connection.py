@@ -82,11 +82,18 @@ class ServerConnection:
 
     def get(self, path: str) -> dict[str, Any]:
         """What the server says there."""
-        return self._json("GET", path, None)
+        return self._object(self._json("GET", path, None))
+
+    def get_rows(self, path: str) -> list[Any]:
+        """What the server lists there."""
+        found = self._json("GET", path, None)
+        if not isinstance(found, list):
+            raise ModelError(f"the server at {self.address} answered with what is no list: {found!r:.80}")
+        return found
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to a question. A server that is still loading its model is waited for."""
-        return self._json("POST", path, json.dumps(body, allow_nan=False).encode())
+        return self._object(self._json("POST", path, json.dumps(body, allow_nan=False).encode()))
 
     @property
     def is_local(self) -> bool:
@@ -99,7 +106,13 @@ class ServerConnection:
             self._http.close()
         self._http = None
 
-    def _json(self, method: str, path: str, body: bytes | None) -> dict[str, Any]:
+    def _object(self, found: Any) -> dict[str, Any]:
+        if not isinstance(found, dict):
+            shown = _shown(json.dumps(found).encode())
+            raise ModelError(f"the server at {self.address} answered with what is no object: {shown}")
+        return found
+
+    def _json(self, method: str, path: str, body: bytes | None) -> Any:
         until, told = monotonic() + self._patience.loading, False
         while True:
             status, data = self._reply(method, path, body)
@@ -131,17 +144,14 @@ class ServerConnection:
             )
         raise Refused(self.address, status, _error_in(data))
 
-    def _decoded(self, data: bytes) -> dict[str, Any]:
+    def _decoded(self, data: bytes) -> Any:
         try:
-            found = json.loads(data, parse_constant=_no_number)
+            return json.loads(data, parse_constant=_no_number)
         except (ValueError, RecursionError) as error:
             raise ModelError(
                 f"the server at {self.address} answered with what is not JSON: {_shown(data)}",
                 hint="is it a model's server?",
             ) from error
-        if not isinstance(found, dict):
-            raise ModelError(f"the server at {self.address} answered with what is no object: {_shown(data)}")
-        return found
 
     def _reply(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         """Status and content. A connection that was kept open may have been closed by now: once, another is made."""
@@ -208,7 +218,10 @@ class ServerConnection:
         return made
 
     def _to_port(self) -> _TimedSocket:
-        found = socket.getaddrinfo(self.address.host, self.address.port, type=socket.SOCK_STREAM)
+        try:
+            found = socket.getaddrinfo(self.address.host, self.address.port, type=socket.SOCK_STREAM)
+        except UnicodeError as error:  # a label of more than 63 characters
+            raise OSError(f"{self.address.host[:80]!r} is no name of a host") from error
         for *_, target in found:
             require_allowed(self.address, str(target[0]), self._allowed)
         failure: OSError = OSError("no address")

@@ -15,6 +15,7 @@ start, a cache of quantised numbers. So an answer is not promised to be the same
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
+from hashlib import sha256
 from importlib.metadata import version
 from typing import Any
 
@@ -74,7 +75,9 @@ class ServerEngine:
     def identity(self) -> dict[str, Any]:
         """The server and its build, the model as far as it is known, and that nobody promises for the rest."""
         model, proved = self._model, self._model.proved
-        known = {"model_sha256": proved.sha256, "model_size": proved.size} if proved else {}
+        known = {"model_sha256": proved.sha256, "model_size": proved.size} if proved else model.facts
+        template = model.chat_template
+        rendered = {"chat_template_sha256": sha256(template.encode(errors="replace")).hexdigest()} if template else {}
         return {
             "engine": "server",
             "server": model.kind,
@@ -83,6 +86,7 @@ class ServerEngine:
             **known,
             **({"quantisation": model.quantisation} if model.quantisation else {}),
             "vocabulary_size": model.vocabulary_size,
+            **rendered,
             "llguidance": version("llguidance"),
             "n_ctx": self._n_ctx,
             "server_n_ctx": model.n_ctx,

@@ -4,9 +4,10 @@ The decision. `n_probs` gives logarithms of probabilities of the raw logits, bef
 likely tokens and of the one that was sampled. So the legal tokens, and they alone, are raised by `logit_bias`: one of
 them is sampled, whatever the model prefers, and its probability is known. Those of the others mostly stand among the
 most likely ones; where one does not, a second call gives the shares of the legal tokens after sampling, which the first
-one turns into probabilities. So `p_yes` and the legal mass are what they are in process. (Held against the list of all
-151,936 tokens of Qwen2.5-Coder-0.5B: the same to the last digit. Shares after `grammar` are as exact, those after
-`logit_bias` alone are not: 1000 added to a logit in single precision costs the fourth digit.)
+one turns into probabilities. So `p_yes` and the legal mass are what they are in process, as exactly as that: of a token
+that is listed, the same to the last digit (held against the list of all 151,936 tokens of Qwen2.5-Coder-0.5B); of one
+that is not, right to about the fourth digit, as 1000 is added to a logit in single precision. (Shares after a grammar
+were the same to the last digit; they are not what is asked for.)
 
 Alone in a crowd. The server answers from the longest beginning that its slot still holds, so by default an answer
 depends on what was asked before: the logits of one prompt moved by 0.06, of a 0.5 B model, Q4_K_M. With
@@ -25,21 +26,20 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property, partial
-from time import perf_counter
 from typing import Any
 
-from localjudge.engine.llamacpp import chat_template
 from localjudge.engine.llamacpp.model import vocabulary_of_file
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.engine.server.connection import Refused, ServerConnection
 from localjudge.engine.server.gbnf import one_line
 from localjudge.engine.server.listed_tokens import TokenCalls, listed_tokens
-from localjudge.engine.server.model_server import AnswerPlace, ServerWork
+from localjudge.engine.server.model_server import AnswerPlace
 from localjudge.engine.server.numbers import by_token, inside, tokens_in, whole
+from localjudge.engine.server.same_model_server import SameModelServer
 from localjudge.engine.server.served_model import ServedModel, proved_file
 from localjudge.errors import ModelError, OutOfResource, SampleError
 from localjudge.printable import printable
-from localjudge.types import ChatEnds, VerdictRequest
+from localjudge.types import VerdictRequest
 
 KIND = "llama-server"
 _SLOT = 0
@@ -49,6 +49,9 @@ _RAISED = 1000.0
 _LEAST = -700.0
 """Logarithm of a probability that is given as 0."""
 _TRIES = 3
+_UNKNOWN = (404, 405, 501)
+_FACTS = {"size": "weight_bytes", "n_params": "parameters", "n_embd": "width"}
+"""What /v1/models says of the weights, and what it is called in an identity."""
 _FIELDS = ["completion_probabilities", "tokens", "tokens_evaluated", "timings", "truncated"]
 _TRIAL = "The bridge over the river opened in 1936, was widened twice, and a toll of 50 cents was charged until 1954."
 _TRIAL_OWN = 6
@@ -68,6 +71,7 @@ def read_model(connection: ServerConnection, props: Mapping[str, Any]) -> Served
     proved = None
     if connection.is_local:
         proved = proved_file(named, vocabulary_size=size, weight_bytes=whole(meta.get("size", 0), "the model's size"))
+    _refuse_adapters(connection)
     template = str(props.get("chat_template") or "")
     return ServedModel(
         address=connection.address,
@@ -83,21 +87,35 @@ def read_model(connection: ServerConnection, props: Mapping[str, Any]) -> Served
         quantisation=printable(str(meta.get("ftype") or "")) or None,
         proved=proved,
         host=None if connection.is_local else connection.address.host,
+        facts={fact: whole(meta[name], fact) for name, fact in _FACTS.items() if meta.get(name) is not None},
     )
 
 
-class LlamaServer:
+def _refuse_adapters(connection: ServerConnection) -> None:
+    """Raise ModelError for a model that is changed by LoRA adapters: path and size are still those of its own file."""
+    try:
+        adapters = connection.get_rows("/lora-adapters")
+    except Refused as error:
+        if error.status not in _UNKNOWN:
+            raise
+        return
+    for row in adapters:
+        if inside(row, "scale") != 0:
+            raise ModelError(
+                f"the server at {connection.address} changes its model by a LoRA adapter, "
+                f"{printable(str(row.get('path', row.get('id'))))[:200]!r}: whose answers these are could not be told",
+                hint="merge it into a model of its own (llama-export-lora), or start the server without --lora",
+            )
+
+
+class LlamaServer(SameModelServer):
     """A llama-server that is open. Raises ModelError for one whose answers are not as they should be."""
 
     begins_by_itself = False
 
     def __init__(self, connection: ServerConnection, model: ServedModel) -> None:
-        self.model = model
-        self._connection = connection
-        self._seen = connection.made
+        super().__init__(connection, model, lambda again: read_model(again, again.get("/props")))
         self._held: tuple[int, ...] = ()
-        self._evaluated = 0
-        self._seconds = 0.0
         self._undo = ExitStack()
         self._undo.callback(connection.close)
         self.reuses_prefixes = False
@@ -112,11 +130,6 @@ class LlamaServer:
             undo.pop_all()
         return server
 
-    @property
-    def work(self) -> ServerWork:
-        """Tokens and seconds so far."""
-        return ServerWork(self._evaluated, self._seconds)
-
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """That of the model's file, or, where that is not at hand, the one that the server lists."""
@@ -127,20 +140,12 @@ class LlamaServer:
             special=partial(self._tokenized, special=True),
             text_of=self._text_of,
         )
-        meta = inside(self._connection.get("/v1/models"), "data", 0, "meta")
+        meta = inside(self._asked("/v1/models"), "data", 0, "meta")
         begins = self._tokenized("", special=True, begin=True)
         table = listed_tokens(
             self._pieces(calls), meta.get("vocab_type", 0), begins=begins, eos=self.model.eos, calls=calls
         )
         return Vocabulary(table, self.model.chat_template)
-
-    def chat(self, ends: bool) -> ChatEnds | None:
-        """The chat template, rendered here."""
-        template = self.model.chat_template
-        if template is None:
-            return None
-        rendered = chat_template.chat_ends if ends else chat_template.without_ends
-        return rendered(template, bos=self.model.bos, eos=self.model.eos)
 
     def require_plain(self, request: VerdictRequest) -> None:
         """Tokens are sent, and no text: nothing is read as markup."""
@@ -204,19 +209,14 @@ class LlamaServer:
             "cache_prompt": cached is not None,
             "id_slot": _SLOT,
             "samplers": [],
+            "mirostat": 0,
+            "grammar": "",
             "temperature": 1.0,
             "seed": 0,
             "response_fields": _FIELDS,
             **how,
         }
-        started = perf_counter()
-        try:
-            reply = self._connection.post("/completion", body)
-        except Refused as error:
-            raise self._refusal(error) from error
-        finally:
-            self._seconds += perf_counter() - started
-        self._require_same()
+        reply = self._asked("/completion", body)
         if inside(reply, "tokens_evaluated") != len(prompt) or reply.get("truncated"):
             raise ModelError(
                 f"the server at {self.model.address} did not take the {len(prompt):,} tokens of a prompt as they are",
@@ -227,26 +227,12 @@ class LlamaServer:
         return reply if cached is None or taken == cached else {}
 
     def _refusal(self, error: Refused) -> Exception:
-        where = f"the server at {self.model.address}"
         if "context" in error.said and error.status < 500:  # noqa: PLR2004 -- a fault of the request
-            return SampleError(f"{where} has no room for the prompt: {error.said}")
-        if error.status < 500:  # noqa: PLR2004
-            return ModelError(f"{where} refuses a request: {error.said}", hint="is it of a version that is too old?")
-        return OutOfResource(f"{where} failed: {error.said}", hint="look at what it says, and run the command again")
+            return SampleError(f"the server at {self.model.address} has no room for the prompt: {error.said}")
+        return super()._refusal(error)
 
-    def _require_same(self) -> None:
-        """Behind a new connection there must still be the same model: the answer is thrown away if there is not."""
-        if self._connection.made == self._seen:
-            return
-        self._seen = self._connection.made
+    def _forget(self) -> None:
         self._held = ()
-        now = read_model(self._connection, self._connection.get("/props"))
-        if now != self.model:
-            raise OutOfResource(
-                f"the server at {self.model.address} was {self.model.name} ({self.model.build}) when this began, "
-                f"and is {now.name} ({now.build}) now",
-                hint="start it with the first model again, and run the same command: it goes on where it was",
-            )
 
     def _can_go_back(self) -> bool:
         """Whether a shared beginning can be gone back to, and gives the same bits each time."""
@@ -267,15 +253,11 @@ class LlamaServer:
         return all(one == found[0] for one in found)
 
     def _tokenized(self, text: str, *, special: bool, begin: bool = False) -> list[int]:
-        asked = {"content": text, "add_special": begin, "parse_special": special}
-        try:
-            reply = self._connection.post("/tokenize", asked)
-        except Refused as error:
-            raise self._refusal(error) from error
+        reply = self._asked("/tokenize", {"content": text, "add_special": begin, "parse_special": special})
         return tokens_in(inside(reply, "tokens"), self.model.vocabulary_size)
 
     def _text_of(self, tokens: Sequence[int]) -> str:
-        return str(inside(self._connection.post("/detokenize", {"tokens": list(tokens)}), "content"))
+        return str(inside(self._asked("/detokenize", {"tokens": list(tokens)}), "content"))
 
     def _pieces(self, calls: TokenCalls) -> list[bytes]:
         """The bytes of each token, from a list of probabilities of all."""
@@ -293,7 +275,10 @@ class LlamaServer:
 
     def _shares(self, rows: Any) -> dict[int, float]:
         """Logarithms of the shares after sampling; what has none is not listed."""
-        found = {inside(row, "id"): inside(row, "prob") for row in rows}
+        if not isinstance(rows, list):
+            raise ModelError(f"the server at {self.model.address} gives {rows!r:.40} as a list of shares")
+        most = self.model.vocabulary_size - 1
+        found = {whole(inside(row, "id"), "a token", most=most): inside(row, "prob") for row in rows}
         sound = {
             token: math.log(share)
             for token, share in found.items()

@@ -1,7 +1,8 @@
 """`python -m llama_cpp.server`, llama-cpp-python's own: it is asked in text, and answers as OpenAI's completions do.
 
 It takes no tokens, and tells neither its vocabulary nor its chat template. So the model's file has to be at hand, on
-this machine and under the name that the server gives it: what is legal, and what would be markup, is read there.
+this machine and under the name that the server gives it: what is legal, and what would be markup, is read there. Tokens
+of a few texts are held against that file's; a LoRA adapter (--lora_path) shows nowhere.
 
 Text is tokenised by the server as a whole, with control tokens parsed. A text of the user's that holds such a literal
 cannot be shown as text, and gets no answer. The tokens are not always those of the same prompt in process, where pieces
@@ -24,20 +25,20 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
-from time import perf_counter
+from pathlib import Path
 from typing import Any
 
-from localjudge.engine.llamacpp import chat_template
 from localjudge.engine.llamacpp.model import vocabulary_of_file
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.engine.server.connection import Refused, ServerConnection
 from localjudge.engine.server.gbnf import one_line
-from localjudge.engine.server.model_server import AnswerPlace, ServerWork
-from localjudge.engine.server.numbers import inside, log_probability, whole
+from localjudge.engine.server.model_server import AnswerPlace
+from localjudge.engine.server.numbers import inside, log_probability, tokens_in, whole
+from localjudge.engine.server.same_model_server import SameModelServer
 from localjudge.engine.server.served_model import ServedModel, proved_file
 from localjudge.errors import ModelError, OutOfResource, SampleError
 from localjudge.printable import printable
-from localjudge.types import ChatEnds, VerdictRequest
+from localjudge.types import VerdictRequest
 
 KIND = "llama_cpp.server"
 OWNER = "me"
@@ -46,6 +47,12 @@ _LISTED = 64
 _RAISED = 1000.0
 _OTHERS = (".", "a")
 """Texts to forget by; the second for a prompt that begins with the first."""
+_TRIALS = (
+    "The bridge over the river opened in 1936, was widened twice, and a toll of 50 cents was charged until 1954.",
+    "Straße, naïve café, Ελλάδα, мост, 桥梁 und 😀",
+    "def opened(year):\n    return {'bridge': year >= 1936}",
+)
+"""Texts in several scripts, by whose tokens two vocabularies differ."""
 _TOO_LONG = "a b " * 200_000
 _CONTEXT = re.compile(r"context (?:length is|window of) (\d+)")
 _WITHOUT_LOGITS = "logits_all"
@@ -67,6 +74,7 @@ def read_model(connection: ServerConnection, models: Sequence[Any]) -> ServedMod
             "--logits_all true; or take llama-server, which needs no file here",
         )
     with vocabulary_of_file(proved.path) as vocabulary:
+        _refuse_another(connection, vocabulary, proved.path)
         size = vocabulary.size
         bos, eos = vocabulary.text_of(vocabulary.bos), vocabulary.text_of(vocabulary.eos)
         template = vocabulary.chat_template
@@ -85,6 +93,29 @@ def read_model(connection: ServerConnection, models: Sequence[Any]) -> ServedMod
     )
 
 
+def _refuse_another(connection: ServerConnection, vocabulary: Vocabulary, path: Path) -> None:
+    """Raise ModelError if the server's tokens are not those of the file: it was replaced since, or is another one here.
+
+    A model of the same family has the same tokens: that it is this very file is not proved by them.
+    """
+    for text in _TRIALS:
+        tokens = inside(connection.post("/extras/tokenize", {"input": text}), "tokens")
+        try:
+            own = [
+                token for token in tokens_in(tokens, vocabulary.size) if token not in (vocabulary.bos, vocabulary.eos)
+            ]
+            same = vocabulary.decode(own).strip() == text.encode() if vocabulary.exact else own == vocabulary.user(text)
+        except ModelError:
+            same = False
+        if not same:
+            raise ModelError(
+                f"the server at {connection.address} names {printable(str(path))[:200]}, and cuts texts into other "
+                "tokens than that file does",
+                hint="start the server again with the file as it is now; in a container, or behind a tunnel, its paths "
+                "are not this machine's: take llama-server there, which needs no file here",
+            )
+
+
 def _context_of(connection: ServerConnection) -> int:
     """How many tokens fit, which the server says when it is asked for too many."""
     try:
@@ -95,19 +126,15 @@ def _context_of(connection: ServerConnection) -> int:
     raise ModelError(f"the server at {connection.address} does not say how many tokens it takes")
 
 
-class PythonServer:
+class PythonServer(SameModelServer):
     """A `llama_cpp.server` that is open. Raises ModelError for one whose answers are not as they should be."""
 
     reuses_prefixes = True
     begins_by_itself = True
 
     def __init__(self, connection: ServerConnection, model: ServedModel) -> None:
-        self.model = model
-        self._connection = connection
-        self._seen = connection.made
+        super().__init__(connection, model, lambda again: read_model(again, inside(again.get("/v1/models"), "data")))
         self._held = ""
-        self._evaluated = 0
-        self._seconds = 0.0
         self._undo = ExitStack()
         self._undo.callback(connection.close)
 
@@ -121,11 +148,6 @@ class PythonServer:
             undo.pop_all()
         return server
 
-    @property
-    def work(self) -> ServerWork:
-        """Tokens and seconds so far; tokens that the server had kept are counted as evaluated."""
-        return ServerWork(self._evaluated, self._seconds)
-
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """That of the model's file."""
@@ -138,14 +160,6 @@ class PythonServer:
         """Texts that several tokens have."""
         counts = Counter(piece.decode(errors="ignore").encode() for piece in self.vocabulary.pieces)
         return frozenset(piece for piece, count in counts.items() if count > 1)
-
-    def chat(self, ends: bool) -> ChatEnds | None:
-        """The chat template of the file, rendered here."""
-        template = self.model.chat_template
-        if template is None:
-            return None
-        rendered = chat_template.chat_ends if ends else chat_template.without_ends
-        return rendered(template, bos=self.model.bos, eos=self.model.eos)
 
     def require_plain(self, request: VerdictRequest) -> None:
         """Raise SampleError for a text of the user's that holds markup of the model: the server would read it so."""
@@ -223,14 +237,7 @@ class PythonServer:
 
     def _completed(self, prompt: str, *, max_tokens: int = 1, **how: Any) -> dict[str, Any]:
         body = {"prompt": prompt, "max_tokens": max_tokens, "temperature": 0.0, "repeat_penalty": 1.0, "seed": 0, **how}
-        started = perf_counter()
-        try:
-            reply = self._connection.post("/v1/completions", body)
-        except Refused as error:
-            raise self._refusal(error) from error
-        finally:
-            self._seconds += perf_counter() - started
-        self._require_same()
+        reply = self._asked("/v1/completions", body)
         self._evaluated += whole(inside(reply, "usage", "prompt_tokens"), "a number of tokens")
         return reply
 
@@ -244,15 +251,5 @@ class PythonServer:
             return SampleError(f"{where} has no room for the prompt: {error.said}")
         return OutOfResource(f"{where} failed: {error.said}", hint="look at what it says, and run the command again")
 
-    def _require_same(self) -> None:
-        """Behind a new connection there must still be the same model: the answer is thrown away if there is not."""
-        if self._connection.made == self._seen:
-            return
-        self._seen = self._connection.made
+    def _forget(self) -> None:
         self._held = ""
-        models = inside(self._connection.get("/v1/models"), "data")
-        if [inside(models, 0, "id")] != [self.model.called] or len(models) != _ONE_MODEL:
-            raise OutOfResource(
-                f"the server at {self.model.address} has another model now than when this began",
-                hint="start it with the first model again, and run the same command: it goes on where it was",
-            )

@@ -1,7 +1,7 @@
 """What a server says of its model, and whether the model's bytes are proved.
 
     names a file that is on this machine  ──whole path, as many tokens, as many bytes of weights──>  its sha256
-    anything else                         ──>  a name: who runs the server answers for what is behind it
+    anything else                         ──>  a name, and what the server tells: who runs it answers for the rest
 
 A model that is proved is known by its checksum like any file: registered profile, card and caution are that file's. The
 checksum is of the file as it lies there now; a server that was started before the file was replaced is told by nothing.
@@ -10,6 +10,7 @@ checksum is of the file as it lies there now; a server that was started before t
 import logging
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
 
 from localjudge import model_registry
@@ -18,6 +19,7 @@ from localjudge.engine.llamacpp.model import WHO_IT_IS
 from localjudge.engine.server.address import ServerAddress
 from localjudge.errors import ModelError
 from localjudge.local_models.model_parts import size_of
+from localjudge.printable import printable
 
 _VOCABULARY = "tokenizer.ggml.tokens"
 _log = logging.getLogger(__name__)
@@ -53,6 +55,8 @@ class ServedModel(NamedTuple):
     proved: ProvedFile | None = None
     host: str | None = None
     """The host, where it is not this machine."""
+    facts: Mapping[str, int | str] = MappingProxyType({})
+    """What is known of a model that is not proved, to tell it from others: sizes, checksums of small files."""
 
     @property
     def source(self) -> str:
@@ -92,17 +96,17 @@ def proved_file(
     Numbers that the server gives of its model are held against the file.
     """
     path = Path(named)
-    if not path.is_absolute() or not path.is_file():
-        return None
     try:
+        if not path.is_absolute() or not path.is_file():
+            return None
         header = gguf_header.read(path)
         if vocabulary_size not in {None, header.lengths.get(_VOCABULARY)}:
             return None
         if weight_bytes is not None and not _is_about(header.weight_bytes, weight_bytes, tensors=len(header.tensors)):
             return None
         sha256, size = model_registry.sha256_of(path), size_of(path)
-    except (ModelError, OSError) as error:
-        _log.debug(f"the server names {path}, which cannot be read: {error}")
+    except (ModelError, OSError, ValueError) as error:  # ValueError: a name with a zero byte
+        _log.debug(f"the server names {printable(named)[:200]}, which cannot be read: {error}")
         return None
     metadata = {key: header.text(key) for key in WHO_IT_IS}
     return ProvedFile(path, sha256, size, metadata, bool(header.text("tokenizer.chat_template")))

@@ -6,18 +6,29 @@ tokenizers library finds it in any text, whatever it is.
 """
 
 import json
+import os
 import re
+import stat
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge.engine.llamacpp.token_table import TokenTable, is_reserved
+from localjudge.engine.server.numbers import inside
 from localjudge.errors import ModelError
 
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 _LARGEST = 1 << 28
+_MOST_TOKENS = 1 << 22
 _NO_TOKEN = -1
+_TOKENIZER = "tokenizer.json"
+_SMALL = {
+    "config_sha256": "config.json",
+    "tokenizer_sha256": _TOKENIZER,
+    "weight_index_sha256": "model.safetensors.index.json",
+}
 _USE_FOLDER = "name the folder of the model when the server is started: vllm serve /PATH/MODEL"
 
 
@@ -47,27 +58,45 @@ class TokenizerFolder(NamedTuple):
 
 def read_folder(folder: Path) -> TokenizerFolder:
     """What the folder says. Raises ModelError for one that is none, or of a kind that is not known."""
-    described = _json(folder / "tokenizer.json")
+    described = _json(folder / _TOKENIZER)
     settings = _json(folder / "tokenizer_config.json")
-    model = described.get("model", {})
-    vocabulary = model.get("vocab")
-    if model.get("type") != "BPE" or not isinstance(vocabulary, dict):
+    model, rows = described.get("model"), described.get("added_tokens", [])
+    vocabulary = model.get("vocab") if isinstance(model, dict) and model.get("type") == "BPE" else None
+    if not isinstance(vocabulary, dict) or not isinstance(rows, list):
         raise ModelError(f"{folder}: its tokenizer is of a kind that localjudge does not know", hint="use llama-server")
     spelled = _byte_level if "ByteLevel" in json.dumps(described.get("decoder")) else _with_marks
-    added = {row["id"]: str(row["content"]).encode() for row in described.get("added_tokens", [])}
-    size = max([*vocabulary.values(), *added]) + 1
-    pieces = [b""] * size
-    for text, token in vocabulary.items():
+    added = {_number(inside(row, "id"), folder): str(inside(row, "content")).encode() for row in rows}
+    numbers = {text: _number(token, folder) for text, token in vocabulary.items()}
+    pieces = [b""] * (max([*numbers.values(), *added], default=-1) + 1)
+    for text, token in numbers.items():
         pieces[token] = spelled(text)
     for token, literal in added.items():
         pieces[token] = literal
     return TokenizerFolder(pieces, added, _template(folder, settings), _text(settings, "bos"), _text(settings, "eos"))
 
 
+def folder_facts(folder: Path) -> dict[str, int | str]:
+    """What tells this model from another: checksums of its small files, names and sizes of those with weights.
+
+    Raises ModelError for a folder that cannot be read.
+    """
+    try:
+        weights = sorted((file.name, file.stat().st_size) for file in folder.glob("*.safetensors"))
+    except OSError as error:
+        raise ModelError(f"{folder} cannot be read: {error.strerror}", hint=_USE_FOLDER) from error
+    sums = {
+        fact: sha256(_content(folder / name)).hexdigest() for fact, name in _SMALL.items() if _is_there(folder / name)
+    }
+    return {**sums, "weight_files_sha256": sha256(json.dumps(weights).encode()).hexdigest()}
+
+
 def _template(folder: Path, settings: Mapping[str, Any]) -> str | None:
     beside = folder / "chat_template.jinja"
-    if beside.is_file():
-        return beside.read_text(encoding="utf-8")
+    if _is_there(beside):
+        try:
+            return _content(beside).decode()
+        except UnicodeDecodeError as error:
+            raise ModelError(f"{beside} is not a text: {error}", hint=_USE_FOLDER) from error
     found = settings.get("chat_template")
     return found if isinstance(found, str) else None
 
@@ -77,12 +106,36 @@ def _text(settings: Mapping[str, Any], which: str) -> str:
     return str(found.get("content", "")) if isinstance(found, dict) else str(found)
 
 
+def _number(value: Any, folder: Path) -> int:
+    """A token, of a vocabulary that can be: a list of all is made."""
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _MOST_TOKENS:
+        raise ModelError(f"{folder}: its tokenizer numbers a token {value!r:.40}", hint=_USE_FOLDER)
+    return value
+
+
+def _is_there(file: Path) -> bool:
+    return os.path.lexists(file)
+
+
+def _content(file: Path) -> bytes:
+    """The bytes of a file that is one, and not so large that it cannot be a tokenizer's.
+
+    Raises ModelError for any other: what the folder holds was said by a stranger, and a pipe would never end.
+    """
+    try:
+        with open(os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as opened:
+            found = os.fstat(opened.fileno())
+            if not stat.S_ISREG(found.st_mode) or found.st_size > _LARGEST:
+                raise ModelError(f"{file} is no file of a tokenizer, or too large for one", hint=_USE_FOLDER)
+            return opened.read(_LARGEST)
+    except OSError as error:
+        raise ModelError(f"{file} cannot be read: {error.strerror}", hint=_USE_FOLDER) from error
+
+
 def _json(file: Path) -> dict[str, Any]:
     try:
-        if file.stat().st_size > _LARGEST:
-            raise ModelError(f"{file} is too large for a tokenizer", hint=_USE_FOLDER)
-        found = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
+        found = json.loads(_content(file))
+    except (ValueError, RecursionError) as error:
         raise ModelError(f"{file} cannot be read: {error}", hint=_USE_FOLDER) from error
     if not isinstance(found, dict):
         raise ModelError(f"{file} is not a tokenizer's", hint=_USE_FOLDER)

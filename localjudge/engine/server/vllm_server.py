@@ -3,7 +3,8 @@
 Written by its documentation and tested against a made-up server that speaks so; not tried on a real one.
 
 It tells neither vocabulary nor chat template, so the model's folder (`tokenizer.json`) has to be on this machine and be
-what the server was started with. The bytes of its weights are not proved.
+what the server was started with. The bytes of its weights are not proved: what tells the model from another is
+checksums of the folder's small files, and the sizes of its large ones.
 
 The decision. One call gives the most likely tokens, at most 20 by default (`--max-logprobs`). If all legal ones are
 among them, that is all. Else a second call allows the legal tokens alone. What its probabilities are hangs on how the
@@ -21,19 +22,18 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
-from localjudge.engine.llamacpp import chat_template
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
-from localjudge.engine.server.connection import Refused, ServerConnection
-from localjudge.engine.server.model_server import AnswerPlace, ServerWork
+from localjudge.engine.server.connection import ServerConnection
+from localjudge.engine.server.model_server import AnswerPlace
 from localjudge.engine.server.numbers import inside, log_probability, require_shares, tokens_in, whole
+from localjudge.engine.server.same_model_server import SameModelServer
 from localjudge.engine.server.served_model import ServedModel
-from localjudge.engine.server.tokenizer_folder import read_folder
-from localjudge.errors import ModelError, OutOfResource
+from localjudge.engine.server.tokenizer_folder import folder_facts, read_folder
+from localjudge.errors import ModelError
 from localjudge.printable import printable
-from localjudge.types import ChatEnds, VerdictRequest
+from localjudge.types import VerdictRequest
 
 KIND = OWNER = "vllm"
 _LISTED = 20
@@ -41,6 +41,18 @@ _NONE = -9000.0
 """Below this a logarithm is minus infinity, as JSON has none: vLLM writes -9999."""
 _LEAST = -700.0
 _PREFIX = "token_id:"
+_DIGITS = 9
+"""Of a token's number, at most."""
+_PLAIN = {
+    "repetition_penalty": 1.0,
+    "presence_penalty": 0.0,
+    "frequency_penalty": 0.0,
+    "top_p": 1.0,
+    "top_k": 0,
+    "min_p": 0.0,
+}
+"""Nothing that changes probabilities: vLLM takes what is not said from the model's own generation_config.json
+(https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html)."""
 _ALL = 0.99
 """Shares of all legal tokens add up to 1."""
 
@@ -66,21 +78,18 @@ def read_model(connection: ServerConnection, models: Sequence[Any]) -> ServedMod
         chat_template=folder.chat_template,
         bos=folder.bos,
         eos=folder.eos,
+        facts=folder_facts(root),
     )
 
 
-class VllmServer:
+class VllmServer(SameModelServer):
     """A vLLM that is open. Raises ModelError for one whose answers are not as they should be."""
 
     reuses_prefixes = True
     begins_by_itself = False
 
     def __init__(self, connection: ServerConnection, model: ServedModel) -> None:
-        self.model = model
-        self._connection = connection
-        self._seen = connection.made
-        self._evaluated = 0
-        self._seconds = 0.0
+        super().__init__(connection, model, lambda again: read_model(again, inside(again.get("/v1/models"), "data")))
 
     @classmethod
     def opened(cls, connection: ServerConnection, model: ServedModel) -> "VllmServer":
@@ -90,27 +99,14 @@ class VllmServer:
         server.log_probabilities(AnswerPlace((), tuple(tokens)), tokens[:1])
         return server
 
-    @property
-    def work(self) -> ServerWork:
-        """Tokens and seconds so far; tokens that the server had kept are counted as evaluated."""
-        return ServerWork(self._evaluated, self._seconds)
-
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """That of the model's folder; texts are tokenised by the server."""
-        models = inside(self._asked("/v1/models", None), "data")
+        models = inside(self._asked("/v1/models"), "data")
         folder = read_folder(Path(str(inside(models, 0, "root"))))
         begins = self._tokenized("", special=True)
         table = folder.table(begins, lambda data: self._tokenized(data.decode(), special=False))
         return Vocabulary(table, self.model.chat_template)
-
-    def chat(self, ends: bool) -> ChatEnds | None:
-        """The chat template of the folder, rendered here."""
-        template = self.model.chat_template
-        if template is None:
-            return None
-        rendered = chat_template.chat_ends if ends else chat_template.without_ends
-        return rendered(template, bos=self.model.bos, eos=self.model.eos)
 
     def require_plain(self, request: VerdictRequest) -> None:
         """Tokens are sent, and no text: nothing is read as markup."""
@@ -165,11 +161,11 @@ class VllmServer:
 
     def _token(self, name: str) -> int:
         digits = name.removeprefix(_PREFIX)
-        if digits == name or not digits.isdecimal():
+        if digits == name or not digits.isdecimal() or len(digits) > _DIGITS:
             raise ModelError(
                 f"vLLM at {self.model.address} names a token {name!r:.40}: is it of a version that is too old?"
             )
-        return whole(int(digits[:12]), "a token")
+        return int(digits)
 
     def _completed(self, place: AnswerPlace, *, max_tokens: int = 1, **how: Any) -> dict[str, Any]:
         prompt = [*place.shared, *place.own]
@@ -179,6 +175,7 @@ class VllmServer:
             "max_tokens": max_tokens,
             "temperature": 0.0,
             "seed": 0,
+            **_PLAIN,
             **how,
         }
         reply = self._asked("/v1/completions", body)
@@ -193,23 +190,3 @@ class VllmServer:
     def _tokenized(self, text: str, *, special: bool) -> list[int]:
         body = {"model": self.model.called, "prompt": text, "add_special_tokens": special}
         return tokens_in(inside(self._asked("/tokenize", body), "tokens"), self.model.vocabulary_size)
-
-    def _asked(self, path: str, body: Mapping[str, Any] | None) -> dict[str, Any]:
-        started = perf_counter()
-        try:
-            reply = self._connection.get(path) if body is None else self._connection.post(path, body)
-        except Refused as error:
-            if error.status < 500:  # noqa: PLR2004 -- a fault of the request
-                raise
-            raise OutOfResource(error.message, hint="look at what it says, and run the command again") from error
-        finally:
-            self._seconds += perf_counter() - started
-        if self._connection.made != self._seen:
-            self._seen = self._connection.made
-            now = read_model(self._connection, inside(self._connection.get("/v1/models"), "data"))
-            if now != self.model:
-                raise OutOfResource(
-                    f"vLLM at {self.model.address} has another model now than when this began",
-                    hint="start it with the first model again, and run the same command: it goes on where it was",
-                )
-        return reply

@@ -1,0 +1,100 @@
+"""What names a server, and whether it is this machine's: by its number, or by what is written alone."""
+
+import pytest
+
+from localjudge.engine.engine_settings import EngineSettings
+from localjudge.engine.server.address import ServerAddress, is_loopback, is_this_machine, names_a_server, read_address
+from localjudge.errors import UsageError
+
+
+@pytest.mark.parametrize(
+    ("named", "address"),
+    [
+        ("http://127.0.0.1:8080", ServerAddress("127.0.0.1", 8080)),
+        ("HTTP://localhost:8080/v1", ServerAddress("localhost", 8080)),
+        ("http://[::1]:8080/", ServerAddress("::1", 8080)),
+        ("http://gpu", ServerAddress("gpu", 80)),
+        ("unix:/run/llama.sock", ServerAddress(socket_path="/run/llama.sock")),
+    ],
+)
+def test_an_address_is_read(named: str, address: ServerAddress) -> None:
+    assert names_a_server(named)
+    assert read_address(named) == address
+    assert read_address(str(address)) == address
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "http://",
+        "http://user:secret@127.0.0.1:8080",
+        "http://127.0.0.1:99999",
+        "http://127.0.0.1:0",
+        "http://127.0.0.1:8080/v1/chat",
+        "http://127.0.0.1:8080?x=1",
+        "https://127.0.0.1:8080",
+        "unix:llama.sock",
+        "unix:/" + "x" * 200,
+    ],
+)
+def test_what_is_no_address_is_refused(named: str) -> None:
+    assert names_a_server(named)
+    with pytest.raises(UsageError):
+        read_address(named)
+
+
+@pytest.mark.parametrize("named", ["ollama:qwen3:8b", "hf:org/repo:Q4_K_M", "model.gguf", "/http:/x", "httpd", "unixy"])
+def test_other_names_are_no_addresses(named: str) -> None:
+    assert not names_a_server(named)
+
+
+@pytest.mark.parametrize(
+    ("numeric", "here"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.9.1", True),
+        ("::1", True),
+        ("::ffff:127.0.0.1", True),
+        ("0.0.0.0", False),
+        ("10.0.0.1", False),
+        ("::ffff:10.0.0.1", False),
+        ("fe80::1%eth0", False),
+        ("localhost", False),
+        ("127.0.0.1.example.org", False),
+    ],
+)
+def test_this_machine_is_told_by_the_number(numeric: str, here: bool) -> None:
+    assert is_this_machine(numeric) is here
+
+
+@pytest.mark.parametrize(
+    ("named", "here"),
+    [
+        ("http://127.0.0.1:8080", True),
+        ("http://[::1]:8080", True),
+        ("http://localhost:8080", True),
+        ("unix:/run/llama.sock", True),
+        ("http://127.1:8080", False),
+        ("http://127.0.0.1.example.org:8080", False),
+        ("http://127.0.0.1%x.example.org:8080", False),
+        ("http://localhost.example.org", False),
+        ("http://10.0.0.7:8080", False),
+        ("http://gpu", False),
+    ],
+)
+def test_this_machine_is_told_by_what_is_written(named: str, here: bool) -> None:
+    assert is_loopback(read_address(named)) is here
+
+
+@pytest.mark.parametrize("host", ["http://gpu:8080", "gpu:8080", "gpu/v1", "", "a b"])
+def test_a_host_that_is_allowed_is_a_host_alone(host: str) -> None:
+    with pytest.raises(UsageError, match="the name or the number of a host alone") as error:
+        EngineSettings(allow_host=(host,))
+    assert "without the port" in str(error.value.hint)
+
+
+@pytest.mark.parametrize("host", ["node7", "gpu.example", "10.0.0.7", "::1", "fd00::7"])
+def test_names_and_numbers_of_hosts_can_be_allowed(host: str) -> None:
+    settings = EngineSettings.model_validate({"allow_host": host})
+    assert settings.allow_host == (host,)
+    assert host not in settings.model_dump_json()
