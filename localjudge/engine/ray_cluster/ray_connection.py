@@ -36,8 +36,7 @@ _CONNECTS = 1
 _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """Called by where it is the default: without clusters of several machines, all listens on loopback."""
 _TOKEN = {"RAY_AUTH_TOKEN": secrets.token_hex(32)}
-"""Who does not know it is not let into a cluster of our own; Ray would keep one in the home directory. One for the life
-of the process: Ray remembers it."""
+"""Who does not know it is not let into a cluster of our own; Ray would keep one in the home directory."""
 _ASK_FOR_IT = {"RAY_AUTH_MODE": "token"}
 """Whatever the environment says of it: `disabled`, exported for another cluster, would open ours to all who log in."""
 _ADDRESS_FOR_AUTO = "RAY_ADDRESS"
@@ -46,6 +45,7 @@ _NO_PUBLIC_NAME = (
     "_private.ray_constants.NUM_REDIS_GET_RETRIES",
     "_private.worker._worker_logs_enabled",
     "_raylet.AuthenticationMode.TOKEN",
+    "_raylet.AuthenticationTokenLoader.instance",
     "_raylet.Config.initialize",
     "_raylet.get_authentication_mode",
 )
@@ -194,8 +194,12 @@ def _start(ray: Any, undo: ExitStack) -> None:
 
 
 def _read_environment_again(ray: Any) -> None:
-    """Ray keeps what it read when it was imported, which may have been long before."""
+    """Ray keeps what it read when it was imported, and the token that it first used.
+
+    With a token that is not its own no worker would start in a cluster which is joined afterwards.
+    """
     ray._raylet.Config.initialize("")
+    ray._raylet.AuthenticationTokenLoader.instance().reset_cache()
 
 
 def _require_token(ray: Any) -> None:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -28,8 +29,12 @@ def joins(address: str, token: dict[str, str]) -> "subprocess.CompletedProcess[s
     )
 
 
-def test_nobody_joins_a_cluster_of_our_own_without_its_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not even where the environment says that no token is asked for; afterwards all is as it was."""
+def test_nobody_joins_a_cluster_of_our_own_without_its_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Not even where the environment says that no token is asked for; afterwards all is as it was.
+
+    Were the token still in use, no worker would start in a cluster that this process joins next.
+    """
+    monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
     monkeypatch.delenv("RAY_AUTH_TOKEN", raising=False)
     logger = logging.getLogger("ray")
@@ -46,6 +51,7 @@ def test_nobody_joins_a_cluster_of_our_own_without_its_token(monkeypatch: pytest
     assert os.environ["RAY_AUTH_MODE"] == "disabled"
     assert "RAY_AUTH_TOKEN" not in os.environ
     assert ray._raylet.get_authentication_mode() == ray._raylet.AuthenticationMode.DISABLED
+    assert not ray._raylet.AuthenticationTokenLoader.instance().has_token(ignore_auth_mode=True)
     assert logger.level == logging.WARNING
     assert ray._private.worker._worker_logs_enabled is True
 
