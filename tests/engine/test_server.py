@@ -166,8 +166,11 @@ def test_two_models_of_one_name_are_two_judges(fake: FakeServer, fact: str) -> N
     assert len(differing) == 1, differing
 
 
-def test_nothing_of_an_unproved_model_is_kept_for_later(fake: FakeServer, tmp_path: Path) -> None:
+def test_nothing_of_an_unproved_model_is_kept_for_later(
+    fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Neither in the cache of answers nor by a doctor who is interrupted: next time it may be another model."""
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
     cache = cache_folder()
     cache.mkdir(mode=0o700, parents=True)
     localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
