@@ -10,6 +10,7 @@ import click
 from localjudge.cli.main import ExitCode, be_quiet
 from localjudge.cli.option_groups import GroupedCommand
 from localjudge.cli.options import metrics, settings
+from localjudge.run.settings import CALIBRATION_OPTIONS
 
 if TYPE_CHECKING:
     from localjudge.doctor.calibrate import CalibrationOptions
@@ -30,18 +31,7 @@ if TYPE_CHECKING:
 @metrics("all that are labelled. With --run: whose verdicts count.")
 @click.option("--name", metavar="NAME", help="Saved under it. Default: <judge>-<question>.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Default: runs/<labels>-<hash>.")
-@settings(
-    "cluster_by",
-    "profile",
-    "prompts",
-    "reasons",
-    "min_legal_mass",
-    "reuse",
-    "n_ctx",
-    "threads",
-    "gpu_layers",
-    "allow_host",
-)
+@settings(*CALIBRATION_OPTIONS)
 @click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print the calibration as JSON.")
 def command(labels: str, quiet: bool, as_json: bool, **options: Any) -> int:

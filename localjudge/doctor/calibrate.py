@@ -48,25 +48,13 @@ from localjudge.record.results import Run, as_run
 from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, Engines, Judges
 from localjudge.run.plan import Plan
-from localjudge.run.settings import Options, checked
+from localjudge.run.settings import CALIBRATION_OPTIONS, Options, checked
 from localjudge.stats.agreement import roc_auc
 from localjudge.stats.intervals import STATISTIC_RESAMPLES, statistic_interval
 from localjudge.stats.panel_fit import fit_panel
 from localjudge.stats.resampling import SEED, Floats
 from localjudge.types import Label
 
-ASKING_OPTIONS = (
-    "profile",
-    "prompts",
-    "reasons",
-    "min_legal_mass",
-    "reuse",
-    "n_ctx",
-    "threads",
-    "gpu_layers",
-    "allow_host",
-)
-"""Settings of a run that say how the judge is asked. Of the others a calibration takes none but `cluster_by`."""
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 _LONGEST_STEM = 40
 
@@ -112,8 +100,8 @@ def measured(
     given: dict[str, Any] = dict(options)
     metrics, column, out, weights = (given.pop(one, None) for one in ("metrics", "cluster_by", "out", "weights"))
     for one in given:
-        if one not in ASKING_OPTIONS:
-            taken = ", ".join(map(option_name, ("cluster_by", *ASKING_OPTIONS)))
+        if one not in CALIBRATION_OPTIONS:
+            taken = ", ".join(map(option_name, CALIBRATION_OPTIONS))
             raise UsageError(f"a calibration takes no {option_name(one)}", hint=f"it takes {taken}")
     found = read_labels(labels)
     if found.shape == "verdicts":

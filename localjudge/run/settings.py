@@ -42,6 +42,19 @@ RESCORE_OPTIONS = (
     "reuse",
 )
 """Settings that make no question another, nor who is asked: a run can be rescored with others."""
+CALIBRATION_OPTIONS = (
+    "cluster_by",
+    "profile",
+    "prompts",
+    "reasons",
+    "min_legal_mass",
+    "reuse",
+    "n_ctx",
+    "threads",
+    "gpu_layers",
+    "allow_host",
+)
+"""Settings that a calibration takes: groups of labels, and how the judge is asked."""
 ONE_HALF = 0.5
 _BEFORE = {"min_legal_mass": 0.0}
 """What a run did whose settings do not say."""

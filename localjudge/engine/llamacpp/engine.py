@@ -34,8 +34,7 @@ from localjudge.engine.llamacpp.kv_cache import KVCache
 from localjudge.engine.llamacpp.loading import LoadedModel, load
 from localjudge.engine.llamacpp.outline import known_identity
 from localjudge.engine.llamacpp.token_counter import LlamaCppTokenCounter
-from localjudge.engine.llamacpp.tokenized import TokenizedRequest
-from localjudge.engine.planner import by_question, depth_first, distinct_tokens
+from localjudge.engine.llamacpp.tokenized import TokenizedQuestions, TokenizedRequest
 from localjudge.engine.prefix_states import PrefixStates
 from localjudge.engine.protocol import EngineStats, ModelShape
 from localjudge.errors import SampleError
@@ -126,21 +125,11 @@ class LlamaCppEngine(LlamaCppTokenCounter):
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
         """Answer every request, sharing what they have in common; what is asked twice is decoded once."""
         started = time.perf_counter()
-        distinct: list[TokenizedRequest] = []
-        askers: list[list[int]] = []
-        for indices in by_question(requests):
-            try:
-                distinct.append(self._fitting(requests[indices[0]]))
-                askers.append(indices)
-            except SampleError as error:
-                yield from ((index, NoAnswer(error=error.in_one_line)) for index in indices)
-        paths = [tokenized.path for tokenized in distinct]
-        self._unique += distinct_tokens(paths)
+        questions = TokenizedQuestions(requests, self._fitting)
+        self._unique += questions.distinct_tokens
         self._total += time.perf_counter() - started
-        for place in depth_first(paths):
-            answers = self._decoded(distinct[place])
-            for index in askers[place]:
-                yield index, answers if isinstance(answers, NoAnswer) else answers[requests[index].entry]
+        yield from questions.refused
+        yield from questions.answers(self._decoded)
 
     def close(self) -> None:
         """Free the context and the model."""

@@ -5,17 +5,14 @@ answering to others.
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp import chat_template as chat
 from localjudge.engine.llamacpp.model import OpenModel, open_model
 from localjudge.engine.llamacpp.outline import outline_of
-from localjudge.engine.llamacpp.tokenized import RequestTokenizer, TokenizedRequest
+from localjudge.engine.llamacpp.tokenized import RequestTokenizer, TokenizedRequest, tokens_to_evaluate
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
-from localjudge.engine.planner import distinct_tokens
-from localjudge.errors import SampleError
 from localjudge.judge import prompts
 from localjudge.model_registry import ModelFile
 from localjudge.types import ChatEnds, VerdictRequest
@@ -90,11 +87,7 @@ class LlamaCppTokenCounter:
 
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
         """Tokens of the tree that the requests form; what the model cannot be shown counts nothing."""
-        paths = []
-        for request in requests:
-            with suppress(SampleError):
-                paths.append(self.tokenize(request).path)
-        return distinct_tokens(paths)
+        return tokens_to_evaluate(requests, self.tokenize)
 
     def read_back(self, request: VerdictRequest) -> str | None:
         """The prompt as its tokens spell it, without the answer and the begin token that the engine puts in front.

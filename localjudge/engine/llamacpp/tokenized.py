@@ -6,13 +6,16 @@
 Every piece is tokenized by itself and remembered: a context that is asked a hundred questions is tokenized once.
 """
 
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from typing import NamedTuple
 
 from localjudge.engine.llamacpp.constraint import CompiledGrammar, Constraints
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
-from localjudge.engine.planner import TokenPath
-from localjudge.types import Piece, VerdictRequest
+from localjudge.engine.planner import TokenPath, by_question, depth_first, distinct_tokens
+from localjudge.errors import SampleError
+from localjudge.types import Answer, NoAnswer, Piece, VerdictRequest
 
 _NODES_KEPT = 4096
 
@@ -29,6 +32,51 @@ class TokenizedRequest(NamedTuple):
         """Tokens of the prompt and the longest legal answer, up to its last decision."""
         prompt = sum(map(len, self.path)) - len(self.grammar.start.forced)
         return prompt + (self.explanation or self.grammar).longest
+
+
+Tokenize = Callable[[VerdictRequest], TokenizedRequest]
+"""Raises SampleError for a request that cannot be asked."""
+
+
+class TokenizedQuestions:
+    """Requests in tokens, those that one answer serves together; some cannot be asked."""
+
+    def __init__(self, requests: Sequence[VerdictRequest], tokenize: Tokenize) -> None:
+        self._requests = requests
+        self._distinct: list[TokenizedRequest] = []
+        self._askers: list[list[int]] = []
+        self.refused: list[tuple[int, NoAnswer]] = []
+        """Requests that cannot be asked, by their index, and why."""
+        for indices in by_question(requests):
+            try:
+                self._distinct.append(tokenize(requests[indices[0]]))
+                self._askers.append(indices)
+            except SampleError as error:
+                self.refused += [(index, NoAnswer(error=error.in_one_line)) for index in indices]
+        self._paths = [tokenized.path for tokenized in self._distinct]
+
+    @property
+    def distinct_tokens(self) -> int:
+        """Tokens of the tree that they form; what cannot be asked counts nothing."""
+        return distinct_tokens(self._paths)
+
+    def answers(
+        self, decode: Callable[[TokenizedRequest], tuple[Answer, ...] | NoAnswer]
+    ) -> Iterator[tuple[int, Answer | NoAnswer]]:
+        """The answer to each request that can be asked, with its index; what is asked twice is decoded once."""
+        for place in depth_first(self._paths):
+            answers = decode(self._distinct[place])
+            for index in self._askers[place]:
+                yield index, answers if isinstance(answers, NoAnswer) else answers[self._requests[index].entry]
+
+
+def tokens_to_evaluate(requests: Sequence[VerdictRequest], tokenize: Tokenize) -> int:
+    """Tokens of the tree that the requests form; what the model cannot be shown counts nothing."""
+    paths = []
+    for request in requests:
+        with suppress(SampleError):
+            paths.append(tokenize(request).path)
+    return distinct_tokens(paths)
 
 
 class RequestTokenizer:

@@ -14,7 +14,6 @@ start, a cache of quantised numbers. So an answer is not promised to be the same
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from hashlib import sha256
 from importlib.metadata import version
 from typing import Any
@@ -23,8 +22,12 @@ import numpy as np
 
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.constrained_answer import ConstrainedAnswer
-from localjudge.engine.llamacpp.tokenized import RequestTokenizer, TokenizedRequest
-from localjudge.engine.planner import by_question, depth_first, distinct_tokens
+from localjudge.engine.llamacpp.tokenized import (
+    RequestTokenizer,
+    TokenizedQuestions,
+    TokenizedRequest,
+    tokens_to_evaluate,
+)
 from localjudge.engine.protocol import EngineStats
 from localjudge.engine.server.model_server import AnswerPlace, ModelServer
 from localjudge.errors import ModelError, SampleError
@@ -149,11 +152,7 @@ class ServerEngine:
 
     def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
         """Tokens of the tree that the requests form; what the model cannot be shown counts nothing."""
-        paths = []
-        for request in requests:
-            with suppress(SampleError):
-                paths.append(self._tokenized(request).path)
-        return distinct_tokens(paths)
+        return tokens_to_evaluate(requests, self._tokenized)
 
     def read_back(self, request: VerdictRequest) -> str | None:
         """The prompt as its tokens spell it, as for a model's file."""
@@ -162,22 +161,12 @@ class ServerEngine:
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
         """Answer every request; what is asked twice is asked once. Raises OutOfResource when the server goes away."""
         started = time.perf_counter()
-        distinct: list[TokenizedRequest] = []
-        askers: list[list[int]] = []
-        for indices in by_question(requests):
-            try:
-                distinct.append(self._fitting(requests[indices[0]]))
-                askers.append(indices)
-            except SampleError as error:
-                yield from ((index, NoAnswer(error=error.in_one_line)) for index in indices)
-        paths = [tokenized.path for tokenized in distinct]
-        self._unique += distinct_tokens(paths)
+        questions = TokenizedQuestions(requests, self._fitting)
+        self._unique += questions.distinct_tokens
         self._total += time.perf_counter() - started
+        yield from questions.refused
         self._server.start_over()
-        for place in depth_first(paths):
-            answers = self._answered(distinct[place])
-            for index in askers[place]:
-                yield index, answers if isinstance(answers, NoAnswer) else answers[requests[index].entry]
+        yield from questions.answers(self._answered)
 
     def close(self) -> None:
         """Close the connection."""
