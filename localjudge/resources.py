@@ -57,6 +57,24 @@ def is_private(folder: Path) -> bool:
     return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.getuid() and not facts.st_mode & _OTHERS
 
 
+def make_private(folder: Path) -> None:
+    """Make a folder of the state directory that its owner alone can open. Raises UsageError if it cannot be made."""
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be made: {error.strerror}", hint="LOCALJUDGE_HOME names another") from error
+
+
+def require_private(folder: Path, others_could: str) -> None:
+    """Raise UsageError for a folder that others can open, and OSError for one that is not there."""
+    if not is_private(folder):
+        raise UsageError(
+            f"{folder} is not a folder of yours alone: others could {others_could}",
+            hint=f"chmod 700 {folder}, if what is in it is yours, or delete it",
+        )
+
+
 def remember(file: Path, text: str) -> None:
     """Write a file of the state directory, whole or not at all. Where it cannot be written, nothing is remembered."""
     fresh = file.with_name(f"{file.name}.{os.getpid()}")

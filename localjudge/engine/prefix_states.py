@@ -36,6 +36,7 @@ _CLOCK_STEP = 1.0
 """Seconds by which the time of a file may lag behind the clock."""
 _RECOUNTED = 16
 """States that are written before all are counted anew: other processes use the folder, too."""
+_OTHERS_COULD = "read your texts there, and change numbers"
 _log = logging.getLogger(__name__)
 
 
@@ -77,14 +78,10 @@ def states_folder() -> Path:
 def turn_on(most_bytes: int) -> None:
     """Keep states from now on, so many bytes of them. Raises UsageError if their folder cannot be made."""
     folder = states_folder()
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
-        _refuse_open_to_others(folder)
-        resources.remember(folder / _LIMIT, f"{most_bytes}\n")
-        _limit(folder)
-    except OSError as error:
-        raise UsageError(f"{folder} cannot be made: {error.strerror}", hint="LOCALJUDGE_HOME names another") from error
+    resources.make_private(folder)
+    resources.require_private(folder, _OTHERS_COULD)
+    resources.remember(folder / _LIMIT, f"{most_bytes}\n")
+    _limit(folder)
 
 
 def turn_off() -> None:
@@ -103,7 +100,7 @@ def state() -> StatesKept:
     folder = states_folder()
     if not os.path.lexists(folder):
         return StatesKept(on=False, folder=str(folder))
-    _refuse_open_to_others(folder)
+    resources.require_private(folder, _OTHERS_COULD)
     sizes = [facts.st_size for _, facts in _files(folder)]
     return StatesKept(on=True, folder=str(folder), states=len(sizes), size=sum(sizes), most=_limit(folder))
 
@@ -119,7 +116,7 @@ def kept_states(engines: Iterable[object]) -> Iterator[None]:
     if not able or not os.path.lexists(folder):
         yield
         return
-    _refuse_open_to_others(folder)
+    resources.require_private(folder, _OTHERS_COULD)
     for engine in able:
         engine.prefix_states = PrefixStates(folder, engine.identity, most_bytes=_limit(folder))
     try:
@@ -235,11 +232,3 @@ def _limit(folder: Path) -> int:
         return int(file.read_text(encoding="ascii"))
     except (OSError, ValueError) as error:
         raise UsageError(f"{file} does not say how many bytes", hint="localjudge cache off deletes it") from error
-
-
-def _refuse_open_to_others(folder: Path) -> None:
-    if not resources.is_private(folder):
-        raise UsageError(
-            f"{folder} is not a folder of yours alone: others could read your texts there, and change numbers",
-            hint=f"chmod 700 {folder}, if what is in it is yours, or delete it",
-        )

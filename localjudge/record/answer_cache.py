@@ -36,6 +36,7 @@ _FILE, _LOCK = "answers.sqlite", "lock"
 _BUSY_SECONDS = 30
 _NAMED_AT_ONCE = 500
 _HELD_BACK = 256
+_OTHERS_COULD = "put answers into it"
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS answer (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, p_yes REAL NOT NULL,
                                    legal_mass REAL NOT NULL, raw TEXT NOT NULL, reason TEXT)
@@ -64,12 +65,8 @@ def cache_folder() -> Path:
 def turn_on() -> None:
     """Let runs from now on use the cache. Raises UsageError if its folder cannot be made."""
     folder = cache_folder()
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        folder.mkdir(mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder} cannot be made: {error.strerror}", hint="LOCALJUDGE_HOME names another") from error
-    _refuse_open_to_others(folder)
+    resources.make_private(folder)
+    resources.require_private(folder, _OTHERS_COULD)
 
 
 def turn_off() -> None:
@@ -113,7 +110,7 @@ def open_cache(judge: Mapping[str, Any]) -> "AnswerCache | None":
     folder = cache_folder()
     if not os.path.lexists(folder):
         return None
-    _refuse_open_to_others(folder)
+    resources.require_private(folder, _OTHERS_COULD)
     try:
         return AnswerCache(folder, judge)
     except (OSError, sqlite3.Error) as error:
@@ -215,14 +212,6 @@ def _locked_for(folder: Path, kind: int) -> int:
         os.close(descriptor)
         raise
     return descriptor
-
-
-def _refuse_open_to_others(folder: Path) -> None:
-    if not resources.is_private(folder):
-        raise UsageError(
-            f"{folder} is not a folder of yours alone: others could put answers into it",
-            hint=f"chmod 700 {folder}, if what is in it is yours, or delete it",
-        )
 
 
 def _utf8(text: str | None) -> str | None:

@@ -9,25 +9,14 @@ import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 Outcome = Literal["done", "not done", "failed"]
 
 
-class Measured(NamedTuple):
+@dataclass(frozen=True, order=True)
+class Measured:
     """What all ways of a table have in common."""
-
-    judge: str
-    sha256: str
-    mib: int
-    threads: int
-    n_ctx: int
-    build: str
-
-
-@dataclass(frozen=True)
-class Measurement:
-    """One sample of one way. `seconds` are those that it was given, if it is not done."""
 
     judge: str
     sha256: str
@@ -36,7 +25,13 @@ class Measurement:
     threads: int
     n_ctx: int
     build: str
-    """The libraries that it ran on."""
+    """The libraries, the server and the processor that it ran on."""
+
+
+@dataclass(frozen=True)
+class Measurement(Measured):
+    """One sample of one way. `seconds` are those that it was given, if it is not done."""
+
     way: str
     context: str
     sample: str
@@ -56,7 +51,7 @@ class Measurement:
     @property
     def on(self) -> Measured:
         """The table that it belongs to."""
-        return Measured(self.judge, self.sha256, self.mib, self.threads, self.n_ctx, self.build)
+        return Measured(**{field.name: getattr(self, field.name) for field in fields(Measured)})
 
 
 def read(file: Path) -> list[Measurement]:

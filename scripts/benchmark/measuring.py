@@ -17,7 +17,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -150,7 +150,7 @@ def measure(judge: Judge, turn: Turn, file: Path, ask: Asker) -> Measurement:
     ended = ask(order, seconds)
     case = order.case
     one = Measurement(
-        **judge.on._asdict(),
+        **asdict(judge.on),
         way=order.way,
         context=order.context,
         sample=case.sample,

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -32,7 +32,7 @@ RAW_PREFILL = "raw prefill of the tokens that ours evaluates"
 
 def measured(way: str = "ours", sample: str = "a", seconds: float = 10.0, **more: object) -> Measurement:
     given = {"outcome": "done", "asked": 4, "verdicts": 4, "prompt_tokens": 300, "context": "short", **more}
-    return Measurement(**ON._asdict(), way=way, sample=sample, seconds=seconds, **given)  # type: ignore[arg-type]
+    return Measurement(**asdict(ON), way=way, sample=sample, seconds=seconds, **given)  # type: ignore[arg-type]
 
 
 def judge(samples: int) -> Judge:

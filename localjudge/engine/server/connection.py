@@ -12,6 +12,7 @@ import json
 import logging
 import socket
 from collections.abc import Collection, Mapping
+from contextlib import ExitStack, closing
 from time import monotonic, sleep
 from typing import Any, NamedTuple, NoReturn
 
@@ -20,7 +21,7 @@ from localjudge.errors import ModelError, OutOfResource
 from localjudge.printable import printable
 
 _log = logging.getLogger(__name__)
-_OK, _LOADING, _UNAUTHORISED, _FORBIDDEN, _FIRST_FAILURE = 200, 503, 401, 403, 500
+_OK, _LOADING, _UNAUTHORISED, _FORBIDDEN, _FAULT_OF_THE_SERVER = 200, 503, 401, 403, 500
 _REDIRECTS = range(300, 400)
 _SHOWN = 300
 _BETWEEN_TRIES = 1.0
@@ -47,6 +48,11 @@ class Refused(ModelError):
         )
         self.status = status
         self.said = said
+
+    @property
+    def is_for_good(self) -> bool:
+        """Whether the request is at fault: asked again, it would be refused again."""
+        return self.status < _FAULT_OF_THE_SERVER
 
 
 class _TimedSocket(socket.socket):
@@ -226,21 +232,19 @@ class ServerConnection:
             require_allowed(self.address, str(target[0]), self._allowed)
         failure: OSError = OSError("no address")
         for family, kind, protocol, _, target in found:
-            made = _TimedSocket(family, kind, protocol)
-            try:
-                made.settimeout(self._patience.connecting)
-                made.connect(target)
-                made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                self.peer = str(made.getpeername()[0])
+            with ExitStack() as undo:
+                made = undo.enter_context(closing(_TimedSocket(family, kind, protocol)))
+                try:
+                    made.settimeout(self._patience.connecting)
+                    made.connect(target)
+                    made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                    self.peer = str(made.getpeername()[0])
+                except OSError as error:
+                    failure = error
+                    continue
                 require_allowed(self.address, self.peer, self._allowed)
-            except OSError as error:
-                made.close()
-                failure = error
-                continue
-            except BaseException:
-                made.close()
-                raise
-            return made
+                undo.pop_all()
+                return made
         raise failure
 
     def _gone(self, what: str) -> OutOfResource:

@@ -14,6 +14,7 @@ start, a cache of quantised numbers. So an answer is not promised to be the same
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from hashlib import sha256
 from importlib.metadata import version
 from typing import Any
@@ -68,11 +69,11 @@ class ServerEngine:
         cls, server: ModelServer, settings: EngineSettings, *, begin_of_text: bool | None = None
     ) -> "ServerEngine":
         """The engine on a server, which is closed if there can be none; as the model's profile says if None."""
-        try:
-            return cls(server, settings, begin_of_text=begin_of_text)
-        except BaseException:
-            server.close()
-            raise
+        with ExitStack() as undo:
+            undo.callback(server.close)
+            engine = cls(server, settings, begin_of_text=begin_of_text)
+            undo.pop_all()
+        return engine
 
     @property
     def identity(self) -> dict[str, Any]:

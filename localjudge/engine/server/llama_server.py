@@ -227,7 +227,7 @@ class LlamaServer(SameModelServer):
         return reply if cached is None or taken == cached else {}
 
     def _refusal(self, error: Refused) -> Exception:
-        if "context" in error.said and error.status < 500:  # noqa: PLR2004 -- a fault of the request
+        if "context" in error.said and error.is_for_good:
             return SampleError(f"the server at {self.model.address} has no room for the prompt: {error.said}")
         return super()._refusal(error)
 

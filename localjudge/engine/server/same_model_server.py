@@ -16,8 +16,6 @@ from localjudge.engine.server.served_model import ServedModel
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.types import ChatEnds
 
-_FAULT_OF_THE_SERVER = 500
-
 
 class SameModelServer:
     """A connection to a server that is asked for one model, with the work that it was asked to do.
@@ -63,7 +61,7 @@ class SameModelServer:
 
     def _refusal(self, error: Refused) -> Exception:
         where = f"the server at {self.model.address}"
-        if error.status < _FAULT_OF_THE_SERVER:
+        if error.is_for_good:
             return ModelError(f"{where} refuses a request: {error.said}", hint="is it of a version that is too old?")
         return OutOfResource(f"{where} failed: {error.said}", hint="look at what it says, and run the command again")
 

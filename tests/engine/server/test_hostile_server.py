@@ -19,21 +19,10 @@ from localjudge.engine.server.connection import Patience, ServerConnection
 from localjudge.engine.server.engine import ServerEngine
 from localjudge.engine.server.finding import open_server, served_model
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource, UsageError
-from tests.engine.fake_server import FakeServer, serving
+from tests.engine.server.fake_server import FakeServer, serving
 
 SETTINGS = EngineSettings()
 HASTY = Patience(connecting=1, answering=0.3, loading=0.5, most_bytes=4096)
-
-
-@pytest.fixture(autouse=True)
-def no_internet() -> None:
-    """These tests connect to this machine."""
-
-
-@pytest.fixture
-def fake() -> Iterator[FakeServer]:
-    with serving(FakeServer()) as server:
-        yield server
 
 
 @contextmanager

@@ -7,7 +7,6 @@ import io
 import json
 import math
 import socket
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,23 +27,12 @@ from localjudge.run.judges import opened_panel
 from localjudge.run.plan import plan
 from localjudge.run.settings import RESCORE_OPTIONS, RunSettings, settings_again
 from localjudge.types import Answer
-from tests.engine.fake_server import FakeServer, log_probabilities, serving
+from tests.engine.server.fake_server import FakeServer, log_probabilities, serving
 
 ROWS = [
     {"id": "a", "retrieved_contexts": ["Paris is in France."], "response": "Paris is in France. It rains."},
     {"id": "b", "retrieved_contexts": ["Rome is old."], "response": "Rome is old."},
 ]
-
-
-@pytest.fixture(autouse=True)
-def no_internet() -> None:
-    """These tests connect to this machine."""
-
-
-@pytest.fixture
-def fake() -> Iterator[FakeServer]:
-    with serving(FakeServer()) as server:
-        yield server
 
 
 def engine_on(fake: FakeServer, settings: EngineSettings | None = None) -> ServerEngine:

@@ -30,17 +30,12 @@ from localjudge.errors import ModelError, OutOfResource
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer
 from tests.engine.conftest import ModelMaker
-from tests.engine.fake_server import FakeServer, serving
+from tests.engine.server.fake_server import FakeServer, serving
 
 TEMPLATE = random_model.CHAT_TEMPLATE.replace("<|im_start|>", "<start_of_turn>").replace("<|im_end|>", "<end_of_turn>")
 N_CTX = 2048
 SETTINGS = EngineSettings()
 _NEEDED = ("fastapi", "uvicorn", "sse_starlette", "starlette_context", "pydantic_settings")
-
-
-@pytest.fixture(autouse=True)
-def no_internet() -> None:
-    """These tests connect to this machine."""
 
 
 @pytest.fixture(scope="module")

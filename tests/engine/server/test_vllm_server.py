@@ -18,15 +18,10 @@ from localjudge.engine.server.finding import open_server, served_model
 from localjudge.engine.server.tokenizer_folder import read_folder
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.types import Answer
-from tests.engine.fake_server import CONTROL, TEMPLATE, FakeServer, log_probabilities, serving
+from tests.engine.server.fake_server import CONTROL, TEMPLATE, FakeServer, log_probabilities, serving
 
 SETTINGS = EngineSettings()
 Mode = Literal["raw_logprobs", "processed_logprobs"]
-
-
-@pytest.fixture(autouse=True)
-def no_internet() -> None:
-    """These tests connect to this machine."""
 
 
 def spelled(byte: int) -> str:
@@ -111,15 +106,20 @@ def test_it_keeps_the_contract(fake: FakeVllm) -> None:
     assert check_engine(lambda: engine_on(fake)) == []
 
 
+def said_of_labels(fake: FakeVllm) -> tuple[float, float]:
+    """The probabilities of 0 and 1 behind the prompt that was asked last."""
+    prompt = [body["prompt"] for path, body in fake.asked if path == "/v1/completions"][-1]
+    said = log_probabilities(prompt)
+    return math.exp(said[ord("0")]), math.exp(said[ord("1")])
+
+
 @pytest.mark.parametrize("hidden", [(), (ord("0"),), (ord("1"),)], ids=["both listed", "only 1", "only 0"])
 def test_the_probability_and_the_mass_are_those_of_the_raw_logits(fake: FakeVllm, hidden: tuple[int, ...]) -> None:
     """p(1) / (p(0) + p(1)) and p(0) + p(1), however many of the two are among the 20."""
     fake.hidden = hidden
     with closing(engine_on(fake)) as engine:
         [(_, answer)] = engine.answers(example_requests(engine)[:1])
-    prompt = [body["prompt"] for path, body in fake.asked if path == "/v1/completions"][-1]
-    said = log_probabilities(prompt)
-    zero, one = math.exp(said[ord("0")]), math.exp(said[ord("1")])
+    zero, one = said_of_labels(fake)
     assert isinstance(answer, Answer)
     assert answer.p_yes == pytest.approx(one / (zero + one), abs=1e-9)
     assert answer.legal_mass == pytest.approx(zero + one, abs=1e-9)
@@ -130,9 +130,7 @@ def test_where_no_legal_token_is_listed_the_mass_is_known_or_nothing(fake: FakeV
     fake.hidden = (ord("0"), ord("1"))
     with closing(engine_on(fake)) as engine:
         [(_, answer)] = engine.answers(example_requests(engine)[:1])
-    prompt = [body["prompt"] for path, body in fake.asked if path == "/v1/completions"][-1]
-    said = log_probabilities(prompt)
-    zero, one = math.exp(said[ord("0")]), math.exp(said[ord("1")])
+    zero, one = said_of_labels(fake)
     assert isinstance(answer, Answer)
     assert answer.p_yes == pytest.approx(one / (zero + one), abs=1e-9)
     assert answer.legal_mass == pytest.approx(zero + one if fake.mode == "raw_logprobs" else 0.0, abs=1e-9)
