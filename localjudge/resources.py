@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 from localjudge.errors import UsageError
+from localjudge.whole_file import write_whole
 
 _PACKAGE = Path(__file__).resolve().parent
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -77,11 +78,9 @@ def require_private(folder: Path, others_could: str) -> None:
 
 def remember(file: Path, text: str) -> None:
     """Write a file of the state directory, whole or not at all. Where it cannot be written, nothing is remembered."""
-    fresh = file.with_name(f"{file.name}.{os.getpid()}")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        fresh.write_text(text, encoding="utf-8")
-        fresh.replace(file)
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(file, [text.encode()], durable=False)
     except OSError:
         return
 

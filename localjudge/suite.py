@@ -147,7 +147,7 @@ def _refuse_elsewhere(key: str, value: Any) -> None:
         named = shown((servers or (hosts if isinstance(hosts, list | tuple) else [hosts]))[0])
         raise UsageError(
             f"{key} = {named} would send the texts to another machine, which a suite cannot ask for",
-            hint=f"take it out of the file; if it is meant, type it on the command line: {flag(key)} {named}",
+            hint=f"take it out of the file; if it is meant, type {flag(key)} on the command line",
         )
 
 

@@ -15,7 +15,6 @@ somebody stops there, is a random half. Verdicts that no judge gave, because the
 import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,6 @@ from localjudge.errors import UsageError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.option_spelling import option, option_name
-from localjudge.record.directory import new_part
 from localjudge.record.evaluation import Evaluation, JudgedUnit
 from localjudge.record.kept_criteria import kept_criteria
 from localjudge.record.result_rows import json_line
@@ -35,6 +33,7 @@ from localjudge.record.results import Run, as_run
 from localjudge.stats.drawing import STRATA, draw, even_shares, strata_by_score
 from localjudge.suggestion import suggestion
 from localjudge.types import CONTEXT_FIELDS, Sample, context_texts
+from localjudge.whole_file import write_output
 
 DEFAULT_COUNT = 100
 ENDINGS = (".jsonl", ".csv")
@@ -101,9 +100,7 @@ def write_sheet(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     lines = _csv_lines(rows, path) if path.suffix == ".csv" else map(json_line, rows)
     if path.suffix not in ENDINGS:
         raise UsageError(f"{path} is no sheet", hint=f"name a file that ends in {' or '.join(ENDINGS)}")
-    with closing(new_part(path)) as part:
-        part.write(lines)
-        part.finish()
+    write_output(path, (line.encode() for line in lines))
 
 
 def refuse_taken(path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from localjudge.errors import UsageError
+from localjudge.whole_file import write_output
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -63,6 +64,7 @@ class Checks:
         undecided: "Undecided",
         junit: Path | None = None,
         markdown: Path | None = None,
+        with_texts: bool = False,
     ) -> None:
         from localjudge.analysis.gates import parse_gate, refuse_without_baseline
         from localjudge.record.results import Run
@@ -70,8 +72,10 @@ class Checks:
         self._gates = [parse_gate(gate) for gate in gates]
         self._baseline = Run.open(baseline) if baseline else None
         self._undecided = undecided
-        self._junit, self._markdown = junit, markdown
+        self._junit, self._markdown, self._with_texts = junit, markdown, with_texts
         refuse_without_baseline(self._gates, self._baseline)
+        if with_texts and not markdown:
+            raise UsageError("--with-texts is for --markdown", hint="add --markdown FILE, or omit --with-texts")
         if junit and not gates:
             raise UsageError(
                 "--junit writes the outcome of gates, and there are none", hint="add --gate, or leave out --junit"
@@ -108,7 +112,7 @@ class Checks:
         )
         properties = {"run": str(run.directory), "judge": str(run.judge), "signature": run.summary.signature}
         _write(self._junit, finished(found.decisions, properties))
-        _write(self._markdown, run_markdown(run, found))
+        _write(self._markdown, run_markdown(run, found, with_texts=self._with_texts))
         return found
 
     def report(
@@ -121,12 +125,8 @@ class Checks:
 
 
 def _write(file: Path | None, content: str) -> None:
-    if file is None:
-        return
-    try:
-        file.write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise UsageError(f"{file} cannot be written: {error.strerror}", hint="name another file") from error
+    if file is not None:
+        write_output(file, [content.encode()])
 
 
 def values(found: "Check") -> dict[str, Any]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from localjudge.suite import Suite
 
 _DEMO_METRIC = "context_recall"
+_CHECKS = ("gates", "baseline", "undecided", "junit", "markdown", "with_texts")
 
 
 @click.command(
@@ -54,7 +55,11 @@ _DEMO_METRIC = "context_recall"
     "--markdown",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write table, gates and what moved as Markdown, for a pull request or the summary of a CI job.",
+    help="Write table, gates and what moved as Markdown, for a pull request or the summary of a CI job: figures and row "
+    "numbers, no texts and no ids.",
+)
+@click.option(
+    "--with-texts", is_flag=True, help="With --markdown: also ids of samples and judged texts of those that moved most."
 )
 @click.option(
     "--report", "as_page", is_flag=True, help="Also write the run as one HTML page: report.html in its directory."
@@ -77,7 +82,7 @@ def command(data: tuple[str, ...], quiet: bool, as_json: bool, as_page: bool, dr
     from localjudge.run.plan import plan
     from localjudge.run.settings import checked
 
-    checks = Checks(**{name: options.pop(name) for name in ("gates", "baseline", "undecided", "junit", "markdown")})
+    checks = Checks(**{name: options.pop(name) for name in _CHECKS})
     judge, names, out, demo = (options.pop(name) for name in ("judge", "metrics", "out", "demo"))
     suite = options.pop("suite")
     if options.pop("verbose"):

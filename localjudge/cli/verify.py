@@ -37,7 +37,12 @@ _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same ver
     metavar="FILE",
     help="In place of judging again: whether FILE, of export --redacted, is this run.",
 )
-@click.option("--salt", metavar="FILE|TEXT", help="With --redacted: the salt that FILE was exported with.")
+@click.option(
+    "--salt",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --redacted: the salt that it was exported with. Default: salt.key in RUN.",
+)
 @settings("threads", "ray", "ray_workers", "allow_other_processors", "allow_host")
 @click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -73,12 +78,12 @@ def command(directory: Path, accept: str, judge: tuple[str, ...], quiet: bool, a
     return ExitCode.DONE if found.result in _SAME[accept] else ExitCode.GATE_MISSED
 
 
-def _check_redacted(directory: Path, file: Path, salt: str | None, as_json: bool) -> int:
+def _check_redacted(directory: Path, file: Path, salt: Path | None, as_json: bool) -> int:
     from localjudge.record.results import Run
-    from localjudge.report.redacted import check_redacted, salt_of
+    from localjudge.report.redacted import check_redacted, salt_in
     from localjudge.report.terminal import put, safe_text, show
 
-    found = check_redacted(Run.open(directory), file, salt_of(salt) if salt is not None else b"")
+    found = check_redacted(Run.open(directory), file, salt_in(salt) if salt else None)
     if as_json:
         put(f"{found.model_dump_json(indent=2)}\n")
     elif found.belongs:

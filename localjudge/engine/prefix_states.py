@@ -156,15 +156,7 @@ class PrefixStates:
         with self._forgiving():
             if not self._usable or file.exists() or not self._room_for(size):
                 return
-            fresh = file.with_name(f"{file.name}.{os.getpid()}")
-            try:
-                with open(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as writer:
-                    writer.write(hashlib.sha256(state).digest())
-                    writer.write(state)
-                fresh.replace(file)
-            except OSError:
-                fresh.unlink(missing_ok=True)
-                raise
+            write_whole(file, [hashlib.sha256(state).digest(), state], durable=False)
             self._size += size
 
     def forget(self, path: TokenPath) -> None:

@@ -3,7 +3,8 @@
     localjudge run --judge reference --metrics context_recall --out runs/data-3f9a1c2e --threshold 0.5 ... -- data.jsonl
 
 Everything that has a value is named, even where it is the default: another version may have another default. The
-manifest may be a stranger's: what it says becomes options and data of this one command, and nothing else.
+manifest may be a stranger's, and the command is advice: it holds settings that can neither send a text anywhere nor
+write outside the run's directory. A run that needs another option is continued by what its user typed.
 """
 
 import re
@@ -19,29 +20,33 @@ from localjudge.record.manifest import Manifest
 
 _PYTHON_ROWS = "rows"
 _LONGEST = 2_000
-_TAKEN_OUT = ("batching", "compare_by", "matrix")
-"""Options of an earlier version, which no command of today takes."""
-_WORDS_OF_FILES = ("abbreviations", "criteria", "calibration")
-_SETTING = re.compile("[a-z_]+")
+_SAFE = frozenset(
+    "threshold min_legal_mass language segmenter profile prompts reasons protocol mapping context_separator "
+    "skip_bad_rows cluster_by max_failed reuse limit sample seed shard n_ctx gpu_layers threads".split()
+)
+"""Settings that a command printed here may name: those that a run's files hold as they were typed."""
+_SERVER = re.compile("https?://|unix:", re.IGNORECASE)
 
 
 def command(directory: Path, manifest: Manifest) -> str | None:
     """The command as a shell reads it, on one line.
 
-    None for a run that Python code began, with rows or an engine of its own, for one with abbreviations, criteria or a
-    calibration, of which the manifest holds the words and not the file, for one that asks about labels of people, for
-    one with an option that was taken out since, and for what no line can hold.
+    None for a run that Python code began, with rows or an engine of its own, for one with a setting that is not safe to
+    advise or of which the manifest holds the words and not the file, for one whose judge is a server, for one that asks
+    about labels of people, and for what no line can hold.
     """
     judges, sources = manifest.environment.get("judge"), manifest.environment.get("sources")
     settings = manifest.environment["settings"]
-    if not judges or not sources or sources == [_PYTHON_ROWS] or any(map(settings.get, _WORDS_OF_FILES)):
+    if not judges or not sources or sources == [_PYTHON_ROWS]:
         return None
     if not {ATTRIBUTION_LABELS, RELEVANCE_LABELS}.isdisjoint(manifest.judge["metrics"]):
         return None
-    if any(_values(settings.get(name)) for name in _TAKEN_OUT):
+    if any(_values(value) for name, value in settings.items() if name not in _SAFE):
         return None
     words = ["localjudge", "run"]
     for judge in judges if isinstance(judges, list) else [judges]:
+        if _SERVER.match(judge):
+            return None
         words += ["--judge", judge]
     words += ["--metrics", ",".join(manifest.judge["metrics"])]
     words += ["--out", str(directory), *_options(settings)]
@@ -52,9 +57,8 @@ def command(directory: Path, manifest: Manifest) -> str | None:
 
 def _options(settings: Mapping[str, Any]) -> Iterator[str]:
     for name, value in settings.items():
-        if _SETTING.fullmatch(name):
-            for one in _values(value):
-                yield from (flag(name),) if one is True else (flag(name), str(one))
+        for one in _values(value):
+            yield from (flag(name),) if one is True else (flag(name), str(one))
 
 
 def _values(value: Any) -> list[Any]:

@@ -10,7 +10,6 @@ the judge that was measured: another model, prompt, grammar or way of asking is 
 round otherwise move the last digits of a probability, no more: a calibration is used across them, and that is said.
 """
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -30,6 +29,7 @@ from localjudge.record.panel import parts_by_judge
 from localjudge.record.untrusted import BY_HAND, read_object, shown, validated
 from localjudge.suggestion import suggestion
 from localjudge.types import JudgeCard, Record
+from localjudge.whole_file import write_whole
 
 CALIBRATION_VERSION = 1
 _NAME = re.compile(r"\w[\w.-]{0,79}", re.ASCII)
@@ -192,17 +192,10 @@ def save_calibration(calibration: Calibration) -> Path:
     Raises OutOfResource where it cannot be written.
     """
     path = calibration_file(calibration.name)
-    fresh = path.with_name(f"{path.name}.{os.getpid()}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-        with open(descriptor, "w", encoding="utf-8") as file:
-            file.write(calibration.model_dump_json(indent=2) + "\n")
-            file.flush()
-            os.fsync(file.fileno())
-        fresh.replace(path)
+        write_whole(path, [f"{calibration.model_dump_json(indent=2)}\n".encode()])
     except OSError as error:
-        fresh.unlink(missing_ok=True)
         raise OutOfResource(
             f"{path} cannot be written: {error.strerror or error}", hint="make room, or name another LOCALJUDGE_HOME"
         ) from error

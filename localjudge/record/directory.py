@@ -7,7 +7,6 @@ The directory may have been prepared by a stranger: what is written through is a
 what it was left as, never a link.
 """
 
-import errno
 import fcntl
 import hashlib
 import os
@@ -20,6 +19,7 @@ from typing import NamedTuple
 from localjudge.errors import OutOfResource, RunDirectoryError
 from localjudge.option_spelling import option
 from localjudge.record.untrusted import open_regular, refuse_irregular
+from localjudge.whole_file import NO_ROOM
 
 MANIFEST = "manifest.json"
 STORE = "run.sqlite"
@@ -28,7 +28,6 @@ _PART = ".part"
 _PRIVATE = 0o700
 _PRIVATE_FILE = 0o600
 _AT_ONCE = 1 << 20
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM}
 
 
 class Written(NamedTuple):
@@ -64,7 +63,10 @@ class RunDirectory:
 
     def part(self, name: str) -> "PartFile":
         """Begin to write the file `name` anew."""
-        return new_part(self.path / name)
+        path = self.part_path(name)
+        with _translated(self.path):
+            path.unlink(missing_ok=True)
+            return PartFile(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE))
 
     def part_after(self, name: str, written: Written) -> "PartFile | None":
         """Go on with the part of `name` after what was written; None if it is not there, or not what was written."""
@@ -103,14 +105,6 @@ class RunDirectory:
 def part_path(file: Path) -> Path:
     """Where a file is as long as it is not whole."""
     return file.with_name(f"{file.name}{_PART}")
-
-
-def new_part(file: Path) -> "PartFile":
-    """Begin to write a file anew, under the name of its part."""
-    path = part_path(file)
-    with _translated(file.parent):
-        path.unlink(missing_ok=True)
-        return PartFile(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE))
 
 
 def starts_with(path: Path, written: Written) -> bool:
@@ -224,7 +218,7 @@ def _translated(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _NO_ROOM:
+        if error.errno in NO_ROOM:
             raise OutOfResource(
                 f"{path} cannot be written: {error.strerror}",
                 hint="make room, then run the same command again to go on",

@@ -6,8 +6,8 @@
     jsonl, csv, parquet               for programs, for spreadsheets, for data frames
 
 Rows of the last three are the scores, the verdicts, or one row per sample with a column for each metric; the texts of
-the sample and its other columns can stand beside them. A text that a spreadsheet would take for a formula gets an
-apostrophe in front, in the format csv alone.
+the sample and its other columns can stand beside them. In a CSV a text that a spreadsheet would take for a formula gets
+an apostrophe in front.
 
 ragas's columns are `user_input, retrieved_contexts, reference_contexts, response, reference`, then the metrics by name
 (its `EvaluationResult.to_pandas`); reference contexts are there if any sample has some. Contexts are lists of texts; in
@@ -55,21 +55,21 @@ def exported_parts(
         )
     match as_format:
         case "ragas" | "ragas-csv" | "ragas-parquet":
-            return _encoded(lambda: ragas_rows(run), as_format.removeprefix("ragas-"), _as_it_is)
+            return _encoded(lambda: ragas_rows(run), as_format.removeprefix("ragas-"))
         case "ragas-classifications":
-            return _encoded(lambda: classification_rows(run), "jsonl", _as_it_is)
+            return _encoded(lambda: classification_rows(run), "jsonl")
         case "inspect":
             return inspect_lines(run)
         case _:
             if any(added):
-                return _encoded(lambda: rows_with_data(run, plain_rows(run, rows), added, as_format), as_format, inert)
-            return _encoded(lambda: plain_rows(run, rows), as_format, inert)
+                return _encoded(lambda: rows_with_data(run, plain_rows(run, rows), added, as_format), as_format)
+            return _encoded(lambda: plain_rows(run, rows), as_format)
 
 
-def _encoded(rows: Callable[[], Iterator[Row]], as_format: str, cell: Callable[[Any], Any]) -> Iterator[bytes]:
+def _encoded(rows: Callable[[], Iterator[Row]], as_format: str) -> Iterator[bytes]:
     match as_format:
         case "csv":
-            return _csv(rows(), cell)
+            return _csv(rows())
         case "parquet":
             return parquet_parts(lambda: map(_with_one_type_a_column, rows()))
         case _:
@@ -145,19 +145,15 @@ def _with_one_type_a_column(row: Row) -> Row:
     return row if against is None else {**row, "against": str(against)}
 
 
-def _as_it_is(cell: Any) -> Any:
-    return cell
-
-
-def _csv(rows: Iterator[Row], cell: Callable[[Any], Any]) -> Iterator[bytes]:
+def _csv(rows: Iterator[Row]) -> Iterator[bytes]:
     first = next(rows, {})
-    yield _csv_line(map(cell, first))
+    yield _csv_line(first)
     if first:
         for row in chain([first], rows):
-            yield _csv_line(map(cell, row.values()))
+            yield _csv_line(row.values())
 
 
 def _csv_line(cells: Iterable[Any]) -> bytes:
     text = io.StringIO(newline="")
-    csv.writer(text).writerow(cells)
+    csv.writer(text).writerow(map(inert, cells))
     return text.getvalue().encode()

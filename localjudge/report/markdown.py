@@ -1,5 +1,8 @@
 """A run, its gates and what moved, as Markdown for a pull request or the summary of a CI job.
 
+Without `with_texts` it holds no text and no id of a sample, since it is made for places that keep it: samples are
+called by their row in the data, as `localjudge show RUN ROW` takes them.
+
 Written for GitHub's flavour. Texts of users, models and other packages stand in code alone: there no pipe ends a cell,
 nothing is a tag, a link, a mention or a reference to an issue. Long ones are cut: a comment has 65,536 characters.
 
@@ -9,12 +12,15 @@ nothing is a tag, a link, a mention or a reference to an issue. Long ones are cu
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from localjudge.analysis.check import Check
 from localjudge.analysis.comparison import RunComparison, SampleChange
 from localjudge.analysis.gates import GateDecision
 from localjudge.printable import printable
+from localjudge.record.archive import stored_ids
+from localjudge.record.directory import STORE
 from localjudge.record.results import Run
 from localjudge.report.comparison_view import COUNT_HEADINGS, comparison_lines, count_cells
 from localjudge.report.score_cells import SCORE_HEADINGS, score_cells
@@ -29,13 +35,13 @@ _BACKTICKS = re.compile("`+")
 _SIGN = {"pass": "✅ pass", "fail": "❌ fail", "undecided": "❔ undecided"}
 
 
-def run_markdown(run: Run, found: Check) -> str:
+def run_markdown(run: Run, found: Check, *, with_texts: bool = False) -> str:
     """The run's table, its gates, its comparison with the baseline, and who judged."""
     parts = [f"## localjudge: {_headline(run, found)}", _summary(run)]
     if found.decisions:
         parts.append(_gates(found.decisions))
     if found.comparison:
-        parts += ["### Against the baseline (A), this run (B)", *_comparison(found.comparison)]
+        parts += ["### Against the baseline (A), this run (B)", *_comparison(run, found.comparison, with_texts)]
     parts.append(_block([*remarks(run, max_failed=run.max_failed), f"run {run.directory}"]))
     return "\n\n".join(parts) + "\n"
 
@@ -69,26 +75,37 @@ def _outcome(decision: GateDecision) -> str:
     return f"{_SIGN[decision.outcome]}{counts_as}"
 
 
-def _comparison(comparison: RunComparison) -> Iterator[str]:
+def _comparison(run: Run, comparison: RunComparison, with_texts: bool) -> Iterator[str]:
     rows = [
         (_code(name), *score_cells(change.scores), *count_cells(name, change))
         for name, change in comparison.metrics.items()
     ]
     yield _table(("metric", *SCORE_HEADINGS, *COUNT_HEADINGS), rows)
     yield _block(comparison_lines(comparison))
-    moved = [line for name, change in comparison.metrics.items() for one in change.moved for line in _moved(name, one)]
-    if len(moved) > _MOST_LINES:
-        moved[_MOST_LINES:] = [f"and {len(moved) - _MOST_LINES:,} more lines"]
-    if moved:
-        yield f"<details><summary>Samples that moved most</summary>\n\n{_block(moved)}\n\n</details>"
+    moved = [(name, sample) for name, change in comparison.metrics.items() for sample in change.moved]
+    lines = list(_moved_texts(moved) if with_texts else _moved_rows(run, moved))
+    if len(lines) > _MOST_LINES:
+        lines[_MOST_LINES:] = [f"and {len(lines) - _MOST_LINES:,} more lines"]
+    if lines:
+        yield f"<details><summary>Samples that moved most</summary>\n\n{_block(lines)}\n\n</details>"
 
 
-def _moved(metric: str, sample: SampleChange) -> Iterator[str]:
-    yield f"{sample.sample_id}: {metric} {number(sample.before)} -> {number(sample.after)}"
-    for unit in sample.units[:_MOST_UNITS]:
-        yield f"  {_label(unit.before)} -> {_label(unit.after)}  {unit.text}"
-    if len(sample.units) > _MOST_UNITS:
-        yield f"  and {len(sample.units) - _MOST_UNITS:,} more"
+def _moved_rows(run: Run, moved: Sequence[tuple[str, SampleChange]]) -> Iterator[str]:
+    rows = {sample_id: row for row, sample_id in enumerate(stored_ids(run.directory / STORE), 1)}
+    for metric, sample in moved:
+        flips = Counter(f"{_label(unit.before)} -> {_label(unit.after)}" for unit in sample.units)
+        verdicts = ", ".join(f"{count:,} x {flip}" for flip, count in sorted(flips.items()))
+        scores = f"{metric} {number(sample.before)} -> {number(sample.after)}"
+        yield f"row {rows[sample.sample_id]:,}: {scores}{verdicts and f' (verdicts: {verdicts})'}"
+
+
+def _moved_texts(moved: Sequence[tuple[str, SampleChange]]) -> Iterator[str]:
+    for metric, sample in moved:
+        yield f"{sample.sample_id}: {metric} {number(sample.before)} -> {number(sample.after)}"
+        for unit in sample.units[:_MOST_UNITS]:
+            yield f"  {_label(unit.before)} -> {_label(unit.after)}  {unit.text}"
+        if len(sample.units) > _MOST_UNITS:
+            yield f"  and {len(sample.units) - _MOST_UNITS:,} more"
 
 
 def _label(label: int | None) -> str:

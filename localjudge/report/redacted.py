@@ -4,18 +4,20 @@
     {"row": "score", "sample": "danube", "metric": "context_recall", "score": 0.5, ...}            each score
     {"row": "verdict", "sample": "danube", ..., "start": 0, "end": 41, "p_yes": 0.9, "label": 1}   each verdict
 
-Only what is named here goes out: numbers, fixed words of ours, hashes, ids of samples. A text that a user, a model or a
-file has given never does: no reason, error, detail, path, host, column, setting; a metric with a name that is not ours
-is called by its place, `metric-2`. With a salt ids become hashes, too, and so does each judged text, so that whoever
-has the salt can say which it was: HMAC-SHA256 with the salt as the key. Without one no text is hashed by itself: the
-hash of a short text can be guessed.
+Only what is named here goes out: numbers, fixed words of ours, hashes. A text that a user, a model or a file has given
+never does: no reason, error, detail, path, host, column, setting; a metric with a name that is not ours is called by
+its place, `metric-2`. Ids are HMAC-SHA256 with a salt as the key, and so is each judged text, so that whoever has the
+salt can say which it was. The salt is that of the run, which its first export leaves in its directory, or one that the
+user names. Without one ids stand as they are and no text is hashed by itself: the hash of a short text can be guessed.
 
 The same run and salt give the same bytes, so a redacted file belongs to a run if the run gives it again.
 """
 
 import hashlib
 import hmac
+import os
 import re
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -32,9 +34,12 @@ from localjudge.record.results import Run
 from localjudge.record.summary import MetricSummary
 from localjudge.record.untrusted import MOST_BYTES_OF_VALUE, decoded_object, open_regular
 from localjudge.types import Record
+from localjudge.whole_file import write_whole
 
 REDACTED_VERSION = 1
-_LEAST_SALT, _MOST_SALT = 16, 1 << 20
+SALT = "salt.key"
+"""The run's own salt, in its directory."""
+_LEAST_SALT, _NEW_SALT, _MOST_SALT = 16, 32, 1 << 20
 _DIGITS = 32
 _AT_ONCE = 1 << 20
 _HASH = re.compile(r"[0-9a-f]{8,64}")
@@ -54,30 +59,52 @@ class RedactedCheck(Record):
     first_difference: int | None = None
 
 
-def salt_of(given: str) -> bytes:
-    """The salt that a text is, or that the file of that name holds.
-
-    Raises UsageError for fewer than 16 bytes, which could be guessed, and for a file that cannot be read or is missing.
-    """
-    path = Path(given)
+def salt_in(file: Path) -> bytes:
+    """The salt in a file. Raises UsageError for fewer than 16 bytes, which could be guessed, and where there is none."""
     try:
-        if path.is_file():
-            with path.open("rb") as file:
-                salt = file.read(_MOST_SALT + 1)
-        elif len(path.parts) > 1 or path.suffix:
-            raise UsageError(f"there is no file {given!r:.80}", hint=f"{option('salt')} is a file, or a text")
-        else:
-            salt = given.encode()
+        with file.open("rb") as opened:
+            return _checked_salt(opened.read(_MOST_SALT + 1), file)
     except OSError as error:
-        raise UsageError(
-            f"the salt {given!r:.80} cannot be read: {error.strerror}", hint="name another file"
-        ) from error
+        raise UsageError(f"the salt {file} cannot be read: {error.strerror}", hint="name another file") from error
+
+
+def _checked_salt(salt: bytes, file: Path) -> bytes:
     if not _LEAST_SALT <= len(salt) <= _MOST_SALT:
         raise UsageError(
-            f"a salt has {_LEAST_SALT} bytes at least and 1 MiB at most, this one has {len(salt):,}",
+            f"the salt in {file} has {len(salt):,} bytes: it takes {_LEAST_SALT} at least and 1 MiB at most",
             hint="head -c 32 /dev/urandom > salt.key makes one; keep it as you keep the texts",
         )
     return salt
+
+
+def salt_of(run: Run) -> bytes:
+    """The run's own salt, which is made here if there is none. Raises UsageError where it cannot be written."""
+    file = run.directory / SALT
+    if not os.path.lexists(file):
+        try:
+            write_whole(file, [secrets.token_bytes(_NEW_SALT)])
+        except OSError as error:
+            raise UsageError(
+                f"the salt {file} cannot be written: {error.strerror}",
+                hint=f"name one with {option('salt', 'FILE')}, or keep the ids with {option('keep_ids')}",
+            ) from error
+    return _own_salt(run)
+
+
+def _own_salt(run: Run) -> bytes:
+    with open_regular(run.directory / SALT) as opened:
+        return _checked_salt(opened.read(_MOST_SALT + 1), run.directory / SALT)
+
+
+def still_tells(salt: bytes) -> Iterator[str]:
+    """What a redacted file tells without any text, a line each, for who is about to hand it out."""
+    if not salt:
+        yield "the ids of the samples stand in it as they are, and checksums by which data can be recognised"
+    yield (
+        "it still tells how many samples there are and in which order, how many sentences each has and how long they "
+        "are, and every score, probability and verdict"
+    )
+    yield "whoever has a text can recognise it by these, with or without the ids: docs/limits.md, Redacted runs"
 
 
 def redacted_lines(run: Run, salt: bytes = _NO_SALT) -> Iterator[str]:
@@ -88,13 +115,18 @@ def redacted_lines(run: Run, salt: bytes = _NO_SALT) -> Iterator[str]:
     yield from (json_line(words.verdict(row)) for row in run.iter_verdicts())
 
 
-def check_redacted(run: Run, file: Path, salt: bytes = _NO_SALT) -> RedactedCheck:
+def check_redacted(run: Run, file: Path, salt: bytes | None = None) -> RedactedCheck:
     """Whether the run gives the file again, byte for byte.
 
-    Raises UsageError for a file that is none of this format, and where the salt is not the one that it was made with.
+    If the salt is None, it is the run's own for a file that was made with one. Raises UsageError for a file that is none
+    of this format, and where the salt is not the one that it was made with.
     """
     with open_regular(file) as opened:
-        _refuse_other_salt(decoded_object(opened.readline(MOST_BYTES_OF_VALUE), file), file, salt)
+        head = decoded_object(opened.readline(MOST_BYTES_OF_VALUE), file)
+        if salt is None:
+            own = bool(head.get("salt_check")) and os.path.lexists(run.directory / SALT)
+            salt = _own_salt(run) if own else _NO_SALT
+        _refuse_other_salt(head, file, salt)
         opened.seek(0)
         number = 0
         for number, line in enumerate(redacted_lines(run, salt), 1):
@@ -157,7 +189,7 @@ class _Redaction:
             "row": "run",
             "schema_version": REDACTED_VERSION,
             "salt_check": _salt_check(self._salt),
-            "signature": self._run.manifest.signature,
+            "signature": self._signature(),
             "data": {
                 "sha256": self._hashed("data", data.get("sha256")),
                 "rows": data["rows"],
@@ -172,6 +204,11 @@ class _Redaction:
                 "metrics": {self._metric[name]: _of_metric(found) for name, found in summary.metrics.items()},
             },
         }
+
+    def _signature(self) -> str:
+        """With a salt the judge's half alone: that of the data would confirm a guess of all of it."""
+        signature = self._run.manifest.signature
+        return signature.partition("|")[0] if self._salt else signature
 
     def score(self, row: ScoreRow) -> dict[str, Any]:
         """A row of `scores.jsonl` without its detail."""

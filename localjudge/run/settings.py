@@ -309,7 +309,7 @@ def judges_of(run: Run, *, needed: bool = True) -> list[str]:
     if elsewhere is not None:
         raise UsageError(
             f"{run.directory} was judged by {shown(elsewhere)}, which may be another machine: its texts would go there",
-            hint=f"if that is meant, name it yourself: {option('judge', shown(elsewhere))}",
+            hint=f"if you want that, name the judge yourself with {option('judge')}",
         )
     return judges
 

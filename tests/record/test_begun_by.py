@@ -11,9 +11,10 @@ import pytest
 from localjudge import Run, RunDirectoryError, ScriptedEngine, evaluate
 from localjudge.cli.main import main
 from localjudge.cli.run import command as run_command
+from localjudge.record import begun_by
 from localjudge.record.begun_by import command
 from localjudge.record.manifest import Manifest
-from localjudge.run.settings import RunSettings
+from localjudge.run.settings import NOT_IN_FILES, RunSettings
 
 ROW = {"nr": "a", "retrieved_contexts": ["It rains in Rome."], "gold answer": "It rains. It is red.", "topic": "x"}
 
@@ -55,6 +56,24 @@ def test_an_option_that_was_taken_out_is_not_recommended(manifest: MakeManifest,
     assert command(Path("x"), manifest(settings={"threshold": 0.5, **gone})) is None
 
 
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"judge": "http://203.0.113.5:8080"},
+        {"judge": ["reference", "UNIX:/tmp/x"]},
+        {"settings": {"allow_host": ["203.0.113.5"]}},
+        {"settings": {"ray": "203.0.113.5:6379"}},
+        {"settings": {"markdown": "/home/user/.bashrc"}},
+        {"settings": {"suite": "theirs.toml"}},
+    ],
+)
+def test_what_could_send_or_write_elsewhere_is_not_recommended(
+    manifest: MakeManifest, environment: dict[str, Any]
+) -> None:
+    """The manifest may be a stranger's, and whoever is told a command copies it."""
+    assert command(Path("x"), manifest(**environment)) is None
+
+
 def test_standard_input_and_names_like_options_are_data(manifest: MakeManifest) -> None:
     assert (command(Path("x"), manifest(sources=["stdin", "--out"])) or "").endswith("-- - --out")
 
@@ -64,6 +83,7 @@ def test_every_setting_is_an_option_of_the_command(manifest: MakeManifest) -> No
     given = command(Path("x"), manifest(settings=RunSettings(prompts=("a",)).model_dump(mode="json")))
     options = {option for parameter in run_command.params for option in parameter.opts}
     assert {word for word in shlex.split(given or "") if word.startswith("--")} <= options | {"--"}
+    assert RunSettings.model_fields.keys() - NOT_IN_FILES - {"criteria", "calibration", "abbreviations"} == begun_by._SAFE
     names = {option.removeprefix("--").replace("-", "_") for option in options}
     assert names | {"criteria", "prompts", "mapping"} >= RunSettings.model_fields.keys()
 

@@ -69,7 +69,7 @@ def runs(scripted_run: ScriptedRun) -> tuple[Run, Run]:
 def test_table_gates_and_what_moved_are_said(runs: tuple[Run, Run]) -> None:
     before, after = runs
     gates = ["context_recall>=0.01", "context_recall>=0.9"]
-    text = run_markdown(after, check(after, gates=gates, baseline=before))
+    text = run_markdown(after, check(after, gates=gates, baseline=before), with_texts=True)
     summary, decided, compared = tables_of(text)
     assert text.startswith("## localjudge: 1 of 2 gates missed\n")
     assert summary[0] == ["metric", "mean", "95 % interval", "scored", "undefined", "failed"]
@@ -85,6 +85,19 @@ def test_table_gates_and_what_moved_are_said(runs: tuple[Run, Run]) -> None:
     assert moved == "a: context_recall 0.500 -> 1.000\n  0 -> 1  It is red.\n"
     assert "judge scripted\n" in about_it
     assert f"signature {after.summary.signature}\n" in about_it
+
+
+def test_unless_asked_for_it_holds_no_text_and_no_id(scripted_run: ScriptedRun) -> None:
+    """A sample is called by its row in the data, which `show RUN ROW` takes."""
+    rows = [
+        {"id": f"case-4711-{name}", "reference": f"It rains. {name} is red.", "retrieved_contexts": ["c"]}
+        for name in ("Ada", "Kowalczyk")
+    ]
+    before = scripted_run("before", rows, {"Kowalczyk is red.": 0.25})
+    after = scripted_run("after", rows, {})
+    text = run_markdown(after, check(after, gates=["context_recall>=0.01"], baseline=before))
+    assert "row 2: context_recall 0.500 -> 1.000 (verdicts: 1 x 0 -> 1)\n" in text
+    assert not re.search("4711|Kowalczyk|rains", text)
 
 
 def test_kept_gates_and_none_are_told_apart(runs: tuple[Run, Run]) -> None:
@@ -127,7 +140,7 @@ def test_texts_that_moved_stay_in_their_block(scripted_run: ScriptedRun, evil: s
     rows: list[dict[str, Any]] = [{"id": f"id {evil}", "reference": f"X {evil}", "retrieved_contexts": ["c"]}]
     before = evaluate(rows, engine=ScriptedEngine({}, default=0.1), out=scripted_run("first", rows, {}).directory / "0")
     after = evaluate(rows, engine=ScriptedEngine({}, default=0.9), out=before.directory.parent / "1")
-    text = run_markdown(after, check(after, baseline=before))
+    text = run_markdown(after, check(after, baseline=before), with_texts=True)
     moved = next(block for block in blocks_of(text) if "0.000 -> " in block or " -> 1.000" in block)
     assert printable(f"id {evil}".strip()) in moved
     tags = [token.content for token in tokens_of(text) if token.type == "html_block"]
@@ -139,7 +152,7 @@ def test_a_long_text_is_cut(scripted_run: ScriptedRun) -> None:
     """A comment on GitHub has 65,536 characters: of 10,000 words in a sentence, 300 characters are shown."""
     rows = [{"id": "a", "reference": "word " * 10_000, "retrieved_contexts": ["c"]}]
     before, after = scripted_run("before", rows, {"word": 0.1}), scripted_run("after", rows, {})
-    text = run_markdown(after, check(after, baseline=before))
+    text = run_markdown(after, check(after, baseline=before), with_texts=True)
     assert max(map(len, text.splitlines())) <= 310
 
 

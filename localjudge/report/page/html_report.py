@@ -10,7 +10,6 @@ import base64
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import closing
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,13 +24,13 @@ from localjudge.errors import UsageError
 from localjudge.metrics import catalog
 from localjudge.option_spelling import as_typed
 from localjudge.printable import printable
-from localjudge.record.directory import new_part
 from localjudge.record.results import Run, as_run
 from localjudge.record.summary import NEAR
 from localjudge.record.untrusted import open_regular
 from localjudge.report.page.data_blocks import data_blocks
 from localjudge.report.page.overview import distribution_in_words, interval_in_words, overview
 from localjudge.report.terminal import number
+from localjudge.whole_file import write_output
 
 REPORT = "report.html"
 _FOLDER = Path(__file__).parent
@@ -56,8 +55,8 @@ def write_report(
     """Write the report of a finished run, and say where it is: by default `report.html` in its directory.
 
     Takes a baseline and gates as `localjudge.check` does, labels as `localjudge.corrected_means` does, and raises what
-    these raise. An earlier report is replaced; UsageError for another file of that name, RunDirectoryError for one that
-    cannot be written.
+    these raise. An earlier report is replaced; UsageError for another file of that name, and for one that cannot be
+    written.
     """
     run = as_run(run)
     before = None if baseline is None else as_run(baseline)
@@ -76,9 +75,7 @@ def write_checked_report(
     """The same of a run that was held to its gates, compared with its baseline and corrected by labels before."""
     path = run.directory / REPORT if out is None else Path(out)
     refuse_other_file(path)
-    with closing(new_part(path)) as part:
-        part.write(page(run, checked, baseline, corrected))
-        part.finish()
+    write_output(path, (part.encode() for part in page(run, checked, baseline, corrected)))
     return path
 
 

@@ -1,0 +1,79 @@
+"""A file is written whole and for its owner alone, or stays as it was."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from localjudge.errors import OutOfResource, UsageError
+from localjudge.whole_file import write_output, write_whole
+
+
+@pytest.fixture
+def open_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def test_it_is_private_whatever_the_umask_and_whatever_was_there(tmp_path: Path, open_umask: None) -> None:
+    file = tmp_path / "scores.csv"
+    file.write_bytes(b"old")
+    file.chmod(0o644)
+    assert write_whole(file, [b"a", b"bc"]) == 3
+    assert (file.read_bytes(), file.stat().st_mode & 0o777) == (b"abc", 0o600)
+
+
+def test_what_breaks_off_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+    file = tmp_path / "scores.csv"
+    file.write_bytes(b"old")
+
+    def parts() -> Iterator[bytes]:
+        yield b"half"
+        raise ValueError
+
+    with pytest.raises(ValueError):
+        write_whole(file, parts())
+    assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == {"scores.csv": b"old"}
+
+
+def test_a_killed_process_leaves_the_old_file(tmp_path: Path) -> None:
+    file = tmp_path / "scores.csv"
+    file.write_bytes(b"old")
+    code = (
+        "import sys, time; from pathlib import Path; from localjudge.whole_file import write_whole\n"
+        "def parts():\n    yield b'x' * 10_000_000\n    print(flush=True)\n    time.sleep(60)\n"
+        "write_whole(Path(sys.argv[1]), parts())"
+    )
+    with subprocess.Popen([sys.executable, "-c", code, str(file)], stdout=subprocess.PIPE) as process:
+        assert process.stdout
+        process.stdout.readline()
+        process.kill()
+    assert file.read_bytes() == b"old"
+
+
+def test_a_link_is_replaced_and_a_pipe_is_written_through(tmp_path: Path) -> None:
+    """A link may lead to another's file; `>(gzip)` of a shell is a pipe."""
+    (tmp_path / "victim").write_bytes(b"old")
+    (tmp_path / "link").symlink_to(tmp_path / "victim")
+    write_whole(tmp_path / "link", [b"new"])
+    assert ((tmp_path / "victim").read_bytes(), (tmp_path / "link").is_symlink()) == (b"old", False)
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_whole(tmp_path / "pipe", [b"new"])
+    assert os.read(reader, 9) == b"new"
+    os.close(reader)
+    assert write_whole(Path("/dev/null"), [b"new"]) == 3
+    assert Path("/dev/null").is_char_device()
+
+
+def test_why_it_cannot_be_written_is_said(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"no/file cannot be written: No such file"):
+        write_output(tmp_path / "no" / "file", [b"x"])
+    with pytest.raises(UsageError, match="Is a directory"):
+        write_output(tmp_path, [b"x"])
+    with pytest.raises(OutOfResource, match="No space left"):
+        write_output(Path("/dev/full"), [b"x"])
