@@ -303,6 +303,8 @@ class JudgeCard(Record):
     size: int | None = None
     quantisation: str | None = None
     caution: str | None = None
+    examined: str | None = None
+    """What `doctor` found it fit for, as far as that is known where the card is shown; in no file of a run."""
     panel: tuple["JudgeCard", ...] = ()
     """The judges of a panel; empty for one judge, and then not written."""
     rule: str | None = None
@@ -311,7 +313,8 @@ class JudgeCard(Record):
     @model_serializer(mode="wrap")
     def _as_one_judge(self, dumped: SerializerFunctionWrapHandler) -> dict[str, Any]:
         values: dict[str, Any] = dumped(self)
-        return values if self.panel else {name: value for name, value in values.items() if name not in _OF_A_PANEL}
+        left_out = (set() if self.panel else _OF_A_PANEL) | (set() if self.examined else {"examined"})
+        return {name: value for name, value in values.items() if name not in left_out}
 
     def __str__(self) -> str:
         """`reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92`; of a panel all, and its rule."""
@@ -319,7 +322,8 @@ class JudgeCard(Record):
             return f"{' + '.join(map(str, self.panel))}, combined by {self.rule}"
         caution = f" ({self.caution})" if self.caution else ""
         size = "" if self.size is None else f", {_in_mib(self.size)}"
-        return f"{self.name}{caution}{size}" + (f", sha256 {self.sha256[:12]}" if self.sha256 else "")
+        sha256 = f", sha256 {self.sha256[:12]}" if self.sha256 else ""
+        return f"{self.name}{caution}{size}{sha256}" + (f", {self.examined}" if self.examined else "")
 
 
 def panel_card(judges: Sequence[JudgeCard], rule: str) -> JudgeCard:

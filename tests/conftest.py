@@ -6,6 +6,7 @@ slow     minutes                                        scripts/test -m slow
 """
 
 import os
+import shutil
 import socket
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -116,6 +117,13 @@ def state_directory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         del os.environ["LOCALJUDGE_HOME"]
     else:
         os.environ["LOCALJUDGE_HOME"] = before
+
+
+@pytest.fixture(autouse=True)
+def nothing_examined(state_directory: Path) -> Iterator[None]:
+    """What a test's doctor found stands in no table of another test."""
+    yield
+    shutil.rmtree(state_directory / "examined", ignore_errors=True)
 
 
 @pytest.fixture(scope="session")

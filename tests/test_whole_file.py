@@ -33,9 +33,9 @@ def test_what_breaks_off_leaves_the_old_file_and_nothing_else(tmp_path: Path) ->
 
     def parts() -> Iterator[bytes]:
         yield b"half"
-        raise ValueError
+        raise ValueError("broken off")
 
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="broken off"):
         write_whole(file, parts())
     assert {one.name: one.read_bytes() for one in tmp_path.iterdir()} == {"scores.csv": b"old"}
 

@@ -47,7 +47,7 @@ def command(directory: Path, quiet: bool, as_json: bool, **options: Any) -> int:
     with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
         run = rescore_run(directory, names, given, out=out, judge=judge or None, progress=progress)
     if as_json:
-        put(f"{json.dumps({'run': str(run.directory), **run.summary.model_dump(mode='json')}, indent=2)}\n")
+        put(f"{json.dumps({'run': str(run.directory), **run.summary_values}, indent=2)}\n")
     else:
         show(summary_view(run, max_failed=run.max_failed))
     return ExitCode.SOME_FAILED if run.summary.failed_beyond(run.max_failed) else ExitCode.DONE

@@ -55,8 +55,8 @@ _CHECKS = ("gates", "baseline", "undecided", "junit", "markdown", "with_texts")
     "--markdown",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Write table, gates and what moved as Markdown, for a pull request or the summary of a CI job: figures and row "
-    "numbers, no texts and no ids.",
+    help="Write table, gates and what moved as Markdown, for a pull request or the summary of a CI job: figures and "
+    "row numbers, no texts and no ids.",
 )
 @click.option(
     "--with-texts", is_flag=True, help="With --markdown: also ids of samples and judged texts of those that moved most."
@@ -107,8 +107,8 @@ def command(data: tuple[str, ...], quiet: bool, as_json: bool, as_page: bool, dr
     report = checks.report(run, found) if as_page else None
     if as_json:
         written = {"report": str(report)} if report else {}
-        summary = run.summary.model_dump(mode="json")
-        put(f"{json.dumps({'run': str(run.directory), **written, **summary, **values(found)}, indent=2)}\n")
+        summary = {**written, **run.summary_values, **values(found)}
+        put(f"{json.dumps({'run': str(run.directory), **summary}, indent=2)}\n")
     else:
         show(*_views(run, max_failed=checked_settings.max_failed, with_sentences=demo), *views(found, report))
     if not found.kept:

@@ -119,12 +119,11 @@ def _values(run: "Run", sample: str | None, metric: str | None, worst: int) -> d
 
     names = [metric] if metric else list(run.summary.metrics)
     if sample is None:
-        summary = run.summary.model_dump(mode="json")
+        summary = run.summary_values
         summary["metrics"] = {name: summary["metrics"][name] for name in names}
         found = [
             {"row": one.row, "user_input": one.question, **vars(one.score)} for one in worst_samples(run, names, worst)
         ]
-        summary["judge"] = run.judge.model_dump(mode="json")
         return {**summary, "run": str(run.directory), "finished": run.so_far is None, "worst": found}
     given = find_sample(run, sample)
     return {

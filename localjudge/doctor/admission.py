@@ -18,8 +18,10 @@ measured on attribution alone.
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
+from localjudge.analysis.judge_figures import FEW
 from localjudge.doctor.extent import USES, Use, fit_for
 from localjudge.doctor.probe_figures import ProbedTask, ProbeFigures, Skill
+from localjudge.record.calibration import Calibration
 from localjudge.stats.intervals import Interval
 
 LEAST_AUC = 0.65
@@ -52,6 +54,25 @@ def admissions(figures: ProbeFigures, *, passes_plain_cases: bool) -> dict[Probe
         task: Admission((), barred) if barred else _admission(task, measured, figures)
         for task, measured in figures.skills.items()
     }
+
+
+def admission_by_labels(calibration: Calibration) -> Admission:
+    """What a judge may be used for by people's labels: by its probabilities, and its decisions held out.
+
+    Order and minimal pairs are not in labels, and not asked for here.
+    """
+    labels, clusters = calibration.labels, calibration.labels.clusters
+    fewest = min(labels.positives, labels.verdicts - labels.positives, clusters)
+    if fewest < FEW:
+        return Admission((), (f"it takes {FEW} labels of each kind in {FEW} groups, the fewest are {fewest}",))
+    figures = {
+        name: Interval(one.value, *one.ci95, "clustered bootstrap", labels.verdicts, clusters, 0.95)
+        for name, one in (calibration.figures | calibration.held_out).items()
+    }
+    auc, accuracy, bias = (figures[name] for name in ("auc", "balanced_accuracy", "bias"))
+    error = figures["calibration_error"].mean
+    skill = Skill(auc, accuracy, bias, figures.get("calibration_slope"), error, {})
+    return _admission("relevance", skill, ProbeFigures({}, None, {}, None, None))
 
 
 def shown(interval: Interval) -> str:

@@ -35,6 +35,7 @@ from localjudge.errors import OutOfResource, SampleError, UsageError
 from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.judge.prompts import PromptProfile
 from localjudge.progress import Progress
+from localjudge.record.examination import Examination, remember_examination
 from localjudge.run.estimate import first_tasks
 from localjudge.run.plan import plan
 from localjudge.run.settings import RunSettings
@@ -135,13 +136,24 @@ class Interview:
         for other in others:
             yield from self._all_made(other)
         yield verdicts.speed_check(before, after, self._kept.asked + (again.verdicts if known else 0))
+        yield from self._admission(judge, is_judge)
+
+    def _admission(self, judge: PromptWriter, is_judge: bool) -> Iterator[HealthCheck]:
+        """What the judge is fit for, which is remembered if it was decided."""
+        items = 0
         if self._probed:
-            required = self._extent.required
-            yield admission_check(*self._probed, passes_plain_cases=is_judge, required=required)
+            items = len(self._probed[0].items)
+            check = admission_check(*self._probed, passes_plain_cases=is_judge, required=self._extent.required)
         elif not is_judge:
-            yield not_fit_check()
+            check = not_fit_check()
         elif self._extent.required:
-            yield undecided_check()
+            check = undecided_check()
+        else:
+            return
+        if (uses := check.figures["uses"]) is not None:
+            asked = {"engine": self._engine.identity, "judge": judge.identity}
+            remember_examination(asked, Examination(uses=uses, items=items))
+        yield check
 
     def _always_the_same(self, judge: PromptWriter) -> list[Task]:
         """What any judge is asked by this check, whatever the data: all that may be kept."""

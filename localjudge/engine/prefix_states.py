@@ -29,6 +29,7 @@ from localjudge.engine.planner import TokenPath
 from localjudge.errors import UsageError
 from localjudge.record.keys import canonical_sha256
 from localjudge.types import Record
+from localjudge.whole_file import write_whole
 
 _LIMIT = "limit"
 _DIGEST_BYTES = hashlib.sha256().digest_size

@@ -20,10 +20,11 @@ from localjudge.record.manifest import Manifest
 
 _PYTHON_ROWS = "rows"
 _LONGEST = 2_000
-_SAFE = frozenset(
-    "threshold min_legal_mass language segmenter profile prompts reasons protocol mapping context_separator "
-    "skip_bad_rows cluster_by max_failed reuse limit sample seed shard n_ctx gpu_layers threads".split()
-)
+_SAFE = {
+    *("threshold", "min_legal_mass", "language", "segmenter", "profile", "prompts", "reasons", "protocol", "mapping"),
+    *("context_separator", "skip_bad_rows", "cluster_by", "max_failed", "reuse", "limit", "sample", "seed", "shard"),
+    *("n_ctx", "gpu_layers", "threads"),
+}
 """Settings that a command printed here may name: those that a run's files hold as they were typed."""
 _SERVER = re.compile("https?://|unix:", re.IGNORECASE)
 

@@ -37,6 +37,8 @@ _ROUNDING = re.compile(
     r"(panel\.judges\.\w+\.)?(versions\..*|engine\.(llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention))"
 )
 """Ingredients of a judge that move the last digits of a probability alone."""
+_GUESSING = 0.5
+"""AUC of a judge that guesses."""
 _UNNAMED = {"name", "created"}
 """What moves no number of a calibration."""
 
@@ -114,6 +116,12 @@ class Calibration(Record):
     def sha256(self) -> str:
         """Checksum of all but its name and its date."""
         return canonical_sha256(self.model_dump(mode="json", exclude=_UNNAMED))
+
+    @property
+    def guesses(self) -> bool:
+        """Whether the judge is not shown to be better than guessing."""
+        auc = self.figures.get("auc")
+        return auc is None or auc.ci95[0] <= _GUESSING
 
     def differences_of_judge(self, measured: Mapping[str, Any]) -> tuple[list[Difference], list[Difference]]:
         """Where the judge is another one than was measured: what can change its mind, and what rounds otherwise."""

@@ -25,6 +25,7 @@ from localjudge.record.archive import stored_clusters, stored_extras, stored_ids
 from localjudge.record.clusters import Clusters
 from localjudge.record.consistency import Results, contradictions, contradictions_of_rows
 from localjudge.record.directory import MANIFEST, STORE, part_path, starts_with
+from localjudge.record.examination import Examination, with_examination
 from localjudge.record.frames import (
     FrameColumns,
     FrameRows,
@@ -65,6 +66,7 @@ class _Environment(_Part):
     sessions: list[dict[str, Any]]
     sources: list[str] = Field(default_factory=list)
     judge: str | list[str] | None = None
+    examined: dict[str, Examination] = Field(default_factory=dict)
 
 
 class _JudgePart(_Part):
@@ -125,9 +127,19 @@ class Run:
         return run
 
     @property
-    def judge(self) -> JudgeCard:
-        """Who judged; of a run whose summary does not say it, as far as its manifest does."""
+    def card(self) -> JudgeCard:
+        """Who judged, by the run's files alone."""
         return self.summary.judge or card_of(self.manifest)
+
+    @property
+    def judge(self) -> JudgeCard:
+        """Who judged, with what `doctor` found it fit for: on this machine, or else as the run recorded it."""
+        return with_examination(self.card, self.manifest)
+
+    @property
+    def summary_values(self) -> dict[str, Any]:
+        """The summary as JSON, with this judge."""
+        return {**self.summary.model_dump(mode="json"), "judge": self.judge.model_dump(mode="json")}
 
     @property
     def part(self) -> Part | None:
@@ -331,7 +343,7 @@ def _run_so_far(path: Path, manifest: Manifest, point: ResumePoint) -> Run:
             )
         totals.add(found)
     found_so_far = {"samples": totals.samples, "metrics": totals.metrics, "verdicts": totals.verdicts}
-    run = replace(run, summary=nothing.model_copy(update={**found_so_far, "judge": run.judge}))
+    run = replace(run, summary=nothing.model_copy(update={**found_so_far, "judge": run.card}))
     run._refuse_contradictions()
     return run
 

@@ -60,7 +60,7 @@ class RedactedCheck(Record):
 
 
 def salt_in(file: Path) -> bytes:
-    """The salt in a file. Raises UsageError for fewer than 16 bytes, which could be guessed, and where there is none."""
+    """The salt in a file. Raises UsageError if there is none, or of fewer than 16 bytes, which could be guessed."""
     try:
         with file.open("rb") as opened:
             return _checked_salt(opened.read(_MOST_SALT + 1), file)
@@ -118,8 +118,8 @@ def redacted_lines(run: Run, salt: bytes = _NO_SALT) -> Iterator[str]:
 def check_redacted(run: Run, file: Path, salt: bytes | None = None) -> RedactedCheck:
     """Whether the run gives the file again, byte for byte.
 
-    If the salt is None, it is the run's own for a file that was made with one. Raises UsageError for a file that is none
-    of this format, and where the salt is not the one that it was made with.
+    If the salt is None, it is the run's own for a file that was made with one. Raises UsageError for a file that is
+    none of this format, and where the salt is not the one that it was made with.
     """
     with open_regular(file) as opened:
         head = decoded_object(opened.readline(MOST_BYTES_OF_VALUE), file)

@@ -86,7 +86,8 @@ def calibration_lines(run: Run, metric: str | None = None) -> Iterator[str]:
             if accuracy := calibration.held_out.get("balanced_accuracy"):
                 low, high = map(number, accuracy.ci95)
                 line += f"; balanced accuracy {number(accuracy.value)} [{low}, {high}], held out"
-            yield f"{line}, on {calibration.labels.verdicts:,} labelled verdicts"
+            guesses = "; not shown to be better than guessing" if calibration.guesses else ""
+            yield f"{line}, on {calibration.labels.verdicts:,} labelled verdicts{guesses}"
 
 
 def decidedness_line(verdicts: VerdictSummary) -> str:

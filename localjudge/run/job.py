@@ -29,6 +29,7 @@ from localjudge.record.clusters import clusters_sha256
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.earlier_answers import EarlierAnswers
 from localjudge.record.evaluation import JudgedUnit
+from localjudge.record.examination import examinations_here
 from localjudge.record.extra_columns import extras_fingerprint
 from localjudge.record.kept_criteria import kept_criteria
 from localjudge.record.panel import combination_of
@@ -317,6 +318,7 @@ class _Job:
                 "mapping": dataset.mapping,
                 "settings": self._settings.model_dump(mode="json"),
                 **({"suite": dict(self._plan.suite)} if self._plan.suite else {}),
+                **({"examined": examined} if (examined := examinations_here(self._judge_part)) else {}),
                 "host": manifests.host(),
                 "sessions": list(sessions),
                 **done,

@@ -50,6 +50,21 @@ def test_a_judge_is_calibrated_and_a_run_uses_it(labels: Path, capfd: pytest.Cap
     assert called(capfd, "verify", "run")[0] == 0
 
 
+def test_a_judge_that_guesses_is_not_recommended_and_can_stop_a_pipeline(
+    labels: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Labels that have nothing to do with the texts: 24 of each, in turns."""
+    rows = [json.loads(line) | {"label": n // 2 % 2} for n, line in enumerate(labels.read_text().splitlines())]
+    Path("other.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, _, told = called(capfd, "calibrate", "other.jsonl", "--name", "guess", "--require", "ranking")
+    assert code == 3
+    assert "do not use it: this judge is not shown to be better than guessing" in told
+    assert "fit for ranking is required: not fit (AUC 0.50" in told
+    assert called(capfd, "calibrate", labels, "--name", "ours", "--require", "means", "--quiet")[0] == 0
+    _, out, _ = called(capfd, "run", demo_file(), "--calibration", "guess", "--out", "guessed", "--quiet")
+    assert "48 labelled verdicts; not shown to be better than guessing" in " ".join(out.split())
+
+
 def test_what_cannot_be_is_a_usage_error(labels: Path, capfd: pytest.CaptureFixture[str]) -> None:
     called(capfd, "calibrate", labels, "--name", "ours", "--quiet")
     code, _, told = called(capfd, "run", demo_file(), "--calibration", "ours", "--threshold", "0.4")

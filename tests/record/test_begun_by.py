@@ -83,7 +83,9 @@ def test_every_setting_is_an_option_of_the_command(manifest: MakeManifest) -> No
     given = command(Path("x"), manifest(settings=RunSettings(prompts=("a",)).model_dump(mode="json")))
     options = {option for parameter in run_command.params for option in parameter.opts}
     assert {word for word in shlex.split(given or "") if word.startswith("--")} <= options | {"--"}
-    assert RunSettings.model_fields.keys() - NOT_IN_FILES - {"criteria", "calibration", "abbreviations"} == begun_by._SAFE
+    assert (
+        RunSettings.model_fields.keys() - NOT_IN_FILES - {"criteria", "calibration", "abbreviations"} == begun_by._SAFE
+    )
     names = {option.removeprefix("--").replace("-", "_") for option in options}
     assert names | {"criteria", "prompts", "mapping"} >= RunSettings.model_fields.keys()
 

@@ -139,6 +139,15 @@ def test_ragas_gets_no_column_of_reference_contexts_where_no_sample_has_any(run:
     assert list(first)[:5] == ["user_input", "retrieved_contexts", "response", "reference", "context_recall"]
 
 
+@pytest.mark.parametrize("as_format", ["csv", "ragas-csv"])
+def test_no_cell_of_a_csv_is_a_formula(tmp_path: Path, as_format: Format) -> None:
+    row = {"id": "=1+1", "user_input": "@SUM(A1)", "retrieved_contexts": ["=A1"], "reference": "+1", "response": "-1"}
+    run = evaluate([row], out=tmp_path, engine=ScriptedEngine({}, default=0.9), metrics=["context_recall"])
+    cells = [cell for line in csv.reader(io.StringIO(exported(run, as_format).decode())) for cell in line]
+    assert [cell for cell in cells if cell[:1] in tuple("=+-@")] == []
+    assert {"'=1+1", "'@SUM(A1)"} & set(cells)
+
+
 def test_localjudge_reads_what_it_wrote_for_ragas(ragas_run: Run, tmp_path: Path) -> None:
     """The same texts; the ids are not among ragas's columns, and are made anew."""
     for name, as_format in (("a.jsonl", "ragas"), ("a.csv", "ragas-csv"), ("a.parquet", "ragas-parquet")):

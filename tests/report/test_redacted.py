@@ -331,9 +331,7 @@ def test_export_and_verify(run: Run, tmp_path: Path, capfd: pytest.CaptureFixtur
     assert json.loads(capfd.readouterr().out)["belongs"] is False
 
 
-def test_ids_are_hashed_unless_they_are_asked_for(
-    run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_ids_are_hashed_unless_they_are_asked_for(run: Run, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """The salt stays in the run's directory, for its owner alone; a second export and verify take it from there."""
     directory, file = str(run.directory), tmp_path / "out.jsonl"
     ids = [str(row["id"]) for row in DATA]

@@ -21,6 +21,7 @@ from localjudge.report.gates_view import reason_of
 from localjudge.report.score_cells import score_cells
 from localjudge.report.table import calibration_lines, decidedness_line, metric_remarks
 from localjudge.report.terminal import number
+from localjudge.types import JudgeCard
 
 BINS = 10
 """Of a distribution: scores from 0 to 0.1, ..., from 0.9 to 1."""
@@ -56,12 +57,22 @@ def overview(run: Run, checked: Check, corrected: CorrectedMeans | None = None) 
         "data": ", ".join(Path(source).name for source in run.manifest.environment.get("sources", ())),
         "samples": run.summary.samples,
         "judge": run.judge,
+        "mind": "; ".join(_to_mind(run.judge)),
         "facts": list(_facts(run)),
         "metrics": _metrics(run),
         "gates": [(decision.outcome, decision.gate, reason_of(decision)) for decision in checked.decisions],
         "comparison": checked.comparison and _comparison(checked.comparison),
         "corrected": corrected and _corrected(corrected),
     }
+
+
+def _to_mind(judge: JudgeCard) -> Iterator[str]:
+    """What must stand beside every number of the judge."""
+    if judge.caution:
+        yield judge.caution
+    for one in judge.panel or [judge]:
+        if one.examined:
+            yield f"{one.name}: {one.examined}" if judge.panel else one.examined
 
 
 def _facts(run: Run) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,130 @@
+"""What `doctor` found a judge fit for stands with every number of that judge, and moves no byte of a result."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import localjudge
+from localjudge import Run, RunDirectoryError, ScriptedEngine
+from localjudge.analysis.check import check
+from localjudge.analysis.comparison import compare
+from localjudge.cli.gate_options import Checks
+from localjudge.record.examination import NOT_EXAMINED, Examination, remember_examination
+from localjudge.report.comparison_view import comparison_lines
+from localjudge.report.markdown import run_markdown
+from localjudge.report.notebook import run_html
+from localjudge.report.page.html_report import page
+from localjudge.report.table import remarks
+
+ROWS = [{"id": "a", "retrieved_contexts": ["Rain."], "reference": "It rains. It is red.", "response": "It rains."}]
+UNFIT = Examination(uses={"attribution": (), "relevance": ()}, items=384)
+SAID = "fit for: nothing (doctor, 384 items)"
+
+
+class Model(ScriptedEngine):
+    """One with a checksum."""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """With that of a file."""
+        return {**super().identity, "model_sha256": "ab" * 32, "model_size": 1 << 20}
+
+
+Make = Callable[..., Run]
+
+
+@pytest.fixture
+def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
+
+    def run(name: str = "run", **options: Any) -> Run:
+        return localjudge.evaluate(ROWS, out=tmp_path / name, engine=Model({}, default=0.9), **options)
+
+    return run
+
+
+def everywhere(run: Run, folder: Path) -> dict[str, str]:
+    """All that shows numbers of a run."""
+    checks = Checks(["context_recall>=0.1"], baseline=None, undecided="pass", junit=folder / "gates.xml")
+    found = checks.check(run)
+    shown = {
+        "table": "\n".join(remarks(run)),
+        "JSON": json.dumps(run.summary_values),
+        "report": "".join(page(run, found)),
+        "Markdown": run_markdown(run, found),
+        "JUnit": (folder / "gates.xml").read_text(),
+        "notebook": run_html(run),
+        "comparison": "\n".join(comparison_lines(compare(run, run))),
+    }
+    assert check(run).kept
+    return shown
+
+
+def test_it_stands_with_every_number(make: Make, tmp_path: Path) -> None:
+    run = make()
+    assert {name for name, text in everywhere(run, tmp_path).items() if NOT_EXAMINED not in text} == set()
+    remember_examination(run.manifest.judge, UNFIT)
+    assert {name for name, text in everywhere(run, tmp_path).items() if SAID not in text} == set()
+
+
+def test_it_moves_no_byte_of_a_result_and_no_signature(make: Make) -> None:
+    before = make("before")
+    remember_examination(before.manifest.judge, UNFIT)
+    after = make("after")
+    assert after.manifest.signature == before.manifest.signature
+    for name in ("summary.json", "scores.jsonl", "verdicts.jsonl"):
+        assert (after.directory / name).read_bytes() == (before.directory / name).read_bytes()
+
+
+def test_a_run_that_is_carried_elsewhere_still_says_it(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And what the machine there found itself comes first."""
+    remember_examination(make("first").manifest.judge, UNFIT)
+    run = make("second")
+    monkeypatch.setenv("LOCALJUDGE_HOME", str(run.directory / "elsewhere"))
+    assert Run.open(run.directory).judge.examined == "fit for: nothing (doctor, 384 items, recorded with the run)"
+    better = Examination(uses={"attribution": ("ranking", "means"), "relevance": ("ranking",)}, items=96)
+    remember_examination(run.manifest.judge, better)
+    assert run.judge.examined == "fit for: ranking and means (attribution), ranking (relevance) (doctor, 96 items)"
+
+
+def test_another_way_of_asking_is_another_judge(make: Make) -> None:
+    remember_examination(make("plain").manifest.judge, UNFIT)
+    assert make("with reasons", reasons="before").judge.examined == NOT_EXAMINED
+    assert make("other metric", metrics=["faithfulness"]).judge.examined == SAID
+
+
+def test_each_judge_of_a_panel_says_it(make: Make, tmp_path: Path) -> None:
+    class Other(Model):
+        @property
+        def identity(self) -> dict[str, Any]:
+            """Of another file."""
+            return {**super().identity, "model_sha256": "cd" * 32}
+
+    remember_examination(make().manifest.judge, UNFIT)
+    engines = [Model({}, default=0.9), Other({}, default=0.9)]
+    panel = localjudge.evaluate(ROWS, out=tmp_path / "panel", engine=engines)
+    assert {one.examined for one in panel.judge.panel} == {SAID, NOT_EXAMINED}
+    assert SAID in str(panel.judge)
+
+
+@pytest.mark.parametrize("said", [{"uses": {"attribution": ["by 2,000 clinicians"]}, "items": 1}, "fit", {"items": -1}])
+def test_a_strangers_manifest_says_nothing_of_its_own(make: Make, said: Any) -> None:
+    run = make()
+    remember_examination(run.manifest.judge, UNFIT)
+    file = make("other").directory / "manifest.json"
+    manifest = json.loads(file.read_text())
+    (key,) = manifest["environment"]["examined"]
+    manifest["environment"]["examined"][key] = said
+    file.write_text(json.dumps(manifest))
+    with pytest.raises(RunDirectoryError, match="examined"):
+        Run.open(file.parent)
+
+
+def test_a_summary_cannot_say_it(make: Make) -> None:
+    run = make()
+    file = run.directory / "summary.json"
+    file.write_text(file.read_text().replace('"caution": null', '"caution": null, "examined": "fit for: everything"'))
+    assert Run.open(run.directory).judge.examined == NOT_EXAMINED
