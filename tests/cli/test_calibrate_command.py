@@ -59,7 +59,7 @@ def test_a_judge_that_guesses_is_not_recommended_and_can_stop_a_pipeline(
     code, _, told = called(capfd, "calibrate", "other.jsonl", "--name", "guess", "--require", "ranking")
     assert code == 3
     assert "do not use it: this judge is not shown to be better than guessing" in told
-    assert "fit for ranking is required: not fit (AUC 0.50" in told
+    assert "fit for ranking is required: not fit (AUC 0.44 [0.40, 0.49]" in told
     assert called(capfd, "calibrate", labels, "--name", "ours", "--require", "means", "--quiet")[0] == 0
     _, out, _ = called(capfd, "run", demo_file(), "--calibration", "guess", "--out", "guessed", "--quiet")
     assert "48 labelled verdicts; not shown to be better than guessing" in " ".join(out.split())
