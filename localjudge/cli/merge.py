@@ -27,13 +27,13 @@ def command(shards: tuple[Path, ...], out: Path, quiet: bool, as_json: bool) -> 
     """
     from localjudge.record.merge import merge_shards
     from localjudge.report.progress_bar import progress_on
-    from localjudge.report.table import summary_view
+    from localjudge.report.table import summary_values, summary_view
     from localjudge.report.terminal import put, show
 
     with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
         run = merge_shards(shards, out, progress)
     if as_json:
-        put(f"{json.dumps({'run': str(run.directory), **run.summary_values}, indent=2)}\n")
+        put(f"{json.dumps({'run': str(run.directory), **summary_values(run)}, indent=2)}\n")
     else:
         show(summary_view(run, max_failed=run.max_failed))
     return ExitCode.SOME_FAILED if run.summary.failed_beyond(run.max_failed) else ExitCode.DONE

@@ -36,7 +36,7 @@ def command(directory: Path, quiet: bool, as_json: bool, **options: Any) -> int:
     What RUN asked is not asked again, and the data is not needed. RUN is not changed.
     """
     from localjudge.report.progress_bar import progress_on
-    from localjudge.report.table import summary_view
+    from localjudge.report.table import summary_values, summary_view
     from localjudge.report.terminal import put, show
     from localjudge.run.job import rescore_run
 
@@ -47,7 +47,7 @@ def command(directory: Path, quiet: bool, as_json: bool, **options: Any) -> int:
     with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
         run = rescore_run(directory, names, given, out=out, judge=judge or None, progress=progress)
     if as_json:
-        put(f"{json.dumps({'run': str(run.directory), **run.summary_values}, indent=2)}\n")
+        put(f"{json.dumps({'run': str(run.directory), **summary_values(run)}, indent=2)}\n")
     else:
         show(summary_view(run, max_failed=run.max_failed))
     return ExitCode.SOME_FAILED if run.summary.failed_beyond(run.max_failed) else ExitCode.DONE

@@ -76,6 +76,7 @@ def command(data: tuple[str, ...], quiet: bool, as_json: bool, as_page: bool, dr
     """
     from localjudge.cli.gate_options import Checks, values, views
     from localjudge.report.progress_bar import progress_on
+    from localjudge.report.table import summary_values
     from localjudge.report.terminal import put, show
     from localjudge.run.estimate import estimate_plan
     from localjudge.run.job import run_plan
@@ -107,7 +108,7 @@ def command(data: tuple[str, ...], quiet: bool, as_json: bool, as_page: bool, dr
     report = checks.report(run, found) if as_page else None
     if as_json:
         written = {"report": str(report)} if report else {}
-        summary = {**written, **run.summary_values, **values(found)}
+        summary = {**written, **summary_values(run), **values(found)}
         put(f"{json.dumps({'run': str(run.directory), **summary}, indent=2)}\n")
     else:
         show(*_views(run, max_failed=checked_settings.max_failed, with_sentences=demo), *views(found, report))

@@ -115,11 +115,12 @@ def _views_of_sample(run: "Run", sample: str, metric: str | None, *, prompts: bo
 def _values(run: "Run", sample: str | None, metric: str | None, worst: int) -> dict[str, Any]:
     from localjudge.record.result_rows import row_values
     from localjudge.report.sample import find_sample
+    from localjudge.report.table import summary_values
     from localjudge.report.worst import worst_samples
 
     names = [metric] if metric else list(run.summary.metrics)
     if sample is None:
-        summary = run.summary_values
+        summary = summary_values(run)
         summary["metrics"] = {name: summary["metrics"][name] for name in names}
         found = [
             {"row": one.row, "user_input": one.question, **vars(one.score)} for one in worst_samples(run, names, worst)

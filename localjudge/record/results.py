@@ -137,11 +137,6 @@ class Run:
         return with_examination(self.card, self.manifest)
 
     @property
-    def summary_values(self) -> dict[str, Any]:
-        """The summary as JSON, with this judge."""
-        return {**self.summary.model_dump(mode="json"), "judge": self.judge.model_dump(mode="json")}
-
-    @property
     def part(self) -> Part | None:
         """Which part of the data was scored; None if it was all of it."""
         return part_of(self.manifest)

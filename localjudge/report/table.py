@@ -12,6 +12,7 @@ A mean stands there only if no more samples failed than are allowed; what failur
 """
 
 from collections.abc import Iterator
+from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
@@ -44,6 +45,11 @@ def summary_view(run: Run, *, max_failed: int = 0, metric: str | None = None) ->
         table.add(name, *cells)
     lines = [*remarks(run, max_failed=max_failed, metric=metric), f"run {run.directory}"]
     return Group(table, Text(), *(Padding(safe_text(line), (0, 1), expand=False) for line in lines))
+
+
+def summary_values(run: Run) -> dict[str, Any]:
+    """The summary for programs, with the judge as `Run.judge` has it."""
+    return {**run.summary.model_dump(mode="json"), "judge": run.judge.model_dump(mode="json")}
 
 
 def summary_rows(run: Run, *, max_failed: int = 0, metric: str | None = None) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -95,11 +95,14 @@ def test_the_table_fits_a_terminal_and_counts_what_it_found(
     assert [line.strip() for line in lines[-2:]] == ["not made: injections", "attribution: not fit; relevance: not fit"]
 
 
-def test_what_is_required_and_not_there_is_exit_code_1(capfd: pytest.CaptureFixture[str]) -> None:
+def test_what_is_required_and_not_there_is_exit_code_1(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """And every run of the judge says it from then on, until it is examined again."""
     code, checks, not_made = diagnosed(capfd, "--injections", "0", "--probes", "96", "--require", "ranking")
     assert (code, not_made) == (1, ["injections"])
     assert [name for name, check in checks.items() if check["status"] == "failed"] == ["admission"]
     assert "fit for ranking is required" in checks["admission"]["advice"]
+    _, output, _ = called(capfd, "run", "--demo", "--metrics", "context_recall", "--out", tmp_path, "--json", "--quiet")
+    assert json.loads(output)["judge"]["examined"] == "fit for: nothing (doctor, 96 items)"
 
 
 def test_few_items_and_none_decide_nothing(capfd: pytest.CaptureFixture[str]) -> None:

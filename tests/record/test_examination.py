@@ -17,7 +17,7 @@ from localjudge.report.comparison_view import comparison_lines
 from localjudge.report.markdown import run_markdown
 from localjudge.report.notebook import run_html
 from localjudge.report.page.html_report import page
-from localjudge.report.table import remarks
+from localjudge.report.table import remarks, summary_values
 
 ROWS = [{"id": "a", "retrieved_contexts": ["Rain."], "reference": "It rains. It is red.", "response": "It rains."}]
 UNFIT = Examination(uses={"attribution": (), "relevance": ()}, items=384)
@@ -52,7 +52,7 @@ def everywhere(run: Run, folder: Path) -> dict[str, str]:
     found = checks.check(run)
     shown = {
         "table": "\n".join(remarks(run)),
-        "JSON": json.dumps(run.summary_values),
+        "JSON": json.dumps(summary_values(run)),
         "report": "".join(page(run, found)),
         "Markdown": run_markdown(run, found),
         "JUnit": (folder / "gates.xml").read_text(),

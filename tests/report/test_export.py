@@ -141,7 +141,7 @@ def test_ragas_gets_no_column_of_reference_contexts_where_no_sample_has_any(run:
 
 
 @pytest.mark.parametrize("as_format", ["csv", "ragas-csv"])
-def test_no_cell_of_a_csv_is_a_formula(tmp_path: Path, as_format: Format) -> None:
+def test_a_csv_for_any_tool_is_safe_from_formulas(tmp_path: Path, as_format: Format) -> None:
     row = {"id": "=1+1", "user_input": "@SUM(A1)", "retrieved_contexts": ["=A1"], "reference": "+1", "response": "-1"}
     run = evaluate([row], out=tmp_path, engine=ScriptedEngine({}, default=0.9), metrics=["context_recall"])
     cells = [cell for line in csv.reader(io.StringIO(exported(run, as_format).decode())) for cell in line]
