@@ -43,7 +43,7 @@ _GROUPS = {
     ),
     "Cluster": ("ray", "ray_workers", "allow_other_processors"),
     "Scoring": ("metrics", "criteria", "threshold", "calibration", "min_legal_mass", "max_failed"),
-    "Evidence": ("baseline", "gates", "undecided", "junit", "markdown", "as_page"),
+    "Evidence": ("baseline", "gates", "undecided", "junit", "markdown", "with_texts", "as_page"),
     "Output": ("out", "dry_run", "verbose", "quiet", "as_json"),
 }
 

@@ -207,7 +207,7 @@ def test_a_run_of_a_server_elsewhere_is_asked_again_only_where_it_is_typed(
                 UsageError, match=r"was judged by http://evil\.example:8080, which may be another"
             ) as error:
                 again(run.directory)
-            assert "name it yourself" in str(error.value.hint)
+            assert error.value.hint == "if you want that, name the judge yourself with judge=..."
     assert settings_again(localjudge.Run.open(run.directory).manifest).allow_host == ()
     assert localjudge.verify(run.directory, judge=fake.url).result == "bit-identical"
 
