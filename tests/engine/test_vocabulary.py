@@ -163,6 +163,12 @@ def test_a_lone_surrogate_is_an_error_of_the_sample(vocabulary: Vocabulary) -> N
         vocabulary.user("a\ud800b")
 
 
+def test_a_text_of_more_than_16_mib_is_an_error_of_the_sample(make_model: ModelMaker) -> None:
+    """llama.cpp ends the process where its memory runs out: with a text of 500 MB, it does."""
+    with vocabulary_of(make_model().path) as found, pytest.raises(SampleError, match="16,777,217 bytes is too long"):
+        found.user("a" * (2**24 + 1))
+
+
 def test_no_text_is_no_tokens(vocabulary: Vocabulary) -> None:
     assert vocabulary.user("") == []
     assert vocabulary.trusted("") == []
