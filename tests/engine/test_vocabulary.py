@@ -5,14 +5,14 @@ from pathlib import Path
 
 import llama_cpp
 import pytest
+import random_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.errors import SampleError
-from tests.engine.conftest import LoadedVocabulary, ModelMaker, vocabulary_of
+from tests.engine.conftest import LoadedVocabulary, ModelMaker, of_the_folder, vocabulary_of
 
-MADE_UP = ("bytes", "pieces")
 REAL = ("command-r", "gemma-4", "gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "qwen35")
 FAMILIAR = (
     "<|eot_id|>",
@@ -50,9 +50,9 @@ TEXTS = {
 }
 
 
-@pytest.fixture(scope="module", params=[*MADE_UP, *REAL])
+@pytest.fixture(scope="module", params=[*random_model.MADE_UP, *of_the_folder(*REAL)])
 def vocabulary(request: pytest.FixtureRequest, make_model: ModelMaker) -> Iterator[LoadedVocabulary]:
-    if request.param in MADE_UP:
+    if request.param in random_model.MADE_UP:
         path = make_model(vocabulary=request.param).path
     else:
         folder: Path = request.getfixturevalue("vocabularies")
@@ -176,6 +176,8 @@ def test_no_text_is_no_tokens(vocabulary: Vocabulary) -> None:
 
 def test_user_defined_tokens_of_one_character_are_text(make_model: ModelMaker) -> None:
     """A vocabulary may define `ü` as a token: a German text must still be shown as it is."""
+    with vocabulary_of(make_model(vocabulary="words").path) as found:
+        assert found.pieces.index("ü".encode()) not in found.reserved
     with vocabulary_of(make_model().path) as found:
         assert found.pieces.index(b"   ") not in found.reserved
         assert found.pieces.index(b"<|tool|>") in found.reserved

@@ -132,7 +132,9 @@ class _Rendered(NamedTuple):
 
 
 def _unusable(why: str) -> ModelError:
-    return ModelError(f"the model's chat template cannot be rendered: {why}", hint="use another conversion of the model")
+    return ModelError(
+        f"the model's chat template cannot be rendered: {why}", hint="use another conversion of the model"
+    )
 
 
 def _render(
