@@ -51,7 +51,7 @@ def word_vocabulary() -> Tokenizer:
         letters = [_SPELLED[byte] for byte in word.encode()]
         merges |= {f"{''.join(letters[:end])} {letters[end]}": None for end in range(1, len(letters))}
     control = ["<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|><|end|>"]
-    user_defined = ["<think>", "</think>", "ü", "  "]
+    user_defined = ["<think>", "</think>", "日", "  "]
     return _byte_pairs("llama-bpe", [*merges], control, user_defined, end="<|eot_id|>", begins=True)
 
 

@@ -65,7 +65,7 @@ MADE_UP_TEMPLATES = {
         "<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n",
         "<|im_start|>assistant\n{% if not enable_thinking %}<think>\n\n</think>\n\n{% endif %}",
     ),
-    "always thinks": turns("<s>{{ m.content }}</s>", "<think>\n"),
+    "always thinks": turns("{{ m.content }}</s>", "<think>\n"),
     "headers and a date": turns(
         "<|start_header_id|>{{ m.role }}<|end_header_id|>\n\n{{ m.content | trim }}<|eot_id|>",
         "<|start_header_id|>{{ strftime_now('%d %b %Y') }}<|end_header_id|>\n\n",

@@ -175,9 +175,9 @@ def test_no_text_is_no_tokens(vocabulary: Vocabulary) -> None:
 
 
 def test_user_defined_tokens_of_one_character_are_text(make_model: ModelMaker) -> None:
-    """A vocabulary may define `ü` as a token: a German text must still be shown as it is."""
+    """A vocabulary may define `日` as a token: a Japanese text must still be shown as it is."""
     with vocabulary_of(make_model(vocabulary="words").path) as found:
-        assert found.pieces.index("ü".encode()) not in found.reserved
+        assert found.pieces.index("日".encode()) not in found.reserved
     with vocabulary_of(make_model().path) as found:
         assert found.pieces.index(b"   ") not in found.reserved
         assert found.pieces.index(b"<|tool|>") in found.reserved

@@ -35,7 +35,7 @@ _MARKER = "localjudge-message-7f3a"
 _CONVERSATIONS = (("system", "user", "assistant", "user"), ("user", "assistant", "user"), ("user",))
 _GENERATION = re.compile(r"\{%(-?)\s*(?:end)?generation\s*(-?)%\}")
 _FIXED_DATE = datetime(2025, 1, 1, tzinfo=UTC)
-_LIMITS = {"seconds": 10, "mebibytes": 512, "characters": 100_000}
+_LIMITS = {"seconds": 5, "mebibytes": 512, "characters": 100_000}
 _NONE: Mapping[str, Any] = {}
 
 
