@@ -73,14 +73,14 @@ ENGINE = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Every test that is not slow is of the tier `unit` or `engine`."""
     for item in items:
-        if "slow" not in item.keywords:
+        if not item.get_closest_marker("slow"):  # item.keywords has the names of folders, too
             item.add_marker("engine" if item.nodeid.startswith(ENGINE) else "unit")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """A unit test that opens a model in this process, or whose fixtures do, fails: name it in ENGINE."""
-    if "unit" not in item.keywords:
+    if not item.get_closest_marker("unit"):
         return (yield)
     from localjudge.engine.llamacpp.library import llama_cpp
 
