@@ -15,7 +15,23 @@ _LATIN = [*range(33, 127), *range(161, 173), *range(174, 256)]
 _OTHERS = [byte for byte in range(256) if byte not in _LATIN]
 _SPELLED = {byte: chr(byte) for byte in _LATIN} | {byte: chr(256 + place) for place, byte in enumerate(_OTHERS)}
 """Bytes as byte-pair vocabularies spell them: by printable characters."""
-_WORDS = (" the", " yes", " no", "yes", "no", "Yes", " context", " statement", '":', ' "', " 19", "37", "été", "[INST]")
+_WORDS = (
+    " the",
+    " yes",
+    " no",
+    "yes",
+    "no",
+    "Yes",
+    " context",
+    " statement",
+    '":',
+    ' "',
+    " 19",
+    "37",
+    "été",
+    "[INST]",
+    "INST",
+)
 
 Keys = dict[str, Any]
 """Metadata by name."""

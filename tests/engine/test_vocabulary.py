@@ -62,12 +62,13 @@ def vocabulary(request: pytest.FixtureRequest, make_model: ModelMaker) -> Iterat
 
 
 def special_ids(vocabulary: LoadedVocabulary) -> set[int]:
-    """Ids of control tokens and of user-defined ones that are not blank, as llama.cpp lists them."""
+    """Ids of control tokens and of user-defined ones, as llama.cpp lists them: not blanks and single characters."""
     special = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL | llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED
     return {
         token
         for token in range(vocabulary.size)
-        if llama_cpp.llama_vocab_get_attr(vocabulary.pointer, token) & special and vocabulary.pieces[token].strip()
+        if llama_cpp.llama_vocab_get_attr(vocabulary.pointer, token) & special
+        and len(vocabulary.pieces[token].strip().decode(errors="replace")) > 1
     }
 
 
