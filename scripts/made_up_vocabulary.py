@@ -1,6 +1,7 @@
-"""Tokenizers for random models: two made-up vocabularies, and those of GGUF files.
+"""Tokenizers for random models: three made-up vocabularies, and those of GGUF files.
 
 bytes     byte-pair encoding: 256 bytes, a few words, control tokens of a chat model
+words     the same with more words, a space at their front, and a begin token before every text
 pieces    SentencePiece: a space before every text, letters, single bytes for all else
 """
 
@@ -9,6 +10,28 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gguf import GGUFReader, GGUFValueType
+
+_LATIN = [*range(33, 127), *range(161, 173), *range(174, 256)]
+_OTHERS = [byte for byte in range(256) if byte not in _LATIN]
+_SPELLED = {byte: chr(byte) for byte in _LATIN} | {byte: chr(256 + place) for place, byte in enumerate(_OTHERS)}
+"""Bytes as byte-pair vocabularies spell them: by printable characters."""
+_WORDS = (
+    " the",
+    " yes",
+    " no",
+    "yes",
+    "no",
+    "Yes",
+    " context",
+    " statement",
+    '":',
+    ' "',
+    " 19",
+    "37",
+    "été",
+    "[INST]",
+    "INST",
+)
 
 Keys = dict[str, Any]
 """Metadata by name."""
@@ -31,26 +54,38 @@ class Typed(NamedTuple):
 
 def byte_vocabulary() -> Tokenizer:
     """A byte-pair vocabulary of 256 bytes, a few words, and the control tokens of a chat model."""
-    printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
-    stands_for = {byte: chr(byte) for byte in printable}
-    stands_for |= {byte: chr(256 + place) for place, byte in enumerate(b for b in range(256) if b not in stands_for)}
-    space = stands_for[ord(" ")]
+    space = _SPELLED[ord(" ")]
     merges = ["t h", "th e", f"{space} the", "i n", "a n", "an d", '" :', "a t"]
-    words = [merge.replace(" ", "") for merge in merges]
     control = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-    user_defined = ["<|tool|>", "   "]
-    tokens = [*(stands_for[byte] for byte in range(256)), *words, *control, *user_defined]
-    types = [1] * (256 + len(words)) + [3] * len(control) + [4] * len(user_defined)
-    end = tokens.index("<|endoftext|>")
+    return _byte_pairs("gpt-2", merges, control, ["<|tool|>", "   "], end="<|im_end|>", begins=False)
+
+
+def word_vocabulary() -> Tokenizer:
+    """A byte-pair vocabulary in which ` yes`, ` 19` and `été` are one token, with turns of headers and thoughts."""
+    merges: dict[str, None] = {}  # in their order, each once
+    for word in _WORDS:
+        letters = [_SPELLED[byte] for byte in word.encode()]
+        merges |= {f"{''.join(letters[:end])} {letters[end]}": None for end in range(1, len(letters))}
+    control = ["<|begin_of_text|>", "<|eot_id|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|><|end|>"]
+    user_defined = ["<think>", "</think>", "日", "  "]
+    return _byte_pairs("llama-bpe", [*merges], control, user_defined, end="<|eot_id|>", begins=True)
+
+
+def _byte_pairs(
+    splitter: str, merges: list[str], control: list[str], user_defined: list[str], *, end: str, begins: bool
+) -> Tokenizer:
+    """The first control token begins a text."""
+    words = [merge.replace(" ", "") for merge in merges]
+    tokens = [*(_SPELLED[byte] for byte in range(256)), *words, *control, *user_defined]
     keys: Keys = {
         "tokenizer.ggml.model": "gpt2",
-        "tokenizer.ggml.pre": "gpt-2",
+        "tokenizer.ggml.pre": splitter,
         "tokenizer.ggml.tokens": tokens,
-        "tokenizer.ggml.token_type": types,
+        "tokenizer.ggml.token_type": [1] * (256 + len(words)) + [3] * len(control) + [4] * len(user_defined),
         "tokenizer.ggml.merges": merges,
-        "tokenizer.ggml.bos_token_id": end,
-        "tokenizer.ggml.eos_token_id": tokens.index("<|im_end|>"),
-        "tokenizer.ggml.add_bos_token": False,
+        "tokenizer.ggml.bos_token_id": tokens.index(control[0]),
+        "tokenizer.ggml.eos_token_id": tokens.index(end),
+        "tokenizer.ggml.add_bos_token": begins,
     }
     return Tokenizer(keys, len(tokens))
 
@@ -84,3 +119,6 @@ def vocabulary_of(file: Path) -> Tokenizer:
         if name.startswith("tokenizer.") and name != "tokenizer.chat_template":
             keys[name] = Typed(field.contents(), field.types[0], field.types[-1] if len(field.types) > 1 else None)
     return Tokenizer(keys, len(keys["tokenizer.ggml.tokens"].value))
+
+
+MADE_UP = {"bytes": byte_vocabulary, "pieces": piece_vocabulary, "words": word_vocabulary}

@@ -22,10 +22,10 @@ from typing import Any, NamedTuple
 import llama_cpp
 import numpy as np
 from gguf import GGUFValueType, GGUFWriter
-from made_up_vocabulary import Keys, Tokenizer, Typed, byte_vocabulary, piece_vocabulary, vocabulary_of
+from made_up_vocabulary import MADE_UP, Keys, Tokenizer, Typed, byte_vocabulary, piece_vocabulary, vocabulary_of
 from numpy.typing import NDArray
 
-__all__ = ["Shape", "Tokenizer", "byte_vocabulary", "piece_vocabulary", "vocabulary_of", "write"]
+__all__ = ["MADE_UP", "Shape", "Tokenizer", "byte_vocabulary", "piece_vocabulary", "vocabulary_of", "write"]
 
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content }}<|im_end|>\n{% endfor %}"
@@ -327,14 +327,13 @@ def main() -> None:
     parser.add_argument("path", type=Path)
     parser.add_argument("--architecture", choices=sorted(ARCHITECTURES), default="llama")
     parser.add_argument("--quantisation", choices=list(QUANTISATIONS), default="F16")
-    parser.add_argument("--vocabulary", default="bytes", help="bytes, pieces, or a GGUF file")
+    parser.add_argument("--vocabulary", default="bytes", help="bytes, pieces, words, or a GGUF file")
     parser.add_argument("--template", type=Path, help="file with the chat template")
     parser.add_argument("--seed", type=int, default=0)
     for name, default in Shape()._asdict().items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default)
     given = parser.parse_args()
-    made_up = {"bytes": byte_vocabulary, "pieces": piece_vocabulary}
-    known = made_up.get(given.vocabulary)
+    known = MADE_UP.get(given.vocabulary)
     write(
         given.path,
         known() if known else vocabulary_of(Path(given.vocabulary)),

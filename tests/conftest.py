@@ -10,7 +10,7 @@ import shutil
 import socket
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -74,14 +74,14 @@ ENGINE = (
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Every test that is not slow is of the tier `unit` or `engine`."""
     for item in items:
-        if "slow" not in item.keywords:
+        if not item.get_closest_marker("slow"):  # item.keywords has the names of folders, too
             item.add_marker("engine" if item.nodeid.startswith(ENGINE) else "unit")
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """A unit test that opens a model in this process, or whose fixtures do, fails: name it in ENGINE."""
-    if "unit" not in item.keywords:
+    if not item.get_closest_marker("unit"):
         return (yield)
     from localjudge.engine.llamacpp.library import llama_cpp
 
@@ -91,6 +91,27 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(llama_cpp, "llama_model_load_from_file", refuse)
         return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Tests that are skipped for one reason are one line of the summary, wherever they are."""
+    return _skipped_anywhere((yield))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    """So are modules."""
+    return _skipped_anywhere((yield))
+
+
+_Report = TypeVar("_Report", pytest.TestReport, pytest.CollectReport)
+
+
+def _skipped_anywhere(report: _Report) -> _Report:
+    if report.skipped and isinstance(report.longrepr, tuple):
+        report.longrepr = ("tests", None, report.longrepr[2])  # type: ignore[assignment] # pytest folds equal ones
+    return report
 
 
 @pytest.fixture(autouse=True)

@@ -12,8 +12,8 @@ ROOT = Path(__file__).parent.parent
 
 
 def test_this_test_is_a_unit_test(request: pytest.FixtureRequest) -> None:
-    assert "unit" in request.keywords
-    assert "engine" not in request.keywords
+    assert request.node.get_closest_marker("unit")
+    assert not request.node.get_closest_marker("engine")
 
 
 @pytest.mark.parametrize("begin", ENGINE)

@@ -2,6 +2,7 @@
 
 import ctypes
 import functools
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +26,11 @@ Opener = Callable[..., LlamaCppEngine]
 Asker = Callable[..., VerdictRequest]
 
 
+def of_the_folder(*names: str) -> tuple[str, ...]:
+    """Names of real vocabularies to try beside the made-up ones: none where no folder of them is named."""
+    return names if "LOCALJUDGE_TEST_VOCABS" in os.environ else ()
+
+
 @pytest.fixture(scope="session")
 def make_model(tmp_path_factory: pytest.TempPathFactory) -> ModelMaker:
     """A random model of the given kind; the same kind is written once."""
@@ -38,10 +44,8 @@ def make_model(tmp_path_factory: pytest.TempPathFactory) -> ModelMaker:
         vocabulary: str = "bytes",
         chat_template: str | None = None,
     ) -> ModelFile:
-        tokenizers = {"bytes": random_model.byte_vocabulary, "pieces": random_model.piece_vocabulary}
-        tokenizer = (
-            tokenizers[vocabulary]() if vocabulary in tokenizers else random_model.vocabulary_of(Path(vocabulary))
-        )
+        known = random_model.MADE_UP.get(vocabulary)
+        tokenizer = known() if known else random_model.vocabulary_of(Path(vocabulary))
         path = folder / f"{len(list(folder.iterdir()))}.gguf"
         random_model.write(
             path,

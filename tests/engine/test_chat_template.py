@@ -112,6 +112,37 @@ def test_a_template_cannot_reach_out_of_its_sandbox(attack: str) -> None:
     assert (found.head, found.tail) == ("", "")
 
 
+@pytest.mark.parametrize(
+    ("attack", "complaint"),
+    [
+        ("{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}", "longer than 1 s"),
+        ("{{ lipsum(n=99999999) }}", "longer than 1 s"),
+        ("{% macro f(n) %}{% if n %}{{ f(n-1) }}{{ f(n-1) }}{% endif %}{% endmacro %}{{ f(60) }}", "longer than 1 s"),
+        ("{{ '%999999999d' % 1 }}", "more memory than 512 MiB"),
+        ("{{ 'a' * 1000000000 }}", "more memory than 512 MiB"),
+        ("{{ strftime_now('%Y' * 100000000) }}", "takes (longer|more memory) than"),
+        ("{{ 'a' * 1000000 }}", "writes 1,000,0.. characters"),
+        ("{{ 1 | xmlattr }}", "AttributeError: 'int' object has no attribute 'items'"),
+        ("{{ " + "(" * 100_000, "maximum recursion depth exceeded"),
+    ],
+    ids=["loops", "lipsum", "macros", "width", "gigabyte", "dates", "long", "unforeseen", "deep"],
+)
+def test_a_template_that_takes_too_much_of_the_machine_is_refused(
+    monkeypatch: pytest.MonkeyPatch, attack: str, complaint: str
+) -> None:
+    monkeypatch.setitem(chat._LIMITS, "seconds", 1)
+    with pytest.raises(ModelError, match=complaint) as caught:
+        ends(attack + CHATML)
+    assert caught.value.hint
+
+
+def test_a_template_that_draws_at_random_gives_the_same_prompt_twice() -> None:
+    template = "{{ range(9999) | random }} {{ lipsum() }}" + CHATML
+    first = ends(template)
+    chat._reply.cache_clear()
+    assert ends(template)[:2] == first[:2]
+
+
 def test_the_hash_is_that_of_the_template() -> None:
     assert ends(CHATML).sha256 != ends(CHATML + " ").sha256
     assert ends(CHATML).sha256 == ends(CHATML).sha256

@@ -33,12 +33,11 @@ from localjudge.types import (
     Usefulness,
     VerdictRequest,
 )
+from tests.engine.conftest import of_the_folder
 
 # Template files (named after the models they come from) that belong to each vocabulary: the model's own, or one of the
 # same family whose markers this vocabulary has, or spells out as its own models do.
 FAMILIES = {
-    "bytes": (),
-    "pieces": (),
     "gpt-2": ("ibm-granite-granite-4.0", "openai-gpt-oss-120b"),
     "llama-spm": ("mistralai-Mistral-Nemo-Instruct-2407",),
     "phi-3": ("microsoft-Phi-3.5-mini-instruct",),
@@ -54,11 +53,38 @@ FAMILIES = {
 }
 LARGE = ("qwen2", "qwen35", "llama-bpe", "command-r", "gemma-4")
 NO_TEMPLATE = "no template"
+
+
+def turns(message: str, answer: str = "") -> str:
+    """A chat template, by what it writes for a message and before the answer."""
+    return "{{ bos_token }}{% for m in messages %}" + message + "{% endfor %}" + answer
+
+
+MADE_UP_TEMPLATES = {
+    "a switch for thoughts": turns(
+        "<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n",
+        "<|im_start|>assistant\n{% if not enable_thinking %}<think>\n\n</think>\n\n{% endif %}",
+    ),
+    "always thinks": turns("{{ m.content }}</s>", "<think>\n"),
+    "headers and a date": turns(
+        "<|start_header_id|>{{ m.role }}<|end_header_id|>\n\n{{ m.content | trim }}<|eot_id|>",
+        "<|start_header_id|>{{ strftime_now('%d %b %Y') }}<|end_header_id|>\n\n",
+    ),
+    "marked turns": turns(
+        "<start_of_turn>{{ m.role }}\n{{ m.content | trim }}<end_of_turn>\n", "<start_of_turn>model\n"
+    ),
+    "plain text": turns("[INST] {{ m.content }} [/INST]"),
+}
+OF_MADE_UP = {
+    "bytes": ("a switch for thoughts",),
+    "pieces": ("marked turns", "always thinks"),
+    "words": ("headers and a date", "always thinks", "plain text"),
+}
 PAIRS = [
     pytest.param(
         (vocabulary, template), id=f"{vocabulary}-{template}", marks=[pytest.mark.slow] * (vocabulary in LARGE)
     )
-    for vocabulary, templates in FAMILIES.items()
+    for vocabulary, templates in [*OF_MADE_UP.items(), *((name, FAMILIES[name]) for name in of_the_folder(*FAMILIES))]
     for template in (NO_TEMPLATE, *templates)
 ]
 SCRIPTS = {
@@ -88,7 +114,7 @@ def engine(
     pair: tuple[str, str], make_model: Callable[..., ModelFile], request: pytest.FixtureRequest
 ) -> LlamaCppEngine:
     vocabulary = pair[0]
-    if vocabulary not in ("bytes", "pieces"):
+    if vocabulary not in OF_MADE_UP:
         vocabulary = f"{request.getfixturevalue('vocabularies')}/ggml-vocab-{vocabulary}.gguf"
     shape = random_model.Shape(width=32, heads=2, kv_heads=1, feed_forward=32, context=8192)
     return opened(make_model(shape=shape, vocabulary=vocabulary))
@@ -99,9 +125,12 @@ def ends(pair: tuple[str, str], engine: LlamaCppEngine, request: pytest.FixtureR
     """What stands around a user's turn; None for a model without a template."""
     if pair[1] == NO_TEMPLATE:
         return None
-    folder: Path = request.getfixturevalue("vocabularies")
+    template = MADE_UP_TEMPLATES.get(pair[1])
+    if template is None:
+        folder: Path = request.getfixturevalue("vocabularies")
+        template = (folder / "templates" / f"{pair[1]}.jinja").read_text(encoding="utf-8")
     bos, eos = engine.special_texts
-    return chat.chat_ends((folder / "templates" / f"{pair[1]}.jinja").read_text(encoding="utf-8"), bos=bos, eos=eos)
+    return chat.chat_ends(template, bos=bos, eos=eos)
 
 
 def tasks(script: str) -> list[Task]:

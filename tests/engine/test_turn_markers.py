@@ -19,7 +19,7 @@ from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.judge import prompts
 from localjudge.judge.prompt_writer import JudgingProtocol, PromptWriter
 from localjudge.types import Answer, Attribution, Span, Unit
-from tests.engine.conftest import ModelMaker, Opener
+from tests.engine.conftest import ModelMaker, Opener, of_the_folder
 
 LOOP = (
     "{{% for message in messages %}}{{% if message.role == 'user' %}}{user}{{% else %}}{assistant}{{% endif %}}"
@@ -44,8 +44,8 @@ MARKERS = {
     "made up": {"[the]", "[/the]"},
 }
 REAL = ("command-r", "gemma-4", "gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "qwen35")
-PAIRS = [("bytes", "made up"), ("pieces", "made up")]
-PAIRS += [(vocabulary, family) for vocabulary in REAL for family in ("Llama 2", "Alpaca", "Vicuna")]
+PAIRS = [("bytes", "made up"), ("pieces", "made up"), ("words", "Llama 2")]
+PAIRS += [(vocabulary, family) for vocabulary in of_the_folder(*REAL) for family in ("Llama 2", "Alpaca", "Vicuna")]
 CONTROL = "<|im_start|>{{ messages[0].role }}\n{{ messages[0].content }}<|im_end|>\n<|im_start|>assistant\n"
 
 

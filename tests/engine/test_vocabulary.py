@@ -5,14 +5,14 @@ from pathlib import Path
 
 import llama_cpp
 import pytest
+import random_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.errors import SampleError
-from tests.engine.conftest import LoadedVocabulary, ModelMaker, vocabulary_of
+from tests.engine.conftest import LoadedVocabulary, ModelMaker, of_the_folder, vocabulary_of
 
-MADE_UP = ("bytes", "pieces")
 REAL = ("command-r", "gemma-4", "gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "qwen35")
 FAMILIAR = (
     "<|eot_id|>",
@@ -50,9 +50,9 @@ TEXTS = {
 }
 
 
-@pytest.fixture(scope="module", params=[*MADE_UP, *REAL])
+@pytest.fixture(scope="module", params=[*random_model.MADE_UP, *of_the_folder(*REAL)])
 def vocabulary(request: pytest.FixtureRequest, make_model: ModelMaker) -> Iterator[LoadedVocabulary]:
-    if request.param in MADE_UP:
+    if request.param in random_model.MADE_UP:
         path = make_model(vocabulary=request.param).path
     else:
         folder: Path = request.getfixturevalue("vocabularies")
@@ -62,12 +62,13 @@ def vocabulary(request: pytest.FixtureRequest, make_model: ModelMaker) -> Iterat
 
 
 def special_ids(vocabulary: LoadedVocabulary) -> set[int]:
-    """Ids of control tokens and of user-defined ones that are not blank, as llama.cpp lists them."""
+    """Ids of control tokens and of user-defined ones, as llama.cpp lists them: not blanks and single characters."""
     special = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL | llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED
     return {
         token
         for token in range(vocabulary.size)
-        if llama_cpp.llama_vocab_get_attr(vocabulary.pointer, token) & special and vocabulary.pieces[token].strip()
+        if llama_cpp.llama_vocab_get_attr(vocabulary.pointer, token) & special
+        and len(vocabulary.pieces[token].strip().decode(errors="replace")) > 1
     }
 
 
@@ -163,13 +164,21 @@ def test_a_lone_surrogate_is_an_error_of_the_sample(vocabulary: Vocabulary) -> N
         vocabulary.user("a\ud800b")
 
 
+def test_a_text_of_more_than_16_mib_is_an_error_of_the_sample(make_model: ModelMaker) -> None:
+    """llama.cpp ends the process where its memory runs out: with a text of 500 MB, it does."""
+    with vocabulary_of(make_model().path) as found, pytest.raises(SampleError, match="16,777,217 bytes is too long"):
+        found.user("a" * (2**24 + 1))
+
+
 def test_no_text_is_no_tokens(vocabulary: Vocabulary) -> None:
     assert vocabulary.user("") == []
     assert vocabulary.trusted("") == []
 
 
 def test_user_defined_tokens_of_one_character_are_text(make_model: ModelMaker) -> None:
-    """A vocabulary may define `ü` as a token: a German text must still be shown as it is."""
+    """A vocabulary may define `日` as a token: a Japanese text must still be shown as it is."""
+    with vocabulary_of(make_model(vocabulary="words").path) as found:
+        assert found.pieces.index("日".encode()) not in found.reserved
     with vocabulary_of(make_model().path) as found:
         assert found.pieces.index(b"   ") not in found.reserved
         assert found.pieces.index(b"<|tool|>") in found.reserved

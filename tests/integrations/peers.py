@@ -15,6 +15,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.integrations.example import EXAMPLE
 
 os.environ |= {
@@ -24,6 +26,11 @@ os.environ |= {
     "HF_HUB_OFFLINE": "1",
     "RAGAS_DO_NOT_TRACK": "true",
 }
+
+
+def require(module: str) -> Any:
+    """Import a package of the extra `peers`, or skip the test."""
+    return pytest.importorskip(module, reason="NOT CHECKED: needs the packages of the extra peers: CONTRIBUTING.md")
 
 
 def _write_lines(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.integrations import peers
+
 ROOT = Path(__file__).parent.parent.parent
 WENT_OUT = 97
 WATCHED = f"""
@@ -71,11 +73,11 @@ def exit_code(program: str, folder: Path, **variables: str) -> int:
     ("package", "program"), [("haystack", HAYSTACK), ("deepeval", DEEPEVAL), ("inspect_ai", INSPECT)]
 )
 def test_an_adapter_looks_for_no_host(package: str, program: str, tmp_path: Path) -> None:
-    pytest.importorskip(package)
+    peers.require(package)
     assert exit_code(program, tmp_path, **OPTED_OUT) == 0
 
 
 def test_the_watch_sees_what_haystack_reports_by_itself(tmp_path: Path) -> None:
     """The check above can fail: with its telemetry on, the same pipeline looks for its maker's host."""
-    pytest.importorskip("haystack")
+    peers.require("haystack")
     assert exit_code(HAYSTACK, tmp_path, HAYSTACK_TELEMETRY_ENABLED="True", HOME=str(tmp_path)) == WENT_OUT

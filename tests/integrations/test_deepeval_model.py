@@ -11,7 +11,7 @@ import localjudge
 from localjudge.errors import UsageError
 from tests.integrations import peers
 
-pytest.importorskip("deepeval")
+peers.require("deepeval")
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
 
 Opened = Callable[..., Any]

@@ -37,7 +37,7 @@ def write(run: localjudge.Run, as_format: Format, path: Path) -> Path:
 
 def test_ragas_reads_the_table_as_its_samples(run: localjudge.Run, tmp_path: Path) -> None:
     """Its reader keeps the columns that are its own and leaves the metrics out."""
-    pytest.importorskip("ragas")
+    peers.require("ragas")
     from ragas import EvaluationDataset
 
     data = EvaluationDataset.from_jsonl(write(run, "ragas", tmp_path / "table.jsonl"))
@@ -47,7 +47,7 @@ def test_ragas_reads_the_table_as_its_samples(run: localjudge.Run, tmp_path: Pat
 
 def test_the_table_has_the_columns_of_ragas_own_table_then_the_metrics(run: localjudge.Run, tmp_path: Path) -> None:
     """Of `EvaluationResult.to_pandas`: the samples' columns, then one for each metric, empty without a score."""
-    pytest.importorskip("ragas")
+    peers.require("ragas")
     pandas = pytest.importorskip("pandas")
     from ragas import EvaluationDataset
     from ragas.dataset_schema import EvaluationResult
@@ -77,7 +77,7 @@ def test_the_table_has_the_columns_of_ragas_own_table_then_the_metrics(run: loca
 
 def test_inspect_gives_the_means_of_the_run_with_what_was_not_scored_left_out(tmp_path: Path) -> None:
     """Two samples in two epochs, of which inspect takes the mean first; the recall of the second fails in both."""
-    pytest.importorskip("inspect_ai")
+    peers.require("inspect_ai")
     from inspect_ai import score
     from inspect_ai.log import read_eval_log
     from inspect_ai.scorer import mean, precomputed_scores
@@ -97,7 +97,7 @@ def test_mlflow_takes_the_means_under_names_that_it_allows(
     run: localjudge.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The recipe of docs/python.md. MLflow allows no `@` in a name."""
-    mlflow: Any = pytest.importorskip("mlflow")
+    mlflow: Any = peers.require("mlflow")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow.set_tracking_uri(f"file://{tmp_path}/tracked")
     mlflow.set_experiment("retrieval")

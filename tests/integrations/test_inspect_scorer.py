@@ -13,7 +13,7 @@ from localjudge.errors import UsageError
 from tests.integrations import peers
 from tests.integrations.example import EXAMPLE, SCORES
 
-pytest.importorskip("inspect_ai")
+peers.require("inspect_ai")
 pytestmark = pytest.mark.filterwarnings("ignore")  # theirs
 
 

@@ -25,7 +25,7 @@ def objects(data: Any, fields: tuple[str, ...] = ALL) -> None:
 
 @pytest.mark.parametrize("package", peers.WRITERS)
 def test_what_a_package_writes_today_is_what_its_file_holds(package: str, tmp_path: Path) -> None:
-    pytest.importorskip(peers.MODULES.get(package, package))
+    peers.require(peers.MODULES.get(package, package))
     peers.WRITERS[package](tmp_path)
     written = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*") if path.is_file())
     kept = FILES / f"{package}-{version(package)}"
@@ -38,14 +38,14 @@ def test_what_a_package_writes_today_is_what_its_file_holds(package: str, tmp_pa
 
 
 def test_ragas() -> None:
-    pytest.importorskip("ragas")
+    peers.require("ragas")
     objects(peers.ragas_dataset())
     objects(peers.ragas_dataset().samples)
     objects(peers.ragas_conversations(), WITHOUT_CONTEXTS)
 
 
 def test_datasets() -> None:
-    datasets = pytest.importorskip("datasets")
+    datasets = peers.require("datasets")
     table = datasets.Dataset.from_list(EXAMPLE)
     objects(table)
     objects(table.to_iterable_dataset())
@@ -56,13 +56,13 @@ def test_datasets() -> None:
 
 
 def test_deepeval() -> None:
-    pytest.importorskip("deepeval")
+    peers.require("deepeval")
     objects(peers.deepeval_cases())
     objects(peers.deepeval_dataset())
 
 
 def test_haystack() -> None:
-    pytest.importorskip("haystack")
+    peers.require("haystack")
     objects(peers.haystack_answers(), WITHOUT_REFERENCE)
     objects(peers.haystack_results(), WITHOUT_REFERENCE)
     objects([{"retrieved_contexts": peers.haystack_documents(row)} | row for row in EXAMPLE])
@@ -75,7 +75,7 @@ def test_haystack() -> None:
 
 
 def test_langchain() -> None:
-    pytest.importorskip("langchain_core")
+    peers.require("langchain_core")
     from langchain_core.messages import AIMessage, HumanMessage
 
     objects(peers.langchain_rows())
@@ -91,13 +91,13 @@ def test_langchain() -> None:
 
 
 def test_llama_index() -> None:
-    pytest.importorskip("llama_index.core")
+    peers.require("llama_index.core")
     objects(peers.llama_index_rows())
 
 
 def test_inspect(tmp_path: Path) -> None:
     """A sample of the second epoch is called as inspect calls its file."""
-    pytest.importorskip("inspect_ai")
+    peers.require("inspect_ai")
     from inspect_ai.log import read_eval_log
 
     path = peers.inspect_log(tmp_path, epochs=2)

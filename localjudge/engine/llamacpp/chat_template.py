@@ -9,17 +9,24 @@ that changes at midnight cannot give the same numbers twice.
 
 A profile that a model was trained on may need more: several roles, documents, arguments of the model's own.
 `conversation` renders these, and gets marks in place of every text of the user's, too.
+
+A template comes from the model's file. It is rendered by a process whose time, memory and output are limited
+(`localjudge.engine.llamacpp.render_template`): 0.2 s for each model.
 """
 
 import hashlib
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NamedTuple
 
 from localjudge.errors import ModelError
 from localjudge.types import ChatEnds
@@ -28,6 +35,7 @@ _MARKER = "localjudge-message-7f3a"
 _CONVERSATIONS = (("system", "user", "assistant", "user"), ("user", "assistant", "user"), ("user",))
 _GENERATION = re.compile(r"\{%(-?)\s*(?:end)?generation\s*(-?)%\}")
 _FIXED_DATE = datetime(2025, 1, 1, tzinfo=UTC)
+_LIMITS = {"seconds": 5, "mebibytes": 512, "characters": 100_000}
 _NONE: Mapping[str, Any] = {}
 
 
@@ -36,7 +44,7 @@ def chat_ends(template: str, *, bos: str, eos: str) -> ChatEnds:
 
     Raises ModelError if the template fails or does not show the message exactly once.
     """
-    rendered = _render(template, [{"role": "user", "content": _MARKER}], bos=bos, eos=eos)
+    rendered = _render(template, [{"role": "user", "content": _MARKER}], bos=bos, eos=eos).only_prompt()
     if rendered.count(_MARKER) != 1:
         raise ModelError(
             f"the model's chat template shows the message {rendered.count(_MARKER)} times instead of once",
@@ -60,26 +68,15 @@ def conversation(
 
     Raises ModelError if the template fails, or does not look at one of the arguments.
     """
-    unknown = sorted(arguments.keys() - _read_by(template))
+    reply = _render(template, messages, bos=bos, eos=eos, arguments=arguments)
+    unknown = sorted(arguments.keys() - reply.reads) if reply.reads is not None else []
     if unknown:
         raise ModelError(
             f"the model's chat template knows nothing of {', '.join(unknown)}, which the prompt profile gives it",
             hint="use a conversion of the model with its own chat template, or another profile",
         )
-    rendered = _render(template, messages, bos=bos, eos=eos, arguments=arguments)
+    rendered = reply.only_prompt()
     return rendered + answer_opener(rendered)
-
-
-def _read_by(template: str) -> set[str]:
-    """Names that the template reads and does not set itself."""
-    from jinja2 import Environment, TemplateError, meta
-
-    try:
-        return meta.find_undeclared_variables(
-            Environment(extensions=["jinja2.ext.loopcontrols"]).parse(_without_marks(template))
-        )
-    except TemplateError as error:
-        raise _unusable(error) from error
 
 
 def between_turns(template: str, *, bos: str, eos: str) -> tuple[str, ...]:
@@ -88,15 +85,14 @@ def between_turns(template: str, *, bos: str, eos: str) -> tuple[str, ...]:
     Begin and end tokens are taken out. A template that refuses a system message, or several turns, is asked for a
     shorter conversation; () if it shows none.
     """
-    for roles in _CONVERSATIONS:
-        marks = [f"{_MARKER}-{place}" for place in range(len(roles))]
-        messages = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True)]
-        try:
-            rendered = _render(template, messages, bos=bos, eos=eos)
-        except ModelError:
-            continue
-        pattern = re.compile("|".join(marks))
-        if pattern.findall(rendered) != marks:
+    marks = [f"{_MARKER}-{place}" for place in range(max(map(len, _CONVERSATIONS)))]
+    conversations = [
+        [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=False)] for roles in _CONVERSATIONS
+    ]
+    pattern = re.compile("|".join(marks))
+    for roles, prompt in zip(_CONVERSATIONS, _render(template, *conversations, bos=bos, eos=eos).prompts, strict=True):
+        rendered = prompt.get("text", "")
+        if pattern.findall(rendered) != marks[: len(roles)]:
             continue
         before, *between = (text.replace(bos, "").replace(eos, "").strip() for text in pattern.split(rendered))
         if roles[0] == "system":
@@ -121,42 +117,64 @@ def _without_marks(template: str) -> str:
     return _GENERATION.sub(r"{#\1 \2#}", template)
 
 
-def _unusable(error: Exception) -> ModelError:
+class _Rendered(NamedTuple):
+    """What a template makes of conversations; `reads` names its variables, None if it cannot be parsed."""
+
+    reads: list[str] | None
+    prompts: list[dict[str, str]]
+
+    def only_prompt(self) -> str:
+        """The prompt for the only conversation. Raises ModelError if the template fails or refuses it."""
+        [prompt] = self.prompts
+        if "error" in prompt:
+            raise _unusable(prompt["error"])
+        return prompt["text"]
+
+
+def _unusable(why: str) -> ModelError:
     return ModelError(
-        f"the model's chat template cannot be rendered: {error}", hint="use another conversion of the model"
+        f"the model's chat template cannot be rendered: {why}", hint="use another conversion of the model"
     )
-
-
-def _plain_json(value: object, ensure_ascii: bool = False, **how: Any) -> str:
-    """JSON as the templates' makers render it: without the escapes for HTML that Jinja's own filter adds."""
-    return json.dumps(value, ensure_ascii=ensure_ascii, **how)
 
 
 def _render(
-    template: str, messages: Sequence[Mapping[str, str]], *, bos: str, eos: str, arguments: Mapping[str, Any] = _NONE
-) -> str:
-    """The prompt for an answer to the messages. Raises ModelError if the template fails or refuses them."""
-    from jinja2.exceptions import TemplateError
-    from jinja2.sandbox import ImmutableSandboxedEnvironment
-
-    def refuse(message: str) -> NoReturn:
-        raise TemplateError(message)
-
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols"]
-    )
-    environment.globals["raise_exception"] = refuse
-    environment.globals["strftime_now"] = _FIXED_DATE.strftime
-    environment.filters["tojson"] = _plain_json
+    template: str,
+    *conversations: Sequence[Mapping[str, str]],
+    bos: str,
+    eos: str,
+    arguments: Mapping[str, Any] = _NONE,
+) -> _Rendered:
+    """The prompts for answers to conversations. Raises ModelError if rendering takes too much of the machine."""
     usual: dict[str, Any] = {
         "add_generation_prompt": True,
         "enable_thinking": False,
         "thinking": False,
         "date_string": _FIXED_DATE.strftime("%d %b %Y"),
     }
-    try:
-        return environment.from_string(_without_marks(template)).render(
-            {**usual, **arguments, "messages": messages, "bos_token": bos, "eos_token": eos}
-        )
-    except (TemplateError, TypeError, ValueError, ArithmeticError, LookupError, RecursionError) as error:
-        raise _unusable(error) from error
+    variables = [
+        {**usual, **arguments, "messages": messages, "bos_token": bos, "eos_token": eos} for messages in conversations
+    ]
+    request = {"template": _without_marks(template), "conversations": variables, "now": _FIXED_DATE.isoformat()}
+    return _reply(json.dumps({**request, "limits": _LIMITS}))
+
+
+@lru_cache(maxsize=64)
+def _reply(request: str) -> _Rendered:
+    """What a process under limits says of a request. The same one is asked once."""
+    done = subprocess.run(
+        [sys.executable, "-P", str(Path(__file__).with_name("render_template.py"))],
+        input=request,
+        capture_output=True,
+        encoding="ascii",
+        errors="replace",
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        check=False,
+    )
+    if done.returncode == -signal.SIGXCPU:
+        raise _unusable(f"it takes longer than {_LIMITS['seconds']} s")
+    if "MemoryError" in done.stderr:
+        raise _unusable(f"it takes more memory than {_LIMITS['mebibytes']} MiB")
+    if done.returncode:
+        last_line = done.stderr.strip().rpartition("\n")[2][:300]
+        raise _unusable(last_line or f"the process that renders it ended with status {done.returncode}")
+    return _Rendered(**json.loads(done.stdout))

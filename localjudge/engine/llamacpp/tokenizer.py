@@ -29,6 +29,7 @@ from localjudge.errors import ModelError, SampleError
 _SPACE_MARK = "▁".encode()
 _CONTINUATION_BYTE = 0b1000_0000  # of a character in UTF-8
 _ANCHORS = (b"\n", b".", b"a")
+_MOST_BYTES = 16 * 2**20  # llama.cpp takes 130 bytes of memory for one of the text, and ends the process without them
 
 
 class Vocabulary:
@@ -66,6 +67,11 @@ class Vocabulary:
     def user(self, text: str) -> list[int]:
         """Tokens of user text. Raises SampleError if the model cannot be shown this text as it is."""
         data = _utf8(text)
+        if len(data) > _MOST_BYTES:
+            raise SampleError(
+                f"a text of {len(data):,} bytes is too long for a tokenizer, which takes at most {_MOST_BYTES:,}",
+                hint="cut it into several contexts",
+            )
         tokens = [token for part in self._parts(data) for token in self._plain(part)]
         forged = next((token for token in tokens if token in self.reserved), None)
         if forged is not None:

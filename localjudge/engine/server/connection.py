@@ -31,6 +31,8 @@ class Patience(NamedTuple):
     """Seconds to wait, and bytes to take."""
 
     connecting: float = 10
+    describing: float = 120
+    """What a server says of itself may wait behind a prompt of somebody else's."""
     answering: float = 900
     """A prompt of thousands of tokens takes minutes on a few cores."""
     loading: float = 600
@@ -175,16 +177,18 @@ class ServerConnection:
             raise self._gone("closed the connection without an answer") from None
 
     def _exchanged(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
+        """Status and content, whole within the time for it, however slowly they come."""
         opened = self._opened()
-        self._socket.until = monotonic() + self._patience.answering
-        self._socket.settimeout(self._patience.answering)
+        seconds = self._patience.describing if body is None else self._patience.answering
+        self._socket.until = monotonic() + seconds
+        self._socket.settimeout(seconds)
         try:
             opened.request(method, path, body, {"Content-Type": "application/json"} if body is not None else {})
             response = opened.getresponse()
             data = response.read(self._patience.most_bytes + 1)
         except TimeoutError as error:
             self.close()
-            raise self._gone(f"gave no answer within {self._patience.answering:.0f} s") from error
+            raise self._gone(f"gave no answer within {seconds:.0f} s") from error
         except (ConnectionError, http.client.IncompleteRead) as error:
             raise _Closed from error
         except (http.client.HTTPException, OSError, ValueError) as error:

@@ -22,7 +22,7 @@ from localjudge.errors import LocaljudgeError, ModelError, OutOfResource, UsageE
 from tests.engine.server.fake_server import FakeServer, serving
 
 SETTINGS = EngineSettings()
-HASTY = Patience(connecting=1, answering=0.3, loading=0.5, most_bytes=4096)
+HASTY = Patience(connecting=1, describing=0.3, answering=0.6, loading=0.5, most_bytes=4096)
 
 
 @contextmanager
@@ -101,14 +101,24 @@ def endless(made: socket.socket) -> None:
         made.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
 
 
-@pytest.mark.parametrize("answer", [dripping, endless, lambda made: time.sleep(1)], ids=["drips", "endless", "silent"])
+def stalling(made: socket.socket) -> None:
+    made.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n40\r\n{")
+    time.sleep(2)
+
+
+SLOW = [dripping, endless, stalling, lambda made: time.sleep(2)]
+
+
+@pytest.mark.parametrize("answer", SLOW, ids=["drips", "endless", "stalls in a chunk", "silent"])
 def test_no_answer_takes_longer_than_it_may(answer: Callable[[socket.socket], None]) -> None:
-    """However often a little comes: 0.3 s in all."""
-    with saying(answer) as address:
+    """However often a little comes: 0.3 s for what a server says of itself, 0.6 s for an answer of its model."""
+    with saying(answer) as address, closing(ServerConnection(address, (), HASTY)) as connection:
         started = time.monotonic()
-        with pytest.raises(OutOfResource, match="no answer within"):
-            asked(address)
-        assert time.monotonic() - started < 5
+        with pytest.raises(OutOfResource, match="no answer within 0 s"):
+            connection.get("/props")
+        with pytest.raises(OutOfResource, match="no answer within 1 s"):
+            connection.post("/completion", {})
+        assert 0.9 <= time.monotonic() - started < 5
 
 
 def test_a_server_that_is_loading_is_waited_for(fake: FakeServer, caplog: pytest.LogCaptureFixture) -> None:
