@@ -95,21 +95,6 @@ class Criterion(Record):
     examples: tuple[CriterionExample, ...] = Field(default=(), max_length=_MOST_EXAMPLES)
     version: ClassVar[int] = 1
 
-    @model_validator(mode="wrap")
-    @classmethod
-    def _can_be_asked(cls, values: Any, validate: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
-        """The context of a validation says where the criterion stands."""
-        try:
-            return validate(values)
-        except ValidationError as error:
-            problem = error.errors(include_url=False, include_input=False)[0]
-            place = ".".join(map(str, problem["loc"]))
-            message = problem["msg"].removeprefix("Value error, ")
-            raise UsageError(
-                f"{info.context or 'the criterion'} cannot be asked: {place}{': ' if place else ''}{message}",
-                hint=_HINT,
-            ) from error
-
     @field_validator("name")
     @classmethod
     def _can_be_named(cls, name: str) -> str:
@@ -152,6 +137,21 @@ class Criterion(Record):
             if example.answer not in answers:
                 raise ValueError(f"the answer of example {number} is {kind}")
         return self
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _can_be_asked(cls, values: Any, validate: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+        """Around all other validators, so it stands behind them. The context says where the criterion is written."""
+        try:
+            return validate(values)
+        except ValidationError as error:
+            problem = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, problem["loc"]))
+            message = problem["msg"].removeprefix("Value error, ")
+            raise UsageError(
+                f"{info.context or 'the criterion'} cannot be asked: {place}{': ' if place else ''}{message}",
+                hint=_HINT,
+            ) from error
 
     @property
     def required_fields(self) -> frozenset[str]:
