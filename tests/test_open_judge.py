@@ -13,7 +13,7 @@ import pytest
 import localjudge
 from localjudge import Judge, ModelError, ScriptedEngine, UsageError, open_judge
 from localjudge.engine.scripted import unit_text
-from localjudge.metrics import Sample, Sentences, Steps, catalog
+from localjudge.metrics import Sample, Scored, Sentences, Steps, catalog
 from localjudge.types import VerdictRequest
 
 ROWS: list[dict[str, Any]] = [
@@ -195,12 +195,12 @@ def test_closing_waits_for_a_run_that_uses_the_judge(tmp_path: Path) -> None:
 )
 def test_an_engine_that_asks_its_own_judge_gets_an_error_and_no_deadlock(use: Callable[[Judge], object]) -> None:
     def answer(_: VerdictRequest) -> float:
-        use(judge)
+        use(own)
         return 1.0
 
-    judge = Judge.open(engine=ScriptedEngine(answer))
+    own = Judge.open(engine=ScriptedEngine(answer))
     with pytest.raises(UsageError, match="in use by this thread already"):
-        judge.scores(ROWS, ["context_recall"])
+        own.scores(ROWS, ["context_recall"])
 
 
 def test_a_metric_that_asks_its_own_judge_gets_an_error_and_no_deadlock(
@@ -212,7 +212,8 @@ def test_a_metric_that_asks_its_own_judge_gets_an_error_and_no_deadlock(
         def steps(self, _sample: Sample, _sentences: Sentences) -> Steps:
             """Ask in the middle of being computed."""
             yield from ()
-            judge.scores(ROWS, ["context_recall"])
+            [row] = judge.scores(ROWS[:1], ["context_recall"])
+            return Scored(value=row.score or 0.0)
 
     monkeypatch.setattr(catalog, "get", lambda _name: Nested())
     with pytest.raises(UsageError, match="in use by this thread already"):

@@ -28,6 +28,14 @@ def evaluate(data: object = (ROW,), **arguments: Any) -> object:
     return localjudge.evaluate(data, **{"metrics": ["faithfulness"], "progress": False, **arguments})
 
 
+def rescore(run: Run, **arguments: Any) -> object:
+    return localjudge.rescore(run, **arguments)
+
+
+def verify(run: Run, **arguments: Any) -> object:
+    return localjudge.verify(run, **arguments)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -35,9 +43,9 @@ def evaluate(data: object = (ROW,), **arguments: Any) -> object:
         (lambda _: evaluate(judge=None), "a judge must be a name, a path or a list of them, got None"),
         (lambda _: evaluate(judge=["reference", 3]), "a judge must be a name"),
         (lambda _: Judge.open(3), "a judge must be a name"),  # type: ignore[arg-type]
-        (lambda run: localjudge.verify(run, judge=Judge.open(engine=rain())), "a judge must be a name"),
-        (lambda run: localjudge.rescore(run, judge=Judge.open(engine=rain())), "a judge must be a name"),
-        (lambda run: localjudge.verify(run, engine=rain(), progress="yes"), "progress must be True, False, None"),
+        (lambda run: verify(run, judge=Judge.open(engine=rain())), "a judge must be a name"),
+        (lambda run: rescore(run, judge=Judge.open(engine=rain())), "a judge must be a name"),
+        (lambda run: verify(run, engine=rain(), progress="yes"), "progress must be True, False, None"),
         (lambda _: evaluate(engine=rain(), progress="yes"), "progress must be True, False, None"),
         (lambda _: evaluate(pd.Series(["a"]), engine=rain()), r"the data are one column \(a Series\)"),
         (lambda _: evaluate(pl.Series(["a"]), engine=rain()), r"the data are one column \(a Series\)"),
@@ -46,7 +54,7 @@ def evaluate(data: object = (ROW,), **arguments: Any) -> object:
         (lambda _: evaluate(metrics=7, engine=rain()), "metrics takes names such as 'faithfulness', got 7"),
         (lambda _: evaluate(metrics=[kind()], engine=rain()), "metrics takes names such as 'faithfulness', got Crit"),
         (lambda _: evaluate(metrics=kind(), engine=rain()), "metrics takes names such as 'faithfulness', got Crit"),
-        (lambda run: localjudge.rescore(run, metrics=[kind()], engine=rain()), "metrics takes names"),
+        (lambda run: rescore(run, metrics=[kind()], engine=rain()), "metrics takes names"),
         (lambda _: evaluate(engine=rain(1.5)), "the script answers 1.5 about 'It rains.'"),
         (lambda _: evaluate(engine=rain(None)), "the script answers None about 'It rains.'"),
         (lambda _: Criterion(name="Is it kind?", question="?"), "the criterion cannot be asked: name: a name is made"),
