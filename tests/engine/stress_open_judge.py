@@ -1,4 +1,4 @@
-"""Four threads use one open judge and close it, in an order drawn for each round: `stress_open_judge.py MODEL FOLDER`.
+"""Three threads use one open judge and a fourth closes it, all at once: `stress_open_judge.py MODEL FOLDER`.
 
 Prints how many uses were answered and how many came after the judge was closed. Ends with an error if an answer is not
 that of one thread alone, or if a use ends in anything but these two.
@@ -8,22 +8,23 @@ import json
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier, Thread
+from threading import Barrier, Semaphore
 from typing import Any
 
 import localjudge
 from localjudge import Judge, UsageError
 
-ROUNDS, THREADS, PLACES = 20, 4, ("Ulm", "Bonn", "Jena", "Trier", "Worms", "Mainz")
-USES = ("evaluate", "scores", "verdicts") * 2
+ROUNDS = 20
+USES = ("evaluate", "scores", "verdicts")
+PLACES = ("Ulm", "Bonn", "Jena")
 Numbers = list[tuple[str, float | None]]
 
 
 def rows(place: str) -> list[dict[str, Any]]:
-    """Two statements about a place that no other use asks about, so that none is answered from memory."""
-    return [{"id": place, "retrieved_contexts": [f"A tower is in {place}."], "response": f"It is in {place}. It fell."}]
+    """A statement about a place that no other use asks about, so that none is answered from memory."""
+    return [{"id": place, "retrieved_contexts": [f"A tower is in {place}."], "response": f"It is in {place}."}]
 
 
 def ask(judge: Judge, use: str, place: str, folder: Path) -> Numbers:
@@ -45,35 +46,34 @@ def stress(model: str, folder: Path) -> Counter[str]:
     outcomes: Counter[str] = Counter()
     for number in range(ROUNDS):
         judge = Judge.open(model, **how)
-        barrier = Barrier(THREADS)
-
-        def use_in_turn(
-            judge: Judge, barrier: Barrier, uses: list[tuple[str, str] | None], note: Callable[[str], None]
-        ) -> None:
-            barrier.wait()
-            for use in uses:
-                if use is None:
-                    judge.close()
-                    continue
-                try:
-                    note("equal" if ask(judge, *use, folder) == serial[use] else f"other numbers of {use}")
-                except UsageError as error:
-                    note(error.message)
-
-        jobs: list[tuple[str, str] | None] = [*serial, None]
-        random.Random(number).shuffle(jobs)
-        noted: list[str] = []
-        threads = [
-            Thread(target=use_in_turn, args=(judge, barrier, jobs[first::THREADS], noted.append))
-            for first in range(THREADS)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        judge.close()
-        outcomes.update(noted)
+        barrier, done = Barrier(len(serial) + 1), Semaphore(0)
+        with ThreadPoolExecutor(len(serial) + 1) as threads:
+            closing = threads.submit(close_after, number % (len(serial) + 1), judge, barrier, done)
+            jobs = [threads.submit(outcome, judge, use, folder, barrier, done) for use in serial]
+            for job, (use, numbers) in zip(jobs, serial.items(), strict=True):
+                result = job.result()
+                outcomes[result if isinstance(result, str) else "equal" if result == numbers else f"other {use}"] += 1
+            closing.result()
     return outcomes
+
+
+def close_after(uses: int, judge: Judge, barrier: Barrier, done: Semaphore) -> None:
+    """Close the judge when so many uses are done; the others are waiting or at work then."""
+    barrier.wait()
+    for _ in range(uses):
+        done.acquire()
+    judge.close()
+
+
+def outcome(judge: Judge, use: tuple[str, str], folder: Path, barrier: Barrier, done: Semaphore) -> Numbers | str:
+    """What the use gives, or what was wrong."""
+    barrier.wait()
+    try:
+        return ask(judge, *use, folder)
+    except UsageError as error:
+        return error.message
+    finally:
+        done.release()
 
 
 if __name__ == "__main__":

@@ -63,10 +63,11 @@ def model(request: pytest.FixtureRequest) -> str:
 def test_threads_that_use_and_close_a_judge_get_the_numbers_of_one_thread_or_an_error(
     model: str, tmp_path: Path
 ) -> None:
-    """20 rounds of two uses each of evaluate, scores and verdicts, and a close, on four threads."""
+    """20 rounds of evaluate, scores, verdicts and close on four threads, closed after 0 to 3 uses."""
     outcomes = json.loads(output_of(str(STRESS), model, str(tmp_path)))
-    assert outcomes.keys() == {"equal", "the judge is closed"}
-    assert sum(outcomes.values()) == 20 * 6
+    assert outcomes.keys() <= {"equal", "the judge is closed"}
+    assert sum(outcomes.values()) == 20 * 3
+    assert outcomes["equal"] >= 5 * (0 + 1 + 2 + 3)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system forks no processes")
