@@ -43,7 +43,7 @@ print(sizes[-1] - sizes[2])
 
 def output_of(*arguments: str) -> str:
     """What a Python process prints. It must end well."""
-    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 
