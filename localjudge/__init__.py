@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from localjudge.analysis.comparison import compare
     from localjudge.analysis.corrected_means import corrected_means
     from localjudge.analysis.label_sheet import label_sheet
-    from localjudge.api import calibrate, evaluate, merge, rescore
+    from localjudge.api import calibrate, evaluate, merge, rescore, verify
     from localjudge.engine.scripted import ScriptedEngine
     from localjudge.errors import (
         DataError,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from localjudge.record.calibration import Calibration
     from localjudge.record.results import Run
     from localjudge.report.page.html_report import write_report
-    from localjudge.run.verify import verify
     from localjudge.suite import read_suite
     from localjudge.types import Context, Sample
 
@@ -95,7 +94,7 @@ _HOMES = {
     "merge": "localjudge.api",
     "read_suite": "localjudge.suite",
     "rescore": "localjudge.api",
-    "verify": "localjudge.run.verify",
+    "verify": "localjudge.api",
     "write_report": "localjudge.report.page.html_report",
 }
 

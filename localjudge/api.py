@@ -15,15 +15,18 @@ from typing import Unpack, get_type_hints
 from pydantic.fields import FieldInfo
 
 from localjudge.doctor.calibrate import CalibrationOptions, measured
+from localjudge.errors import UsageError
 from localjudge.open_judge import Judge
+from localjudge.option_spelling import option_name
 from localjudge.progress import Progress, Silence
 from localjudge.record.calibration import Calibration
 from localjudge.record.merge import merge_shards
 from localjudge.record.results import Run
 from localjudge.run.job import rescore_run, run_plan
-from localjudge.run.judges import DEFAULT_JUDGE, Engines, Judges, Panel
+from localjudge.run.judges import DEFAULT_JUDGE, Engines, Judges
 from localjudge.run.plan import Data, plan
 from localjudge.run.settings import Options, RunSettings, checked
+from localjudge.run.verify import Verification, WhereAsked, verify_run
 
 _WIDTH = 100
 
@@ -45,7 +48,7 @@ def evaluate(
     judge: a registered name, the path of a GGUF file, a name that `localjudge models` lists, or the address of a server
         on this machine ("http://127.0.0.1:8080", "unix:/run/llama.sock"); several in a list are a panel, whose mean log
         odds decide. Or an open `localjudge.Judge`, which stays open, and whose settings hold where the options name
-        no others.
+        no others; other threads that use it wait until the run ends.
     metrics: names such as "context_recall"; None for a first picture of the data.
     out: the run directory; None for one under `runs/`, named after the data and all that can move a number.
     engine: takes the place of the judge's model (a `ScriptedEngine` in tests), or several those of a panel's; it is
@@ -56,16 +59,20 @@ def evaluate(
     Raises UsageError (DataError, ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same
     call goes on later. A sample that cannot be scored is in the result, and no error.
     """
-    asked: Judges | Panel
     if isinstance(judge, Judge):
-        asked, settings = judge.panel, judge.settings_with(options)
+        if engine is not None:
+            raise UsageError("an open judge has its engine", hint=f"leave out {option_name('engine')}, or the judge")
+        settings = judge.settings_with(options)
     else:
-        asked, settings = judge, checked(options)
+        settings = checked(options)
     with closing(_progress(progress)) as told:
         planned = plan(data, metrics, settings, told)
-        if isinstance(judge, Judge) and "calibration" not in options:
+        if not isinstance(judge, Judge):
+            return run_plan(planned, judge=judge, out=out, engine=engine, progress=told)
+        if "calibration" not in options:
             planned = planned._replace(settings=settings.for_metrics(planned.metrics))
-        return run_plan(planned, judge=asked, out=out, engine=engine, progress=told)
+        with judge.in_use() as panel:
+            return run_plan(planned, judge=panel, out=out, progress=told)
 
 
 def rescore(
@@ -104,6 +111,29 @@ def merge(shards: Sequence[Run | str | Path], *, out: str | Path, progress: Prog
         return merge_shards(shards, out, told)
 
 
+def verify(
+    run: Run | str | Path,
+    *,
+    judge: Judges | None = None,
+    engine: Engines | None = None,
+    count: int | None = None,
+    seed: int = 0,
+    progress: Progress | bool | None = None,
+    **where: Unpack[WhereAsked],
+) -> Verification:
+    """Ask the judge of a run again and work out its files again; the same as the command `localjudge verify`.
+
+    run: a run, or its directory, in which nothing is changed.
+    judge: where the run's model is now, or each of its models; None for where it was.
+    count: how many of the stored requests are asked, drawn by `seed`; None for all. Files and data are always checked.
+
+    Options are `threads`, `allow_host` and those of a Ray cluster. What `engine` and `progress` may be, `evaluate`
+    says. Raises UsageError (ModelError, RunDirectoryError) where a judge or the run cannot be opened.
+    """
+    with closing(_progress(progress)) as told:
+        return verify_run(run, judge=judge, engine=engine, count=count, seed=seed, progress=told, **where)
+
+
 def calibrate(
     labels: str | Path,
     *,
@@ -134,8 +164,13 @@ def calibrate(
 def _progress(wanted: Progress | bool | None) -> Progress:
     if wanted is None:
         wanted = in_notebook() or sys.stderr.isatty()
-    if not isinstance(wanted, bool):
+    if isinstance(wanted, Progress):
         return wanted
+    if not isinstance(wanted, bool):
+        raise UsageError(
+            f"progress must be True, False, None or a localjudge.progress.Progress, got {wanted!r:.80}",
+            hint="leave it out for a bar in notebooks and on terminals",
+        )
     if not wanted:
         return Silence()
     from localjudge.report.progress_bar import Bar, progress_on

@@ -7,16 +7,21 @@
 
 It asks in the same words, cuts the same sentences and gives the same numbers as `localjudge.evaluate`. Answers are
 remembered while it is open, as many as stated below, so that the verdicts behind a score cost nothing more; nothing is
-written anywhere. It may be called from several threads, which then wait for each other: a model answers one at a time.
+written anywhere.
+
+Invariant: whatever uses its models does so inside `Judge.in_use`, one use at a time. Two threads in one llama.cpp
+context end the process or read each other's logits, and a model that is freed while it is asked ends the process, too.
+Threads may share a judge: they wait for each other. A forked process may not: the model's threads are not in it.
 """
 
+import os
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from threading import Lock
+from threading import Lock, get_ident
 from types import TracebackType
-from typing import Self, Unpack
+from typing import NoReturn, Self, Unpack
 
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.prefix_states import kept_states
@@ -47,11 +52,12 @@ class Judge:
 
     def __init__(self, panel: Panel, settings: RunSettings, undo: ExitStack) -> None:
         self._memory = _Memory()
-        self.panel = panel._replace(memory=self._memory)
-        """Its models, each with its profile and engine: for `localjudge.evaluate`."""
+        self._panel = panel._replace(memory=self._memory)
         self.settings = settings
         self._undo = undo
-        self._one_at_a_time = Lock()
+        self._lock = Lock()
+        self._user: int | None = None
+        self._process = os.getpid()
         self._open = True
 
     @classmethod
@@ -74,23 +80,54 @@ class Judge:
             undo.enter_context(kept_states(one.engine for one in panel.judges if one.source))
             return cls(panel, settings, undo.pop_all())
 
+    @contextmanager
+    def in_use(self) -> Iterator[Panel]:
+        """Its models, each with its profile and engine, for one use: all other threads wait until it ends.
+
+        Raises UsageError if the judge is closed, was opened by another process, or is in use by this very thread.
+        """
+        with self._alone():
+            if not self._open:
+                raise UsageError("the judge is closed", hint="use it inside its `with` block, or open another one")
+            yield self._panel
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        if self._process != os.getpid():
+            raise UsageError(
+                "the judge was opened by another process, and its model cannot be used in a forked one",
+                hint="open a judge in each process, after the fork",
+            )
+        if self._user == get_ident():
+            raise UsageError(
+                "the judge is in use by this thread already: its own engine, metric or progress asked or closed it",
+                hint="let it end first, or open a second judge",
+            )
+        with self._lock:
+            self._user = get_ident()
+            try:
+                yield
+            finally:
+                self._user = None
+
     @property
     def card(self) -> JudgeCard:
         """Who judges: name, sha256 and size of the model."""
-        return self.panel.card
+        return self._panel.card
 
     def settings_with(self, options: Options) -> RunSettings:
         """Its settings but for these options. Raises UsageError for one that a loaded model cannot change."""
-        for name in EngineSettings.model_fields:
-            if name in options and options[name] != getattr(self.settings, name):  # type: ignore[literal-required]
-                raise UsageError(
-                    f"{name} cannot be changed while the judge is open", hint=f"open it with {option(name)}"
-                )
         kept = {name: getattr(self.settings, name) for name in self.settings.model_fields_set}
         for one, other in (("threshold", "calibration"), ("calibration", "threshold")):
             if one in options and other not in options:
                 kept.pop(other, None)
-        return checked({**kept, **options})
+        settings = checked({**kept, **options})
+        for name in EngineSettings.model_fields:
+            if getattr(settings, name) != getattr(self.settings, name):
+                raise UsageError(
+                    f"{name} cannot be changed while the judge is open", hint=f"open it with {option(name)}"
+                )
+        return settings
 
     def scores(
         self, rows: Data, metrics: Sequence[str] | None = None, *, criteria: Sequence[OwnCriterion] = ()
@@ -117,14 +154,11 @@ class Judge:
         if criteria:
             settings = self.settings_with({"criteria": [*settings.criteria, *criteria]})
         planned = plan(rows, metrics, settings)
-        refuse_unaskable(self.panel, planned.metrics)
         settings = settings.for_metrics(planned.metrics)
-        panel = calibrated(self.panel, planned.metrics, settings, Silence())
-        with self._one_at_a_time:
-            if not self._open:
-                raise UsageError("the judge is closed", hint="use it inside its `with` block, or open another one")
+        with self.in_use() as panel:
+            refuse_unaskable(panel, planned.metrics)
             judging = Blocks(
-                panel,
+                calibrated(panel, planned.metrics, settings, Silence()),
                 self._memory,
                 metrics=planned.metrics,
                 segmenter=self.settings.sentences,
@@ -135,10 +169,20 @@ class Judge:
             return [one for block in judging.evaluations(samples, len(samples)) for one in block]
 
     def close(self) -> None:
-        """Free the model. A second call does nothing."""
-        with self._one_at_a_time:
-            self._open = False
-            self._undo.close()
+        """Free the model, once nothing uses it any more.
+
+        Does nothing a second time, nor in a forked process, whose model it is not.
+        """
+        if self._process == os.getpid():
+            with self._alone():
+                self._open = False
+                self._undo.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise UsageError(
+            "an open judge cannot be pickled or copied: its model is in the memory of this process",
+            hint="pass its name or path, and open a judge in each process",
+        )
 
     def __enter__(self) -> Self:
         return self

@@ -1,13 +1,14 @@
 """What work tells while it goes on, to whoever wants to show it."""
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 _TOLD_EVERY = 1_000
 
 T = TypeVar("T")
 
 
+@runtime_checkable
 class Progress(Protocol):
     """Told by the run how much there is to do and what is done."""
 

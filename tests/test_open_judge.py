@@ -1,7 +1,10 @@
 """An open judge: the numbers of a run without a directory, and the same model for a run with one."""
 
+import copy
+import pickle
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,9 @@ import pytest
 
 import localjudge
 from localjudge import Judge, ModelError, ScriptedEngine, UsageError, open_judge
+from localjudge.engine.scripted import unit_text
+from localjudge.metrics import Sample, Scored, Sentences, Steps, catalog
+from localjudge.types import VerdictRequest
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "retrieved_contexts": ["Rain."], "reference": "It rains. It is red."},
@@ -118,19 +124,122 @@ def test_failures_are_rows_and_no_errors(judge: Judge) -> None:
     assert len(failing.asked) == 2
 
 
-def test_threads_wait_for_each_other(judge: Judge) -> None:
-    """Eight at once get what one gets."""
-    found: list[list[float | None]] = []
+def test_threads_wait_for_each_other_whatever_they_use(tmp_path: Path) -> None:
+    """Eight at once: the engine never sees two of them, and each gets what one gets."""
+    busy = threading.Lock()
 
-    def ask() -> None:
-        found.append([row.score for row in judge.scores(ROWS, ["context_recall"])])
+    def answer(request: VerdictRequest) -> float:
+        assert busy.acquire(blocking=False), "two threads are in the engine"
+        time.sleep(0.002)
+        busy.release()
+        return SCRIPT[unit_text(request).strip()]
 
-    threads = [threading.Thread(target=ask) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == [[0.5, 1]] * 8
+    numbers: list[list[float | None]] = []
+    with Judge.open(engine=ScriptedEngine(answer)) as judge:
+
+        def ask(number: int) -> None:
+            rows = [{**row, "retrieved_contexts": [f"Context {number}."]} for row in ROWS]
+            if number % 2:
+                numbers.append([row.score for row in judge.scores(rows, ["context_recall"])])
+                return
+            out = tmp_path / str(number)
+            run = localjudge.evaluate(rows, judge=judge, metrics=["context_recall"], out=out, progress=False)
+            numbers.append([row.score for row in run.scores])
+
+        threads = [threading.Thread(target=ask, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert numbers == [[0.5, 1]] * 8
+
+
+def test_closing_waits_for_a_run_that_uses_the_judge(tmp_path: Path) -> None:
+    """The run has its numbers; `close` returns after it, and what comes then is refused."""
+    asked, go_on = threading.Event(), threading.Event()
+
+    def answer(_: VerdictRequest) -> float:
+        asked.set()
+        assert go_on.wait(10)
+        return 1.0
+
+    judge = Judge.open(engine=ScriptedEngine(answer))
+    means: list[float | None] = []
+
+    def evaluate() -> None:
+        run = localjudge.evaluate(ROWS, judge=judge, metrics=["context_recall"], out=tmp_path / "run", progress=False)
+        means.append(run["context_recall"].mean)
+
+    running, closing = threading.Thread(target=evaluate), threading.Thread(target=judge.close)
+    running.start()
+    assert asked.wait(10)
+    closing.start()
+    closing.join(0.05)
+    assert closing.is_alive()
+    go_on.set()
+    running.join()
+    closing.join()
+    assert means == [1.0]
+    with pytest.raises(UsageError, match="the judge is closed"):
+        localjudge.evaluate(ROWS, judge=judge, metrics=["context_recall"], out=tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda judge: judge.scores(ROWS, ["context_recall"]),
+        lambda judge: localjudge.evaluate(ROWS, judge=judge, metrics=["context_recall"]),
+        lambda judge: judge.close(),
+    ],
+    ids=["scores", "evaluate", "close"],
+)
+def test_an_engine_that_asks_its_own_judge_gets_an_error_and_no_deadlock(use: Callable[[Judge], object]) -> None:
+    def answer(_: VerdictRequest) -> float:
+        use(own)
+        return 1.0
+
+    own = Judge.open(engine=ScriptedEngine(answer))
+    with pytest.raises(UsageError, match="in use by this thread already"):
+        own.scores(ROWS, ["context_recall"])
+
+
+def test_a_metric_that_asks_its_own_judge_gets_an_error_and_no_deadlock(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Nested:
+        name, version, required_fields = "nested", 1, frozenset({"reference"})
+
+        def steps(self, _sample: Sample, _sentences: Sentences) -> Steps:
+            """Ask in the middle of being computed."""
+            yield from ()
+            [row] = judge.scores(ROWS[:1], ["context_recall"])
+            return Scored(value=row.score or 0.0)
+
+    monkeypatch.setattr(catalog, "get", lambda _name: Nested())
+    with pytest.raises(UsageError, match="in use by this thread already"):
+        judge.scores(ROWS, ["nested"])
+    monkeypatch.undo()
+    assert [row.score for row in judge.scores(ROWS, ["context_recall"])] == [0.5, 1]
+
+
+@pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy], ids=["pickle", "deepcopy"])
+def test_an_open_judge_cannot_be_pickled(judge: Judge, copied: Callable[[Judge], object]) -> None:
+    with pytest.raises(UsageError, match="cannot be pickled"):
+        copied(judge)
+
+
+def test_an_engine_beside_an_open_judge_is_refused(judge: Judge, engine: ScriptedEngine) -> None:
+    """It was ignored in silence."""
+    with pytest.raises(UsageError, match="an open judge has its engine"):
+        localjudge.evaluate(ROWS, judge=judge, engine=engine)
+
+
+def test_an_option_of_the_model_may_be_said_again(engine: ScriptedEngine) -> None:
+    """However it is written: one host, or a list of it."""
+    with Judge.open(engine=engine, allow_host="gpu", threads=2) as judge:
+        assert judge.settings_with({"allow_host": "gpu", "threads": 2}).allow_host == ("gpu",)
+        with pytest.raises(UsageError, match="allow_host cannot be changed while the judge is open"):
+            judge.settings_with({"allow_host": "other"})
 
 
 def test_memory_is_bounded(engine: ScriptedEngine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ somebody stops there, is a random half. Verdicts that no judge gave, because the
 
 import csv
 import io
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -57,7 +58,7 @@ def label_sheet(
     asked for if there are none of these. Says which file it wrote. Raises UsageError for a metric
     without verdicts of a judge, a file that is there already or of another kind; RunDirectoryError for no run.
     """
-    path = Path(out)
+    path = Path(os.path.expanduser(out))
     refuse_taken(path)
     write_sheet(path, drawn_rows(as_run(run), n, metrics, seed))
     return path

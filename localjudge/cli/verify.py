@@ -66,11 +66,11 @@ def command(directory: Path, accept: str, judge: tuple[str, ...], quiet: bool, a
     from localjudge.report.progress_bar import progress_on
     from localjudge.report.terminal import put, show
     from localjudge.report.verification import verification_view
-    from localjudge.run.verify import verify
+    from localjudge.run.verify import verify_run
 
     if quiet:
         be_quiet()
-    found = verify(directory, judge=judge or None, progress=progress_on(sys.stderr, quiet=quiet), **options)
+    found = verify_run(directory, judge=judge or None, progress=progress_on(sys.stderr, quiet=quiet), **options)
     if as_json:
         put(f"{found.model_dump_json(indent=2)}\n")
     else:

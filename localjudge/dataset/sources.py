@@ -20,6 +20,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, cast
 
+from localjudge.dataset.problems import shown
 from localjudge.errors import DataError
 
 STDIN = "-"
@@ -79,6 +80,11 @@ class Source:
                 f"{self.name} cannot be unpacked: {error}", hint="the file is damaged or not complete"
             ) from error
         except OSError as error:
+            if self._file.lstrip()[:1] in {"[", "{"}:
+                raise DataError(
+                    f"{shown(self.name)} names no file: it looks like JSON text",
+                    hint="give its rows, json.loads(TEXT), or write it to a file",
+                ) from error
             raise DataError(f"{self.name} cannot be read: {error.strerror or error}") from error
 
     def close(self) -> None:

@@ -31,6 +31,11 @@ def rows_of_table(data: Any, name: str) -> Rows | None:
     if hasattr(data, "collect_schema") and hasattr(data, "collect"):
         data = data.collect()
     rows: Rows | None = None
+    if hasattr(data, "to_frame"):
+        raise UsageError(
+            f"the data are one column (a {type(data).__name__})",
+            hint="give the whole frame, or data.to_frame() if a metric needs nothing else",
+        )
     if _is_pandas(data):
         check_column_names([str(column) for column in data.columns], name)
         rows = _rows_of_pandas(data)

@@ -47,7 +47,7 @@ from localjudge.record.panel import combination_of
 from localjudge.record.results import Run, as_run
 from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, Engines, Judges
-from localjudge.run.plan import Plan
+from localjudge.run.plan import Plan, list_names
 from localjudge.run.settings import CALIBRATION_OPTIONS, Options, checked
 from localjudge.stats.agreement import roc_auc
 from localjudge.stats.intervals import STATISTIC_RESAMPLES, statistic_interval
@@ -137,7 +137,7 @@ def _of_verdicts(
             hint=f"name it: {option('run', 'RUN')}",
         )
     there = as_run(run)
-    names = [metrics] if isinstance(metrics, str) else metrics
+    names = list_names(metrics)
     groups = there.cluster_of
     wanted = []
     for row in labels.verdicts:

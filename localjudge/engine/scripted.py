@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from localjudge.engine.protocol import EngineStats
+from localjudge.errors import UsageError
 from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
 
 Scripted = float | str | Answer | NoAnswer
@@ -39,8 +40,9 @@ def unit_text(request: VerdictRequest) -> str:
 class ScriptedEngine:
     """Answers from a mapping of unit texts, or from a function of the request.
 
-    Raises KeyError for a unit that the mapping does not hold, unless `default` is given. Requests are remembered as
-    `asked`, unless `remember` is False: then nothing grows with the data.
+    Raises KeyError for a unit that the mapping does not hold, unless `default` is given, and UsageError for a value
+    that is not `Scripted`. Requests are remembered as `asked`, unless `remember` is False: then nothing grows with the
+    data.
     """
 
     def __init__(
@@ -124,7 +126,12 @@ class ScriptedEngine:
                 return said
             case str():
                 return NoAnswer(error=said)
-        return Answer(p_yes=said, legal_mass=1.0, raw="")
+            case float() | int() if 0 <= said <= 1:
+                return Answer(p_yes=said, legal_mass=1.0, raw="")
+        raise UsageError(
+            f"the script answers {said!r:.80} about {unit_text(request)!r:.80}",
+            hint="give a probability from 0 to 1, the message of an error, an Answer or a NoAnswer",
+        )
 
     def _look_up(self, request: VerdictRequest) -> Scripted:
         if callable(self._script):

@@ -13,7 +13,7 @@ It knows no backend and runs no tokens; the engine beside it does.
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Literal, cast
 
 from localjudge.errors import SampleError, UsageError
@@ -52,7 +52,7 @@ class PromptWriter:
         self._ends = self._chat or _PLAIN._replace(tail=profile.bare_answer)
         self._reasons: Reasons = reasons
         self._protocol: JudgingProtocol = protocol
-        self._skeleton = lru_cache(maxsize=_SKELETONS_KEPT)(self._rendered_skeleton)
+        self._skeleton = lru_cache(maxsize=_SKELETONS_KEPT)(partial(_rendered_skeleton, profile, self._chat))
         self._whole = [
             self._skeleton(name, tuple(node.role for node in task.node if node.role) or (_USER,))
             for name, task in sorted(profile.tasks.items())
@@ -166,14 +166,6 @@ class PromptWriter:
         path[-1] = _join(*path[-1], Piece(text=self._ends.tail, trusted=True))
         return tuple(path)
 
-    def _rendered_skeleton(self, name: str, roles: tuple[str, ...]) -> Skeleton:
-        if self._chat is None or self._chat.render is None:
-            raise UsageError(
-                f"the prompt profile {self._profile.name!r} asks inside the model's chat template, and there is none",
-                hint=f"use a conversion of the model that holds it, or name another profile with {option('profile')}",
-            )
-        return skeleton(self._chat.render, roles, self._profile.tasks[name].template)
-
     def _answer_shape(self, name: str) -> list[Grammar]:
         """The grammar of a task's answer and, for a reason after the verdict, of the explanation."""
         prompt = self._profile.tasks[name]
@@ -208,6 +200,17 @@ def require(profile: prompts.PromptProfile, reasons: Reasons, protocol: JudgingP
             f"the prompt profile {profile.name!r} cannot give reasons ({', '.join(mute)})",
             hint=f"leave out {option_name('reasons')}, or name another model with {option('judge')}",
         )
+
+
+def _rendered_skeleton(
+    profile: prompts.PromptProfile, chat: ChatEnds | None, name: str, roles: tuple[str, ...]
+) -> Skeleton:
+    if chat is None or chat.render is None:
+        raise UsageError(
+            f"the prompt profile {profile.name!r} asks inside the model's chat template, and there is none",
+            hint=f"use a conversion of the model that holds it, or name another profile with {option('profile')}",
+        )
+    return skeleton(chat.render, roles, profile.tasks[name].template)
 
 
 def _digest(shape: Sequence[Grammar]) -> str:

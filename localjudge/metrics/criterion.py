@@ -32,9 +32,16 @@ import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    Field,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from localjudge import resources
 from localjudge.errors import UsageError
@@ -76,7 +83,7 @@ class CriterionExample(Record):
 
 
 class Criterion(Record):
-    """A question of one's own as a metric. Raises pydantic's ValidationError for what cannot be asked."""
+    """A question of one's own as a metric. Raises UsageError for what cannot be asked."""
 
     name: str
     """Small letters, digits and _."""
@@ -130,6 +137,21 @@ class Criterion(Record):
             if example.answer not in answers:
                 raise ValueError(f"the answer of example {number} is {kind}")
         return self
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _can_be_asked(cls, values: Any, validate: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
+        """Around all other validators, so it stands behind them. The context says where the criterion is written."""
+        try:
+            return validate(values)
+        except ValidationError as error:
+            problem = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, problem["loc"]))
+            message = problem["msg"].removeprefix("Value error, ")
+            raise UsageError(
+                f"{info.context or 'the criterion'} cannot be asked: {place}{': ' if place else ''}{message}",
+                hint=_HINT,
+            ) from error
 
     @property
     def required_fields(self) -> frozenset[str]:
@@ -234,7 +256,7 @@ def read_criterion(file: str | Path) -> Criterion:
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"the criterion {file} is not TOML: {error}", hint=_HINT) from error
-    return _validated(table, f"the criterion {file}")
+    return Criterion.model_validate(table, context=f"the criterion {file}")
 
 
 def _criterion(given: object) -> Criterion:
@@ -244,18 +266,8 @@ def _criterion(given: object) -> Criterion:
         case str() | Path():
             return read_criterion(given)
         case Mapping():
-            return _validated(given, "the criterion")
+            return Criterion.model_validate(given)
     raise UsageError(f"{option_name('criteria')} must be TOML files or a localjudge.Criterion, got {given!r:.80}")
-
-
-def _validated(table: Mapping[str, object], where: str) -> Criterion:
-    try:
-        return Criterion.model_validate(table)
-    except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(map(str, problem["loc"]))
-        said = problem["msg"].removeprefix("Value error, ")
-        raise UsageError(f"{where} cannot be asked: {place}{': ' if place else ''}{said}", hint=_HINT) from error
 
 
 def _says_anything(sample: Sample, field: ShownField) -> bool:

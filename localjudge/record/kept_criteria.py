@@ -6,10 +6,10 @@ manifest.json   environment.settings.criteria      every word
 
 from collections.abc import Iterator
 
-from localjudge.errors import RunDirectoryError
+from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.metrics.criterion import Criterion
 from localjudge.record.manifest import Manifest
-from localjudge.record.untrusted import BY_HAND, shown, validated
+from localjudge.record.untrusted import BY_HAND, shown
 
 
 def kept_criteria(manifest: Manifest) -> dict[str, Criterion]:
@@ -17,8 +17,11 @@ def kept_criteria(manifest: Manifest) -> dict[str, Criterion]:
     kept = manifest.environment["settings"].get("criteria", [])
     if not isinstance(kept, list) or not all(isinstance(one, dict) for one in kept):
         raise RunDirectoryError("manifest.json cannot be read: criteria is not a list of them", hint=BY_HAND)
-    found = (validated(Criterion, one, "manifest.json: criteria") for one in kept)
-    return {criterion.name: criterion for criterion in found}
+    try:
+        criteria = [Criterion.model_validate(words, context="manifest.json: a criterion") for words in kept]
+    except UsageError as error:
+        raise RunDirectoryError(shown(error.message), hint=BY_HAND) from error
+    return {criterion.name: criterion for criterion in criteria}
 
 
 def other_criteria(manifest: Manifest) -> Iterator[str]:

@@ -12,6 +12,7 @@ Of the data are held the hashes, the positions and, with groups, their numbers: 
 """
 
 import heapq
+import os
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
@@ -73,7 +74,7 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
     """
     told = progress or Silence()
     found = _in_order([as_run(one) for one in shards])
-    path = Path(out)
+    path = Path(os.path.expanduser(out))
     if any(path.resolve() == one.run.directory.resolve() for one in found):
         raise UsageError(f"{path} is one of the shards", hint=f"name another directory with {option('out')}")
     _refuse_different(found)

@@ -112,7 +112,7 @@ class Run:
         Raises RunDirectoryError if there is none, if it is not finished, or if its files are not what localjudge
         writes, or contradict each other. Without `check` the last is left to `verify`, which works them out again.
         """
-        path = Path(directory)
+        path = Path(os.path.expanduser(directory))
         if not os.path.lexists(path / MANIFEST):
             raise _no_run(path)
         manifest = _manifest(path / MANIFEST)

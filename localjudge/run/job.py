@@ -8,6 +8,7 @@ happened.
 """
 
 import logging
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
@@ -54,6 +55,7 @@ from localjudge.run.judges import (
 from localjudge.run.plan import (
     Plan,
     default_directory,
+    list_names,
     plan_again,
     refuse_taken_names,
     with_criteria,
@@ -91,7 +93,7 @@ def _scored(planned: Plan, panel: Panel, out: str | Path | None, progress: Progr
         progress.note(line)
     panel = calibrated(panel, planned.metrics, planned.settings, progress)
     with kept_states(judge.engine for judge in panel.judges if judge.source):
-        return _Job(planned, panel, progress).run(Path(out) if out is not None else None)
+        return _Job(planned, panel, progress).run(None if out is None else Path(os.path.expanduser(out)))
 
 
 def rescore_run(
@@ -125,7 +127,8 @@ def rescore_run(
         "reuse": (str(before.directory), *given.reuse),
         "criteria": tuple((kept | {criterion.name: criterion for criterion in given.criteria}).values()),
     }
-    names = list(before.summary.metrics) if metrics is None else metrics
+    listed = list_names(metrics)
+    names = list(before.summary.metrics) if listed is None else listed
     changed |= _thresholds(before, options, given, names)
     settings = settings_again(before.manifest, **{**options, **changed})
     planned = plan_again(before, with_criteria(names, given.criteria), settings)
@@ -144,7 +147,7 @@ def _thresholds(before: Run, options: Options, given: RunSettings, names: Sequen
     """
     if "threshold" in options and not given.calibration:
         return {"calibration": ()}
-    asked = {question_of(name) for name in ([names] if isinstance(names, str) else names)}
+    asked = {question_of(name) for name in names}
     found = {one.question: one for one in kept_calibrations(before.manifest) if one.question in asked}
     found |= {one.question: one for one in given.calibration}
     return {"calibration": tuple(found.values()), **({"threshold": ONE_HALF} if given.calibration else {})}

@@ -137,10 +137,24 @@ def opened_panel(
             given = engines if isinstance(engines, Sequence) else [engines]
             ours = [judge_on(engine, settings) for engine in given]
         else:
-            named = [str(judges)] if isinstance(judges, str | Path) else [str(judge) for judge in judges]
-            _refuse_together(named, settings)
-            ours = [stack.enter_context(opened(name, None, settings)) for name in named]
+            names = _names(judges)
+            _refuse_together(names, settings)
+            ours = []
+            for name in names:
+                ours.append(open_judge(name, settings))
+                stack.enter_context(closing(ours[-1].engine))
         yield panel_of(ours, rule)
+
+
+def _names(judges: Judges) -> list[str]:
+    """What the judges are called. Raises UsageError for what is no name and no path, such as an open judge."""
+    names = judges if isinstance(judges, Sequence) and not isinstance(judges, str) else [judges]
+    if not all(isinstance(name, str | Path) for name in names):
+        raise UsageError(
+            f"a judge must be a name, a path or a list of them, got {judges!r:.80}",
+            hint=f"write {option('judge', 'model.gguf')}; only localjudge.evaluate takes an open judge",
+        )
+    return [str(name) for name in names]
 
 
 def panel_of(judges: Sequence[OpenJudge], rule: PanelRule = MEAN_LOG_ODDS) -> Panel:
@@ -178,20 +192,6 @@ def panel_as_in(run: Run, panel: Panel) -> Panel:
         )
     rules = combination.rules if combination else {}
     return panel._replace(judges=tuple(there[one] for one in needed.values()), rules=rules)
-
-
-@contextmanager
-def opened(judge: str, engine: Engine | None, settings: RunSettings) -> Iterator[OpenJudge]:
-    """The judge while it is used. An engine takes the place of its model, and is not closed afterwards.
-
-    Raises as `open_judge` does, and as the engine's chat template does.
-    """
-    if engine is not None:
-        yield judge_on(engine, settings)
-        return
-    ours = open_judge(judge, settings)
-    with closing(ours.engine):
-        yield ours
 
 
 def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:

@@ -6,7 +6,7 @@ The invariant: the same command finds its own directory again, and a directory o
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
@@ -128,10 +128,26 @@ def _among_again(run: Run) -> Among | None:
 
 def with_criteria(names: Sequence[str] | None, criteria: Sequence[Criterion]) -> Sequence[str] | None:
     """Names of metrics and of these criteria, each once; None if there are neither."""
-    given = [names] if isinstance(names, str) else names
-    if not criteria or given == []:
-        return given
-    return list(dict.fromkeys([*(given or ()), *(criterion.name for criterion in criteria)]))
+    listed = list_names(names)
+    if not criteria or listed == []:
+        return listed
+    return list(dict.fromkeys([*(listed or ()), *(criterion.name for criterion in criteria)]))
+
+
+def list_names(names: object) -> list[str] | None:
+    """The names in a list; None for none. Raises UsageError for anything but names: a metric itself, a criterion."""
+    if names is None:
+        return None
+    listed: list[str] = []
+    for name in [names] if isinstance(names, str | Criterion) or not isinstance(names, Iterable) else names:
+        if not isinstance(name, str):
+            own = "a metric of your own by the name of its entry point (docs/python.md)"
+            raise UsageError(
+                f"{option_name('metrics')} takes names such as 'faithfulness', got {name!r:.80}",
+                hint=f"name {own}; a criterion goes to {option_name('criteria')}",
+            )
+        listed.append(name)
+    return listed
 
 
 def refuse_taken_names(criteria: Sequence[Criterion]) -> None:
@@ -149,13 +165,12 @@ def choose_metrics(wanted: Sequence[str] | None, dataset: Dataset, criteria: Seq
     Of documents without texts the ids are compared: `document_map(compare_by=id)` takes the place of `document_map`.
     Raises UsageError for a metric that does not exist or lacks a field, and where the data is enough for none.
     """
-    if isinstance(wanted, str):
-        wanted = [wanted]
+    wanted = list_names(wanted)
     if wanted is not None and not wanted:
         raise UsageError("no metric was named", hint=f"metrics are {', '.join(catalog.names())}")
     lacks = {name: _lacking_fields(catalog.example(name), dataset) for name in catalog.our_names()}
     possible = [name for name, fields in lacks.items() if not fields]
-    names = first_picture(possible) if wanted is None else list(wanted)
+    names = first_picture(possible) if wanted is None else wanted
     if not names:
         raise _enough_for_none({name: lacks[name] for name in ALL_CHOICES}, dataset)
     own: dict[str, Metric] = {criterion.name: criterion for criterion in criteria}

@@ -1,5 +1,6 @@
 """What a user may set about a run. `localjudge run --help` and `localjudge.evaluate` offer the same."""
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, TypedDict
@@ -187,10 +188,10 @@ class RunSettings(EngineSettings):
     @classmethod
     def _directories(cls, given: object) -> object:
         if isinstance(given, str | Path):
-            return (str(given),)
-        return (
-            tuple(str(one) if isinstance(one, Path) else one for one in given) if isinstance(given, Sequence) else given
-        )
+            given = (given,)
+        if not isinstance(given, Sequence):
+            return given
+        return tuple(os.path.expanduser(run) if isinstance(run, str | Path) else run for run in given)
 
     @field_validator("shard", mode="before")
     @classmethod

@@ -137,7 +137,7 @@ class Verification(Record):
         )
 
 
-def verify(
+def verify_run(
     run: Run | str | Path,
     *,
     judge: Judges | None = None,

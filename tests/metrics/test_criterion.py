@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import ValidationError
 
 from localjudge import resources
 from localjudge.errors import UsageError
@@ -125,7 +124,7 @@ def test_what_there_is_nothing_of_is_undefined(fields: Any, changed: Any, reason
     ],
 )
 def test_what_cannot_be_asked_is_refused(fields: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ValidationError, match=complaint):
+    with pytest.raises(UsageError, match=complaint):
         own(**fields)
     with pytest.raises(UsageError, match=complaint) as refused:
         criteria_of({"name": "kind", "question": "Is it kind?", **fields})

@@ -17,7 +17,7 @@ from localjudge.report.comparison_view import comparison_view
 from localjudge.report.gates_view import gates_view
 from localjudge.report.verification import verification_view
 from localjudge.report.worst import worst_scores
-from localjudge.run.verify import verify
+from localjudge.run.verify import verify_run as verify
 from tests.conftest import ScriptedRun
 
 EVIL = "It \x1b[2J\x1b]0;owned\x07 rains. [bold red]Not[/] \u202etxet :smile:."

@@ -20,7 +20,7 @@ from localjudge.record.calibration import kept_calibrations, measured_part
 from localjudge.record.manifest import Manifest, answering_part
 from localjudge.report.table import calibration_lines
 from localjudge.run.settings import RunSettings
-from localjudge.run.verify import verify
+from localjudge.run.verify import verify_run as verify
 from localjudge.types import Sample, Span, Task, Verdict
 
 ROWS: list[dict[str, Any]] = [

@@ -178,7 +178,7 @@ def test_a_score_that_its_verdicts_contradict_is_found(tmp_path: Path) -> None:
         ([{**KIND.model_dump(mode="json"), "good": "no"}], "criterion kind: its words"),
         (["/etc/hostname"], "criteria is not a list of them"),
         ({"kind": 1}, "criteria is not a list of them"),
-        ([{"name": "kind"}], "manifest.json: criteria cannot be read: question"),
+        ([{"name": "kind"}], "manifest.json: a criterion cannot be asked: question"),
     ],
 )
 def test_words_that_a_stranger_changed_are_refused(tmp_path: Path, kept: Any, complaint: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 import localjudge
 from localjudge import Run, ScriptedEngine, UsageError
 from localjudge.run.estimate import estimate
-from localjudge.run.verify import verify
+from localjudge.run.verify import verify_run as verify
 
 ROWS = [{"id": "a", "reference": "Seen by Exkmt. The rest is clear.", "retrieved_contexts": ["Rain."]}]
 

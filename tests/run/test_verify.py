@@ -17,7 +17,8 @@ from localjudge import Run, ScriptedEngine, UsageError
 from localjudge.engine.scripted import unit_text
 from localjudge.record.keys import RequestKeys
 from localjudge.report.verification import verification_view
-from localjudge.run.verify import Verification, verify
+from localjudge.run.verify import Verification
+from localjudge.run.verify import verify_run as verify
 from localjudge.types import VerdictRequest
 from tests.conftest import ScriptedRun
 

@@ -17,8 +17,8 @@ Forced text is tokenised as user text is: an answer may quote the user, and neve
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
-from functools import cache, reduce
+from collections.abc import Iterable, Sequence
+from functools import cache, partial, reduce
 from typing import Any, NamedTuple
 
 import llguidance
@@ -84,8 +84,9 @@ class Constraints:
         self._vocabulary = vocabulary
         self._tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(_Tokens(vocabulary)), slices=_SLICES)
         self._compiled: OrderedDict[str, CompiledGrammar] = OrderedDict()
-        self._carriers = cache(self._carrying)
-        self._ends = cache(self._ending)
+        # Bound to the pieces and not to self: a vocabulary in a cycle of references would be freed much too late.
+        self._carriers = cache(partial(_carrying, vocabulary.pieces))
+        self._ends = cache(partial(_ending, vocabulary.pieces))
         self._blank = np.array([not piece.strip() for piece in vocabulary.pieces])
 
     def compile(self, grammar: Grammar) -> CompiledGrammar:
@@ -164,21 +165,6 @@ class Constraints:
             return {}
         return {label: np.flatnonzero(legal & carrier) for label, carrier in carriers.items()}
 
-    def _carrying(self, literals: tuple[tuple[str, float], ...]) -> dict[float, NDArray[np.bool_]]:
-        """Which tokens begin a literal of each label, or begin with one; shape (vocabulary,)."""
-        pieces = [piece.strip() for piece in self._vocabulary.pieces]
-        carriers = {label: np.zeros(len(pieces), np.bool_) for _, label in sorted(literals, key=lambda one: one[1])}
-        for literal, label in literals:
-            wanted = literal.encode()
-            carriers[label] |= [
-                bool(piece) and (piece.startswith(wanted) or wanted.startswith(piece)) for piece in pieces
-            ]
-        return carriers
-
-    def _ending(self, end: str) -> NDArray[np.bool_]:
-        """Which tokens begin with the end of a reason; shape (vocabulary,)."""
-        return np.array([piece.startswith(end.encode()) for piece in self._vocabulary.pieces])
-
     def _longest(self, start: Position, grammar: Grammar) -> int:
         """Tokens of an answer whose reasons are as short as can be, and what longer reasons may add."""
         tokens, position, has_reasons = len(start.forced), start, False
@@ -208,6 +194,23 @@ def read(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
         p_yes += label * _share(score, by_label.values())
     p_yes = min(p_yes, 1.0)
     return Reading(min(by_label, key=lambda label: (abs(label - p_yes), -label)), p_yes, legal_mass)
+
+
+def _carrying(pieces: Sequence[bytes], literals: tuple[tuple[str, float], ...]) -> dict[float, NDArray[np.bool_]]:
+    """Which tokens begin a literal of each label, or begin with one; shape (vocabulary,)."""
+    stripped = [piece.strip() for piece in pieces]
+    carriers = {label: np.zeros(len(stripped), np.bool_) for _, label in sorted(literals, key=lambda one: one[1])}
+    for literal, label in literals:
+        wanted = literal.encode()
+        carriers[label] |= [
+            bool(piece) and (piece.startswith(wanted) or wanted.startswith(piece)) for piece in stripped
+        ]
+    return carriers
+
+
+def _ending(pieces: Sequence[bytes], end: str) -> NDArray[np.bool_]:
+    """Which tokens begin with the end of a reason; shape (vocabulary,)."""
+    return np.array([piece.startswith(end.encode()) for piece in pieces])
 
 
 def _share(score: float, scores: Iterable[float]) -> float:

@@ -8,7 +8,7 @@ Every piece is tokenized by itself and remembered: a context that is asked a hun
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 from localjudge.engine.llamacpp.constraint import CompiledGrammar, Constraints
@@ -88,7 +88,7 @@ class RequestTokenizer:
         """How many tokens the vocabulary has."""
         self.constraints = Constraints(vocabulary)
         self.begin = (vocabulary.begin,) if begin_of_text and vocabulary.begin is not None else ()
-        self._node = lru_cache(maxsize=_NODES_KEPT)(self._tokenized)
+        self._node = lru_cache(maxsize=_NODES_KEPT)(partial(_tokenized, vocabulary))
 
     def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
         """The request in tokens.
@@ -118,10 +118,10 @@ class RequestTokenizer:
         is_written = request.path[0][0].text.startswith(begin)  # by the chat template: no other was put in front
         return spelled if is_written else spelled.removeprefix(begin)
 
-    def _tokenized(self, node: tuple[Piece, ...]) -> tuple[int, ...]:
-        vocabulary = self._vocabulary
-        return tuple(
-            token
-            for piece in node
-            for token in (vocabulary.trusted(piece.text) if piece.trusted else vocabulary.user(piece.text))
-        )
+
+def _tokenized(vocabulary: Vocabulary, node: tuple[Piece, ...]) -> tuple[int, ...]:
+    return tuple(
+        token
+        for piece in node
+        for token in (vocabulary.trusted(piece.text) if piece.trusted else vocabulary.user(piece.text))
+    )

@@ -73,7 +73,7 @@ def write_checked_report(
     corrected: CorrectedMeans | None = None,
 ) -> Path:
     """The same of a run that was held to its gates, compared with its baseline and corrected by labels before."""
-    path = run.directory / REPORT if out is None else Path(out)
+    path = run.directory / REPORT if out is None else Path(os.path.expanduser(out))
     refuse_other_file(path)
     write_output(path, (part.encode() for part in page(run, checked, baseline, corrected)))
     return path
