@@ -97,7 +97,7 @@ def test_samples_that_share_a_document_are_compared_by_document(scripted_run: Sc
     change = compare(old, new).metrics["context_recall"]
     expected = paired_difference([0, 1, 0, 1], [1, 0, 1, 1], clusters=[0, 1, 0, 1])
     assert scores(change).ci95 == (expected.difference.low, expected.difference.high)
-    assert (scores(change).clusters, scores(change).method) == (2, "clustered bootstrap")
+    assert (scores(change).clusters, scores(change).method) == (2, "clustered skewness-adjusted t")
     assert change.verdicts is not None
     assert (change.verdicts.mcnemar_p, change.verdicts.ci95) == (None, scores(change).ci95)
 
