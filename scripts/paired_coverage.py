@@ -69,7 +69,7 @@ def measure(shape: Shape, size: int, *, repeats: int, seed: int) -> PairedCell:
     generator = np.random.Generator(np.random.PCG64([seed, size]))
     signs = generator.choice([-1.0, 1.0], (size, _FLIPS))
     rows = np.array([_figures(shape.draw(generator, size), shape.mean, signs) for _ in range(repeats)])
-    return PairedCell(*rows[:, :-1].mean(axis=0).tolist(), narrowest=rows[:, -1].min())
+    return PairedCell(*rows[:, :-1].mean(axis=0).tolist(), rows[:, -1].min())
 
 
 def _figures(drawn: Drawn, mean: float, signs: Floats) -> list[float]:
@@ -77,10 +77,10 @@ def _figures(drawn: Drawn, mean: float, signs: Floats) -> list[float]:
     interval = paired_difference(before, after, clusters=drawn.clusters).difference
     ours = interval.low, interval.high
     clusters = np.arange(len(before)) if drawn.clusters is None else drawn.clusters
-    sums, sizes = np.bincount(clusters, weights=drawn.values), np.bincount(clusters)
-    t = _student(sums, sizes.astype(np.float64))
+    sums, sizes = np.bincount(clusters, weights=drawn.values), np.bincount(clusters).astype(np.float64)
+    t = _student(sums, sizes)
     flips = np.abs(sums @ signs) >= abs(sums.sum()) - ROUNDING
-    significant = (1 + np.count_nonzero(flips)) / (1 + _FLIPS) <= _LEVEL
+    significant = bool((1 + np.count_nonzero(flips)) / (1 + _FLIPS) <= _LEVEL)
     held = (_holds(limits, mean) for limits in (ours, t))
     widths = (high - low for low, high in (ours, t))
     powers = (not _holds(limits, 0) for limits in (ours, t))
@@ -114,11 +114,11 @@ def _numbers(draw: Callable[[np.random.Generator, int], Floats], mean: float) ->
     return Shape(lambda generator, size: Drawn(draw(generator, size)), mean)
 
 
-def _some(share: float, sign: int, *beta: float) -> Shape:
+def _some(share: float, sign: int, a: float, b: float) -> Shape:
     """A share of the pairs moves one way, by numbers of a beta distribution."""
     return _numbers(
-        lambda generator, size: sign * (generator.random(size) < share) * generator.beta(*beta, size),
-        sign * share * beta[0] / sum(beta),
+        lambda generator, size: sign * (generator.random(size) < share) * generator.beta(a, b, size),
+        sign * share * a / (a + b),
     )
 
 
@@ -154,7 +154,7 @@ def _documents(moving: float, down: float, change: float) -> Shape:
     def draw(generator: np.random.Generator, size: int) -> Drawn:
         document = np.repeat(np.arange(size), generator.geometric(0.25, size))
         step = (generator.random(size) < moving) * np.where(generator.random(size) < down, -change, change)
-        return Drawn(generator.integers(0, 2, len(document)) * step[document], document)
+        return Drawn(generator.integers(0, 2, len(document)).astype(np.float64) * step[document], document)
 
     return Shape(draw, moving * (1 - 2 * down) * change / 2)
 

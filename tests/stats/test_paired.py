@@ -35,7 +35,8 @@ def test_twelve_of_25_pairs_worse_and_none_better_are_worse() -> None:
 
     Squares: 12 * 0.182^2 + 13 * 0.168^2 = 0.7644, s^2 = 0.7644 / 24 = 0.03185, t(24) = 2.0639, so the arms are
     2.0639 * sqrt(0.03185 / 25) = 0.0737. Cubes: -12 * 0.182^3 + 13 * 0.168^3 = -0.010702,
-    u = -0.010702 * 25 / (24 * 23) = -0.000485, k = (1 + 2 * 2.0639^2) * -0.000485 / (6 * 25 * 0.03185) = -0.00097. g is below 1e-13.
+    u = -0.010702 * 25 / (24 * 23) = -0.000485, k = (1 + 2 * 2.0639^2) * -0.000485 / (6 * 25 * 0.03185) = -0.00097.
+    g is below 1e-13.
     """
     change = paired_difference([0.35] * 12 + [0.5] * 13, [0] * 12 + [0.5] * 13).difference
     assert (change.mean, change.low, change.high) == pytest.approx((-0.168, -0.24263, -0.09433), abs=1e-5)
