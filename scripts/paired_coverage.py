@@ -69,7 +69,7 @@ def measure(shape: Shape, size: int, *, repeats: int, seed: int) -> PairedCell:
     generator = np.random.Generator(np.random.PCG64([seed, size]))
     signs = generator.choice([-1.0, 1.0], (size, _FLIPS))
     rows = np.array([_figures(shape.draw(generator, size), shape.mean, signs) for _ in range(repeats)])
-    return PairedCell(*rows[:, :-1].mean(axis=0).tolist(), rows[:, -1].min())
+    return PairedCell._make([*rows[:, :-1].mean(axis=0), rows[:, -1].min()])
 
 
 def _figures(drawn: Drawn, mean: float, signs: Floats) -> list[float]:
@@ -77,7 +77,8 @@ def _figures(drawn: Drawn, mean: float, signs: Floats) -> list[float]:
     interval = paired_difference(before, after, clusters=drawn.clusters).difference
     ours = interval.low, interval.high
     clusters = np.arange(len(before)) if drawn.clusters is None else drawn.clusters
-    sums, sizes = np.bincount(clusters, weights=drawn.values), np.bincount(clusters).astype(np.float64)
+    sums = np.bincount(clusters, weights=drawn.values).astype(np.float64)
+    sizes = np.bincount(clusters).astype(np.float64)
     t = _student(sums, sizes)
     flips = np.abs(sums @ signs) >= abs(sums.sum()) - ROUNDING
     significant = bool((1 + np.count_nonzero(flips)) / (1 + _FLIPS) <= _LEVEL)
