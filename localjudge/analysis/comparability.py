@@ -1,6 +1,7 @@
 """What keeps two runs from being compared like with like: said beside every comparison, never a reason to refuse it.
 
-nothing in common      other judges      other questions under the same ids      other groups      failed samples
+nothing in common      samples without a partner      other judges      other questions in a pair      other groups
+failed samples
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,7 +37,7 @@ def _by_their_names(run: Run) -> dict[str, Any]:
 
 
 def other_questions(pairing: Pairing) -> int:
-    """How many pairs do not ask the same: ids that stand for something else."""
+    """How many pairs do not ask the same, or should not have found the same."""
     return int(np.count_nonzero(~pairing.same_question))
 
 
@@ -48,14 +49,40 @@ def warnings(
         yield "the runs have no sample in common, by id, content or question: give the rows of both an id column"
     if not baseline.summary.metrics.keys() & run.summary.metrics.keys():
         yield "the runs have no metric in common"
+    yield from _unpaired_warnings(baseline, run, pairing)
     if judges:
         names = ", ".join(change.ingredient for change in judges)
         yield f"the judges differ ({names}): a difference may be theirs, not that of what they judged"
     if others := other_questions(pairing):
-        yield f"samples with the same id and another question or reference: {others:,}"
+        yield f"paired samples with another question or reference: {others:,}"
     yield from _group_warnings(*groups, pairing)
     yield from _failure_warnings("the baseline", baseline)
     yield from _failure_warnings("the new run", run)
+
+
+def _unpaired_warnings(baseline: Run, run: Run, pairing: Pairing) -> Iterator[str]:
+    pairs = len(pairing.after)
+    if pairs and (len(pairing.only_before) or len(pairing.only_after)):
+        yield (
+            f"{no_partner(len(pairing.only_before), len(pairing.only_after), pairs)}; "
+            f"means are of the {pairs:,} pairs; "
+            f"{_means_of_all('A', baseline, run)}; {_means_of_all('B', run, baseline)}"
+        )
+
+
+def no_partner(only_before: int, only_after: int, pairs: int) -> str:
+    """How many samples of each run are in no pair, of how many."""
+    return (
+        f"{only_before:,} of {only_before + pairs:,} samples of A and {only_after:,} of {only_after + pairs:,} of B "
+        "have no partner"
+    )
+
+
+def _means_of_all(which: str, run: Run, other: Run) -> str:
+    """The means of the metrics that both runs have, over all samples of one."""
+    means = {name: metric.mean for name, metric in run.summary.metrics.items() if name in other.summary.metrics}
+    shown = (f"{name} {'-' if mean is None else f'{mean:.3f}'}" for name, mean in means.items())
+    return f"all of {which}: {', '.join(shown)}"
 
 
 def _group_warnings(before: Groups, after: Groups, pairing: Pairing) -> Iterator[str]:

@@ -63,6 +63,8 @@ class VerdictChanges(Record):
 class MetricChange(Record):
     """One metric in both runs: `scores` are those of the `compared` samples, None if there are none.
 
+    `baseline_mean` and `run_mean` are those over all samples of a run, paired or not, None if none has a score.
+
     `unpaired` samples are in one run only; `unscored` ones are in both, and undefined or failed in one of them.
     `failed_in_baseline` counts all that failed there.
     """
@@ -71,6 +73,8 @@ class MetricChange(Record):
     unpaired: int
     unscored: int
     failed_in_baseline: int
+    baseline_mean: float | None
+    run_mean: float | None
     scores: ScoreChanges | None
     verdicts: VerdictChanges | None
     moved: tuple[SampleChange, ...]
@@ -90,7 +94,7 @@ class MetricChange(Record):
 
 
 class SharedSamples(Record):
-    """How the samples of the two runs were paired. `other_question`: pairs by id that do not ask the same."""
+    """How the samples of the two runs were paired. `other_question`: pairs that ask something else."""
 
     by_id: int
     by_content: int
@@ -258,6 +262,8 @@ class _Comparer:
             unpaired=len(self.pairing.only_before) + len(self.pairing.only_after),
             unscored=len(self.pairing.after) - len(both),
             failed_in_baseline=self._baseline.summary.metrics[metric].failed,
+            baseline_mean=self._baseline.summary.metrics[metric].mean,
+            run_mean=self._run.summary.metrics[metric].mean,
             scores=both.scores() if len(both) else None,
             verdicts=both.verdicts(),
             moved=self._named(both.moved()),

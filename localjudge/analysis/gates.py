@@ -15,6 +15,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Literal, cast
 
+from localjudge.analysis.comparability import no_partner
 from localjudge.analysis.comparison import MetricChange, RunComparison
 from localjudge.errors import UsageError
 from localjudge.option_spelling import option
@@ -48,7 +49,8 @@ class Gate(Record):
 class GateDecision(Record):
     """What became of a gate, on which value, and why. `kept` is what counts for the exit code.
 
-    `samples_needed` is about how many samples would decide it, if the mean stays where it is.
+    `samples_needed` is about how many samples would decide it, if the mean stays where it is. `unpaired` samples of
+    either run have no partner in the other, and no part in a difference.
     """
 
     gate: str
@@ -58,6 +60,7 @@ class GateDecision(Record):
     value: float | None
     ci95: tuple[float, float] | None
     samples: int
+    unpaired: int = 0
     samples_needed: int | None
     reason: str
 
@@ -104,10 +107,13 @@ def decide_gates(
 
 def _decided(gate: Gate, run: Run, comparison: RunComparison | None, undecided: Undecided) -> GateDecision:
     metric = run.summary.metrics[gate.metric]
-    failed, interval = metric.failed, metric.interval
+    failed, interval, unpaired, remark = metric.failed, metric.interval, 0, ""
     if gate.delta:
-        change = _change(gate, comparison)
-        failed, interval = max(failed, change.failed_in_baseline), change.interval
+        comparison, change = _change(gate, comparison)
+        failed, interval, unpaired = max(failed, change.failed_in_baseline), change.interval, change.unpaired
+        shared = comparison.samples
+        if unpaired:
+            remark = f"; {no_partner(shared.only_baseline, shared.only_new, shared.paired)}"
     outcome, needed, reason = _outcome(gate, failed, run.max_failed, interval)
     return GateDecision(
         gate=str(gate),
@@ -117,15 +123,16 @@ def _decided(gate: Gate, run: Run, comparison: RunComparison | None, undecided: 
         value=interval.mean if interval else None,
         ci95=(interval.low, interval.high) if interval else None,
         samples=interval.n if interval else 0,
+        unpaired=unpaired,
         samples_needed=needed,
-        reason=reason,
+        reason=reason + remark,
     )
 
 
-def _change(gate: Gate, comparison: RunComparison | None) -> MetricChange:
+def _change(gate: Gate, comparison: RunComparison | None) -> tuple[RunComparison, MetricChange]:
     if comparison is None or gate.metric not in comparison.metrics:
         raise UsageError(f"the gate {gate} needs a baseline with this metric", hint="compare the run with one")
-    return comparison.metrics[gate.metric]
+    return comparison, comparison.metrics[gate.metric]
 
 
 def _outcome(gate: Gate, failed: int, max_failed: int, interval: Interval | None) -> tuple[Outcome, int | None, str]:

@@ -4,11 +4,11 @@
     new run    a  x  row-7c  row-90        b = x                 by content: they say the same under other names
                                            row-3f = row-7c       by question: the only ones left that ask the same
 
-A question is a `user_input` with its `reference`: what the system under test was given and should have found. It finds
-the samples of data without an id column again whose contexts or responses have changed. Each sample has one partner at
-most, and no pair rests on its place in a file.
+A question is a `user_input` with its `reference`, and for what is left after that the `user_input` alone. It finds the
+samples of data without an id column again whose contexts, responses or references have changed, also where one run has
+ids and the other has none. Each sample has one partner at most, and no pair rests on its place in a file.
 
-Of each sample three hashes of 16 bytes are held, and of each pair a few numbers: no text, no id and no object.
+Of each sample four hashes of 16 bytes are held, and of each pair a few numbers: no text, no id and no object.
 """
 
 import hashlib
@@ -33,6 +33,13 @@ _BYTES = 16
 _NOTHING = b""
 """NumPy's way to write a hash of zeros, which stands for a sample that asks nothing."""
 _Hashed = npt.NDArray[np.bytes_]
+_STEPS: tuple[tuple[str, Ground], ...] = (
+    ("id", "id"),
+    ("content", "content"),
+    ("question", "question"),
+    ("user_input", "question"),
+)
+"""The columns in the order in which they pair, and the ground that each is."""
 
 
 class HashedSamples:
@@ -42,6 +49,7 @@ class HashedSamples:
         self.ids = Positions()
         self.contents = Hashes(_BYTES)
         self.questions = Hashes(_BYTES)
+        self.user_inputs = Hashes(_BYTES)
         for sample in samples:
             self.append(sample)
 
@@ -52,14 +60,16 @@ class HashedSamples:
         """The next sample."""
         self.ids.append(sample.id)
         self.contents.append(bytes.fromhex(content_hash(sample)))
-        self.questions.append(_question(sample))
+        self.questions.append(_hash(sample.user_input, sample.reference))
+        self.user_inputs.append(_hash(sample.user_input))
 
-    def columns(self) -> dict[Ground, _Hashed]:
-        """The hashes that make two samples the same, by the ground on which they do, each (n,)."""
+    def columns(self) -> dict[str, _Hashed]:
+        """The hashes that make two samples the same, each (n,)."""
         return {
             "id": self.ids.hashes.array(),
             "content": self.contents.array(),
             "question": self.questions.array(),
+            "user_input": self.user_inputs.array(),
         }
 
 
@@ -88,14 +98,14 @@ def pair_samples(before: HashedSamples, after: HashedSamples) -> Pairing:
     left_before, left_after = np.ones(len(before), dtype=bool), np.ones(len(after), dtype=bool)
     partners = np.zeros(len(after), dtype=np.int64)
     grounds = np.zeros(len(after), dtype=np.int8)
-    for number, ground in enumerate(GROUNDS):
+    for column, ground in _STEPS:
         single = ground == "question"
         there, here = (np.flatnonzero(left) for left in (left_before, left_after))
         if single:
-            there, here = there[old[ground][there] != _NOTHING], here[new[ground][here] != _NOTHING]
-        first, second = _matches(old[ground][there], new[ground][here], single=single)
+            there, here = there[old[column][there] != _NOTHING], here[new[column][here] != _NOTHING]
+        first, second = _matches(old[column][there], new[column][here], single=single)
         partners[here[second]] = there[first]
-        grounds[here[second]] = number
+        grounds[here[second]] = GROUNDS.index(ground)
         left_before[there[first]] = left_after[here[second]] = False
     paired = np.flatnonzero(~left_after)
     partners = partners[paired]
@@ -127,9 +137,8 @@ def _matches(there: _Hashed, here: _Hashed, *, single: bool) -> tuple[Places, Pl
     return order_there[start[matched] + rank[matched]], order_here[matched]
 
 
-def _question(sample: Sample) -> bytes:
-    """What the sample asks; zeros if it holds neither question nor reference."""
-    if sample.user_input is None and sample.reference is None:
+def _hash(*texts: str | None) -> bytes:
+    """A hash of what the sample asks; zeros if it holds none of the texts."""
+    if not any(texts):
         return bytes(_BYTES)
-    asked = json.dumps([sample.user_input, sample.reference])
-    return hashlib.sha256(asked.encode()).digest()
+    return hashlib.sha256(json.dumps(texts).encode()).digest()

@@ -23,7 +23,7 @@ from localjudge.errors import UsageError
 def command(baseline: Path, run: Path, moved: int, by: str | None, as_json: bool) -> None:
     """Compare run B, the new one, with run A, the baseline, sample by sample.
 
-    Samples are paired by id, else by content, else by question. Every difference is B - A.
+    Samples are paired by id, those left by content, and those left then by question. Every difference is B - A.
     """
     from localjudge.analysis.comparison import compare
     from localjudge.report.comparison_view import comparison_view

@@ -65,7 +65,7 @@ class Interval(NamedTuple):
     """A number, the limits that hold the true one with `confidence`, and what they rest on.
 
     `n` counts samples, `clusters` what was drawn independently (equal to `n` where there are no clusters), `method` is
-    "exact binomial", "bootstrap", "clustered bootstrap" or "one cluster".
+    "exact binomial", "bootstrap", "clustered bootstrap" or "one cluster"; of a difference as `paired` says.
     """
 
     mean: float
@@ -89,17 +89,15 @@ def mean_interval(
     confidence: float = 0.95,
     resamples: int = RESAMPLES,
     seed: int = SEED,
-    lowest: float = 0.0,
-    highest: float = 1.0,
 ) -> Interval:
-    """Interval of the mean of `values` (n,), none below `lowest` or above `highest`; formula and sources above.
+    """Interval of the mean of `values` (n,), all in [0, 1]; formula and sources above.
 
     `clusters` (n,) names what each value belongs to, in any comparable type. One value gives a valid and very wide
-    interval, one cluster of several [lowest, highest]. Raises ValueError for no values, values out of range or not
+    interval, one cluster of several [0, 1]. Raises ValueError for no values, values out of range or not
     finite, or unequal lengths.
     """
     scores = np.asarray(values, dtype=np.float64)
-    tally = Tally(lowest, highest)
+    tally = Tally()
     tally.add(scores, None if clusters is None else cluster_numbers(clusters, len(scores)))
     return tally_interval(tally, confidence=confidence, resamples=resamples, seed=seed)
 
@@ -121,8 +119,6 @@ def tally_interval(tally: Tally, *, confidence: float = 0.95, resamples: int = R
         tail = (1 - confidence) / 2
         low, high = _limits(draws, tally.n / total, tail, resamples, seed)
         method = "bootstrap" if draws.single else "clustered bootstrap"
-    scale = tally.highest - tally.lowest
-    low, high = tally.lowest + scale * low, tally.lowest + scale * high
     return Interval(mean, low, high, method, tally.n, total, confidence)
 
 

@@ -10,6 +10,7 @@ Source: M. Abramowitz and I. A. Stegun (1964), Handbook of Mathematical Function
 """
 
 import math
+from functools import cache
 from statistics import NormalDist
 
 import numpy as np
@@ -19,6 +20,7 @@ _LARGEST = 1e6
 _HALVINGS = 100
 
 
+@cache
 def two_sided_quantile(confidence: float, dof: int) -> float:
     """The t with P(|T| <= t) = confidence, in (0, 1), for `dof` of at least 1.
 

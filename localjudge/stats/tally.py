@@ -55,11 +55,10 @@ class Draws(NamedTuple):
 
 
 class Tally:
-    """Values in [lowest, highest], added in blocks; either all blocks name clusters or none does."""
+    """Values in [lowest, 1], added in blocks; either all blocks name clusters or none does."""
 
-    def __init__(self, lowest: float = 0.0, highest: float = 1.0) -> None:
+    def __init__(self, lowest: float = 0.0) -> None:
         self.lowest = lowest
-        self.highest = highest
         self.n = 0
         self._sum = _ExactSum()
         self._points = _Points()
@@ -75,11 +74,11 @@ class Tally:
         if scores.ndim != 1:
             raise ValueError(f"a mean needs a flat array of values, got shape {scores.shape}")
         # Written so that NaN, which is neither inside nor outside, is refused too.
-        if not ((scores >= self.lowest) & (scores <= self.highest)).all():
-            raise ValueError(f"values must lie in [{self.lowest}, {self.highest}]")
+        if not ((scores >= self.lowest) & (scores <= 1.0)).all():
+            raise ValueError(f"values must lie in [{self.lowest}, 1.0]")
         if self.n and bool(self._clusters) is (clusters is None):
             raise ValueError("some values have clusters and some have none")
-        scaled = (scores - self.lowest) / (self.highest - self.lowest)
+        scaled = (scores - self.lowest) / (1.0 - self.lowest)
         if clusters is None:
             self._points.add(scaled)
         else:

@@ -97,7 +97,7 @@ def test_samples_that_share_a_document_are_compared_by_document(scripted_run: Sc
     change = compare(old, new).metrics["context_recall"]
     expected = paired_difference([0, 1, 0, 1], [1, 0, 1, 1], clusters=[0, 1, 0, 1])
     assert scores(change).ci95 == (expected.difference.low, expected.difference.high)
-    assert (scores(change).clusters, scores(change).method) == (2, "clustered bootstrap")
+    assert (scores(change).clusters, scores(change).method) == (2, "clustered skewness-adjusted t")
     assert change.verdicts is not None
     assert (change.verdicts.mcnemar_p, change.verdicts.ci95) == (None, scores(change).ci95)
 
@@ -205,6 +205,19 @@ def test_samples_without_a_difference_are_missing(scripted_run: ScriptedRun) -> 
     assert any("the baseline has failed samples of context_recall: 1" in one for one in found.warnings)
 
 
+def test_samples_without_a_partner_are_said_with_the_means_of_all(scripted_run: ScriptedRun) -> None:
+    """B and c are paired, at 1/2 and 1; all of A: (0 + 1/2 + 1) / 3 = .5, all of B: (1/2 + 1 + 1 + 1) / 4 = .875."""
+    script = {"A one.": 0.0, "A two.": 0.0, "B one.": 0.0}
+    old = scripted_run("old", [A, B, C], script)
+    found = compare(old, scripted_run("new", [B, C, D, row("e", "E.")], script))
+    change = found.metrics["context_recall"]
+    assert found.warnings == (
+        "1 of 3 samples of A and 2 of 4 of B have no partner; means are of the 2 pairs; "
+        "all of A: context_recall 0.500; all of B: context_recall 0.875",
+    )
+    assert (scores(change).before, change.baseline_mean, change.run_mean) == (0.75, 0.5, 0.875)
+
+
 def test_a_metric_without_a_common_score_has_no_difference(scripted_run: ScriptedRun) -> None:
     old = scripted_run("old", [A], {"A one.": "broken"})
     change = compare(old, scripted_run("new", [A], {})).metrics["context_recall"]
@@ -248,7 +261,7 @@ def test_ids_that_stand_for_other_questions_are_said(scripted_run: ScriptedRun) 
     """Numbered rows of two different files."""
     found = compare(scripted_run("old", [A], {}), scripted_run("new", [{**B, "id": "a"}], {}))
     assert found.samples.other_question == 1
-    assert any("same id and another question or reference: 1" in warning for warning in found.warnings)
+    assert any("paired samples with another question or reference: 1" in warning for warning in found.warnings)
 
 
 @pytest.mark.parametrize(

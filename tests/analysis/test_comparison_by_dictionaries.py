@@ -54,13 +54,14 @@ class _Side:
         self.samples = list(run.samples)
         self.scores = {(row.metric, row.sample_id): row.score for row in run.scores}
         self.groups = {str(row["id"]): str(row["topic"]) for row in rows}
+        self.summary = run.summary.metrics
         self._run = run
 
     def verdicts(self, metric: str, sample_id: str) -> list[Any]:
         return [row for row in self._run.verdicts if (row.metric, row.sample_id) == (metric, sample_id)]
 
 
-def _expected(metric: str, before: _Side, after: _Side, *, grouped: bool, moved: int, failed: int) -> MetricChange:
+def _expected(metric: str, before: _Side, after: _Side, *, grouped: bool, moved: int) -> MetricChange:
     pairing = reference(before.samples, after.samples)
     old, new, groups, moves = [], [], [], []
     labels: list[Any] = []
@@ -84,7 +85,9 @@ def _expected(metric: str, before: _Side, after: _Side, *, grouped: bool, moved:
         compared=len(old),
         unpaired=len(pairing.only_before) + len(pairing.only_after),
         unscored=len(pairing.pairs) - len(old),
-        failed_in_baseline=failed,
+        failed_in_baseline=before.summary[metric].failed,
+        baseline_mean=before.summary[metric].mean,
+        run_mean=after.summary[metric].mean,
         scores=_scores(old, new, groups if grouped else None) if old else None,
         verdicts=_verdicts(labels, units_of, grouped=grouped) if labels else None,
         moved=tuple(moves[:moved]),
@@ -135,8 +138,7 @@ def test_a_comparison_is_that_of_dictionaries(
         before, after = _Side(baseline, old), _Side(run, new)
         assert found.metrics.keys() == set(_METRICS)
         for metric, change in found.metrics.items():
-            failed = baseline.summary.metrics[metric].failed
-            expected = _expected(metric, before, after, grouped=grouped, moved=moved, failed=failed)
+            expected = _expected(metric, before, after, grouped=grouped, moved=moved)
             assert change == expected
 
 

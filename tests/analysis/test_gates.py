@@ -193,6 +193,14 @@ def test_a_delta_passes_where_the_paired_interval_keeps_it(scripted_run: Scripte
     assert decided(new, "context_recall.delta>=-0.2", comparison=compare(old, new)).outcome == "pass"
 
 
+def test_a_delta_says_how_many_samples_have_no_partner(scripted_run: ScriptedRun) -> None:
+    old, new = scripted_run("old", rows(3), {}), scripted_run("new", rows(8)[1:], {})
+    decision = decided(new, "context_recall.delta>=-0.5", comparison=compare(old, new))
+    assert decision.reason.endswith("; 1 of 3 samples of A and 5 of 7 of B have no partner")
+    assert (decision.samples, decision.unpaired) == (2, 6)
+    assert decided(new, "context_recall>=0.1", comparison=compare(old, new)).unpaired == 0
+
+
 def test_failures_in_the_baseline_decide_a_delta_no_better(scripted_run: ScriptedRun) -> None:
     old, new = scripted_run("old", rows(40), {"Sentence 0.": "broken"}), scripted_run("new", rows(40), {})
     decision = decided(new, "context_recall.delta>=-0.5", comparison=compare(old, new))

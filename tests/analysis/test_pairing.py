@@ -52,8 +52,27 @@ def test_a_question_that_is_asked_twice_pairs_nothing() -> None:
     assert pairs([sample("row-3", "q", "new")], before) == []
 
 
-def test_another_reference_is_another_question() -> None:
-    assert pairs([sample("1", "q", "old", "r")], [sample("2", "q", "new", "s")]) == []
+def test_a_question_pairs_though_its_reference_changed() -> None:
+    """That is said, as of samples with the same id."""
+    before, after = [sample("1", "q", "old", "r")], [sample("2", "q", "new", "s")]
+    assert pairs(before, after) == [("1", "2", "question")]
+    assert paired(before, after).same_question.tolist() == [False]
+
+
+def test_a_question_with_its_reference_comes_before_the_question_alone() -> None:
+    """As where every sample asks for a summary of its own document."""
+    before = [sample("1", "q", "old", "r"), sample("2", "q", "old", "s")]
+    assert pairs(before, [sample("3", "q", "new", "s"), sample("4", "q", "new", "t")]) == [
+        ("2", "3", "question"),
+        ("1", "4", "question"),
+    ]
+
+
+def test_where_one_run_has_ids_and_the_other_has_none_content_pairs_and_then_the_question() -> None:
+    before = [sample("case-1", "q"), sample("case-2", "p", "old"), sample("case-3", "o")]
+    after = [sample("row-1", "p", "new"), sample("row-2", "q"), sample("row-3", "n")]
+    assert pairs(before, after) == [("case-2", "row-1", "question"), ("case-1", "row-2", "content")]
+    assert (paired(before, after).only_before.tolist(), paired(before, after).only_after.tolist()) == ([2], [2])
 
 
 def test_samples_without_question_and_reference_are_not_alike() -> None:
@@ -96,11 +115,19 @@ class Reference(NamedTuple):
 
 
 def reference(before: list[Sample], after: list[Sample]) -> Reference:
-    """The rules as they are written down: by id, then by content, then by questions that are single on both sides."""
-    keys: dict[str, Callable[[Sample], object]] = {"id": _id, "content": content_hash, "question": _question}
+    """The rules as they are written down: by id, then by content, then by questions that are single on both sides.
+
+    First by questions with their references, then without.
+    """
+    keys: list[tuple[str, Callable[[Sample], object]]] = [
+        ("id", _id),
+        ("content", content_hash),
+        ("question", _question),
+        ("question", _user_input),
+    ]
     there, here = list(before), list(after)
     found: dict[str, tuple[str, str, str, bool, bool]] = {}
-    for ground, key in keys.items():
+    for ground, key in keys:
         old, new = _by_key(there, key), _by_key(here, key)
         for name in old.keys() & new.keys():
             if ground == "question" and not len(old[name]) == len(new[name]) == 1:
@@ -121,6 +148,10 @@ def _id(one: Sample) -> str:
 def _question(one: Sample) -> tuple[str | None, str | None] | None:
     asked = one.user_input, one.reference
     return None if asked == (None, None) else asked
+
+
+def _user_input(one: Sample) -> str | None:
+    return one.user_input
 
 
 def _by_key(samples: list[Sample], key: Callable[[Sample], object]) -> dict[object, list[Sample]]:

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from localjudge import Run, ScriptedEngine, evaluate
+from localjudge import Run, ScriptedEngine, check, evaluate
 from localjudge.analysis.comparison import compare
 from localjudge.analysis.gates import GateDecision, decide_gates, parse_gate, signed
 from localjudge.record.result_rows import ScoreRow
 from localjudge.report.comparison_view import comparison_view
 from localjudge.report.gates_view import gates_view
+from localjudge.report.markdown import run_markdown
+from localjudge.report.page.overview import overview
 from localjudge.report.verification import verification_view
 from localjudge.report.worst import worst_scores
 from localjudge.run.verify import verify_run as verify
@@ -97,6 +99,21 @@ def test_what_so_many_samples_could_have_shown_is_said(scripted_run: ScriptedRun
     assert scores is not None
     expected = f"100 samples would show one of {scores.smallest_detectable:.3f} or more"
     assert f"context_recall: no difference can be told; {expected}" in lines_of(comparison_view(compare(run, run)))
+
+
+def test_samples_without_a_partner_are_said_wherever_two_runs_are_compared(scripted_run: ScriptedRun) -> None:
+    """In the terminal, as JSON, as Markdown and in the report."""
+    old, new = scripted_run("old", one_each(3), {}), scripted_run("new", one_each(2), {})
+    found = check(new, baseline=old)
+    assert found.comparison is not None
+    warning = (
+        "1 of 3 samples of A and 0 of 2 of B have no partner; means are of the 2 pairs; "
+        "all of A: context_recall 1.000; all of B: context_recall 1.000"
+    )
+    assert f"warning: {warning}" in " ".join(lines_of(comparison_view(found.comparison)))
+    assert warning in found.comparison.model_dump_json()
+    assert f"warning: {warning}\n" in run_markdown(new, found)
+    assert f"warning: {warning}" in overview(new, found)["comparison"]["notes"]
 
 
 def test_moved_samples_show_the_units_that_moved(scripted_run: ScriptedRun) -> None:
