@@ -45,7 +45,7 @@ def tell(planned: Plan, progress: Progress) -> None:
         names = ", ".join(name for name, fields in planned.left_out.items() if field in fields)
         may_be = f"{', '.join(columns)} may be the {field} missing for {names}: {map_option({field: columns})}"
         _log.warning(printable(may_be))
-    if planned.dataset.contexts_each == (1, 1):
+    if planned.dataset.contexts_each == (1, 1) and len(planned.dataset.samples) > 1:
         _log.warning(
             f"every sample has exactly 1 context: if several stand in one text, {option_name('context_separator')} "
             "splits it"

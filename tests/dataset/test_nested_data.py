@@ -76,7 +76,7 @@ def test_an_object_of_lists_is_a_list_of_objects() -> None:
         ("a b", {"title": "one"}),
         ("c d", {"title": "two"}),
     ]
-    assert "'contexts.chunk'" in said({"question": "q", "contexts": {"title": ["one"], "chunk": ["a b"]}})
+    assert "'contexts.chunk'" in said({"question": "q", "contexts": {"title": ["one"], "chunk": ["a b c"]}})
 
 
 ITEMS = {"version": 1, "experiment": {"items": [{"question": "q"}, {"question": "r"}]}}
