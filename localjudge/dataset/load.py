@@ -278,6 +278,9 @@ def _check_mapped_columns_exist(
         names = list(dict.fromkeys(name for row in rows for name, _ in names_inside(row)))
         meant = [name for name in names if without_places(name) == without_places(column)]
         hint = f"did you mean {shown(meant[0])}?" if meant else suggestion(column, names, "the columns", show=shown)
+        below = [name.removesuffix(f"[].{column}") for name in names if name.endswith(f"[].{column}")]
+        if below and reaches_inside(below[0]):
+            hint = f"if the rows are there: {option('rows', below[0])}"
         raise UsageError(
             f"the mapping {field}={column} names a column that no row of {_names(tables)} has",
             hint=f"give each field a {option_name('mapping')} of its own" if "=" in column else hint,

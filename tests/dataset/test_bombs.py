@@ -2,7 +2,9 @@
 
 import gzip
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +42,7 @@ def test_a_packed_line_that_is_too_long_is_refused(tmp_path: Path) -> None:
 def test_a_table_that_holds_one_value_many_times_is_refused(tmp_path: Path, form: str, ending: str) -> None:
     if ending == "parquet" and form in {"views", "run ends"}:
         pytest.skip("no type of Parquet")
-    columns = {
+    columns: dict[str, Callable[[], Any]] = {
         "dictionary": lambda: pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 1_000), [LARGE]),
         "views": views,
         "run ends": lambda: pyarrow.RunEndEncodedArray.from_arrays(pyarrow.array([1_000], pyarrow.int32()), [LARGE]),
