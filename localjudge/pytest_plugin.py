@@ -34,7 +34,18 @@ if TYPE_CHECKING:
 
 _ABOUT_DATA = (
     *("data", "metrics", "out", "judge"),
-    *("limit", "sample", "seed", "shard", "skip_bad_rows", "mapping", "context_separator", "cluster_by", "reuse"),
+    *(
+        "limit",
+        "sample",
+        "seed",
+        "shard",
+        "skip_bad_rows",
+        "mapping",
+        "context_separator",
+        "rows",
+        "cluster_by",
+        "reuse",
+    ),
 )
 """What a suite says that is not about the judge of single samples."""
 _SHOWN = 10

@@ -23,6 +23,7 @@ _GROUPS = {
         "shard",
         "mapping",
         "context_separator",
+        "rows",
         "skip_bad_rows",
         "cluster_by",
         "language",

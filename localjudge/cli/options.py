@@ -29,6 +29,7 @@ _SHOWN = {
     "prompts": "FILE",
     "ray": "ADDRESS",
     "reuse": "RUN",
+    "rows": "PATH",
     "segmenter": "PIPELINE",
     "shard": "I/N",
     "threshold": "P",

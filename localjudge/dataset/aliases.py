@@ -141,6 +141,7 @@ LOOSE_NAMES: dict[str, tuple[str, ...]] = {
     "response": (
         "prediction",
         "completion",
+        "result",
         "answers.0.data",
         "answer_builder.answers.0.data",
         "llm.replies.0",
@@ -149,8 +150,8 @@ LOOSE_NAMES: dict[str, tuple[str, ...]] = {
 }
 """Names that may also mean something else, for the fields that nothing above gives."""
 
-JSON_COLUMNS = frozenset({"metadata_contexts"})
-"""Columns in which a list is JSON text in every format: inspect's `samples_df` writes the metadata of a sample so."""
+_BESIDE = {"result": "query"}
+"""A loose name, and the column without which it is not taken: LangChain's chains give a query and its result."""
 
 ID_COLUMNS = {"retrieved_context_ids": "retrieved_contexts", "reference_context_ids": "reference_contexts"}
 """Columns that hold nothing but the ids of another field's contexts: beside their texts, or in place of them."""
@@ -198,7 +199,7 @@ def resolve(columns: Columns, mapping: Mapping[str, str], source: str) -> Resolv
     one field.
     """
     has = columns.has
-    resolved = {field: column for field, column in mapping.items() if _is_there(field, column, has)}
+    resolved = {field: column for field, column in mapping.items() if is_there(field, column, has)}
     known = (name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names)
     taken = columns_of(resolved)
     present = frozenset(name for name in (*known, *_EXPECTED) if has(name)) | taken
@@ -209,7 +210,7 @@ def resolve(columns: Columns, mapping: Mapping[str, str], source: str) -> Resolv
 
     def perhaps(field: str) -> list[str]:
         names = [name for name in LOOSE_NAMES.get(field, ()) if name in present - columns_of(resolved)]
-        return [name for name in names if columns.reads_like(name)]
+        return [name for name in names if columns.reads_like(name) and _BESIDE.get(name, name) in present]
 
     for candidates in (meant, perhaps):
         for field in [field for field in ALIASES if field not in resolved]:
@@ -223,7 +224,7 @@ def resolve(columns: Columns, mapping: Mapping[str, str], source: str) -> Resolv
     return {field: resolved[field] for field in ALIASES if field in resolved}
 
 
-def _is_there(field: str, column: str, has: Callable[[str], bool]) -> bool:
+def is_there(field: str, column: str, has: Callable[[str], bool]) -> bool:
     """Whether the source has the column; for a field of contexts, or of their ids, all of several."""
     return has(column) or (field in (*CONTEXT_FIELDS, *ID_COLUMNS) and all(map(has, column.split(","))))
 

@@ -8,12 +8,15 @@ from typing import IO, Any
 from localjudge.dataset.plain import plain
 from localjudge.dataset.problems import Place, shown
 from localjudge.dataset.rows import RawRow
+from localjudge.dataset.sources import check_expansion
 from localjudge.errors import DataError, UsageError
 
 FILE_MAGIC = b"ARROW1"
 STREAM_MAGIC = b"\xff\xff\xff\xff"
 """What a message of a stream begins with (Arrow 0.15 and later): the length of its schema follows."""
 BATCH_ROWS = 256
+_BYTES_A_ROW = 64
+"""What a row counts at least: rows of nulls take no room in a file."""
 
 
 def read_arrow(stream: IO[bytes], source: str, head: bytes) -> Iterator[RawRow]:
@@ -25,32 +28,81 @@ def read_arrow(stream: IO[bytes], source: str, head: bytes) -> Iterator[RawRow]:
     from pyarrow import ipc  # type: ignore[import-untyped]
 
     try:
+        stream = seekable(stream)
+        size = size_of(stream)
         if head.startswith(FILE_MAGIC):
-            file = ipc.open_file(stream if stream.seekable() else io.BytesIO(stream.read()))
+            file = ipc.open_file(stream)
             check_column_names(file.schema.names, source)
-            yield from rows_of_batches(map(_validated, map(file.get_batch, range(file.num_record_batches))), source)
+            batches = map(file.get_batch, range(file.num_record_batches))
         else:
             batches = ipc.open_stream(stream)
             check_column_names(batches.schema.names, source)
-            yield from rows_of_batches(map(_validated, batches), source)
+        yield from limited_rows((_validated(batch, source, size) for batch in batches), source, size)
     except (pyarrow.ArrowException, MemoryError) as error:  # a damaged length may ask for any amount of memory
         raise DataError(f"{source} is a damaged Arrow file: {error}", hint="write it again") from error
     except UnicodeDecodeError as error:
         raise DataError(f"{source} holds text that is not UTF-8: {error.reason}", hint="write it again") from error
 
 
-def _validated(batch: Any) -> Any:
+def _validated(batch: Any, source: str, size: int) -> Any:
     """The batch, checked before it is read: what it says of where its values are is part of the file."""
+    check_expansion(source, size, batch.get_total_buffer_size() + sum(map(_bytes_viewed, batch.columns)))
     batch.validate(full=True)
     return batch
 
 
-def rows_of_batches(batches: Iterable[Any], source: str) -> Iterator[RawRow]:
+def _bytes_viewed(column: Any) -> int:
+    """The bytes of all texts of a column of views, of which many may look at the same: to check each takes forever."""
+    import numpy as np
+
+    if str(column.type) not in {"string_view", "binary_view"}:
+        return 0
+    lengths = np.frombuffer(column.buffers()[1], np.int32)[::4]
+    return int(lengths.astype(np.int64).sum())
+
+
+def seekable(stream: IO[bytes]) -> IO[bytes]:
+    """The stream, or a copy of it that can go back."""
+    return stream if stream.seekable() else io.BytesIO(stream.read())
+
+
+def size_of(stream: IO[bytes]) -> int:
+    """The bytes of a stream that can go back."""
+    size = stream.seek(0, io.SEEK_END)
+    stream.seek(0)
+    return size
+
+
+def limited_rows(batches: Iterable[Any], source: str, size: int) -> Iterator[RawRow]:
+    """The rows of a file of so many bytes, one at a time: many cells may hold one large value.
+
+    Raises DataError where the rows are more than such a file may hold.
+    """
+    unpacked = 0
+    for row in rows_of_batches(batches, source, at_once=1):
+        unpacked += _BYTES_A_ROW + _size(row.values)
+        check_expansion(source, size, unpacked)
+        yield row
+
+
+def _size(value: Any) -> int:
+    match value:
+        case str() | bytes():
+            return len(value)
+        case dict():
+            return sum(map(_size, value.values()))
+        case list():
+            return sum(map(_size, value))
+        case _:
+            return 1
+
+
+def rows_of_batches(batches: Iterable[Any], source: str, at_once: int = BATCH_ROWS) -> Iterator[RawRow]:
     """The rows of record batches."""
     number = 0
     for batch in batches:
-        for start in range(0, batch.num_rows, BATCH_ROWS):
-            for row in batch.slice(start, BATCH_ROWS).to_pylist():
+        for start in range(0, batch.num_rows, at_once):
+            for row in batch.slice(start, at_once).to_pylist():
                 number += 1
                 yield RawRow(Place(source, row=number), plain(row))
 

@@ -1,7 +1,11 @@
-"""A CSV cell of contexts: a list as JSON, as Python prints it or as NumPy does, or one text."""
+"""The text of a cell: nothing, or a list as JSON, as Python prints it or as NumPy does, or one text.
+
+A text means the same whether it stood in a file or in a frame: `pandas.read_csv` leaves a list as the text it was.
+"""
 
 import ast
 import io
+import math
 import tokenize
 import warnings
 from itertools import accumulate
@@ -11,30 +15,53 @@ from localjudge.dataset.checks import Report
 from localjudge.dataset.json_values import DECODER, RepeatedKeyError
 from localjudge.dataset.problems import describe
 
+NOTHING = frozenset(
+    {*("NaN", "nan", "-NaN", "-nan", "NaT", "NULL", "null", "None", "<NA>", "NA", "N/A", "n/a", "#N/A", "#N/A N/A")}
+    | {*("#NA", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "-", "\\N")}
+)
+"""Words that stand for a value that is missing: those that pandas takes for it, `-`, `NaT`, and the `\\N` of databases.
+
+Not "none" or "nil", which are answers.
+"""
 _OPENING = frozenset("([{")
 _CLOSING = frozenset(")]}")
 
 
+def says_nothing(value: Any) -> bool:
+    """Whether the value stands for one that is missing."""
+    if isinstance(value, str):
+        return value.strip() in NOTHING
+    return isinstance(value, float) and math.isnan(value)
+
+
 def read_cell(cell: str, field: str, report: Report) -> Any:
-    """Contexts in a CSV cell: a list if it can be read as one, otherwise the cell is one text.
+    """Contexts in the text of a cell: a list if it can be read as one, otherwise the cell is one text.
 
     A cell that begins like a list of texts or objects and cannot be read is reported, not taken for a text.
     """
     stripped = cell.strip()
     if not (stripped.startswith("[") and stripped.endswith("]")) and not _begins_like_list(stripped):
         return cell
+    value = printed_value(stripped)
+    if isinstance(value, list):
+        return value
+    if not _begins_like_list(stripped):
+        return cell
+    report(field, f"a list that cannot be read ({describe(cell)})", 'a JSON list, such as ["one text", "another"]')
+    return None
+
+
+def printed_value(text: str) -> Any:
+    """The list or the object that a text is as JSON, as Python prints it or as NumPy does; None for any other text."""
     for read in (DECODER.decode, _printed_list):
         try:
-            value = read(stripped)
+            value = read(text)
         except RepeatedKeyError:
             break
         except (ValueError, SyntaxError, Warning, RecursionError, MemoryError, tokenize.TokenError):
             continue
-        if isinstance(value, list):
+        if isinstance(value, list | dict):
             return value
-    if not _begins_like_list(stripped):
-        return cell
-    report(field, f"a list that cannot be read ({describe(cell)})", 'a JSON list, such as ["one text", "another"]')
     return None
 
 

@@ -64,7 +64,9 @@ def _check_characters(text: str, field: str, report: Report) -> bool:
 
 
 def check_id(value: Any, field: str, report: Report) -> str | None:
-    """The id as text; whole numbers are ids too. None for a missing or blank one."""
+    """The id as text; whole numbers are ids too, 7.0 as 7: pandas makes it so. None for a missing or blank one."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
     if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= _LONGEST_ID:
         return str(value)
     text = check_text(value, field, report, "text or a whole number")

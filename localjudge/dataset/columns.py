@@ -4,6 +4,7 @@
     {"results": {"results": [...], "prompts": [...]}}       promptfoo
     {"questions": ["...", "..."], "contexts": [[...], [...]]}    Haystack's inputs, `to_dict` of data frames
     {"columns": ["question", ...], "index": [...], "data": [["...", ...], ...]}    pandas, orient="split"
+    {"experiment": {"items": [{"query": ...}]}}             anywhere, with a path that says where: experiment.items
 
 An object is columns if a question or an answer in it is a list, since in a row it is a text or a conversation. A list
 in it is its rows if objects in the list have columns that are known: any other list may be the contexts of the one row
@@ -15,11 +16,12 @@ from typing import Any
 
 from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES, columns_of
 from localjudge.dataset.conversation import last_turn
-from localjudge.dataset.dotted_names import has_value, lookup
+from localjudge.dataset.dotted_names import MISSING, first_part, has_value, lookup, names_inside, reaches_inside
 from localjudge.dataset.inspect_log import is_log, rows_of_log
 from localjudge.dataset.problems import Place, Problem, describe, shown
 from localjudge.dataset.rows import RawRow, raw_row
 from localjudge.errors import DataError
+from localjudge.option_spelling import option
 
 _TEXT_FIELDS = ("user_input", "response")
 _OF_CONTAINERS = {"data", "outputs", "request"}
@@ -35,25 +37,53 @@ _SPLIT = {"columns", "data"}
 _ROWS_OF_PROMPTFOO = "results.results"
 
 
-def expand(row: RawRow, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:
+def expand(row: RawRow, mapping: Mapping[str, str], rows_path: str | None = None) -> Iterator[RawRow | Problem]:
     """The rows that one object holds: those of its columns, those under one of its names, or itself.
 
-    `mapping` is what the user said about columns (ours -> theirs). Raises DataError for columns of different lengths.
+    `mapping` is what the user said about columns (ours -> theirs): it tells a row from an object that holds rows;
+    `rows_path` is where the user says that they are. Raises DataError for columns of different lengths, and where
+    nothing is under that path.
     """
     values, source = row.values, row.place.source
+    if rows_path is not None:
+        yield from _rows_under(row, mapping, rows_path)
+        return
     if _SPLIT <= values.keys() <= _SPLIT | {"index"}:
         yield from _rows_of_split(values, source)
         return
     if is_log(values):
         yield from rows_of_log(values, source)
         return
-    reached_into = {name.partition(".")[0] for name in columns_of(mapping) if "." in name}
+    reached_into = {first_part(name) for name in columns_of(mapping) if reaches_inside(name)}
     texts = (_TEXTS - reached_into) | {mapping[field] for field in _TEXT_FIELDS if field in mapping}
     if _are_columns(values, texts):
         yield from rows_of_columns(values, source)
         return
     rows = _rows_inside(values, _KNOWN | columns_of(mapping))
     yield from [row] if rows is None else (raw_row(value, Place(source, row=n)) for n, value in enumerate(rows, 1))
+
+
+def _rows_under(row: RawRow, mapping: Mapping[str, str], path: str) -> Iterator[RawRow | Problem]:
+    inside = lookup(row.values, path, MISSING)
+    if isinstance(inside, Mapping):
+        yield from expand(row._replace(values=inside), mapping)
+    elif isinstance(inside, list | tuple):
+        yield from (raw_row(value, row.place._replace(row=number)) for number, value in enumerate(inside, 1))
+    else:
+        found = "nothing" if inside is MISSING else describe(inside)
+        keys = ", ".join(shown(str(key)) for key in row.values)
+        raise DataError(f"{row.place}: there is {found} under {shown(path)} (keys: {keys})", hint=rows_hint(row.values))
+
+
+def rows_hint(values: Mapping[str, Any]) -> str | None:
+    """How to say where the rows are: the first longest list of objects in an object, if it has any."""
+    lists = {
+        name: len(value)
+        for name, value in names_inside(values)
+        if isinstance(value, list) and [*_objects(value)] and "[]" not in name
+    }
+    longest = max(lists, key=lambda name: lists[name], default=None)
+    return longest and f"if the rows are there: {option('rows', longest)}"
 
 
 def _are_columns(values: Mapping[str, Any], texts: Iterable[str]) -> bool:

@@ -1,6 +1,6 @@
 """The columns of the data, said in the data's own words: what each is taken for, and which are not used."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from localjudge.dataset import Dataset
 from localjudge.dataset.guesses import map_option
@@ -36,6 +36,15 @@ def unused(dataset: Dataset, cluster_by: str | None = None) -> str:
     return "; ".join(
         f"{some(columns, _MOST_NAMES)} ({some(sources, _MOST_FILES)})" for columns, sources in files.items() if columns
     )
+
+
+def nothing_lines(dataset: Dataset) -> Iterator[str]:
+    """For each column how many of its values say that there is nothing, and how."""
+    for column, words in dataset.nothing.items():
+        count, whole = words.total(), column.removesuffix("[]")
+        what = "cell" if whole == column else "element"
+        cells = f"1 {what} of {shown(whole)} says" if count == 1 else f"{count:,} {what}s of {shown(whole)} say"
+        yield f"{cells} {', '.join(sorted(words))}: taken as missing"
 
 
 def listed(fields: Iterable[str]) -> str:

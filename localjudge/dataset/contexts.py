@@ -8,10 +8,11 @@
     [{"node": {"text": "...", "id_": "d1"}, "score": 0.7}]    LlamaIndex's nodes
     [{"lc": 1, "kwargs": {"page_content": "..."}, ...}]       LangChain's documents, written by its `dumpd`
     [["text", "text"]]                                        a list in a list: promptfoo would expand a plain one
+    {"title": ["...", "..."], "text": ["...", "..."]}         columns, as Hugging Face writes a list of objects
 
 An object's text may be called `text`, `content` or `page_content`, its id `id`, `id_` or `doc_id`, its meta `meta` or
 `metadata`. Any other key is kept in `meta` (Haystack writes a document's meta that way), so nothing given is lost; a
-null in an object is the same as no key.
+null in an object is the same as no key. Text under another key is named by a mapping: `hits[].chunk_text`.
 """
 
 from collections.abc import Mapping
@@ -19,6 +20,7 @@ from typing import Any
 
 from localjudge.dataset.checks import Report, check_id, check_text, check_writable
 from localjudge.dataset.problems import describe, shown
+from localjudge.option_spelling import option
 
 _TEXTS = ("text", "content", "page_content")
 _IDS = ("id", "id_", "doc_id")
@@ -30,22 +32,44 @@ _LARGEST = 1.7976931348623157e308
 _SHAPE = "text, a list of texts, or a list of objects with a text"
 
 
-def check_contexts(value: Any, field: str, report: Report) -> list[dict[str, Any]] | None:
-    """The contexts of one row as arguments of `Context`, None for null; what is wrong with them is reported."""
+def check_contexts(value: Any, field: str, report: Report, column: str) -> list[dict[str, Any]] | None:
+    """The contexts of one row as arguments of `Context`, None for null; what is wrong with them is reported.
+
+    `column` is what a mapping calls the value, to say how a mapping would reach into it.
+    """
     match value:
         case None:
             return None
-        case str() | Mapping():
-            return [_context(value, field, report)]
         case [list() | tuple() as inner]:
-            return check_contexts(inner, field, report)
+            return check_contexts(inner, field, report, f"{column}[]")
+        case Mapping() if objects := objects_of_columns(value):
+            return check_contexts(objects, field, report, column)
+        case str() | Mapping():
+            return [_context(value, field, report, column)]
         case list() | tuple():
-            contexts = [_context(item, f"{field}[{index}]", report) for index, item in enumerate(value)]
+            contexts = [_context(item, f"{field}[{index}]", report, f"{column}[]") for index, item in enumerate(value)]
             _check_all_or_no_text(contexts, field, report)
             return contexts
         case _:
             report(field, describe(value), _SHAPE)
             return None
+
+
+def objects_of_columns(value: Any) -> list[dict[str, Any]] | None:
+    """The objects of which each value of an object is a list, one of them texts; None for any other value."""
+    if not isinstance(value, Mapping) or not any(isinstance(value.get(name), list | tuple) for name in _TEXTS):
+        return None
+    lengths = {len(items) if isinstance(items, list | tuple) else None for items in value.values()}
+    if None in lengths or len(lengths) > 1:
+        return None
+    return [dict(zip(value, items, strict=True)) for items in zip(*value.values(), strict=True)]
+
+
+def text_of(item: Any) -> Any:
+    """The text of an element of a list of contexts, under whichever of the names of ours."""
+    if not isinstance(item, Mapping):
+        return item
+    return next((text for name in _TEXTS if (text := item.get(name)) is not None), None)
 
 
 def add_ids(contexts: list[dict[str, Any]] | None, ids: Any, field: str, report: Report) -> list[dict[str, Any]] | None:
@@ -90,7 +114,7 @@ def _add_id(context: dict[str, Any], identifier: str | None, field: str, report:
         context["id"] = identifier
 
 
-def _context(value: Any, field: str, report: Report) -> dict[str, Any]:
+def _context(value: Any, field: str, report: Report, column: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         return {"text": _given_text(value, field, report)}
     rest = _unwrapped(value)
@@ -99,7 +123,7 @@ def _context(value: Any, field: str, report: Report) -> dict[str, Any]:
     meta = _take(rest, _METAS, field, report)
     score = rest.pop("score", None)
     if text is None and (identifier is None or _without_nulls(rest)):
-        report(field, describe(value), f"an object with {' or '.join(_TEXTS)}")
+        report(field, describe(value), f"an object with {' or '.join(_TEXTS)}{_mapping_to_text(value, field, column)}")
         text = ""
     if meta is not None and not isinstance(meta, Mapping):
         report(f"{field}.meta", describe(meta), "an object")
@@ -115,6 +139,19 @@ def _context(value: Any, field: str, report: Report) -> dict[str, Any]:
         "meta": _without_nulls({**rest, **(meta or {})}),
         "score": _score(score, f"{field}.score", report),
     }
+
+
+def _mapping_to_text(value: Mapping[str, Any], field: str, column: str) -> str:
+    """How to name the key under which the object has its longest text; "" if it has none."""
+    texts = {key: max(_texts_in(item), key=len, default="") for key, item in value.items()}
+    key = max(texts, key=lambda name: len(texts[name]), default=None)
+    if key is None or not texts[key]:
+        return ""
+    return f" (for the text under another key: {option('mapping', {field.partition('[')[0]: f'{column}.{key}'})})"
+
+
+def _texts_in(value: Any) -> list[str]:
+    return [item for item in (value if isinstance(value, list | tuple) else [value]) if isinstance(item, str)]
 
 
 def _unwrapped(value: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The samples that were read, and what has to be known about how they were read."""
 
 import math
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, repeat
@@ -11,7 +12,7 @@ from localjudge.dataset.aliases import ALIASES, ID_COLUMNS, Resolved, columns_of
 from localjudge.dataset.checks import lone_surrogate
 from localjudge.dataset.dotted_names import MISSING, lookup
 from localjudge.dataset.guesses import LOOKED_AT, guessed_columns
-from localjudge.dataset.problems import Problem, shown
+from localjudge.dataset.problems import shown
 from localjudge.dataset.sound_rows import kept_words
 from localjudge.errors import UsageError
 from localjudge.types import FieldName, Sample
@@ -42,13 +43,17 @@ class Dataset:
     """Fields of contexts of which the data has ids and not one text."""
     ids_alone: int
     """Samples with a context of which only the id is known."""
+    contexts_each: tuple[int, int] | None
+    """The fewest and the most retrieved contexts of a sample that has a list of them; None where none has."""
+    nothing: Mapping[str, Counter[str]]
+    """For each column (`name[]`: elements of its lists) the words that stand for nothing, taken as missing, counted."""
     conversations: int = 0
     """Rows with a conversation in place of a question, of which the last turn was read."""
     skipped: int = 0
     """Rows left out because of problems: 0 unless that was asked for."""
     problem_count: int = 0
-    problems: tuple[Problem, ...] = ()
-    """The first problems of the rows left out; `problem_count` counts all."""
+    problems: tuple[str, ...] = ()
+    """What is wrong with the rows left out, one line a cause, the first; `problem_count` counts all problems."""
 
     @property
     def fields(self) -> frozenset[str]:

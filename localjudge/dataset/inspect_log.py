@@ -21,6 +21,7 @@ from localjudge.dataset.arrow_reader import pyarrow_for
 from localjudge.dataset.json_values import DECODER, reason
 from localjudge.dataset.problems import Place, Problem
 from localjudge.dataset.rows import ROW, RawRow, raw_row
+from localjudge.dataset.sources import check_expansion
 from localjudge.errors import DataError
 
 MAGIC = b"PK\x03\x04"
@@ -63,6 +64,7 @@ def _samples(archive: zipfile.ZipFile, source: str) -> Iterable[zipfile.ZipInfo]
 
 
 def _bytes_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo, source: str) -> bytes:
+    check_expansion(source, member.compress_size, member.file_size)
     if member.compress_type != _ZSTD:
         return archive.read(member)
     pyarrow = pyarrow_for(f"{source} is packed with zstd")
@@ -75,7 +77,7 @@ def _bytes_of(archive: zipfile.ZipFile, member: zipfile.ZipInfo, source: str) ->
     file.seek(name + extra, io.SEEK_CUR)
     try:
         with pyarrow.CompressedInputStream(pyarrow.BufferReader(file.read(member.compress_size)), "zstd") as unpacked:
-            content = bytes(unpacked.read())
+            content = bytes(unpacked.read(member.file_size))
     except (pyarrow.ArrowException, OSError) as error:
         raise zipfile.BadZipFile(str(error)) from error
     if zlib.crc32(content) != member.CRC:

@@ -4,10 +4,9 @@ A line that is not JSON is a problem of its row, and the next line is read.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any, TextIO
 
-from localjudge.dataset.columns import expand
 from localjudge.dataset.encodings import NOT_UTF8, refuse_undecodable, undecodable
 from localjudge.dataset.json_values import BLANK, DECODER, reason
 from localjudge.dataset.problems import Place, Problem
@@ -15,20 +14,19 @@ from localjudge.dataset.rows import ROW, RawRow, raw_row
 from localjudge.errors import DataError
 
 
-def read_lines(lines: Iterable[str], source: str, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:
-    """One row for each line that is not blank; a single object may hold all rows, as `expand` says."""
+def read_lines(lines: Iterable[str], source: str) -> Iterator[RawRow | Problem]:
+    """One row for each line that is not blank; a single object is `whole`."""
     bare = ((number, line.strip(BLANK)) for number, line in enumerate(lines, 1))
     rows = (_read_line(line, Place(source, line=number)) for number, line in bare if line)
     first, second = next(rows, None), next(rows, None)
     if isinstance(first, RawRow) and second is None:
-        yield from expand(first, mapping)
-        return
+        first = first._replace(whole=True)
     yield from (row for row in (first, second) if row is not None)
     yield from rows
 
 
-def read_document(stream: TextIO, source: str, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:
-    """Rows of one object that is spread over several lines. Raises DataError if it is not valid JSON."""
+def read_document(stream: TextIO, source: str) -> Iterator[RawRow]:
+    """One object that is spread over several lines. Raises DataError if it is not valid JSON."""
     text = stream.read().strip(BLANK)
     refuse_undecodable(text, source, line=1)
     try:
@@ -39,7 +37,7 @@ def read_document(stream: TextIO, source: str, mapping: Mapping[str, str]) -> It
             f"{place} is not valid JSON: {reason(error)}",
             hint="write one object, an array of objects, or one on each line",
         ) from error
-    yield from expand(RawRow(Place(source, row=1), value), mapping)
+    yield RawRow(Place(source, row=1), value, whole=True)
 
 
 def _read_line(line: str, place: Place) -> RawRow | Problem:

@@ -16,10 +16,12 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from localjudge.dataset.aliases import ALIASES, Resolved, check_mapping, columns_of, resolve
-from localjudge.dataset.columns import expand, rows_of_columns
+from localjudge.dataset.aliases import ALIASES, Resolved, check_mapping, columns_of, is_there, resolve
+from localjudge.dataset.cells import printed_value
+from localjudge.dataset.columns import expand, rows_hint, rows_of_columns
 from localjudge.dataset.conversation import with_last_turn
 from localjudge.dataset.dataset import Dataset
+from localjudge.dataset.dotted_names import first_part, names_inside, reaches_inside, without_places
 from localjudge.dataset.guesses import LOOKED_AT, guessed_columns, map_option
 from localjudge.dataset.joined_lists import Split, check_separator, splitter
 from localjudge.dataset.plain import fields_of, plain, without_nan
@@ -31,8 +33,9 @@ from localjudge.dataset.sources import STDIN, Source, shown_name
 from localjudge.dataset.survey import Survey
 from localjudge.dataset.tables import rows_of_iterable, rows_of_table
 from localjudge.errors import DataError, UsageError
-from localjudge.option_spelling import option
+from localjudge.option_spelling import option, option_name
 from localjudge.progress import Progress, Silence, counted
+from localjudge.suggestion import suggestion
 from localjudge.types import Sample
 
 
@@ -58,15 +61,17 @@ def load(
     mapping: Mapping[str, str] | None = None,
     skip_bad_rows: bool = False,
     context_separator: str | None = None,
+    rows_path: str | None = None,
     progress: Progress | None = None,
 ) -> Dataset:
     """Read and check all rows of the files, in a format that `readers` knows, gzip or not; `-` is standard input.
 
     `mapping` says which column of theirs is a field of ours (ours -> theirs) where the names do not, or decides between
-    two; `a.b` reaches into objects, and contexts may stand in several columns, `a,b`. With `skip_bad_rows` rows with
-    problems are left out and counted; otherwise they are a DataError. With a `context_separator` each text that stands
-    for a list of contexts is split, as `joined_lists` says. The samples are kept in a temporary file, in the
-    directory that TMPDIR names.
+    two; `a.b` reaches into objects, `a[].b` into each of a list, and contexts may stand in several columns, `a,b`. With
+    `skip_bad_rows` rows with problems are left out and counted; otherwise they are a DataError. With a
+    `context_separator` each text that stands for a list of contexts is split, as `joined_lists` says. `rows_path` names
+    the list of rows inside the objects of a file. The samples are kept in a temporary file, in the directory that
+    TMPDIR names.
 
     Raises DataError for files that cannot be read or rows that are not what they should be, UsageError for a mapping
     that names nothing, OutOfResource where there is no room for the temporary file.
@@ -75,7 +80,7 @@ def load(
     _check_names(names)
     with ExitStack() as stack:
         opened = [stack.enter_context(closing(Source(name))) for name in names]
-        tables = [_Table(source.name, partial(read, source, mapping or {})) for source in opened]
+        tables = [_Table(source.name, partial(read, source, mapping or {}, rows_path)) for source in opened]
         return _build(tables, mapping or {}, skip_bad_rows, context_separator, progress or Silence())
 
 
@@ -85,6 +90,7 @@ def from_rows(
     mapping: Mapping[str, str] | None = None,
     skip_bad_rows: bool = False,
     context_separator: str | None = None,
+    rows_path: str | None = None,
     progress: Progress | None = None,
     name: str = "rows",
 ) -> Dataset:
@@ -95,7 +101,7 @@ def from_rows(
     Raises UsageError for what is no rows at all.
     """
     mapping = mapping or {}
-    table = _Table(name, _given_rows(rows, mapping, name))
+    table = _Table(name, _given_rows(rows, mapping, rows_path, name))
     return _build([table], mapping, skip_bad_rows, context_separator, progress or Silence())
 
 
@@ -118,6 +124,8 @@ def from_samples(
         fingerprint=sound.fingerprint,
         without_text=sound.without_text,
         ids_alone=sound.ids_alone,
+        contexts_each=sound.contexts_each,
+        nothing=sound.nothing,
         skipped=skipped,
     )
 
@@ -133,15 +141,25 @@ def _check_names(names: Sequence[str]) -> None:
             raise UsageError(f"{shown_name(names[position])} is named twice", hint="its rows would count twice")
 
 
-def _given_rows(data: object, mapping: Mapping[str, str], name: str) -> Callable[[], Iterator[RawRow | Problem]]:
+def _given_rows(
+    data: object, mapping: Mapping[str, str], rows_path: str | None, name: str
+) -> Callable[[], Iterator[RawRow | Problem]]:
     """Data in memory as rows, as often as wanted."""
     rows = rows_of_table(data, name)
     whole = None if rows or isinstance(data, Sample) else plain(data) if isinstance(data, Mapping) else fields_of(data)
     if whole is not None:
         one = RawRow(Place(name, row=1), plain(whole))
-        return lambda: rows_of_columns(one.values, name) if _are_lists_of_cells(one.values) else expand(one, mapping)
+        if rows_path is None and _are_lists_of_cells(one.values):
+            return lambda: rows_of_columns(one.values, name)
+        return lambda: expand(one._replace(place=Place(name)) if rows_path else one, mapping, rows_path)
     given = rows or rows_of_iterable(data, name)
-    return lambda: (_given_row(Place(name, row=number), row) for number, row in enumerate(given(), 1))
+
+    def read() -> Iterator[RawRow | Problem]:
+        for number, row in enumerate(given(), 1):
+            raw = _given_row(Place(name, row=number), row)
+            yield from expand(raw, mapping, rows_path) if rows_path and isinstance(raw, RawRow) else [raw]
+
+    return read
 
 
 def _are_lists_of_cells(values: Mapping[str, Any]) -> bool:
@@ -152,7 +170,7 @@ def _are_lists_of_cells(values: Mapping[str, Any]) -> bool:
 
 def _given_row(place: Place, row: object) -> RawRow | Problem:
     if isinstance(row, Sample):
-        return RawRow(place, row.model_dump(exclude_none=True))
+        return RawRow(place, row.model_dump(exclude_none=True), literal=True)
     return raw_row(without_nan(plain(row)), place)
 
 
@@ -165,14 +183,14 @@ def _build(
 ) -> Dataset:
     check_mapping(mapping)
     check_separator(context_separator)
-    tables = [_Table(table.name, partial(_asked, table, mapping.get("user_input"))) for table in tables]
+    tables = [_Table(table.name, partial(_opened, table, mapping)) for table in tables]
     surveys = [Survey(counted(table.rows(), progress, f"reading {table.name}"), mapping) for table in tables]
+    if any(survey.readable for survey in surveys):
+        _check_mapped_columns_exist(tables, surveys, mapping)
     sources = [
         _Resolved(table, survey, _columns(table, survey, mapping), splitter(context_separator, survey.has))
         for table, survey in zip(tables, surveys, strict=True)
     ]
-    if any(source.mapping for source in sources):
-        _check_mapped_columns_exist(sources, mapping)
     sound, problems = _checked(sources, frozenset(), progress)
     if repeated := sound.repeated_ids():
         sound, problems = _checked(sources, repeated, progress)
@@ -187,18 +205,32 @@ def _build(
         fingerprint=sound.fingerprint,
         without_text=sound.without_text,
         ids_alone=sound.ids_alone,
+        contexts_each=sound.contexts_each,
+        nothing=sound.nothing,
         conversations=sum(survey.conversations for survey in surveys),
         skipped=problems.bad_rows,
         problem_count=problems.count,
-        problems=tuple(problems.first),
+        problems=tuple(problems.lines),
     )
 
 
-def _asked(table: _Table, column: str | None) -> Iterator[RawRow | Problem]:
-    """The rows of a table; of a conversation in place of a question the last turn."""
+def _opened(table: _Table, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:
+    """The rows of a table; of a conversation in place of a question the last turn.
+
+    A text that the mapping reaches into is what it is as JSON, or as Python prints it.
+    """
+    reached_into = {first_part(name) for name in columns_of(mapping) if reaches_inside(name)}
     for row in table.rows():
-        turn = with_last_turn(row.values, column) if isinstance(row, RawRow) else None
-        yield row._replace(values=turn, conversation=True) if isinstance(row, RawRow) and turn is not None else row
+        yield _opened_row(row, reached_into, mapping) if isinstance(row, RawRow) else row
+
+
+def _opened_row(row: RawRow, reached_into: Iterable[str], mapping: Mapping[str, str]) -> RawRow:
+    texts = {name: row.values[name] for name in reached_into if isinstance(row.values.get(name), str)}
+    values = {name: printed_value(text.strip()) for name, text in texts.items()}
+    if any(values.values()):
+        row = row._replace(values={**row.values, **values})
+    turn = with_last_turn(row.values, mapping.get("user_input"))
+    return row if turn is None else row._replace(values=turn, conversation=True)
 
 
 def _columns(table: _Table, survey: Survey, mapping: Mapping[str, str]) -> Resolved:
@@ -212,9 +244,11 @@ def _columns(table: _Table, survey: Survey, mapping: Mapping[str, str]) -> Resol
         guessed = guessed_columns(rows, set())
         such_as = option("mapping", {"user_input": "COLUMN"})
         name_them = f"name them, such as {such_as}; our fields are {', '.join(ALIASES)}"
+        may_be = f"if that is what they hold: {map_option(guessed)}" if guessed else None
+        below = rows_hint(rows[0]) if survey.rows == 1 else None
         raise DataError(
             f"{table.name}: none of its columns is known (found: {', '.join(columns) or 'none'})",
-            hint=f"if that is what they hold: {map_option(guessed)}" if guessed else name_them,
+            hint=may_be or below or name_them,
         )
     return resolved
 
@@ -229,18 +263,32 @@ def _described(column: str, value: Any) -> str:
 def _unused(source: _Resolved) -> tuple[str, ...]:
     """Columns that are no field of ours, nor an object with one in it, and that hold something in any row."""
     taken = columns_of(source.mapping)
-    used = {name.partition(".")[0] for name in taken} | taken
+    used = {first_part(name) for name in taken} | taken
     return tuple(name for name in source.survey.filled if name not in used)
 
 
-def _check_mapped_columns_exist(sources: Sequence[_Resolved], mapping: Mapping[str, str]) -> None:
+def _check_mapped_columns_exist(
+    tables: Sequence[_Table], surveys: Sequence[Survey], mapping: Mapping[str, str]
+) -> None:
+    """Raise UsageError for a mapping that reaches nothing in any source: it may lack what the names inside hold."""
     for field, column in mapping.items():
-        if not any(source.mapping.get(field) == column for source in sources):
-            names = ", ".join(source.table.name for source in sources)
-            raise UsageError(
-                f"the mapping {field}={column} names a column that no row of {names} has",
-                hint=f"{option('mapping', {'FIELD': 'COLUMN'})}: the name on the right is the one in the data",
-            )
+        if any(is_there(field, column, survey.has) for survey in surveys):
+            continue
+        rows = (row.values for table in tables for row in islice(table.rows(), SHOWN) if isinstance(row, RawRow))
+        names = list(dict.fromkeys(name for row in rows for name, _ in names_inside(row)))
+        meant = [name for name in names if without_places(name) == without_places(column)]
+        hint = f"did you mean {shown(meant[0])}?" if meant else suggestion(column, names, "the columns", show=shown)
+        below = [name.removesuffix(f"[].{column}") for name in names if name.endswith(f"[].{column}")]
+        if below and reaches_inside(below[0]):
+            hint = f"if the rows are there: {option('rows', below[0])}"
+        raise UsageError(
+            f"the mapping {field}={column} names a column that no row of {_names(tables)} has",
+            hint=f"give each field a {option_name('mapping')} of its own" if "=" in column else hint,
+        )
+
+
+def _names(tables: Iterable[_Table]) -> str:
+    return ", ".join(table.name for table in tables)
 
 
 def _checked(
@@ -259,7 +307,7 @@ def _checked(
         if isinstance(outcome, CheckedRow) and repeated:
             outcome = _first_of_its_id(outcome, source.mapping, repeated, first_places)
         if isinstance(outcome, CheckedRow):
-            sound.add(outcome.values, outcome.extras)
+            sound.add(outcome.values, outcome.extras, outcome.nothing)
         else:
             problems.add_row(outcome)
     return sound, problems

@@ -1,11 +1,14 @@
 """What is wrong with the data, row by row, said so that it can be mended.
 
     answers.jsonl:3: reference: found a number (42), expected text or null
+    answers.jsonl:7; answers.jsonl:9; answers.jsonl:12 and 40 more rows: contexts[0]: found null, expected text
 
-Every problem is counted; the first `SHOWN` are kept in words: a file with a million bad rows is wrong in one way.
+Every problem is counted. Those that differ in values and numbers alone have one cause and share a line; the first
+`SHOWN` causes are kept in words.
 """
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -13,6 +16,9 @@ from localjudge.errors import DataError
 from localjudge.types import Record
 
 SHOWN = 20
+_PLACES = 3
+_VALUES = re.compile(r"\(.*\)|'.*'|\".*\"|0x[0-9A-F]+|\d+", re.DOTALL)
+"""What may differ in problems of one cause: values, positions, numbers."""
 _QUOTED = 40
 _LONG_NUMBER = 128
 
@@ -25,9 +31,8 @@ class Place(NamedTuple):
     row: int | None = None
 
     def __str__(self) -> str:
-        if self.line is not None:
-            return f"{self.source}:{self.line}"
-        return self.source if self.row is None else f"{self.source}, row {self.row}"
+        place = self.source if self.line is None else f"{self.source}:{self.line}"
+        return place if self.row is None else f"{place}, row {self.row}"
 
 
 class Problem(Record):
@@ -49,25 +54,59 @@ class Problem(Record):
 
 
 class Problems:
-    """Counts problems and bad rows, and keeps the first in words."""
+    """Counts problems and bad rows, and keeps those with the first causes in words: one line a cause."""
 
     def __init__(self) -> None:
         self.count = 0
         self.bad_rows = 0
-        self.first: list[Problem] = []
+        self._causes: dict[tuple[str, ...], _Cause] = {}
 
     def add_row(self, problems: list[Problem]) -> None:
         """Count one bad row and all that is wrong with it."""
         self.bad_rows += 1
         self.count += len(problems)
-        self.first += problems[: SHOWN - len(self.first)]
+        for problem in problems:
+            cause = tuple(_VALUES.sub("", words) for words in (problem.field or "", problem.found, problem.expected))
+            if cause in self._causes:
+                self._causes[cause].add(problem)
+            elif len(self._causes) < SHOWN:
+                self._causes[cause] = _Cause(problem)
+
+    @property
+    def lines(self) -> list[str]:
+        """The first causes, each with its first places, and how many problems have another."""
+        listed = [str(cause) for cause in self._causes.values()]
+        unlisted = self.count - sum(cause.problems for cause in self._causes.values())
+        return [*listed, f"... and {unlisted} more"] if unlisted else listed
 
     def error(self, summary: str, hint: str) -> DataError:
         """The error that shows the first problems and counts all."""
-        listed = "".join(f"\n  {problem}" for problem in self.first)
-        unlisted = self.count - len(self.first)
-        more = f"\n  ... and {unlisted} more" if unlisted else ""
-        return DataError(f"{summary}{listed}{more}", hint=hint)
+        return DataError("\n  ".join([summary, *self.lines]), hint=hint)
+
+
+class _Cause:
+    """Problems of several rows that are alike: the first of them, where they are, and their number."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._first = problem
+        self._places = [problem.place]
+        self._rows = 1
+        self._last = problem.place
+        self.problems = 1
+
+    def add(self, problem: Problem) -> None:
+        """Count another one."""
+        self.problems += 1
+        if problem.place != self._last:
+            self._last = problem.place
+            self._rows += 1
+            self._places += [problem.place] if self._rows <= _PLACES else []
+
+    def __str__(self) -> str:
+        """The first problem, in front of it the first places and how many rows more."""
+        more = self._rows - len(self._places)
+        rest = "".join(f"; {place}" for place in self._places[1:]) + (f" and {more:,} more rows" if more else "")
+        return f"{self._places[0]}{rest}{str(self._first)[len(self._places[0]) :]}"
 
 
 def describe(value: Any) -> str:

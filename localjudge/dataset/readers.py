@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePath
 
 from localjudge.dataset.arrow_reader import FILE_MAGIC, STREAM_MAGIC, read_arrow
+from localjudge.dataset.columns import expand
 from localjudge.dataset.csv_reader import read_csv
 from localjudge.dataset.encodings import head_of, text_of
 from localjudge.dataset.inspect_log import MAGIC as ZIP_MAGIC
@@ -31,16 +32,20 @@ _CSV = {".csv", ".tsv"}
 _LINES = {".jsonl", ".ndjson"}
 
 
-def read(source: Source, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:
+def read(source: Source, mapping: Mapping[str, str], rows_path: str | None = None) -> Iterator[RawRow | Problem]:
     """Rows of a source, from its beginning. Raises DataError if it cannot be read.
 
-    `mapping` is what the user said about columns (ours -> theirs): it tells a row from an object that holds rows.
+    `mapping` and `rows_path` are what the user said about columns and about where the rows are, as for `expand`.
     """
     with source.open() as opened:
-        yield from _rows(opened, PurePath(opened.name.lower().removesuffix(".gz")).suffix, mapping)
+        for row in _rows(opened, PurePath(opened.name.lower().removesuffix(".gz")).suffix):
+            if isinstance(row, RawRow) and (row.whole or rows_path):
+                yield from expand(row, mapping, rows_path)
+            else:
+                yield row
 
 
-def _rows(source: OpenSource, ending: str, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem]:
+def _rows(source: OpenSource, ending: str) -> Iterator[RawRow | Problem]:
     if source.head.startswith(MAGIC):
         yield from read_parquet(source.stream, source.name)
         return
@@ -60,9 +65,9 @@ def _rows(source: OpenSource, ending: str, mapping: Mapping[str, str]) -> Iterat
         if beginning == "[":
             yield from read_array(text, source.name)
         elif ending in _LINES or beginning != "{" or _first_line_is_complete(head):
-            yield from read_lines(text, source.name, mapping)
+            yield from read_lines(text, source.name)
         else:
-            yield from read_document(text, source.name, mapping)
+            yield from read_document(text, source.name)
 
 
 def _first_line_is_complete(head: str) -> bool:

@@ -10,7 +10,8 @@ that another row gives is left out.
 import hashlib
 import marshal
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
@@ -29,10 +30,15 @@ def id_hash(identifier: str) -> bytes:
 
 
 class SoundRows:
-    """Takes the rows in their order, each as arguments of `Sample` and its extras; `ids_alone` as in `Dataset`."""
+    """Takes the rows in their order, each as arguments of `Sample` and its extras.
+
+    `ids_alone`, `contexts_each` and `nothing` are as in `Dataset`.
+    """
 
     def __init__(self) -> None:
         self.ids_alone = 0
+        self.contexts_each: tuple[int, int] | None = None
+        self.nothing: dict[str, Counter[str]] = {}
         self._records = Spool()
         self._extras = Spool()
         self._hashes = Hashes(32)
@@ -46,9 +52,16 @@ class SoundRows:
     def __len__(self) -> int:
         return len(self._records)
 
-    def add(self, values: Mapping[str, Any], extras: Mapping[str, Any]) -> None:
-        """Add one row."""
+    def add(
+        self, values: Mapping[str, Any], extras: Mapping[str, Any], nothing: Iterable[tuple[str, str]] = ()
+    ) -> None:
+        """Add one row; `nothing` are the columns and the words of its values that say nothing."""
+        for column, word in nothing:
+            self.nothing.setdefault(column, Counter())[word] += 1
         fields = _stated(values)
+        if (contexts := fields.get("retrieved_contexts")) is not None:
+            fewest, most = self.contexts_each or (len(contexts), len(contexts))
+            self.contexts_each = min(fewest, len(contexts)), max(most, len(contexts))
         if "id" in fields:
             self._given.append(id_hash(fields["id"]))
         else:

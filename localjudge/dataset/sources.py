@@ -7,6 +7,7 @@ device, an Excel workbook) is refused with its name, whatever fails while readin
 somebody writes to meanwhile, or between two readings, is noticed.
 """
 
+import difflib
 import gzip
 import io
 import os
@@ -27,6 +28,10 @@ STDIN = "-"
 _HEAD_BYTES = 65_536
 _COPY_IN_MEMORY_BYTES = 8 * 2**20
 _GZIP = b"\x1f\x8b"
+ALWAYS_UNPACKED = 64 * 2**20
+"""Packed data may grow to so many bytes, and one row of them."""
+_MOST_EXPANSION = 200
+"""Packed data of more bytes may be at most so many times as large as they are packed: text grows 3 to 20 times."""
 _REFUSED = {
     b"\xd0\xcf\x11\xe0": ("an old Excel workbook", "save the sheet as CSV"),
     b"\x28\xb5\x2f\xfd": ("packed with zstd", "unpack it first, or pipe it: zstd -dc FILE | localjudge run -"),
@@ -79,6 +84,8 @@ class Source:
             raise DataError(
                 f"{self.name} cannot be unpacked: {error}", hint="the file is damaged or not complete"
             ) from error
+        except FileNotFoundError as error:
+            raise DataError(f"{self.name} cannot be read: {self._why_missing()}", hint=self._meant()) from error
         except OSError as error:
             if self._file.lstrip()[:1] in {"[", "{"}:
                 raise DataError(
@@ -91,6 +98,18 @@ class Source:
         """Forget the copy, if there is one."""
         if self._copy is not None:
             self._copy.close()
+
+    def _why_missing(self) -> str:
+        if not os.path.islink(self._file):
+            return "there is no such file"
+        return f"it is a link to {shown_name(os.readlink(self._file))}, which is not there"
+
+    def _meant(self) -> str | None:
+        """The files of that folder that are called nearly so."""
+        path = Path(self._file)
+        there = [file.name for file in path.parent.iterdir() if file.exists()] if path.parent.is_dir() else []
+        near = difflib.get_close_matches(path.name, there)
+        return f"did you mean {', '.join(shown_name(str(path.with_name(name))) for name in near)}?" if near else None
 
     @contextmanager
     def _stream(self) -> Iterator[BinaryIO]:
@@ -134,7 +153,7 @@ def _copied(stream: BinaryIO) -> "tempfile.SpooledTemporaryFile[bytes]":
 def _unpacked(shown: str, stream: BinaryIO) -> OpenSource:
     head, stream = _look_ahead(stream)
     if head.startswith(_GZIP):
-        head, stream = _look_ahead(cast(BinaryIO, gzip.GzipFile(fileobj=stream, mode="rb")))
+        head, stream = _look_ahead(cast(BinaryIO, _LimitedGzip(shown, stream)))
     for beginning, (what, hint) in _REFUSED.items():
         if head.startswith(beginning):
             raise DataError(f"{shown} is {what}", hint=hint)
@@ -147,6 +166,40 @@ def _look_ahead(stream: BinaryIO) -> tuple[bytes, BinaryIO]:
         stream.seek(-len(head), os.SEEK_CUR)
         return head, stream
     return head, cast(BinaryIO, io.BufferedReader(_Rejoined(head, stream)))
+
+
+def check_expansion(name: str, packed: int, unpacked: int) -> None:
+    """Raise DataError for data that grow more than text does when they are unpacked: nobody may have meant them."""
+    if unpacked > max(ALWAYS_UNPACKED, packed * _MOST_EXPANSION):
+        raise DataError(
+            f"{name} unpacks to more than {_MOST_EXPANSION} times its size ({unpacked:,} bytes of {packed:,})",
+            hint="look at it before you trust it; what you unpack yourself is read at any size",
+        )
+
+
+class _LimitedGzip(gzip.GzipFile):
+    """What is packed with gzip. Raises DataError where it grows too much, and for a line that is too long."""
+
+    def __init__(self, name: str, packed: BinaryIO) -> None:
+        super().__init__(fileobj=packed, mode="rb")
+        self._name = name
+        self._packed = packed
+        self._unpacked = 0
+        self._line = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        """At most so many bytes more."""
+        data = super().read(size)
+        self._unpacked += len(data)
+        check_expansion(self._name, self._packed.tell(), self._unpacked)
+        end = data.rfind(b"\n")
+        self._line = self._line + len(data) if end < 0 else len(data) - end - 1
+        if self._line > ALWAYS_UNPACKED:
+            raise DataError(
+                f"{self._name} is packed and has a line of more than {ALWAYS_UNPACKED:,} bytes",
+                hint="look at it before you trust it; what you unpack yourself is read at any size",
+            )
+        return data
 
 
 class _Rejoined(io.RawIOBase):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES, columns_of, reads_like
-from localjudge.dataset.dotted_names import by_first_part, has_value
+from localjudge.dataset.dotted_names import by_first_part, first_part, has_value, reaches_inside
 from localjudge.dataset.problems import Problem
 from localjudge.dataset.rows import RawRow
 
@@ -29,7 +29,7 @@ class Survey:
         self.filled: dict[str, None] = {}
         self._found: set[str] = set()
         known = {name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names}
-        self._dotted = by_first_part(name for name in known | columns_of(mapping) if "." in name)
+        self._dotted = by_first_part(name for name in known | columns_of(mapping) if reaches_inside(name))
         self._loose = set(_LOOSE)
         self._loose_inside = by_first_part(name for name in _LOOSE if "." in name)
         self._reads: set[str] = set()
@@ -57,7 +57,7 @@ class Survey:
         for name in _reached(self._dotted, values):
             if has_value(values, name):
                 self._found.add(name)
-                self._dotted[name.partition(".")[0]].remove(name)
+                self._dotted[first_part(name)].remove(name)
         for name in {*(self._loose & values.keys()), *_reached(self._loose_inside, values)}:
             if name in self._loose and reads_like(_LOOSE[name], [values], name):
                 self._reads.add(name)

@@ -5,6 +5,7 @@
     Arrow                 __arrow_c_stream__           tables, batches, streams, of any package; needs pyarrow
     Hugging Face          Dataset, DatasetDict         of a dict of splits the one that it has
     ragas, DeepEval       EvaluationDataset            samples, test cases
+    portions of rows      an iterable of tables        `read_csv(chunksize=...)`, a data set with a format of frames
 
 What can be gone through again is not copied; what can be gone through only once is kept as a list.
 """
@@ -52,15 +53,22 @@ def rows_of_iterable(data: Any, name: str) -> Rows:
     """The rows of what can be gone through. Raises UsageError for anything else, DataError for DeepEval's empty one."""
     if isinstance(data, Iterable):
         kept = data if hasattr(data, "__len__") and hasattr(data, "__getitem__") else [*data]
-        return lambda: kept
+        return lambda: _without_tables(kept, name)
     if all(hasattr(data, attribute) for attribute in _LISTS):
         filled = [rows for attribute in _LISTS if (rows := getattr(data, attribute))]
         if not filled:
             raise DataError(f"{name} has no rows", hint="add test cases or goldens")
         return lambda: filled[0]
     raise UsageError(
-        f"the data are a {type(data).__name__}", hint="give the name of a file, several, rows or a data frame"
+        f"the data are of the type {type(data).__name__}", hint="give the name of a file, several, rows or a data frame"
     )
+
+
+def _without_tables(rows: Iterable[Any], name: str) -> Iterator[Any]:
+    """The rows, those of a table in place of it: what a data set gives that is formatted as frames, or in portions."""
+    for row in rows:
+        table = None if isinstance(row, Mapping) or not _is_table(row) else rows_of_table(row, name)
+        yield from [row] if table is None else table()
 
 
 def _is_pandas(data: Any) -> bool:

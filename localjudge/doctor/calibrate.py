@@ -53,7 +53,7 @@ from localjudge.stats.agreement import roc_auc
 from localjudge.stats.intervals import STATISTIC_RESAMPLES, statistic_interval
 from localjudge.stats.panel_fit import fit_panel
 from localjudge.stats.resampling import SEED, Floats
-from localjudge.types import Label
+from localjudge.types import Context, Label, Sample
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 _LONGEST_STEM = 40
@@ -160,11 +160,16 @@ def _plan(labels: HumanLabels, options: Options, column: str | None) -> tuple[Pl
         judged: list[tuple[str, Label | None]]
         if isinstance(row, LabelledStatement):
             texts, judged = row.contexts, [(row.statement, row.label)]
-            sample = {"user_input": row.question, "retrieved_contexts": list(texts), "response": row.statement}
+            response: str | None = row.statement
         else:
             texts, judged = row.sentences, [*zip(row.sentences, row.relevant, strict=True)]
-            sample = {"user_input": row.question, "retrieved_contexts": list(texts)}
-        samples.append({"id": sample_id, **sample})
+            response = None
+        contexts = tuple(Context.model_construct(text=text) for text in texts)
+        samples.append(  # not checked yet: `from_rows` says what is wrong, and takes the texts of samples as they are
+            Sample.model_construct(
+                id=sample_id, user_input=row.question, retrieved_contexts=contexts, response=response
+            )
+        )
         cluster = _cell(row, column) if column else hashlib.sha256("\0".join(texts).encode()).hexdigest()
         for index, (text, label) in enumerate(judged):
             if label is not None:

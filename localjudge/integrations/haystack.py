@@ -46,7 +46,7 @@ _INPUTS: dict[str, tuple[str, Any]] = {
     "reference_contexts": ("ground_truth_documents", list[list[str | Document]]),
 }
 _PLAIN = TypeAdapter(dict[str, Any])
-_PARTS_OF_DATA = ("limit", "sample", "seed", "shard", "skip_bad_rows", "mapping", "cluster_by")
+_PARTS_OF_DATA = ("limit", "sample", "seed", "shard", "skip_bad_rows", "mapping", "rows", "cluster_by")
 
 
 @component

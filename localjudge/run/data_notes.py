@@ -1,6 +1,8 @@
 """What was understood of the data, said once before anything is judged, and in the data's own words.
 
     2 samples with user_input (column question), retrieved_contexts (column contexts)
+    contexts: 3 to 5 a sample
+    3 cells of answer say NaN, NULL: taken as missing
     columns not used: department, gold_standard
     no column for response, so left out: faithfulness
     no column for reference, so left out: context_recall
@@ -15,9 +17,11 @@ import logging
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from localjudge.dataset.columns_in_words import left_out_lines, listed, understood, unused
+from localjudge.dataset import Dataset
+from localjudge.dataset.columns_in_words import left_out_lines, listed, nothing_lines, understood, unused
 from localjudge.dataset.guesses import map_option
 from localjudge.metrics.documents import DocumentMetric
+from localjudge.option_spelling import option_name
 from localjudge.printable import printable
 from localjudge.progress import Progress
 from localjudge.record.manifest import CHOOSE_A_PART, chosen_part
@@ -41,6 +45,11 @@ def tell(planned: Plan, progress: Progress) -> None:
         names = ", ".join(name for name, fields in planned.left_out.items() if field in fields)
         may_be = f"{', '.join(columns)} may be the {field} missing for {names}: {map_option({field: columns})}"
         _log.warning(printable(may_be))
+    if planned.dataset.contexts_each == (1, 1) and len(planned.dataset.samples) > 1:
+        _log.warning(
+            f"every sample has exactly 1 context: if several stand in one text, {option_name('context_separator')} "
+            "splits it"
+        )
     if misread := language_note(planned.dataset.samples, planned.settings):
         _log.warning(printable(misread))
 
@@ -61,6 +70,12 @@ def _prose(sample: Sample) -> str:
     return "\n".join(filter(None, (sample.reference, sample.response, *contexts)))
 
 
+def _contexts_each(dataset: Dataset) -> Iterator[str]:
+    if dataset.contexts_each:
+        fewest, most = dataset.contexts_each
+        yield f"contexts: {fewest:,}{'' if fewest == most else f' to {most:,}'} a sample"
+
+
 def _notes(planned: Plan) -> Iterator[str]:
     dataset = planned.dataset
     samples, settings = len(dataset.samples), planned.settings
@@ -70,6 +85,8 @@ def _notes(planned: Plan) -> Iterator[str]:
     if talks := dataset.conversations:
         these = "1 is a conversation" if talks == 1 else f"{talks:,} are conversations"
         yield f"{these}, of which the last turn is judged: the last question, and the answer to it"
+    yield from _contexts_each(dataset)
+    yield from nothing_lines(dataset)
     if not_used := unused(dataset, settings.cluster_by):
         yield f"columns not used: {not_used}"
     if dataset.without_text:

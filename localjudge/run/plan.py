@@ -208,6 +208,7 @@ def _read(data: Data, settings: RunSettings, progress: Progress) -> Dataset:
         "mapping": settings.mapping,
         "skip_bad_rows": settings.skip_bad_rows,
         "context_separator": settings.context_separator,
+        "rows_path": settings.rows,
         "progress": progress,
     }
     return load(data, **how) if _are_files(data) else from_rows(data, **how)

@@ -85,6 +85,7 @@ class Options(TypedDict, total=False):
     protocol: JudgingProtocol
     mapping: Mapping[str, str]
     context_separator: str | None
+    rows: str | None
     skip_bad_rows: bool
     cluster_by: str | None
     max_failed: int
@@ -133,9 +134,11 @@ class RunSettings(EngineSettings):
     then."""
     mapping: Mapping[str, str] = Field(default_factory=dict)
     """Column of yours to take for user_input, retrieved_contexts, reference, response, reference_contexts or id (may be
-    repeated). a.b reaches into objects; contexts may stand in several columns: a,b."""
+    repeated). a.b reaches into objects, a[].b into each one of a list; contexts may stand in several columns: a,b."""
     context_separator: str | None = None
     """Text at which to split a column's text into contexts: '|' for CSV and JSONL that DeepEval wrote."""
+    rows: str | None = None
+    """Where the rows are inside the objects of a JSON file: experiment.items."""
     skip_bad_rows: bool = False
     """Leave out rows that cannot be used, and count them, instead of stopping."""
     cluster_by: str | None = None

@@ -31,6 +31,26 @@ def test_a_separator_splits_the_contexts_and_stands_in_the_manifest(capfd: pytes
     assert called(capfd, "verify", "split", "--quiet")[0] == 0
 
 
+def test_rows_inside_a_file_are_named_by_a_path_which_stands_in_the_manifest(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("a.json").write_text(
+        '{"experiment": {"items": [{"question": "Why?", "hits": [{"t": "Because."}, {"t": "So."}]}]}}'
+    )
+    run = (
+        "run",
+        "a.json",
+        "--metrics",
+        "context_relevancy_chunk",
+        "--map",
+        "retrieved_contexts=hits[].t",
+        "--out",
+        "nested",
+    )
+    assert called(capfd, *run, "--rows", "experiment.items", "--quiet")[0] == 0
+    assert json.loads(Path("nested/manifest.json").read_text())["environment"]["settings"]["rows"] == "experiment.items"
+    code, _, errors = called(capfd, *run)
+    assert (code, "--rows experiment.items" in errors) == (1, True)
+
+
 @pytest.mark.parametrize("arguments", [[], ["--dry-run"]])
 def test_quiet_hides_notes_and_not_the_warning_that_a_column_may_be_what_is_missing(arguments: list[str]) -> None:
     Path("a.jsonl").write_text('{"question": "Why?", "contexts": ["So."], "gold_standard": "It is.", "lang": "en"}')

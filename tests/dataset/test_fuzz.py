@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from localjudge.dataset import Dataset, from_rows, load
 from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES
+from localjudge.dataset.cells import says_nothing
 from localjudge.errors import DataError, UsageError
 from localjudge.types import Context, Sample
 
@@ -39,8 +40,8 @@ row_like = st.dictionaries(
 )
 row_or_value: st.SearchStrategy[Any] = row_like | any_value
 
-sound_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-csv_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20)
+sound_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=20).filter(lambda text: not says_nothing(text))
+csv_text = sound_text.filter(lambda text: text and "\0" not in text)
 
 
 def samples_of(text: st.SearchStrategy[str]) -> st.SearchStrategy[list[Sample]]:

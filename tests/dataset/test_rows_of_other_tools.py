@@ -234,8 +234,7 @@ def test_references_that_are_all_the_same_are_one() -> None:
 
 
 def test_a_list_that_inspects_table_of_samples_holds_as_json_is_a_list() -> None:
-    """`samples_df` (inspect_ai 0.3.285), written as Parquet; elsewhere a text that looks so is one text."""
+    """`samples_df` (inspect_ai 0.3.285), written as Parquet."""
     texts = '["one text", "two texts"]'
     assert only({"input": "q", "metadata_contexts": texts}).retrieved_contexts == RETRIEVED
     assert only({"input": "q", "metadata_contexts": ["one text", "two texts"]}).retrieved_contexts == RETRIEVED
-    assert only({"input": "q", "contexts": texts}).retrieved_contexts == (Context(text=texts),)

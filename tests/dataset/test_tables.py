@@ -159,7 +159,7 @@ def test_one_object_in_memory_may_hold_the_rows_as_one_in_a_file_may() -> None:
 
 @pytest.mark.parametrize("value", [7, None, object(), str])
 def test_what_is_no_data_is_refused_by_its_type(value: Any) -> None:
-    with pytest.raises(UsageError, match=f"the data are a {type(value).__name__}\n"):
+    with pytest.raises(UsageError, match=f"the data are of the type {type(value).__name__}\n"):
         from_rows(value)
 
 

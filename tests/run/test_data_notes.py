@@ -14,7 +14,7 @@ from localjudge.errors import UsageError
 from localjudge.report.progress_bar import Lines
 from localjudge.run.estimate import estimate
 
-ROW: dict[str, Any] = {"question": "Why?", "contexts": ["Because it is so."]}
+ROW: dict[str, Any] = {"question": "Why?", "contexts": ["Because it is so.", "It is."]}
 DOCUMENT_METRICS = "document_recall_single_hit, document_recall_multi_hit, document_mrr, document_map, document_ndcg"
 
 
@@ -38,11 +38,25 @@ def refusal(row: dict[str, Any], **options: Any) -> str:
 def test_columns_that_are_not_used_are_named_once_for_all_rows(caplog: pytest.LogCaptureFixture) -> None:
     rows = [{**ROW, "zone": "z", "name": None}, {**ROW, "lang": "en", "name": ""}]
     said = Said(rows, caplog)
-    assert said.notes[:2] == [
+    assert said.notes[:3] == [
         "2 samples with user_input (column question), retrieved_contexts (column contexts)",
+        "contexts: 2 a sample",
         "columns not used: lang, zone",
     ]
     assert said.warnings == []
+
+
+def test_the_number_of_contexts_is_said_and_one_in_each_sample_is_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    assert "contexts: 1 to 2 a sample" in Said([ROW, {**ROW, "contexts": ["So."]}], caplog).notes
+    said = Said([{**ROW, "contexts": "So. || It is."}] * 2, caplog)
+    assert "contexts: 1 a sample" in said.notes
+    warning = "every sample has exactly 1 context: if several stand in one text, context_separator splits it"
+    assert said.warnings == [warning]
+
+
+def test_cells_that_say_nothing_are_counted(caplog: pytest.LogCaptureFixture) -> None:
+    said = Said([{**ROW, "answer": word} for word in ("NaN", "NULL", "NaN", "It is so.")], caplog)
+    assert "3 cells of answer say NULL, NaN: taken as missing" in said.notes
 
 
 def test_an_object_in_which_a_column_was_found_is_used(caplog: pytest.LogCaptureFixture) -> None:

@@ -1,0 +1,113 @@
+"""Contexts under keys of their own, rows below the top of a file, and names that lead nowhere."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localjudge.dataset import from_rows, load
+from localjudge.errors import DataError, UsageError
+
+HITS = [{"chunk_text": "It is in Ulm.", "source": "d1"}, {"chunk_text": "It rains.", "source": "d2"}]
+ROW: dict[str, Any] = {"frage": {"text": "Where?"}, "hits": HITS}
+MAPPING = {"user_input": "frage.text", "retrieved_contexts": "hits[].chunk_text"}
+
+
+def said(row: dict[str, Any], **mapping: str) -> str:
+    with pytest.raises(UsageError) as caught:
+        from_rows([row], mapping=mapping)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("hits", [HITS, json.dumps(HITS), str(HITS)])
+def test_a_mapping_takes_a_key_of_every_object_in_a_list_also_in_a_cell(hits: Any) -> None:
+    mapping = {**MAPPING, "retrieved_context_ids": "hits[].source"}
+    data = from_rows([{**ROW, "hits": hits}], mapping=mapping)
+    assert [(one.text, one.id) for one in data.samples[0].retrieved_contexts or ()] == [
+        ("It is in Ulm.", "d1"),
+        ("It rains.", "d2"),
+    ]
+    assert data.unused == ((),)
+
+
+def test_brackets_reach_through_lists_in_lists() -> None:
+    row = {"q": "Where?", "pages": [{"parts": [{"t": "a b"}, {"t": "c d"}]}, {"parts": []}, {"parts": [{"t": "e f"}]}]}
+    data = from_rows([row], mapping={"user_input": "q", "retrieved_contexts": "pages[].parts[].t"})
+    assert [one.text for one in data.samples[0].retrieved_contexts or ()] == ["a b", "c d", "e f"]
+
+
+def test_an_object_that_lacks_the_key_is_named() -> None:
+    assert "hits[].chunk_text[1]: found null" in said({**ROW, "hits": [HITS[0], {"source": "d2"}]}, **MAPPING)
+
+
+def test_objects_without_a_known_text_are_named_with_the_mapping_that_works() -> None:
+    message = said({"question": "q", "contexts": HITS})
+    assert "contexts[0]: found an object with the keys chunk_text, source" in message
+    assert "mapping={'retrieved_contexts': 'contexts[].chunk_text'}" in message
+
+
+def test_one_context_of_a_list_is_refused_with_the_mapping_that_takes_all() -> None:
+    message = said(ROW, user_input="frage.text", retrieved_contexts="hits.0.chunk_text")
+    assert "retrieved_contexts=hits.0.chunk_text takes one context of a list" in message
+    assert "mapping={'retrieved_contexts': 'hits[].chunk_text'}" in message
+
+
+@pytest.mark.parametrize("column", ["hits.chunk_text", "hits.*.chunk_text"])
+def test_a_mapping_that_matches_nothing_is_named_with_the_one_that_was_meant(column: str) -> None:
+    message = said(ROW, retrieved_contexts=column)
+    assert f"the mapping retrieved_contexts={column} names a column that no row of rows has" in message
+    assert "did you mean hits[].chunk_text?" in message
+
+
+def test_a_mapping_to_a_column_that_is_not_there_lists_those_that_are() -> None:
+    assert "the columns are frage, frage.text, hits, hits[].chunk_text, hits[].source" in said(ROW, reference="gold")
+
+
+def test_two_fields_in_one_mapping_are_told_apart() -> None:
+    assert "give each field a mapping of its own" in said(ROW, user_input="frage.text,reference=gold")
+
+
+def test_an_object_of_lists_is_a_list_of_objects() -> None:
+    """As Hugging Face writes a list of objects."""
+    contexts = {"title": ["one", "two"], "text": ["a b", "c d"]}
+    (sample,) = from_rows([{"question": "q", "contexts": contexts}]).samples
+    assert [(one.text, one.meta) for one in sample.retrieved_contexts or ()] == [
+        ("a b", {"title": "one"}),
+        ("c d", {"title": "two"}),
+    ]
+    assert "'contexts.chunk'" in said({"question": "q", "contexts": {"title": ["one"], "chunk": ["a b c"]}})
+
+
+ITEMS = {"version": 1, "experiment": {"items": [{"question": "q"}, {"question": "r"}]}}
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+def test_rows_below_the_top_are_found_by_their_path(tmp_path: Path, indent: int | None) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(json.dumps(ITEMS, indent=indent) + "\n")
+    assert [one.user_input for one in load(path, rows_path="experiment.items").samples] == ["q", "r"]
+    assert [one.user_input for one in from_rows(ITEMS, rows_path="experiment.items").samples] == ["q", "r"]
+    with pytest.raises(DataError, match=r"none of its columns is known .*\n.*rows='experiment.items'"):
+        load(path)
+    with pytest.raises(
+        DataError, match=r"nothing under experiment.rows \(keys: version, experiment\)\n.*experiment.items"
+    ):
+        load(path, rows_path="experiment.rows")
+
+
+def test_rows_of_every_line_are_rows_and_a_bad_one_is_named_by_line_and_row(tmp_path: Path) -> None:
+    path = tmp_path / "a.jsonl"
+    path.write_text('{"items": [{"question": "q"}]}\n{"items": [{"question": "r"}, {"question": 7}]}\n')
+    with pytest.raises(DataError, match=r"a.jsonl:2, row 2: question: found a number"):
+        load(path, rows_path="items")
+    assert len(load(path, rows_path="items", skip_bad_rows=True).samples) == 2
+
+
+def test_a_missing_file_names_the_one_that_was_meant_and_a_broken_link_where_it_leads(tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text('{"question": "q"}\n')
+    with pytest.raises(DataError, match=r"d.json cannot be read: there is no such file\n.*did you mean .*d.jsonl\?"):
+        load(tmp_path / "d.json")
+    (tmp_path / "link").symlink_to("gone.csv")
+    with pytest.raises(DataError, match=r"link cannot be read: it is a link to gone.csv, which is not there"):
+        load(tmp_path / "link")
