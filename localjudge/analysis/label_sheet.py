@@ -29,7 +29,7 @@ from localjudge.metrics.criterion import Criterion
 from localjudge.option_spelling import option, option_name
 from localjudge.record.directory import new_part
 from localjudge.record.evaluation import Evaluation, JudgedUnit
-from localjudge.record.kept_criteria import kept_criteria
+from localjudge.record.kept_criteria import kept_criteria, kept_rubrics
 from localjudge.record.result_rows import json_line
 from localjudge.record.results import Run, as_run
 from localjudge.stats.drawing import STRATA, draw, even_shares, strata_by_score
@@ -119,7 +119,7 @@ def _judged_frames(run: Run, metrics: Sequence[str] | None) -> dict[str, UnitFra
             raise UsageError(
                 f"the run has no metric {name!r}", hint=suggestion(name, run.summary.metrics, "its metrics")
             )
-    rubrics = {name for name, criterion in kept_criteria(run.manifest).items() if criterion.levels}
+    rubrics = kept_rubrics(run.manifest)
     names = [name for name in metrics or run.summary.metrics if name not in rubrics]
     frames = unit_frames(run, list(dict.fromkeys(names)))
     judged = {name: frame for name, frame in frames.items() if not np.isnan(frame.p_yes).all()}

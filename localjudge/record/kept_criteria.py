@@ -7,7 +7,7 @@ manifest.json   environment.settings.criteria      every word
 from collections.abc import Iterator
 
 from localjudge.errors import RunDirectoryError
-from localjudge.metrics.criterion import Criterion
+from localjudge.metrics.criterion import Criterion, rubrics
 from localjudge.record.manifest import Manifest
 from localjudge.record.untrusted import BY_HAND, shown, validated
 
@@ -19,6 +19,11 @@ def kept_criteria(manifest: Manifest) -> dict[str, Criterion]:
         raise RunDirectoryError("manifest.json cannot be read: criteria is not a list of them", hint=BY_HAND)
     found = (validated(Criterion, one, "manifest.json: criteria") for one in kept)
     return {criterion.name: criterion for criterion in found}
+
+
+def kept_rubrics(manifest: Manifest) -> frozenset[str]:
+    """Names of the run's metrics whose verdicts are levels. Raises RunDirectoryError as `kept_criteria` does."""
+    return rubrics(kept_criteria(manifest).values())
 
 
 def other_criteria(manifest: Manifest) -> Iterator[str]:
