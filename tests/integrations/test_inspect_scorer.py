@@ -140,6 +140,44 @@ def test_a_sample_without_contexts_says_what_is_missing(judge: localjudge.Judge,
         score(log, scorer, display="none")
 
 
+def test_a_sample_is_read_as_it_is_read_from_a_log(judge: localjudge.Judge, tmp_path: Path) -> None:
+    """Several targets that differ are refused by both; of a conversation both take the last turn."""
+    from inspect_ai import Task, eval
+    from inspect_ai.dataset import MemoryDataset, Sample
+    from inspect_ai.model import ChatMessageAssistant, ChatMessageUser, ContentText
+
+    from localjudge.integrations.inspect_ai import localjudge_scorer
+
+    asked = ["Hi.", [ContentText(text="Where does"), ContentText(text="it rise?")]]
+    turns = [
+        ChatMessageUser(content=asked[0]),
+        ChatMessageAssistant(content="Hello."),
+        ChatMessageUser(content=asked[1]),
+    ]
+
+    def scored(target: list[str]) -> Any:
+        sample = Sample(input=turns, target=target, metadata={"contexts": ["It rises."]})
+        scorer = localjudge_scorer(["context_recall"], judge=judge)
+        [log] = eval(
+            Task(dataset=MemoryDataset([sample]), scorer=scorer),
+            model="mockllm/model",
+            log_dir=str(tmp_path),
+            display="none",
+        )
+        return log
+
+    several = scored(["Paris is the capital", "The capital is called Paris"])
+    assert several.status == "error"
+    with pytest.raises(localjudge.DataError) as refused:
+        judge.scores(several.location, ["context_recall"])
+    for said in (several.error.message, str(refused.value)):
+        assert "2 reference answers" in said
+    log = scored(["It rises.", "It rises."])
+    [verdict] = next(iter(log.samples[0].scores.values())).metadata["verdicts"]
+    assert verdict["text"] == "It rises."
+    assert [row.score for row in judge.scores(log.location, ["context_recall"])] == [1]
+
+
 def test_an_open_judge_takes_no_options(judge: localjudge.Judge) -> None:
     from localjudge.integrations.inspect_ai import localjudge_scorer
 
