@@ -122,7 +122,7 @@ def test_haystacks_reports_take_samples_without_a_score(
     from haystack.evaluation import EvaluationRunResult
 
     inputs: dict[str, list[Any]] = {"contexts": [["Rain."]] * 2, "predicted_answers": ["It rains.", ""]}
-    outputs = evaluator(["faithfulness"], judge=judge).run(**inputs)  # type: ignore[attr-defined]
+    outputs = evaluator(["faithfulness"], judge=judge).run(**inputs)
     result: Any = EvaluationRunResult("today", inputs, outputs)
     how = {"output_format": output_format} | ({"csv_file": str(tmp_path / "f.csv")} if output_format == "csv" else {})
     found = result.detailed_report(**how)
