@@ -374,6 +374,12 @@ def _in_mib(size: int) -> str:
     return f"{size / (1 << 30):.1f} GiB" if size >= 1 << 30 else f"{size / (1 << 20):.1f} MiB"
 
 
+def known_texts(contexts: Sequence[Context] | None) -> list[str] | None:
+    """Texts of the contexts for other programs; None for a missing field, and where nothing is known but ids."""
+    texts = [context.text for context in contexts or () if context.text is not None]
+    return None if contexts is None or len(texts) < len(contexts) else texts
+
+
 def context_texts(contexts: Sequence[Context] | None) -> tuple[str, ...]:
     """Texts of the contexts, in their order, empty for one that has none; nothing for a missing field."""
     return tuple(context.text or "" for context in contexts or ())

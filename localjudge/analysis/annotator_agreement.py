@@ -113,7 +113,7 @@ def _label(row: LabelledVerdict) -> Label:
 def _raw(said: "np.ndarray[Any, np.dtype[np.float64]]", samples: list[str]) -> Agreement:
     same = (said[:, 0] == said[:, 1]).astype(np.float64)
     found = mean_interval(same, clusters=samples)
-    return Agreement(value=found.mean, ci95=(found.low, found.high))
+    return Agreement(value=found.mean, ci95=found.limits)
 
 
 def _kappa(said: "np.ndarray[Any, np.dtype[np.float64]]", samples: list[str]) -> Agreement | None:

@@ -56,7 +56,7 @@ class VerdictChanges(Record):
     up: int
     down: int
     difference: float
-    ci95: tuple[float, float]
+    ci95: tuple[float, float] | None
     mcnemar_p: float | None
 
 
@@ -90,7 +90,8 @@ class MetricChange(Record):
         if self.scores is None:
             return None
         found = self.scores
-        return Interval(found.difference, *found.ci95, found.method, self.compared, found.clusters, confidence=0.95)
+        low, high = found.ci95 or (-1.0, 1.0)
+        return Interval(found.difference, low, high, found.method, self.compared, found.clusters, confidence=0.95)
 
 
 class SharedSamples(Record):
@@ -227,7 +228,7 @@ class _Column:
             up=change.improved,
             down=change.worsened,
             difference=change.difference.mean,
-            ci95=(change.difference.low, change.difference.high),
+            ci95=change.difference.limits,
             mcnemar_p=mcnemar(change.improved, change.worsened) if alone else None,
         )
 

@@ -29,7 +29,6 @@ from localjudge.stats.corrected import (
     prediction_powered,
     rogan_gladen,
 )
-from localjudge.stats.drawing import strata_by_score
 from localjudge.types import Label, Record
 
 NO_SHARE = "its scores are no shares of its verdicts, so that labels of some cannot correct them"
@@ -228,7 +227,7 @@ def _units(frame: UnitFrame, labels: Mapping[int, LabelledVerdict], outside: Seq
         certain[:] = False
     else:
         human[certain], drawn[certain] = judged[certain], weights[certain]
-        strata[~certain] = strata_by_score(p_yes[~certain]) + int(certain.any())
+        strata[~certain] = frame.strata(len(labels)) + int(certain.any())
     clusters = frame.clusters
     samples = {name: number for number, name in enumerate(sorted({one.row.key.sample_id for one in outside}))}
     others = [samples[one.row.key.sample_id] for one in outside]

@@ -121,7 +121,7 @@ def _decided(gate: Gate, run: Run, comparison: RunComparison | None, undecided: 
         outcome=outcome,
         kept=outcome == "pass" or (outcome == "undecided" and undecided == "pass"),
         value=interval.mean if interval else None,
-        ci95=(interval.low, interval.high) if interval else None,
+        ci95=interval.limits if interval else None,
         samples=interval.n if interval else 0,
         unpaired=unpaired,
         samples_needed=needed,
@@ -144,12 +144,12 @@ def _outcome(gate: Gate, failed: int, max_failed: int, interval: Interval | None
     mean, low, high = (
         signed(value) if gate.delta else f"{value:.3f}" for value in (interval.mean, interval.low, interval.high)
     )
+    if interval.one_cluster:
+        return outcome, None, f"{mean}, {interval.n:,} samples, all in one group: more groups are needed to decide"
     shown = f"{mean}, 95 % interval {low} to {high}, {interval.n:,} samples"
     what = "difference" if gate.delta else "mean"
     if outcome != "undecided":
         return outcome, None, shown
-    if interval.one_cluster:
-        return outcome, None, f"{shown}, all in one group: more groups are needed to decide"
     if needed is None:
         return outcome, None, f"{shown}: the {what} is the threshold itself, which no number of samples can decide"
     then = "pass" if (interval.mean > gate.threshold) == (gate.comparison in (">=", ">")) else "fail"

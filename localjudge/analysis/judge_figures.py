@@ -107,7 +107,7 @@ def judge_figures(rows: LabelledScores, *, seed: int = SEED, resamples: int = ST
             high=one.high,
             mean_p=one.mean_score,
             share=one.share.mean,
-            ci95=(one.share.low, one.share.high),
+            ci95=one.share.limits,
             verdicts=one.share.n,
         )
         for one in reliability(rows)

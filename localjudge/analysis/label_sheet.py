@@ -28,10 +28,10 @@ from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import Criterion
 from localjudge.option_spelling import option, option_name
 from localjudge.record.evaluation import Evaluation, JudgedUnit
-from localjudge.record.kept_criteria import kept_criteria
+from localjudge.record.kept_criteria import kept_criteria, kept_rubrics
 from localjudge.record.result_rows import json_line
 from localjudge.record.results import Run, as_run
-from localjudge.stats.drawing import STRATA, draw, even_shares, strata_by_score
+from localjudge.stats.drawing import draw, even_shares
 from localjudge.suggestion import suggestion
 from localjudge.types import CONTEXT_FIELDS, Sample, context_texts
 from localjudge.whole_file import write_output
@@ -117,7 +117,7 @@ def _judged_frames(run: Run, metrics: Sequence[str] | None) -> dict[str, UnitFra
             raise UsageError(
                 f"the run has no metric {name!r}", hint=suggestion(name, run.summary.metrics, "its metrics")
             )
-    rubrics = {name for name, criterion in kept_criteria(run.manifest).items() if criterion.levels}
+    rubrics = kept_rubrics(run.manifest)
     names = [name for name in metrics or run.summary.metrics if name not in rubrics]
     frames = unit_frames(run, list(dict.fromkeys(names)))
     judged = {name: frame for name, frame in frames.items() if not np.isnan(frame.p_yes).all()}
@@ -134,8 +134,7 @@ def _judged_frames(run: Run, metrics: Sequence[str] | None) -> dict[str, UnitFra
 def _drawn(frame: UnitFrame, count: int, seed: int) -> dict[int, float]:
     """Positions of the drawn units in the order of the sheet, each with its probability."""
     asked = np.flatnonzero(~np.isnan(frame.p_yes))
-    strata = strata_by_score(frame.p_yes[asked], min(STRATA, count))
-    drawing = draw(frame.weights[asked], strata, count, seed)
+    drawing = draw(frame.weights[asked], frame.strata(count), count, seed)
     return {int(asked[place]): float(drawing.probabilities[place]) for place in drawing.taken}
 
 

@@ -7,13 +7,14 @@ from localjudge.types import Record
 class ScoreChanges(Record):
     """Scores of the same samples in both runs: means, their difference with its interval, and what moved.
 
-    `smallest_detectable` is the true difference that so many samples would show with a probability of 80 %.
+    `ci95` is None if all samples are in one group. `smallest_detectable` is the true difference that so many samples
+    would show with a probability of 80 %.
     """
 
     before: float
     after: float
     difference: float
-    ci95: tuple[float, float]
+    ci95: tuple[float, float] | None
     method: str
     clusters: int
     improved: int
@@ -29,7 +30,7 @@ def score_changes(pairs: PairedTally) -> ScoreChanges:
         before=pairs.before.mean,
         after=pairs.after.mean,
         difference=change.difference.mean,
-        ci95=(change.difference.low, change.difference.high),
+        ci95=change.difference.limits,
         method=change.difference.method,
         clusters=change.difference.clusters,
         improved=change.improved,

@@ -21,6 +21,7 @@ from localjudge.dataset.spreadsheet import inert
 from localjudge.record.evaluation import Evaluation, JudgedUnit
 from localjudge.record.result_rows import evaluations_of
 from localjudge.record.results import Run
+from localjudge.stats.drawing import STRATA, strata_by_score
 from localjudge.stats.resampling import Floats, Indices
 from localjudge.types import Scored, Verdict
 
@@ -83,6 +84,11 @@ class UnitFrame:
     def p_yes(self) -> Floats:
         """Probabilities of 1 (units,), NaN where a label follows without a judge."""
         return np.array(self._p_yes, dtype=np.float64)
+
+    def strata(self, labels: int) -> Indices:
+        """Stratum of each verdict of a judge (judged units,), from which so many labels are drawn, or were."""
+        p_yes = self.p_yes
+        return strata_by_score(p_yes[~np.isnan(p_yes)], min(STRATA, labels))
 
     @property
     def weights(self) -> Floats:

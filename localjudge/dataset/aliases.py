@@ -250,12 +250,13 @@ def _means(column: str, field: str, present: frozenset[str]) -> bool:
 def reads_like(field: str, rows: Iterable[Mapping[str, Any]], column: str) -> bool:
     """Whether any value of the column reads like what the field holds: a text with a letter; for contexts, with words.
 
-    `7`, `"0.93"`, `["doc_12"]` do not.
+    So does a list of references, as inspect has targets. `7`, `"0.93"`, `["doc_12"]` do not.
     """
-    values = (lookup(row, column) for row in rows)
-    if field in CONTEXT_FIELDS:
-        return any(_WORDS.search(text) for value in values for text in _texts(value))
-    return any(isinstance(value, str) and _LETTER.search(value) for value in values)
+    values = [lookup(row, column) for row in rows]
+    lists = values if field in CONTEXT_FIELDS else [v for v in values if field == "reference" and isinstance(v, list)]
+    if any(_WORDS.search(text) for value in lists for text in _texts(value)):
+        return True
+    return field not in CONTEXT_FIELDS and any(isinstance(value, str) and _LETTER.search(value) for value in values)
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -76,13 +76,20 @@ def admission_by_labels(calibration: Calibration) -> Admission:
 
 
 def shown(interval: Interval) -> str:
-    """`0.78 [0.72, 0.83]`."""
-    return f"{interval.mean:.2f} [{interval.low:.2f}, {interval.high:.2f}]"
+    """`0.78 [0.72, 0.83]`; `0.78 (1 passage: no interval)`."""
+    return _shown(interval, ".2f")
 
 
 def shown_lean(interval: Interval) -> str:
     """`+0.21 [+0.15, +0.27]`."""
-    return f"{interval.mean:+.2f} [{interval.low:+.2f}, {interval.high:+.2f}]"
+    return _shown(interval, "+.2f")
+
+
+def _shown(interval: Interval, digits: str) -> str:
+    if interval.limits is None:
+        return f"{interval.mean:{digits}} (1 passage: no interval)"
+    low, high = interval.limits
+    return f"{interval.mean:{digits}} [{low:{digits}}, {high:{digits}}]"
 
 
 def _from_everything(figures: ProbeFigures, *, passes_plain_cases: bool) -> Iterator[str]:

@@ -133,9 +133,12 @@ def skill(items: Sequence[JudgedProbe]) -> Skill:
     )
 
 
-def limits_json(interval: Interval | None) -> dict[str, float] | None:
+def limits_json(interval: Interval | None) -> dict[str, float | None] | None:
     """A figure and its limits, for programs."""
-    return None if interval is None else {"value": interval.mean, "low": interval.low, "high": interval.high}
+    if interval is None:
+        return None
+    low, high = interval.limits or (None, None)
+    return {"value": interval.mean, "low": low, "high": high}
 
 
 def _slope(labels: Floats, scores: Floats, weights: Floats) -> Floats:

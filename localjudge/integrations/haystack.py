@@ -11,8 +11,8 @@
 One component computes all its metrics, so that the model is loaded once and what several of them ask is asked once. It
 has an output for each metric, which is what Haystack's reports take:
 
-    score               mean over the samples that were scored; None without any, and where more failed than may
-    individual_scores   one for each sample; None where there is none, which Haystack leaves blank
+    score               mean over the samples that were scored; NaN without any, and where more failed than may
+    individual_scores   one for each sample; NaN where there is none, as Haystack's reports take floats alone
     results             of each sample its row of scores.jsonl, with its rows of verdicts.jsonl as "verdicts"
     ci95, scored, undefined, failed
 
@@ -21,6 +21,7 @@ makers unless HAYSTACK_TELEMETRY_ENABLED is False; nothing here does.
 """
 
 from collections.abc import Mapping, Sequence
+from math import nan
 from typing import Any, Unpack
 
 from haystack import Document, component, default_from_dict, default_to_dict
@@ -114,11 +115,11 @@ class LocaljudgeEvaluator:
         settings = self._open.settings
         totals = Totals({one.metric for one in found}, settings.rule_for(self._computed))
         totals.add(found)
-        outputs = {}
+        summaries, outputs = totals.metrics, {}
         for metric in self._computed:
-            name = metric.name if metric.name in totals.metrics else by_id_without_texts(metric).name
+            name = metric.name if metric.name in summaries else by_id_without_texts(metric).name
             of_metric = [one for one in found if one.metric == name]
-            outputs[metric.name] = _output(of_metric, totals.metrics[name], settings.max_failed)
+            outputs[metric.name] = _output(of_metric, summaries[name], settings.max_failed)
         return outputs
 
 
@@ -137,11 +138,15 @@ def _rows(inputs: Mapping[str, Sequence[Any] | None]) -> list[dict[str, Any]]:
 def _output(found: Sequence[Evaluation], summary: MetricSummary, max_failed: int) -> dict[str, Any]:
     scores = list(score_rows(found))
     return {
-        "score": summary.mean if summary.failed <= max_failed else None,
-        "individual_scores": [row.score for row in scores],
+        "score": _or_nan(summary.mean if summary.failed <= max_failed else None),
+        "individual_scores": [_or_nan(row.score) for row in scores],
         "results": [
             {**row_values(row), "verdicts": [row_values(verdict) for verdict in verdict_rows([one])]}
             for row, one in zip(scores, found, strict=True)
         ],
         **summary.model_dump(include={"ci95", "scored", "undefined", "failed"}),
     }
+
+
+def _or_nan(score: float | None) -> float:
+    return nan if score is None else score

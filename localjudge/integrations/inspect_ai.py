@@ -5,9 +5,10 @@
     Task(dataset=..., solver=..., scorer=localjudge_scorer(["faithfulness"], judge="model.gguf"))
 
 (inspect_ai 0.3.) The question is the input of a sample, the reference its target, the response the model's completion,
-and what was retrieved stands in its metadata, as texts or as documents, or is put there by a solver. A sample's score
-has a value for each metric, of which inspect takes mean and standard error; why there is none, and each sentence that
-missed, is its explanation; all verdicts are in its metadata.
+and what was retrieved stands in its metadata, as texts or as documents, or is put there by a solver. They are read as
+the same sample is read from a log: of a conversation the last turn counts, and several targets that differ are refused.
+A sample's score has a value for each metric, of which inspect takes mean and standard error; why there is none, and
+each sentence that missed, is its explanation; all verdicts are in its metadata.
 
 A metric without a score is NaN, which inspect leaves out of its means and counts as unscored. The model is loaded when
 the first sample is scored.
@@ -44,7 +45,8 @@ def localjudge_scorer(
     contexts: under which name a sample's metadata hold what was retrieved.
     options: those of `localjudge.evaluate`, such as `criteria` and `threshold`.
 
-    A sample raises what `Judge.open` and `Judge.evaluations` raise: UsageError where a metric lacks what it needs.
+    A sample raises what `Judge.open` and `Judge.evaluations` raise: UsageError where a metric lacks what it needs,
+    DataError for a sample that no reader of data would take.
     """
     refuse_options(judge, options)
     opened = _OpenedOnce(judge, options)
@@ -53,7 +55,7 @@ def localjudge_scorer(
         return opened.judge().evaluations([row], metrics)
 
     async def score(state: TaskState, target: Target) -> Score:
-        row = {"user_input": state.input_text, "reference": target.text, "response": state.output.completion}
+        row = {"user_input": state.input, "reference": list(target), "response": state.output.completion}
         if contexts in state.metadata:
             row["retrieved_contexts"] = state.metadata[contexts]
         return _score(await to_thread.run_sync(evaluations, row | {"id": str(state.sample_id)}))

@@ -106,6 +106,15 @@ def names() -> tuple[str, ...]:
     return (*ours, *(name for name in _installed() if name not in ours))
 
 
+def place(name: str) -> tuple[int, int, str]:
+    """Where the metric of this name is reported: at the place of its family, `hit_rate@3` before `hit_rate@10`."""
+    parsed = naming.parse(name)
+    base, k = (parsed.base, parsed.k or 0) if parsed else (name, 0)
+    family = f"{base}@k" if k else base
+    known = names()
+    return known.index(family) if family in known else len(known), k, name
+
+
 def example(name: str) -> Metric:
     """The metric of one of the `names`; of a `name@k` the one with k = 1. Raises as `get` does."""
     return get(f"{name.removesuffix('k')}1" if name.endswith("@k") else name)

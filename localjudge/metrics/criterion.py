@@ -30,7 +30,7 @@ asked. Empty cases: a field that it shows and that is blank, a response without 
 import hashlib
 import re
 import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -226,6 +226,11 @@ class Criterion(Record):
 
 
 _SHOWN: tuple[ShownField, ...] = ("user_input", "retrieved_contexts", "reference", "response")
+
+
+def rubrics(metrics: Iterable[object]) -> frozenset[str]:
+    """Names of the metrics whose verdicts are levels, and no probabilities of 1."""
+    return frozenset(metric.name for metric in metrics if isinstance(metric, Criterion) and metric.levels)
 
 
 def criteria_of(given: object) -> tuple[Criterion, ...]:

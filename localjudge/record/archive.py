@@ -210,17 +210,21 @@ def stored_prompts(path: Path, sample_id: str, metric: str) -> list[StoredPrompt
     return [StoredPrompt("".join(texts[node] for node in paths[request]), of) for request, of in asked]
 
 
-def windowed_units(path: Path) -> WindowedUnits:
-    """The units that a judge was asked about more than once. Raises RunDirectoryError if the file cannot be read."""
+def windowed_units(path: Path, metric: str | None = None) -> WindowedUnits:
+    """The units that a judge was asked about more than once, of all metrics or of one.
+
+    Raises RunDirectoryError if the file cannot be read.
+    """
     with reading(path) as reader:
         judge = judge_in_query(reader)
+        of_metric, values = ("", ()) if metric is None else ("WHERE metric = ? ", (storable(metric),))
         query = (
             "SELECT count(*), coalesce(sum(questions), 0) FROM (SELECT sum(questions) AS questions FROM "
-            "(SELECT sample_id, metric, position, count(*) AS questions FROM unit "
+            f"(SELECT sample_id, metric, position, count(*) AS questions FROM unit {of_metric}"
             f"GROUP BY sample_id, metric, {judge.comma}position HAVING count(*) > 1) "
             "GROUP BY sample_id, metric, position)"
         )
-        return WindowedUnits(*next(reader.rows(TypeAdapter(tuple[int, int]), query)))
+        return WindowedUnits(*next(reader.rows(TypeAdapter(tuple[int, int]), query, values)))
 
 
 def stored_requests(path: Path) -> Iterator[StoredRequest]:

@@ -57,7 +57,8 @@ class ReliabilityFigure(Record):
     high: FiniteFloat
     mean_p: FiniteFloat
     share: FiniteFloat
-    ci95: tuple[FiniteFloat, FiniteFloat]
+    ci95: tuple[FiniteFloat, FiniteFloat] | None
+    """None where all of them are in one group."""
     verdicts: int
 
 

@@ -233,17 +233,20 @@ def _in_the_interval(found: MetricSummary, column: _Column, results: Results) ->
     from localjudge.stats import mean_interval
     from localjudge.stats.resampling import RESAMPLES
 
-    if not column.values or found.ci95 is None:
-        if column.values or found.ci95 is not None:
-            yield "an interval without a mean" if found.ci95 else "a mean without an interval"
+    if not column.values:
+        if found.ci95 is not None:
+            yield "an interval without a mean"
         return
     groups = None if results.cluster_of is None else column.groups
     exact = len(column.values) <= _EXACT_UP_TO and _drawn_here(results.manifest)
     resamples = RESAMPLES if exact else _FEWER_RESAMPLES
     interval = mean_interval(column.values, clusters=groups, resamples=resamples)
     slack = _CLOSE if exact else _WIDTH_OFF * (interval.high - interval.low)
-    if any(abs(said - limit) > slack for said, limit in zip(found.ci95, interval[1:3], strict=True)):
-        said, counted = (f"{low:g} to {high:g}" for low, high in (found.ci95, interval[1:3]))
+    if found.ci95 is None or interval.limits is None:
+        if found.ci95 != interval.limits:
+            yield "a mean without an interval" if interval.limits else "an interval of one group"
+    elif any(abs(said - limit) > slack for said, limit in zip(found.ci95, interval.limits, strict=True)):
+        said, counted = (f"{low:g} to {high:g}" for low, high in (found.ci95, interval.limits))
         yield f"interval {said} in summary.json, {counted} by scores.jsonl"
     if found.clusters not in (None, interval.clusters):
         yield f"{found.clusters} groups in summary.json, {interval.clusters} by its samples"

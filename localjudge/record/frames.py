@@ -3,7 +3,8 @@
     samples     sample_id  user_input  retrieved_contexts  ...  context_recall  context_recall_status  ...
     verdicts    sample_id  metric  unit  index  text  p_yes  label  ...  p_yes of A  p_yes of B     of a panel
 
-A sample without a score has none here: NaN in pandas, null in polars, with `undefined` or `failed` as its status. Types
+A sample without a score has none here: NaN in pandas, null in polars, with `undefined` or `failed` as its status.
+Contexts of which only the ids are known are None, as in an export. Types
 of columns do not depend on what is in them. All rows are in memory.
 """
 
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from localjudge.errors import UsageError
 from localjudge.record.result_rows import ScoreRow, VerdictRow, flat_values
-from localjudge.types import Context, Sample
+from localjudge.types import Sample, known_texts
 
 if TYPE_CHECKING:
     import pandas
@@ -59,8 +60,8 @@ def columns_of_samples(scored: Iterable[tuple[Sample, Mapping[str, ScoreRow]]], 
         row: dict[str, Any] = {
             "sample_id": sample.id,
             "user_input": sample.user_input,
-            "retrieved_contexts": _texts(sample.retrieved_contexts),
-            "reference_contexts": _texts(sample.reference_contexts),
+            "retrieved_contexts": known_texts(sample.retrieved_contexts),
+            "reference_contexts": known_texts(sample.reference_contexts),
             "response": sample.response,
             "reference": sample.reference,
         }
@@ -111,10 +112,6 @@ def polars_frame(columns: FrameColumns) -> "polars.DataFrame":
         "whole": polars.Int64,
     }
     return polars.DataFrame(columns.values, schema={name: types[kind] for name, kind in columns.kinds.items()})
-
-
-def _texts(contexts: Sequence[Context] | None) -> list[str | None] | None:
-    return None if contexts is None else [context.text for context in contexts]
 
 
 def _not_installed(package: str) -> UsageError:

@@ -7,7 +7,7 @@ manifest.json   environment.settings.criteria      every word
 from collections.abc import Iterator
 
 from localjudge.errors import RunDirectoryError, UsageError
-from localjudge.metrics.criterion import Criterion
+from localjudge.metrics.criterion import Criterion, rubrics
 from localjudge.record.manifest import Manifest
 from localjudge.record.untrusted import BY_HAND, shown
 
@@ -22,6 +22,11 @@ def kept_criteria(manifest: Manifest) -> dict[str, Criterion]:
     except UsageError as error:
         raise RunDirectoryError(shown(error.message), hint=BY_HAND) from error
     return {criterion.name: criterion for criterion in criteria}
+
+
+def kept_rubrics(manifest: Manifest) -> frozenset[str]:
+    """Names of the run's metrics whose verdicts are levels. Raises RunDirectoryError as `kept_criteria` does."""
+    return rubrics(kept_criteria(manifest).values())
 
 
 def other_criteria(manifest: Manifest) -> Iterator[str]:

@@ -33,6 +33,7 @@ from localjudge.record.copied_answers import copy_answers
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.evaluation import Evaluation
 from localjudge.record.extra_columns import extras_fingerprint
+from localjudge.record.kept_criteria import kept_rubrics
 from localjudge.record.manifest import Manifest, differences, in_lines, refuse_other_run
 from localjudge.record.panel import combination_of
 from localjudge.record.result_files import ResultFiles, write_manifest
@@ -96,7 +97,7 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
             copy_answers(one.run.directory, store, told)
         results = stack.enter_context(closing(ResultFiles(directory)))
         rows = counted(_rows(found, whole), told, "merging", whole.data["rows"])
-        totals = Totals(list(first.summary.metrics), first.summary, whole.groups)
+        totals = Totals(list(first.summary.metrics), first.summary, whole.groups, kept_rubrics(first.manifest))
         results.begin()
         while some := list(islice(rows, _SAMPLES_AT_ONCE)):
             evaluations = list(chain.from_iterable(some))

@@ -34,6 +34,7 @@ from localjudge.record.frames import (
     pandas_frame,
     polars_frame,
 )
+from localjudge.record.kept_criteria import kept_rubrics
 from localjudge.record.manifest import MANIFEST_VERSION, Manifest, Part, part_of
 from localjudge.record.panel import PanelPart, card_of, combination_of
 from localjudge.record.result_files import SCORES, SUMMARY, VERDICTS, ResumePoint, resume_point
@@ -328,7 +329,7 @@ def _run_so_far(path: Path, manifest: Manifest, point: ResumePoint) -> Run:
     )
     run = Run(path, nothing, manifest, point)
     groups = run._groups()
-    totals = Totals(names, nothing, groups)
+    totals = Totals(names, nothing, groups, kept_rubrics(manifest))
     evaluations = evaluations_of(run.iter_scores(), run.iter_verdicts())
     for sample_id, of_sample in groupby(evaluations, key=lambda evaluation: evaluation.sample_id):
         found = list(of_sample)

@@ -1,7 +1,8 @@
 """Means, and what they are worth: how far they may be from the truth, and what failures could have made of them.
 
     mean     over the samples that were scored
-    ci95     interval of that mean for samples drawn like these (see `localjudge.stats.intervals`)
+    ci95     interval of that mean for samples drawn like these (see `localjudge.stats.intervals`); None if all of them
+             are in one group
     bounds   the mean over scored and failed samples if every failed one had been 0, and if it had been 1
 
 `undefined` samples have no value by definition; they are counted and are in no mean.
@@ -11,7 +12,7 @@ judge that gives legal answers little of its probability hardly answers what it 
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
@@ -51,18 +52,19 @@ class MetricSummary(Record):
         """The mean with all that is known of its interval; None where there is no mean."""
         from localjudge.stats import Interval
 
-        if self.mean is None or self.ci95 is None:
+        if self.mean is None:
             return None
         clusters = self.clusters or self.scored
-        return Interval(self.mean, *self.ci95, self.method or "", self.scored, clusters, confidence=0.95)
+        low, high = self.ci95 or (0.0, 1.0)
+        return Interval(self.mean, low, high, self.method or "", self.scored, clusters, confidence=0.95)
 
 
 class VerdictSummary(Record):
     """How decided the judge was: the share of its verdicts within `NEAR` of the threshold, and the median legal mass.
 
-    `count` verdicts have a probability; `windowed` of them rest on one window of contexts that do not fit. The median
-    is over all answers, also those too small to be one, to four digits. Both figures are None where there is nothing to
-    count.
+    `count` verdicts have a probability of 1; `windowed` of them rest on one window of contexts that do not fit. The
+    levels of a rubric are none of them, as they have no threshold. The median is over all answers, also those too small
+    to be one, to four digits. Both figures are None where there is nothing to count.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -107,14 +109,19 @@ class Totals:
     """Running totals of a run: what a summary is made of. The order in which evaluations are added moves nothing.
 
     Scores are held as a tally, which does not grow with them, unless `cluster_of` names the group of each sample by its
-    id: then as 12 bytes a sample.
+    id: then as 12 bytes a sample. `rubrics` are the metrics whose verdicts are levels.
     """
 
     def __init__(
-        self, metric_names: Iterable[str], rule: VerdictRule | Summary, cluster_of: GroupOf | None = None
+        self,
+        metric_names: Iterable[str],
+        rule: VerdictRule | Summary,
+        cluster_of: GroupOf | None = None,
+        rubrics: Collection[str] = (),
     ) -> None:
         self._metrics = {name: _MetricTotals(cluster_of) for name in metric_names}
         self._rule = rule
+        self._rubrics = rubrics
         self._verdicts = _VerdictTotals()
         self.samples = 0
 
@@ -124,7 +131,9 @@ class Totals:
         for evaluation in evaluations:
             ids.add(evaluation.sample_id)
             self._metrics[evaluation.metric].add(evaluation)
-            threshold = self._rule.thresholds.get(evaluation.metric, self._rule.threshold)
+            threshold = None
+            if evaluation.metric not in self._rubrics:
+                threshold = self._rule.thresholds.get(evaluation.metric, self._rule.threshold)
             for judged in evaluation.units:
                 self._verdicts.add(*_figures(judged.verdict), threshold)
         self.samples += len(ids)
@@ -205,7 +214,7 @@ class _MetricTotals:
         interval = tally_interval(tally)
         found = {
             "mean": interval.mean,
-            "ci95": (interval.low, interval.high),
+            "ci95": interval.limits,
             "method": interval.method,
             "clusters": interval.clusters,
         }
@@ -217,8 +226,8 @@ class _VerdictTotals:
         self._count = self._near = self._windowed = 0
         self._masses: Counter[float] = Counter()
 
-    def add(self, p_yes: float | None, legal_mass: float | None, window: int | None, threshold: float) -> None:
-        if p_yes is not None:
+    def add(self, p_yes: float | None, legal_mass: float | None, window: int | None, threshold: float | None) -> None:
+        if p_yes is not None and threshold is not None:
             self._count += 1
             self._near += abs(p_yes - threshold) <= NEAR
             self._windowed += window is not None
@@ -234,8 +243,8 @@ class _VerdictTotals:
         )
 
 
-def verdict_summary(rows: Iterable[VerdictRow], threshold: float) -> VerdictSummary:
-    """How decided the judge was over these verdicts."""
+def verdict_summary(rows: Iterable[VerdictRow], threshold: float | None) -> VerdictSummary:
+    """How decided the judge was over these verdicts; `threshold` is None for levels."""
     totals = _VerdictTotals()
     for row in rows:
         totals.add(row.p_yes, row.legal_mass, row.window, threshold)

@@ -96,16 +96,15 @@ def _plot(bins: tuple[ReliabilityFigure, ...]) -> Table:
     scale = f"0{'.5':^{_COLUMNS - 2}}1"
     grid.add_row(*(Text(word, style="bold") for word in ("mean p", "share of 1", "n")), scale)
     for one in bins:
-        share = _figure(Figure(value=one.share, ci95=one.ci95))
+        share = _figure(Figure(value=one.share, ci95=one.ci95)) if one.ci95 else number(one.share)
         grid.add_row(number(one.mean_p), share, f"{one.verdicts:,}", Text(_bar(one), no_wrap=True))
     grid.add_row("", "", "", Text("o share of 1, | mean p: alike if calibrated", style="dim"))
     return grid
 
 
 def _bar(one: ReliabilityFigure) -> str:
-    low, share, high, mean = (
-        round(value * (_COLUMNS - 1)) for value in (*one.ci95[:1], one.share, one.ci95[1], one.mean_p)
-    )
+    limits = one.ci95 or (one.share, one.share)
+    low, high, share, mean = (round(value * (_COLUMNS - 1)) for value in (*limits, one.share, one.mean_p))
     cells = ["-" if low <= column <= high else " " for column in range(_COLUMNS)]
     cells[mean] = "|"
     cells[share] = "o"

@@ -101,12 +101,11 @@ def change_remarks(name: str, change: MetricChange) -> Iterator[str]:
     if change.scores is None:
         yield "no sample has a score in both runs"
         return
-    low, high = change.scores.ci95
-    if low > 0 or high < 0:
-        better = (low > 0) != catalog.lower_is_better(name)
-        yield f"B is {'better' if better else 'worse'} than A on samples like these"
-    elif change.interval is not None and change.interval.one_cluster:
+    if change.scores.ci95 is None:
         yield "no difference can be told: all samples are in one group"
+    elif change.scores.ci95[0] > 0 or change.scores.ci95[1] < 0:
+        better = (change.scores.ci95[0] > 0) != catalog.lower_is_better(name)
+        yield f"B is {'better' if better else 'worse'} than A on samples like these"
     elif change.scores.smallest_detectable > 1:
         yield f"no difference can be told; {change.compared:,} samples are too few to show any"
     else:

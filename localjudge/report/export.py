@@ -12,12 +12,13 @@ an apostrophe in front.
 ragas's columns are `user_input, retrieved_contexts, reference_contexts, response, reference`, then the metrics by name
 (its `EvaluationResult.to_pandas`); reference contexts are there if any sample has some. Contexts are lists of texts; in
 CSV a list stands as Python prints it, which is how ragas's own `to_csv` writes it and `ast.literal_eval` reads it. A
-metric without a score, undefined or failed, is null in JSON and Parquet and empty in CSV: never a number.
+metric without a score, undefined or failed, is null in JSON and Parquet and empty in CSV: never a number. So are
+contexts of which only the ids are known, in every format.
 """
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, groupby
 from typing import Any, Literal
 
@@ -29,7 +30,7 @@ from localjudge.record.results import Run
 from localjudge.report.inspect_scores import inspect_lines
 from localjudge.report.parquet import Row, parquet_parts
 from localjudge.report.rows_with_data import Added, rows_with_data
-from localjudge.types import Context, context_texts
+from localjudge.types import known_texts
 
 Format = Literal["ragas", "ragas-csv", "ragas-parquet", "ragas-classifications", "inspect", "jsonl", "csv", "parquet"]
 Rows = Literal["scores", "verdicts", "samples"]
@@ -85,16 +86,12 @@ def ragas_rows(run: Run) -> Iterator[Row]:
     for sample, scores in run.iter_scored_samples():
         yield {
             "user_input": sample.user_input,
-            "retrieved_contexts": _texts(sample.retrieved_contexts),
-            **({"reference_contexts": _texts(sample.reference_contexts)} if with_truth else {}),
+            "retrieved_contexts": known_texts(sample.retrieved_contexts),
+            **({"reference_contexts": known_texts(sample.reference_contexts)} if with_truth else {}),
             "response": sample.response,
             "reference": sample.reference,
             **{metric: scores[metric].score if metric in scores else None for metric in run.summary.metrics},
         }
-
-
-def _texts(contexts: Sequence[Context] | None) -> list[str] | None:
-    return None if contexts is None else list(context_texts(contexts))
 
 
 def classification_rows(run: Run) -> Iterator[Row]:

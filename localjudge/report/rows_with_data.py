@@ -17,7 +17,7 @@ from localjudge.record.extra_columns import NO_COLUMNS
 from localjudge.record.results import Run
 from localjudge.record.untrusted import shown
 from localjudge.report.parquet import Row
-from localjudge.types import Sample, context_texts
+from localjudge.types import Sample, known_texts
 
 MOST_COLUMNS = 1_000
 TEXTS = ("user_input", "retrieved_contexts", "reference_contexts", "response", "reference")
@@ -68,7 +68,7 @@ def _data(run: Run, added: Added) -> Iterator[tuple[str, Sample | None, Mapping[
 
 def _text(sample: Sample, name: str) -> Any:
     value = getattr(sample, name)
-    return list(context_texts(value)) if name.endswith("contexts") and value is not None else value
+    return known_texts(value) if name.endswith("contexts") else value
 
 
 def _keys(columns: Iterable[str], taken: set[str]) -> dict[str, str]:

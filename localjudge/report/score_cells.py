@@ -8,8 +8,8 @@ SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
 
 
 def score_cells(scores: ScoreChanges | None) -> tuple[str, ...]:
-    """What stands under the `SCORE_HEADINGS`; dashes where no sample has a score in both runs."""
+    """What stands under the `SCORE_HEADINGS`; a dash for what there is not."""
     if scores is None:
         return ("-",) * len(SCORE_HEADINGS)
-    interval = " to ".join(map(signed, scores.ci95))
+    interval = " to ".join(map(signed, scores.ci95)) if scores.ci95 else "-"
     return number(scores.before), number(scores.after), signed(scores.difference), interval

@@ -30,7 +30,7 @@ def slices_view(run: Run, found: Slices, *, metric: str | None = None, max_faile
     for name in [metric] if metric else run.summary.metrics:
         for place, one in enumerate(found.slices):
             metric_of = one.metrics[name]
-            told = metric_of.mean is not None and metric_of.ci95 is not None and metric_of.failed <= max_failed
+            told = metric_of.failed <= max_failed
             cells = (
                 "" if place else name,
                 value_in_words(one.value),

@@ -21,6 +21,7 @@ from localjudge.engine.protocol import EngineStats
 from localjudge.errors import UsageError
 from localjudge.judge.panel_rule import MEAN_LOG_ODDS, PanelRule
 from localjudge.metrics.catalog import question_of
+from localjudge.metrics.criterion import rubrics
 from localjudge.option_spelling import option, option_name
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
@@ -273,7 +274,8 @@ class _Job:
         return [opinion.judge for opinion in judged.verdict.opinions] == list(names)
 
     def _totals(self) -> Totals:
-        return Totals([metric.name for metric in self._plan.metrics], self._rule, self._plan.cluster_of)
+        metrics = self._plan.metrics
+        return Totals([metric.name for metric in metrics], self._rule, self._plan.cluster_of, rubrics(metrics))
 
     def _judging(self, store: Store, earlier: Sequence[Sequence[EarlierAnswers]]) -> Blocks:
         return Blocks(

@@ -181,8 +181,7 @@ def choose_metrics(wanted: Sequence[str] | None, dataset: Dataset, criteria: Seq
     for metric in metrics:
         if fields := _lacking_fields(metric, dataset):
             raise _lacking(metric, fields, dataset)
-    order = {name: place for place, name in enumerate(catalog.names())}
-    metrics.sort(key=lambda metric: (order.get(metric.name.partition("(")[0], len(order)), metric.name))
+    metrics.sort(key=lambda metric: catalog.place(metric.name))
     if wanted is not None:
         return MetricChoice(tuple(metrics), {}, ())
     left_out = {name: lacks[name] for name in FIRST_CHOICES if lacks[name]}

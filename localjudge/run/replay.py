@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 from localjudge.errors import RunDirectoryError
 from localjudge.metrics import Metric, Sentences
+from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, counted
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import schema_is_ours
@@ -75,7 +76,8 @@ class Replay:
     def differing_files(self, progress: Progress) -> tuple[str, ...]:
         """Names of the result files that are not, byte for byte, what the stored samples and answers give."""
         run = self._run
-        totals = Totals([metric.name for metric in self._metrics], self._rule, run.cluster_of)
+        names = [metric.name for metric in self._metrics]
+        totals = Totals(names, self._rule, run.cluster_of, rubrics(self._metrics))
         with ExitStack() as stack:
             files = {name: stack.enter_context(closing(_File(run.directory / name))) for name in ROW_FILES}
             for block in blocks(counted(run.iter_samples(), progress, "working out", run.summary.samples)):

@@ -16,13 +16,22 @@ _HALVINGS = 64
 
 def binomial_cdf(successes: int, trials: int, probability: float) -> float:
     """P(X <= successes) for X ~ Binomial(trials, probability), with 0 < probability < 1."""
+    return _cdf(successes, trials)(probability)
+
+
+def _cdf(successes: int, trials: int) -> Callable[[float], float]:
+    """`binomial_cdf` as a function of the probability: what does not depend on it is computed once."""
     if successes >= trials:
-        return 1.0
+        return lambda _: 1.0
     counts = np.arange(successes + 1)
     log_factorial = np.concatenate(([0.0], np.cumsum(np.log(np.arange(1, trials + 1)))))
     log_choose = log_factorial[trials] - log_factorial[counts] - log_factorial[trials - counts]
-    log_terms = log_choose + counts * math.log(probability) + (trials - counts) * math.log1p(-probability)
-    return min(1.0, float(np.exp(log_terms).sum()))
+
+    def cdf(probability: float) -> float:
+        log_terms = log_choose + counts * math.log(probability) + (trials - counts) * math.log1p(-probability)
+        return min(1.0, float(np.exp(log_terms).sum()))
+
+    return cdf
 
 
 def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[float, float]:
@@ -35,9 +44,11 @@ def clopper_pearson(successes: int, trials: int, confidence: float) -> tuple[flo
     low, high = 0.0, 1.0
     if successes > 0:
         # P(X >= k | p) is P(Y <= n - k | 1 - p): the small tail is summed itself, never taken from 1.
-        low = _root(lambda p: binomial_cdf(trials - successes, trials, 1 - p) - tail)
+        at_least = _cdf(trials - successes, trials)
+        low = _root(lambda p: at_least(1 - p) - tail)
     if successes < trials:
-        high = _root(lambda p: tail - binomial_cdf(successes, trials, p))
+        at_most = _cdf(successes, trials)
+        high = _root(lambda p: tail - at_most(p))
     return low, high
 
 

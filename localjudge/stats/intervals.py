@@ -15,7 +15,8 @@ that can only spread the draws, by next to nothing, and bounds time and memory f
 
 With clusters (samples that share a document), a cluster is one draw and the unseen one has their average size. From a
 single cluster of several samples nothing can be told: the next may have another size and another mean. Its interval is
-all that there can be, [0, 1].
+all that there can be, [0, 1], and is not shown to anybody (`Interval.limits`). So is that of any other statistic, for
+which it is everything: a bootstrap of one cluster would give a width of zero.
 
 The invariant: neither the order of the rows nor the names of the clusters move any number.
 
@@ -81,6 +82,11 @@ class Interval(NamedTuple):
         """Whether all samples, several of them, are of one cluster: the interval then says nothing."""
         return self.clusters == 1 < self.n
 
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """Both limits, to be shown; None where the interval says nothing."""
+        return None if self.one_cluster else (self.low, self.high)
+
 
 def mean_interval(
     values: npt.ArrayLike,
@@ -137,9 +143,9 @@ def statistic_interval(
     Scores are (n,), or (n, k) for a statistic that compares k judges on the same rows. A resample is a weighing of the
     rows, and many are made at once, as blocks of weights (m, n) of about a million numbers; the statistic gives a
     number for each, (m,). The Bayesian bootstrap of D. B. Rubin (1981), with the percentile limits of Efron and
-    Tibshirani (1993), chapter 13: for tens of samples or clusters and more; it has no correction for fewer. `mean` is
-    the statistic of the data. Raises ValueError for no rows or unequal lengths, or a statistic that gives no such
-    numbers, and what `statistic` raises.
+    Tibshirani (1993), chapter 13: for tens of samples or clusters and more; it has no correction for fewer, and of one
+    cluster the limits are infinite. `mean` is the statistic of the data. Raises ValueError for no rows or unequal
+    lengths, or a statistic that gives no such numbers, and what `statistic` raises.
     """
     rows = LabelledScores(labels, scores, clusters=clusters)
     return statistic_intervals({"": statistic}, rows, confidence=confidence, resamples=resamples, seed=seed)[""]
@@ -169,18 +175,15 @@ def statistic_intervals(
         weights = np.take(block, group_of_row, axis=-1) * heavy
         for name, statistic in statistics.items():
             draws[name].append(_weighed(statistic, known, given, weights))
-    return {
-        name: Interval(
-            mean=float(_weighed(statistic, known, given, heavy[None])[0]),
-            low=quantile(np.concatenate(draws[name]), (1 - confidence) / 2),
-            high=quantile(np.concatenate(draws[name]), (1 + confidence) / 2),
-            method="bootstrap" if len(groups) == len(order) else "clustered bootstrap",
-            n=len(order),
-            clusters=len(groups),
-            confidence=confidence,
-        )
-        for name, statistic in statistics.items()
-    }
+    method = "bootstrap" if len(groups) == len(order) else "clustered bootstrap"
+    intervals = {}
+    for name, statistic in statistics.items():
+        mean = float(_weighed(statistic, known, given, heavy[None])[0])
+        low, high = (quantile(np.concatenate(draws[name]), (1 + side * confidence) / 2) for side in (-1, 1))
+        intervals[name] = Interval(mean, low, high, method, len(order), len(groups), confidence)
+        if intervals[name].one_cluster:
+            intervals[name] = intervals[name]._replace(low=-np.inf, high=np.inf, method="one cluster")
+    return intervals
 
 
 def _weighed(statistic: Statistic, labels: Floats, scores: Floats, weights: Floats) -> Floats:

@@ -68,6 +68,19 @@ def test_all_strata_of_the_judges_probability_are_drawn_from(judged_run: JudgedR
     assert np.bincount(np.searchsorted(edges, drawn, side="right")).tolist() == [4] * 5
 
 
+@pytest.mark.parametrize("labels", [1, 3, 5, 20])
+def test_the_strata_that_labels_are_corrected_in_are_those_that_they_were_drawn_from(
+    judged_run: JudgedRun, labels: int
+) -> None:
+    """As many as there are labels, at most five, and each has equally many of them."""
+    run = judged_run(samples=60)
+    strata = unit_frames(run, ["context_recall"])["context_recall"].strata(labels).tolist()
+    stratum = dict(zip([verdict.text for verdict in run.verdicts], strata, strict=True))
+    drawn = [stratum[row["text"]] for row in drawn_rows(run, labels, ["context_recall"], 0)]
+    count = min(labels, 5)
+    assert np.bincount(drawn).tolist() == [labels // count] * count
+
+
 def test_inclusion_probabilities_are_in_proportion_to_what_a_verdict_weighs(judged_run: JudgedRun) -> None:
     """The n of them add up to n over all verdicts, and each drawn one stands for about as much as any other."""
     run = judged_run(samples=300)

@@ -12,7 +12,9 @@ from localjudge.dataset import from_rows, load
 from localjudge.engine import ScriptedEngine
 from localjudge.errors import DataError, UsageError
 from localjudge.metrics import catalog
+from localjudge.report.export import exported
 from localjudge.report.progress_bar import Lines
+from localjudge.report.rows_with_data import Added
 from localjudge.text import sentences
 from localjudge.types import Context, Outcome, Sample, Scored, Undefined
 
@@ -147,6 +149,19 @@ def test_a_sample_of_ids_alone_among_others_is_undefined_for_what_is_judged(tmp_
         ("texts", "scored", None),
     }
     assert found.summary.metrics["faithfulness"].mean == 1
+
+
+@pytest.mark.parametrize(("as_format", "missing"), [("ragas", "null"), ("jsonl", "null"), ("ragas-csv", ",,")])
+def test_contexts_of_ids_alone_are_missing_in_exports_as_in_frames(
+    tmp_path: Path, as_format: Any, missing: str
+) -> None:
+    found = run(tmp_path, RAGAS)
+    added = Added() if as_format.startswith("ragas") else Added(texts=True)
+    written = exported(found, as_format, "samples", added).decode()
+    assert missing in written
+    assert '""' not in written
+    assert "['" not in written
+    assert list(found.to_pandas()["retrieved_contexts"]) == [None, None]
 
 
 def test_references_that_are_ids_alone_are_compared_by_id_with_texts_that_have_ids(tmp_path: Path) -> None:

@@ -4,7 +4,9 @@ from math import log
 
 import pytest
 
-from localjudge.doctor.probe_figures import PairFigures, ProbeFigures, probe_figures, skill
+from localjudge.doctor.admission import shown, shown_lean
+from localjudge.doctor.probe_checks import probe_checks
+from localjudge.doctor.probe_figures import PairFigures, ProbeFigures, limits_json, probe_figures, skill
 from localjudge.doctor.probe_set import Probe, Rearranged, probes, rearranged
 from localjudge.doctor.probing import JudgedArrangement, JudgedProbe, ProbeAnswers, at_most_probes
 
@@ -30,6 +32,21 @@ def test_the_figures_of_the_picture() -> None:
     assert found.lean.mean == 0.25
     assert found.calibration_error == pytest.approx(0.35)
     assert found.right == {"number": (1, 1), "relation": (0, 1), "copied": (1, 1), "paraphrase": (1, 1)}
+
+
+def test_one_passage_has_figures_and_no_interval() -> None:
+    """However many items: what another passage would give is not known. The figures bar what a limit has to reach."""
+    passage = [item for item in probes() if item.passage == probes()[0].passage]
+    figures = figures_of([JudgedProbe(item, 0.9 if item.answer else 0.1) for item in passage])
+    for one in figures.skills.values():
+        assert (shown(one.auc), shown_lean(one.lean)) == (
+            "1.00 (1 passage: no interval)",
+            "+0.00 (1 passage: no interval)",
+        )
+        assert limits_json(one.auc) == {"value": 1.0, "low": None, "high": None}
+    assert figures.sensitivity is not None
+    assert shown(figures.sensitivity.falls) == "1.00 (1 passage: no interval)"
+    assert [check.name for check in probe_checks(figures) if check.status == "ok"] == []
 
 
 def test_a_judge_that_knows_all_has_every_figure_at_its_best() -> None:

@@ -108,11 +108,29 @@ def test_a_sample_without_a_score_is_no_number(evaluator: Evaluator) -> None:
         component = evaluator(["faithfulness"], judge=judge)
         good = {"contexts": [["Rain."]] * 2, "predicted_answers": ["It rains.", ""]}
         found = component.run(**good)["faithfulness"]
-        assert (found["individual_scores"], found["score"], found["undefined"]) == ([1, None], 1, 1)
+        assert (str(found["individual_scores"]), found["score"], found["undefined"]) == ("[1.0, nan]", 1, 1)
         bad = component.run(contexts=[["Rain."]] * 2, predicted_answers=["It rains.", "It fails."])["faithfulness"]
-        assert (bad["individual_scores"], bad["score"], bad["failed"]) == ([1, None], None, 1)
+        assert (str(bad["individual_scores"]), str(bad["score"]), bad["failed"]) == ("[1.0, nan]", "nan", 1)
         assert "out of words" in bad["results"][1]["detail"]
         assert bad["results"][1]["verdicts"][0]["error"] == "out of words"
+
+
+@pytest.mark.parametrize("output_format", ["json", "csv", "df"])
+def test_haystacks_reports_take_samples_without_a_score(
+    evaluator: Evaluator, judge: localjudge.Judge, output_format: Any, tmp_path: Any
+) -> None:
+    from haystack.evaluation import EvaluationRunResult
+
+    inputs: dict[str, list[Any]] = {"contexts": [["Rain."]] * 2, "predicted_answers": ["It rains.", ""]}
+    outputs = evaluator(["faithfulness"], judge=judge).run(**inputs)
+    result: Any = EvaluationRunResult("today", inputs, outputs)
+    how = {"output_format": output_format} | ({"csv_file": str(tmp_path / "f.csv")} if output_format == "csv" else {})
+    found = result.detailed_report(**how)
+    if output_format == "csv":
+        assert (tmp_path / "f.csv").read_text().splitlines()[1:] == ["['Rain.'],It rains.,1.0", "['Rain.'],,nan"]
+    else:
+        assert str(list(found["faithfulness"])) == "[1.0, nan]"
+    assert result.aggregated_report()["score"] == [1.0]
 
 
 def test_lists_of_different_lengths_are_refused(evaluator: Evaluator, judge: localjudge.Judge) -> None:

@@ -140,6 +140,38 @@ def test_a_sample_without_contexts_says_what_is_missing(judge: localjudge.Judge,
         score(log, scorer, display="none")
 
 
+def test_a_sample_is_read_as_it_is_read_from_a_log(judge: localjudge.Judge, log: Any, tmp_path: Path) -> None:
+    """Several targets that differ are refused by both; of a conversation both take all parts of the last question."""
+    from inspect_ai import score
+    from inspect_ai.log import write_eval_log
+    from inspect_ai.model import ChatMessageUser, ContentText
+
+    from localjudge.integrations.inspect_ai import localjudge_scorer
+
+    path = str(tmp_path / "several.eval")
+    question = [ContentText(text="Where does"), ContentText(text="it rise?")]
+    asked: list[str] = []
+
+    def script(request: Any) -> float:
+        asked.append("".join(piece.text for node in request.path for piece in node))
+        return 0.9
+
+    with localjudge.Judge.open(engine=localjudge.ScriptedEngine(script)) as reading:
+        for sample in log.samples:
+            sample.input, sample.target = [ChatMessageUser(content=question)], ["It is so.", "It is so."]
+        write_eval_log(log, path)
+        scores = [row.score for row in reading.scores(path, ["context_recall"])]
+        scored = score(log, localjudge_scorer(["context_recall"], judge=reading), display="none")
+    assert [one.value["context_recall"] for sample in scored.samples for one in sample.scores.values()] == scores
+    assert all("Where does\nit rise?" in prompt for prompt in asked)
+    log.samples[0].target = ["Paris is the capital", "The capital is called Paris"]
+    write_eval_log(log, path)
+    with pytest.raises(localjudge.DataError, match="2 reference answers"):
+        judge.scores(path, ["context_recall"])
+    with pytest.raises(Exception, match="2 reference answers"):  # inspect wraps it as it likes
+        score(log, localjudge_scorer(["context_recall"], judge=judge), display="none")
+
+
 def test_an_open_judge_takes_no_options(judge: localjudge.Judge) -> None:
     from localjudge.integrations.inspect_ai import localjudge_scorer
 

@@ -38,6 +38,25 @@ not_a_metric, loose, earlier = 3, Loose(), EarlierShape()
 """
 
 
+def test_a_metric_at_k_stands_at_the_place_of_its_family_with_the_smaller_k_first() -> None:
+    asked = [
+        "mine",
+        "recall@3",
+        "hit_rate@10",
+        "hit_rate@3(compare_by=id)",
+        "document_map(compare_by=id)",
+        "faithfulness",
+    ]
+    assert sorted(asked, key=catalog.place) == [
+        "faithfulness",
+        "document_map(compare_by=id)",
+        "hit_rate@3(compare_by=id)",
+        "hit_rate@10",
+        "recall@3",
+        "mine",
+    ]
+
+
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A package with metrics, as pip leaves it."""

@@ -93,6 +93,23 @@ def test_verdicts_near_the_threshold_and_the_median_legal_mass() -> None:
     assert decidedness(*verdicts) == VerdictSummary(count=4, near_threshold=0.75, median_legal_mass=0.8)
 
 
+def test_levels_of_a_rubric_are_near_no_threshold() -> None:
+    """Level 3 of 5 is an expected value of .5, and no probability: neither counted nor near; its mass counts."""
+    totals = Totals(["m", "tone"], VerdictRule(0.5, 0.01), rubrics={"tone"})
+    unit = Unit(kind="response", index=0, source="response", span=Span(start=0, end=1, text="x"))
+    for name, p_yes, mass in (("m", 0.9, 0.75), ("tone", 0.5, 0.25), ("tone", 0.5, 0.25)):
+        judged = JudgedUnit(unit, Verdict(label=1, p_yes=p_yes, legal_mass=mass))
+        totals.add([Evaluation("a", name, NO, (judged,))])
+    assert totals.verdicts == VerdictSummary(count=1, near_threshold=0.0, median_legal_mass=0.25)
+
+
+def test_samples_of_one_cluster_have_a_mean_and_no_interval() -> None:
+    found = metric(1.0, 0.5, clusters="xx")
+    assert (found.mean, found.ci95, found.clusters) == (0.75, None, 1)
+    assert found.interval is not None
+    assert found.interval.limits is None
+
+
 def test_of_two_middle_masses_the_lower_stands() -> None:
     found = decidedness(*(Verdict(label=1, p_yes=1, legal_mass=mass) for mass in (0.25, 0.5)))
     assert found.median_legal_mass == 0.25

@@ -61,11 +61,11 @@ def test_the_table_has_mean_interval_counts_and_signature(run: Run) -> None:
 
 
 def test_samples_of_one_group_are_told_to_have_no_interval(tmp_path: Path) -> None:
-    """And the table claims none: it says that the mean may be anything."""
+    """And the table shows none."""
     rows = [{"id": name, "reference": "It rains.", "retrieved_contexts": ["c"], "document": 1} for name in "abc"]
     options: dict[str, Any] = {"engine": ScriptedEngine({}, default=1.0), "metrics": ["context_recall"]}
     text = printed(summary_view(evaluate(rows, **options, cluster_by="document", out=tmp_path / "one")))
-    assert re.search(r"context_recall +1\.000 +0\.000 - 1\.000 +3 ", text)
+    assert re.search(r"context_recall +1\.000 +- +3 ", text)
     assert "context_recall: warning: all samples are in one group, and no interval can be told from one" in text
     assert "one group" not in printed(summary_view(evaluate(rows, **options, cluster_by="id", out=tmp_path / "three")))
 
@@ -156,6 +156,16 @@ def test_windows_are_told_with_how_many_questions_they_took(tmp_path: Path) -> N
     text = " ".join(printed(summary_view(run)).split())
     assert "warning: 2 units do not fit the judge's context with all that they are held against" in text
     assert "4 questions for 2 units; a larger n_ctx spares that" in text
+
+
+def test_windows_of_one_metric_are_its_own(tmp_path: Path) -> None:
+    """Of two metrics, each with two statements in two windows, one is shown: 4 questions, and not 8."""
+    text = "It rains. It snows."
+    rows = [{"id": "a", "retrieved_contexts": ["a" * 2_000, "b" * 2_000], "reference": text, "response": text}]
+    engine = ScriptedEngine({}, default=0.9, capacity=4_000)
+    run = evaluate(rows, engine=engine, metrics=["context_recall", "faithfulness"], out=tmp_path)
+    assert "8 questions for 4 units" in " ".join(printed(summary_view(run)).split())
+    assert "4 questions for 2 units" in " ".join(printed(summary_view(run, metric="faithfulness")).split())
 
 
 def test_an_unknown_sample_is_told_the_nearest(run: Run) -> None:

@@ -10,6 +10,7 @@ import localjudge
 from localjudge import Criterion, Run, ScriptedEngine, UsageError, model_registry
 from localjudge.metrics.criterion import read_criterion
 from localjudge.record import begun_by
+from localjudge.report.table import remarks
 from localjudge.run.estimate import estimate
 
 ROWS: list[dict[str, Any]] = [
@@ -58,6 +59,18 @@ def test_a_criterion_is_a_metric_like_any_other(tmp_path: Path) -> None:
     assert scores["c", "refuses"].detail == "response is null"
     assert found["refuses"].ci95 is not None
     assert localjudge.check(found, gates=["refuses>=0.9"]).decisions[0].outcome == "undecided"
+
+
+def test_levels_do_not_make_a_judge_undecided(tmp_path: Path) -> None:
+    """An expected level of 3 is no doubt about anything; the run says so when it is made, opened and verified."""
+    undecided = ScriptedEngine({}, default=0.5)
+    found = localjudge.evaluate(ROWS, out=tmp_path, engine=undecided, criteria=[TONE])
+    assert found.summary.verdicts == Run.open(tmp_path).summary.verdicts
+    assert localjudge.verify(found, engine=ScriptedEngine({}, default=0.5)).files == ()
+    for metric in (None, "tone"):
+        said = list(remarks(found, metric=metric))
+        assert "no verdict has a probability of 1; median legal mass 1.000" in said
+        assert not any("hardly decides" in line for line in said)
 
 
 def test_the_prompt_holds_the_words_the_examples_and_what_is_shown(tmp_path: Path) -> None:

@@ -55,6 +55,13 @@ def test_resamples_whole_clusters() -> None:
     assert (copied.n, copied.clusters, copied.method) == (1200, 400, "clustered bootstrap")
 
 
+def test_from_one_cluster_nothing_can_be_told() -> None:
+    """Every weighing of one cluster gives the same number: a width of zero would be a certainty that nobody has."""
+    found = statistic_interval(roc_auc, [0, 1, 1], [0.1, 0.4, 0.3], clusters=["a", "a", "a"])
+    assert (found.mean, found.low, found.high, found.method) == (1.0, -np.inf, np.inf, "one cluster")
+    assert found.limits is None
+
+
 def test_order_of_rows_and_names_of_clusters_move_nothing() -> None:
     clusters = np.arange(400) // 3
     order = np.random.default_rng(4).permutation(400)
