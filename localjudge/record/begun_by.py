@@ -21,16 +21,16 @@ _PYTHON_ROWS = "rows"
 _LONGEST = 2_000
 _TAKEN_OUT = ("batching", "compare_by", "matrix")
 """Options of an earlier version, which no command of today takes."""
-_WORDS_OF_FILES = ("abbreviations", "criteria", "calibration")
+_WORDS_OF_FILES = ("abbreviations", "criteria", "calibration", "prompts")
 _SETTING = re.compile("[a-z_]+")
 
 
 def command(directory: Path, manifest: Manifest) -> str | None:
     """The command as a shell reads it, on one line.
 
-    None for a run that Python code began, with rows or an engine of its own, for one with abbreviations, criteria or a
-    calibration, of which the manifest holds the words and not the file, for one that asks about labels of people, for
-    one with an option that was taken out since, and for what no line can hold.
+    None for a run that Python code began, with rows or an engine of its own, for one with abbreviations, criteria, a
+    calibration, prompts or a profile of its own, of which the manifest holds the words and not the file, for one that
+    asks about labels of people, for one with an option that was taken out since, and for what no line can hold.
     """
     judges, sources = manifest.environment.get("judge"), manifest.environment.get("sources")
     settings = manifest.environment["settings"]
@@ -38,7 +38,7 @@ def command(directory: Path, manifest: Manifest) -> str | None:
         return None
     if not {ATTRIBUTION_LABELS, RELEVANCE_LABELS}.isdisjoint(manifest.judge["metrics"]):
         return None
-    if any(_values(settings.get(name)) for name in _TAKEN_OUT):
+    if any(_values(settings.get(name)) for name in _TAKEN_OUT) or isinstance(settings.get("profile"), Mapping):
         return None
     words = ["localjudge", "run"]
     for judge in judges if isinstance(judges, list) else [judges]:
