@@ -131,7 +131,7 @@ def judge(request: pytest.FixtureRequest) -> "Iterator[Judge]":
     from localjudge.suite import SUITE, read_suite
 
     file = request.config.rootpath / SUITE
-    arguments = read_suite(file).evaluation if file.is_file() else {}
+    arguments = read_suite(file, found=True).evaluation if file.is_file() else {}
     options = {name: value for name, value in arguments.items() if name not in _ABOUT_DATA}
     named = request.config.getoption("--localjudge-judge") or arguments.get("judge", DEFAULT_JUDGE)
     with Judge.open(named, **options) as opened:

@@ -34,14 +34,15 @@ def rules_pipeline(language: str, abbreviations: tuple[str, ...] = ()) -> "Langu
 
     from localjudge.text.component import blank_pipeline
 
+    unknown = UsageError(
+        f"spaCy knows no language {language!r}", hint="give a code such as 'en' or 'de', or 'xx' for any language"
+    )
+    if not _LANGUAGE.fullmatch(language):
+        raise unknown
     try:
-        if not _LANGUAGE.fullmatch(language):
-            raise ImportError(language)
         get_lang_class(language)
     except ImportError as error:
-        raise UsageError(
-            f"spaCy knows no language {language!r}", hint="give a code such as 'en' or 'de', or 'xx' for any language"
-        ) from error
+        raise unknown from error
     try:
         return blank_pipeline(language, abbreviations)
     except ImportError as error:

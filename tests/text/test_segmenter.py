@@ -167,7 +167,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install
     def installed(nlp: Language) -> str:
         (tmp_path / "xx_test").mkdir()
         nlp.to_disk(tmp_path / "xx_test" / "data")
-        load = "from pathlib import Path\nimport spacy\n\ndef load():\n    return spacy.load(Path(__file__).parent / 'data')\n"
+        load = "import spacy\n\ndef load():\n    return spacy.load(__path__[0] + '/data')\n"
         (tmp_path / "xx_test" / "__init__.py").write_text(load, encoding="utf-8")
         about = tmp_path / "xx_test-1.0.dist-info"
         about.mkdir()
