@@ -226,7 +226,7 @@ class _Door(NamedTuple):
         paths = (PurePath(os.path.realpath(one)) for one in (path, *path.rglob("*")))
         if value.startswith("~") or not all(one.is_relative_to(folder) for one in paths):
             raise _not_in_a_suite(
-                key, value, "would read outside the suite's folder", f", or name it with {flag('suite')}"
+                key, value, "would read outside the suite's folder", f", or name the suite with {flag('suite')}"
             )
 
 

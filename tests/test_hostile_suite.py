@@ -143,11 +143,11 @@ def test_no_setting_of_a_manifest_is_a_file_to_be_read(outside: Path, name: str)
     """It holds words: a profile of one's own is its files, a prompt its text."""
     engine = localjudge.ScriptedEngine({})
     run = localjudge.evaluate([ROW], metrics=["hit_rate@1"], engine=engine, out="run")
-    for file in (outside / "words.txt", outside / "profile"):
-        for value in (str(file), [str(file)], {"path": str(file), "files": {}}, [{"file": str(file), "text": ""}]):
-            run.manifest.environment["settings"][name] = value
-            with suppress(UsageError):
-                settings_again(run.manifest)
-                localjudge.verify(run, engine=engine)
-                localjudge.rescore(run, engine=engine, out="again")
+    words, profile = str(outside / "words.txt"), str(outside / "profile")
+    for value in (words, [words], profile, {"path": profile, "files": {}}):
+        run.manifest.environment["settings"][name] = value
+        with suppress(UsageError):
+            settings_again(run.manifest)
+            localjudge.verify(run, engine=engine)
+            localjudge.rescore(run, engine=engine, out="again")
     assert not _opened

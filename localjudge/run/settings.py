@@ -207,10 +207,14 @@ class RunSettings(EngineSettings):
 
     def rule_for(self, metrics: Iterable[Metric]) -> VerdictRule:
         """What makes an answer a verdict, of each of the metrics."""
+        calibrated = {one.question for one in self.calibration}
+        names = [metric.name for metric in metrics if question_of(metric.name) in calibrated]
+        return VerdictRule(self.threshold, self.min_legal_mass, {name: self.threshold_of(name) for name in names})
+
+    def threshold_of(self, metric: str) -> float:
+        """The probability from which on a verdict of the metric is 1."""
         calibrated = {one.question: one.threshold for one in self.calibration}
-        names = {metric.name: question_of(metric.name) for metric in metrics}
-        thresholds = {name: calibrated[asked] for name, asked in names.items() if asked in calibrated}
-        return VerdictRule(self.threshold, self.min_legal_mass, thresholds)
+        return calibrated.get(question_of(metric) or "", self.threshold)
 
     def for_metrics(self, metrics: Iterable[Metric]) -> Self:
         """The same with those calibrations alone that decide one of these metrics."""
