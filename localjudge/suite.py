@@ -181,7 +181,7 @@ class _Door(NamedTuple):
             raise UsageError(f"{key} = {shown(value)} cannot be a path: {error}", hint="mend the file") from error
 
     def _path(self, key: str, value: Any) -> Any:
-        if not isinstance(value, str) or value == "-" or value in _names(key):
+        if not isinstance(value, str) or (key, value) == ("data", "-") or value in _names(key):
             return value
         if "\0" in value:
             raise ValueError("null character")
