@@ -12,18 +12,19 @@
     assert_gates   fixture: fails a test with the gates that were missed, and the sentences behind
 
 Which judge: `--localjudge-judge`, else the suite `localjudge.toml` of the root directory with all its settings, else
-the reference judge. What was asserted is left in one run directory a session (`--localjudge-out`, "" for none), where
-`localjudge show` and `report` find it; below it there are several runs where tests asserted different metrics of
-different samples, one for each worker of xdist, and one for each data set. Override the fixture `judge` to bring an
-engine of your own.
+the reference judge. What was asserted is left below one directory a session (`--localjudge-out`, "" for none), where
+`localjudge show` and `report` find it: `asserted-1`, and more where tests asserted different metrics of different
+samples; `data-1` for a data set; below a folder of its own for each worker of xdist. Override the fixture `judge` to
+bring an engine of your own.
 
 Nothing of localjudge but names is imported before a test uses it.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import pytest
 
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from localjudge.record.result_rows import ScoreRow, VerdictRow
     from localjudge.types import Sample
 
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
 _ABOUT_DATA = (
     *("data", "metrics", "out", "judge"),
     *(
@@ -59,7 +62,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--localjudge-out",
         metavar="DIR",
-        help='Run directory of the session; "" for none. Default: runs/pytest-<time>.',
+        help='Directory for the runs of the session; "" for none. Default: runs/pytest-<time>.',
     )
 
 
@@ -101,14 +104,16 @@ class AssertedSession:
         self._data_sets += 1
         return self.directory / f"data-{self._data_sets}" if self.directory else None
 
-    def add(self, row: Mapping[str, Any], metric: str, test: str) -> Mapping[str, Any]:
-        """Note an assertion; the row with an id. One id with two contents gets the name of its test behind it."""
+    def identified(self, row: Mapping[str, Any], test: str) -> Mapping[str, Any]:
+        """The row with an id. One id with two contents gets the name of its test behind it."""
         name = str(row["id"]) if row.get("id") is not None else test
         while name in self.asserted and self.asserted[name].row != {**row, "id": name}:
             name = f"{test}: {name}" if not name.startswith(test) else f"{name}'"
-        known = self.asserted.setdefault(name, _Asserted({**row, "id": name}, {}))
-        known.metrics[metric] = None
-        return known.row
+        return {**row, "id": name}
+
+    def add(self, row: Mapping[str, Any], metric: str) -> None:
+        """Note what was asserted and could be asked."""
+        self.asserted.setdefault(row["id"], _Asserted(row, {})).metrics[metric] = None
 
     def write(self) -> None:
         """Leave what was asserted: samples with the same metrics are one run. Nothing is asked that was answered."""
@@ -119,11 +124,26 @@ class AssertedSession:
             groups.setdefault(tuple(sorted(one.metrics)), []).append(one.row)
         from localjudge.api import evaluate
 
-        alone = len(groups) == 1 and not self._data_sets
         for number, (metrics, rows) in enumerate(groups.items(), start=1):
-            out = self.directory if alone else self.directory / f"asserted-{number}"
+            out = self.directory / f"asserted-{number}"
             evaluate(rows, judge=self._judge, metrics=metrics, out=out, progress=False)
             self.written.append(out)
+
+
+def _without_our_frames(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+    """A test that fails by an error of ours shows the line of the test, and not where in localjudge it was raised."""
+
+    @wraps(function)
+    def call(*arguments: _Given.args, **options: _Given.kwargs) -> _Result:
+        __tracebackhide__ = True
+        from localjudge.errors import LocaljudgeError
+
+        try:
+            return function(*arguments, **options)
+        except LocaljudgeError as error:
+            raise error.with_traceback(None) from None
+
+    return call
 
 
 _SUMMARIES = pytest.StashKey[list[list[str]]]()
@@ -137,16 +157,22 @@ def _summaries(config: pytest.Config) -> list[list[str]]:
 @pytest.fixture(scope="session")
 def judge(request: pytest.FixtureRequest) -> "Iterator[Judge]":
     """An open judge, one for the session: `judge.scores(rows, metrics)`, `judge.verdicts(rows, metrics)`."""
+    __tracebackhide__ = True
+    with _open(request.config) as opened:
+        yield opened
+
+
+@_without_our_frames
+def _open(config: pytest.Config) -> "Judge":
     from localjudge.open_judge import Judge
     from localjudge.run.judges import DEFAULT_JUDGE
     from localjudge.suite import SUITE, read_suite
 
-    file = request.config.rootpath / SUITE
-    arguments = read_suite(file).evaluation if file.is_file() else {}
+    file = config.rootpath / SUITE
+    arguments = read_suite(file, found=True).evaluation if file.is_file() else {}
     options = {name: value for name, value in arguments.items() if name not in _ABOUT_DATA}
-    named = request.config.getoption("--localjudge-judge") or arguments.get("judge", DEFAULT_JUDGE)
-    with Judge.open(named, **options) as opened:
-        yield opened
+    named = config.getoption("--localjudge-judge") or arguments.get("judge", DEFAULT_JUDGE)
+    return Judge.open(named, **options)
 
 
 @pytest.fixture(scope="session")
@@ -170,6 +196,7 @@ def assert_score(
     """`assert_score(sample, metric, at_least=..., at_most=...)`: the score, or a failure with the sentences."""
     session = localjudge_session
 
+    @_without_our_frames
     def score_of(
         sample: "Mapping[str, Any] | Sample", metric: str, *, at_least: float = 0.0, at_most: float = 1.0
     ) -> float:
@@ -180,16 +207,18 @@ def assert_score(
         """
         __tracebackhide__ = True
         given = sample if isinstance(sample, Mapping) else sample.model_dump(exclude_none=True)
-        row = session.add(given, metric, request.node.nodeid)
+        row = session.identified(given, request.node.nodeid)
         [evaluated] = judge.evaluations([row], [metric])
+        session.add(row, metric)
         from localjudge.record.result_rows import score_rows, verdict_rows
 
         [score], verdicts = list(score_rows([evaluated])), list(verdict_rows([evaluated]))
         wanted = " and ".join([f">= {at_least:g}"] * (at_least > 0) + [f"<= {at_most:g}"] * (at_most < 1))
         if score.score is None or not at_least <= score.score <= at_most:
-            pytest.fail(
-                _missed(score, verdicts, wanted, below=score.score is None or score.score < at_least), pytrace=False
-            )
+            missed = _missed(score, verdicts, wanted, below=score.score is None or score.score < at_least)
+            decided = f"  a verdict is 1 from {judge.settings.threshold_of(metric):g} on"
+            where = f"; the run will be below {session.directory}" if session.directory else ""
+            pytest.fail(f"{missed}\n{decided}{where}", pytrace=False)
         return score.score
 
     return score_of
@@ -202,6 +231,7 @@ def assert_gates(
     """`assert_gates(data, gates, metrics=None, baseline=None, **options)`: the run, or a failure with what missed."""
     session = localjudge_session
 
+    @_without_our_frames
     def run_of(
         data: Any, gates: str | Sequence[str], *, baseline: Any = None, undecided: Any = "fail", **options: Any
     ) -> Any:
@@ -227,7 +257,7 @@ def assert_gates(
                 one.metric: int(parse_gate(one.gate).comparison[0] == "<") for one in found.decisions if not one.kept
             }
             rows = [row for row in run.iter_verdicts() if culprits.get(row.metric) == row.label]
-            pytest.fail("\n".join([*missed, *_sentences(rows, f"run {out}")]), pytrace=False)
+            pytest.fail("\n".join([*missed, *_sentences(rows), f"  run {out}"]), pytrace=False)
         return run
 
     return run_of
@@ -263,10 +293,10 @@ def _missed(score: "ScoreRow", verdicts: "Sequence[VerdictRow]", wanted: str, *,
         else ""
     )
     culprits = [row for row in verdicts if row.label == (0 if below else 1)]
-    return "\n".join([f"{head}{share}{score.score:.3f}, wanted {wanted}", *_sentences(culprits, "the run directory")])
+    return "\n".join([f"{head}{share}{score.score:.3f}, wanted {wanted}", *_sentences(culprits)])
 
 
-def _sentences(rows: "Sequence[VerdictRow]", elsewhere: str) -> list[str]:
+def _sentences(rows: "Sequence[VerdictRow]") -> list[str]:
     from localjudge.printable import printable
 
     shown = [
@@ -274,4 +304,4 @@ def _sentences(rows: "Sequence[VerdictRow]", elsewhere: str) -> list[str]:
         for row in rows[:_SHOWN]
     ]
     more = len(rows) - len(shown)
-    return [*shown, f"  and {more} more: {elsewhere}"] if more > 0 else shown
+    return [*shown, f"  and {more} more in the run"] if more > 0 else shown

@@ -14,35 +14,56 @@
 
 Keys are the arguments of `localjudge.evaluate` and `localjudge.check`, and the files to write. Paths are meant from the
 folder of the file. What is wrong in it is said before anything is judged, by its key; what the command line or the
-call names takes the place of what is here. What would send texts to another machine has to
-be typed: it is refused here.
+call names takes the place of what is here. A suite may be a stranger's: `KINDS` says of each key what it can reach, and
+what goes beyond the suite's folder is refused, so it has to be typed.
 """
 
 import hashlib
-import tomllib
-from collections.abc import Mapping
-from pathlib import Path
+import os
+from collections.abc import Collection, Mapping
+from pathlib import Path, PurePath
 from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from localjudge import model_registry
+from localjudge import model_registry, resources
 from localjudge.engine.opening import may_be_elsewhere
 from localjudge.errors import UsageError
+from localjudge.judge import prompts
 from localjudge.option_spelling import flag
-from localjudge.record.untrusted import shown
+from localjudge.record.calibration import saved_calibrations
+from localjudge.record.untrusted import refuse_deep, shown
 from localjudge.run.settings import NOT_IN_FILES, RunSettings, checked
 from localjudge.suggestion import suggestion
+from localjudge.toml_file import parse_toml
 from localjudge.types import Record
 
 SUITE = "localjudge.toml"
 """The file that `localjudge run` looks for, in the folder that it is called in."""
 
 Texts = tuple[str, ...]
-_CLUSTERS_HERE = ("local", "auto")
-_FILES = ("data", "out", "baseline", "junit", "markdown", "prompts", "reuse")
-_NAMES_OR_FILES = ("judge", "criteria", "calibration", "profile", "abbreviations")
-"""What may be the name of something bundled or registered: a path where such a file is in the folder."""
+Kind = Literal["value", "read", "written", "judge", "address"]
+KINDS: Mapping[str, Kind] = {
+    **dict.fromkeys(("data", "baseline", "reuse", "criteria", "calibration", "abbreviations"), "read"),
+    **dict.fromkeys(("profile", "prompts"), "read"),
+    **dict.fromkeys(("out", "junit", "markdown"), "written"),
+    "judge": "judge",
+    **dict.fromkeys(("ray", "allow_host"), "address"),
+    **dict.fromkeys(
+        ("metrics", "gates", "undecided", "report", "shard", "limit", "sample", "seed", "max_failed"), "value"
+    ),
+    **dict.fromkeys(("threshold", "min_legal_mass", "reasons", "protocol", "language", "segmenter"), "value"),
+    **dict.fromkeys(("mapping", "context_separator", "skip_bad_rows", "cluster_by"), "value"),
+    **dict.fromkeys(("n_ctx", "gpu_layers", "threads", "ray_workers", "allow_other_processors"), "value"),
+}
+"""What each key names: a file or folder that is read, a place that is written, a judge (a model's file may lie
+anywhere), where texts are sent; or nothing outside the suite."""
+_CLUSTER_HERE = "local"
+_BEGINNINGS = {
+    "markdown": b"## localjudge: ",
+    "junit": b'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="localjudge" ',
+}
+"""How the files begin that runs write, and may replace."""
 
 
 class SuiteKeys(Record):
@@ -97,25 +118,22 @@ def suite_here() -> Path | None:
     return file if file.is_file() else None
 
 
-def read_suite(file: str | Path) -> Suite:
-    """Read and check a suite. Raises UsageError for a file that cannot be read and a key or value that cannot be."""
+def read_suite(file: str | Path, *, found: bool = False) -> Suite:
+    """Read and check a suite. Raises UsageError for a file that cannot be read and a key or value that cannot be.
+
+    It may be a stranger's: what a run writes lies below its folder, and texts stay on this machine. One that was
+    `found`, and not named by the user, reads what is below its folder and nothing else, but for models.
+    """
     file = Path(file)
     try:
         content = file.read_bytes()
-        says = tomllib.loads(content.decode())
     except OSError as error:
         raise UsageError(f"the suite {file} cannot be read: {error.strerror}", hint="name another file") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"the suite {file} is not TOML: {error}", hint="mend the file") from error
-    arguments: dict[str, Any] = {}
-    for key, value in says.items():
-        try:
-            given = _value(key, value)
-            _refuse_elsewhere(key, given)
-            arguments[key] = _resolved(key, given, file.parent)
-        except UsageError as error:
-            raise UsageError(f"{file}: {error.message}", hint=error.hint or "mend the file") from error
+    says = parse_toml(content, f"the suite {file}")
+    refuse_deep(says, f"the suite {file}")
+    door = _Door(file.parent, found)
     try:
+        arguments = {key: door.let_in(key, _value(key, value)) for key, value in says.items()}
         checked({key: value for key, value in arguments.items() if key in RunSettings.model_fields})
     except UsageError as error:
         raise UsageError(f"{file}: {error.message}", hint=error.hint or "mend the file") from error
@@ -139,24 +157,95 @@ def _value(key: str, value: Any) -> Any:
         raise UsageError(f"{key} must be {meant}, got {shown(value)}", hint="mend the file") from error
 
 
-def _refuse_elsewhere(key: str, value: Any) -> None:
-    """Raise UsageError for what would send texts to another machine: a suite may be somebody else's, as data is."""
-    servers = [judge for judge in value or () if may_be_elsewhere(judge)] if key == "judge" else []
-    hosts = value if key == "allow_host" else () if key != "ray" or value in _CLUSTERS_HERE else (value,)
-    if servers or hosts:
-        named = shown((servers or (hosts if isinstance(hosts, list | tuple) else [hosts]))[0])
-        raise UsageError(
-            f"{key} = {named} would send the texts to another machine, which a suite cannot ask for",
-            hint=f"take it out of the file; if it is meant, type {flag(key)} on the command line",
-        )
+class _Door(NamedTuple):
+    """What a suite may name, by the kind of its key. Paths are meant from its folder."""
+
+    folder: Path
+    found: bool
+
+    def let_in(self, key: str, value: Any) -> Any:
+        """The value, its paths resolved. Raises UsageError for what only the user may name."""
+        match KINDS[key]:
+            case "value":
+                return value
+            case "address":
+                return self._stays_here(key, value)
+        if isinstance(value, list | tuple) and key != "abbreviations":  # which are words then
+            return [self._let_in(key, one) for one in value]
+        return self._let_in(key, value)
+
+    def _let_in(self, key: str, value: Any) -> Any:
+        try:
+            return self._path(key, value)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"{key} = {shown(value)} cannot be a path: {error}", hint="mend the file") from error
+
+    def _path(self, key: str, value: Any) -> Any:
+        if not isinstance(value, str) or (key, value) == ("data", "-") or value in _names(key):
+            return value
+        if "\0" in value:
+            raise ValueError("null character")
+        match KINDS[key]:
+            case "judge":
+                if may_be_elsewhere(value):
+                    raise _not_in_a_suite(key, value, "would send the texts to another machine")
+                return str(self.folder / value) if (self.folder / value).exists() else value
+            case "written":
+                self._refuse_outside(key, value)
+                self._refuse_foreign(key, value)
+            case _ if self.found:
+                self._refuse_elsewhere(key, value)
+        return str(self.folder / value)
+
+    def _stays_here(self, key: str, value: Any) -> Any:
+        for host in value if isinstance(value, list | tuple) else [value]:
+            if key != "ray" or host != _CLUSTER_HERE:
+                raise _not_in_a_suite(key, host, "would send the texts to another machine")
+        return value
+
+    def _refuse_outside(self, key: str, value: str) -> None:
+        """A place that is written is below the folder by its name alone: no link, nothing hidden, as .git is."""
+        path = PurePath(value)
+        below = not path.is_absolute() and not any(part.startswith((".", "~")) for part in path.parts)
+        if not below or any((self.folder / place).is_symlink() for place in (path, *path.parents[:-1])):
+            raise _not_in_a_suite(key, value, "would write outside the suite's folder, through a link or a hidden file")
+
+    def _refuse_foreign(self, key: str, value: str) -> None:
+        file, beginning = self.folder / value, _BEGINNINGS.get(key)
+        if beginning is None or not file.exists():  # a run directory looks after itself
+            return
+        if file.is_file():
+            with file.open("rb") as opened:
+                if opened.read(len(beginning)) == beginning:
+                    return
+        raise _not_in_a_suite(key, value, "would replace a file that no run wrote")
+
+    def _refuse_elsewhere(self, key: str, value: str) -> None:
+        """What is read is below the folder wherever links lead, and so is everything in it."""
+        path, folder = self.folder / value, os.path.realpath(self.folder)
+        paths = (PurePath(os.path.realpath(one)) for one in (path, *path.rglob("*")))
+        if value.startswith("~") or not all(one.is_relative_to(folder) for one in paths):
+            raise _not_in_a_suite(
+                key, value, "would read outside the suite's folder", f", or name the suite with {flag('suite')}"
+            )
 
 
-def _resolved(key: str, value: Any, folder: Path) -> Any:
-    """Paths from the folder of the suite; a criterion that is a table of its own is none."""
-    if folder == Path() or key not in (*_FILES, *_NAMES_OR_FILES):
-        return value
-    if not isinstance(value, str):
-        return [_resolved(key, one, folder) for one in value] if isinstance(value, list | tuple) else value
-    if key in _NAMES_OR_FILES and (value in model_registry.registered() or not (folder / value).exists()):
-        return value
-    return value if value == "-" else str(folder / value)
+def _names(key: str) -> Collection[str]:
+    """What a key may name that is no path."""
+    match key:
+        case "judge":
+            return model_registry.registered()
+        case "criteria":
+            return resources.criterion_files()
+        case "calibration":
+            return saved_calibrations()
+        case "profile":
+            return prompts.bundled()
+    return ()
+
+
+def _not_in_a_suite(key: str, value: Any, why: str, otherwise: str = "") -> UsageError:
+    return UsageError(
+        f"{key} = {shown(value)} {why}",
+        hint=f"take it out of the file; if it is meant, type {flag(key)} on the command line{otherwise}",
+    )

@@ -72,6 +72,8 @@ def test_missed_gate(assert_gates):
     assert "faithfulness>=0.9: fail, 0.500, 95 % interval 0.148 to 0.852" in done.stdout
     assert "\x1b" not in done.stdout
     assert done.stdout.count("  1 0.900 It rains.") == 1, "a missed >= shows what was called 0"
+    assert done.stdout.count("  a verdict is 1 from 0.5 on; the run will be below left\n") == 3
+    assert "\n  run left/data-3\n" in done.stdout
     assert "localjudge show left/asserted-1" in done.stdout
     run = localjudge.Run.open(folder / "left" / "asserted-1")
     assert [row.score for row in run.scores] == [0.5, None]
@@ -84,9 +86,45 @@ def test_one_directory_where_all_samples_were_asked_the_same(folder: Path) -> No
         SAMPLE + 'def test_it(assert_score):\n    assert_score(S, "faithfulness", at_least=0.5)\n', encoding="utf-8"
     )
     assert session(folder, "--localjudge-out", "left").returncode == 0
-    assert localjudge.Run.open(folder / "left").summary.samples == 1
+    assert localjudge.Run.open(folder / "left" / "asserted-1").summary.samples == 1
     assert session(folder, "--localjudge-out", "").returncode == 0
     assert not (folder / "runs").exists()
+
+
+def test_a_typo_fails_its_own_test_alone(folder: Path) -> None:
+    """And shows the line of the test: no frame of ours. What was asserted beside it is left as ever."""
+    tests = """
+def test_it(assert_score):
+    assert_score(S, "faithfulness", at_least=0.5)
+
+def test_typo(assert_score):
+    assert_score(S, "faithfulnes", at_least=0.5)
+
+def test_gate(assert_gates):
+    assert_gates([S], "faithfulnes>=0.5")
+
+def test_other(assert_score):
+    assert_score(S, "faithfulness", at_most=0.9)
+"""
+    (folder / "test_it.py").write_text(SAMPLE + tests, encoding="utf-8")
+    done = session(folder, "--localjudge-out", "left")
+    assert "2 failed, 2 passed in" in done.stdout, done.stdout
+    assert '>       assert_score(S, "faithfulnes", at_least=0.5)\n' in done.stdout
+    assert "E       localjudge.errors.UsageError: no metric is called 'faithfulnes'" in done.stdout
+    assert ".py:" not in done.stdout.replace("test_it.py:", ""), done.stdout
+    assert localjudge.Run.open(folder / "left" / "asserted-1").summary.samples == 1
+
+
+def test_the_suite_of_the_root_reads_below_it_only(tmp_path: Path) -> None:
+    """It was found, not named."""
+    (tmp_path / "words.txt").write_text("Geheimrat\n", encoding="utf-8")
+    folder = tmp_path / "repository"
+    folder.mkdir()
+    (folder / "localjudge.toml").write_text('abbreviations = "../words.txt"\n', encoding="utf-8")
+    (folder / "test_it.py").write_text("def test_it(judge): pass\n", encoding="utf-8")
+    done = session(folder, "--rootdir", str(folder))
+    assert "abbreviations = ../words.txt would read outside the suite's folder" in done.stdout, done.stdout
+    assert "suite.py:" not in done.stdout, done.stdout
 
 
 def test_workers_of_xdist_leave_a_run_each_and_the_session_names_them(folder: Path) -> None:
@@ -99,8 +137,8 @@ def test_workers_of_xdist_leave_a_run_each_and_the_session_names_them(folder: Pa
     assert done.returncode == 0, done.stdout
     runs = sorted((folder / "left").iterdir())
     assert [run.name for run in runs] == ["gw0", "gw1"]
-    assert sum(localjudge.Run.open(run).summary.samples for run in runs) == 2
-    assert all(f"localjudge show left/{run.name}" in done.stdout for run in runs)
+    assert sum(localjudge.Run.open(run / "asserted-1").summary.samples for run in runs) == 2
+    assert all(f"localjudge show left/{run.name}/asserted-1" in done.stdout for run in runs)
 
 
 def test_a_session_that_does_not_use_it_imports_and_writes_nothing(tmp_path: Path) -> None:

@@ -88,7 +88,7 @@ def test_python_does_what_the_command_does(tmp_path: Path) -> None:
 
 def test_the_manifest_does_not_hold_where_a_suite_lets_the_judge_work(tmp_path: Path) -> None:
     """Not even the way to a cluster; the file's sha256 says that there was more."""
-    (tmp_path / "localjudge.toml").write_text('metrics = ["context_recall"]\nray = "auto"\n')
+    (tmp_path / "localjudge.toml").write_text('metrics = ["context_recall"]\nray = "local"\n')
     held = localjudge.read_suite(tmp_path / "localjudge.toml").for_manifest
     assert held["says"] == {"metrics": ["context_recall"]}
 
@@ -99,6 +99,7 @@ def test_the_manifest_does_not_hold_where_a_suite_lets_the_judge_work(tmp_path: 
         ('allow_host = "gpu"', "--allow-host"),
         ('allow_host = ["127.0.0.1"]', "--allow-host"),
         ('ray = "head.example:6379"', "--ray"),
+        ('ray = "auto"', "--ray"),
         ('judge = "http://gpu:8080"', "--judge"),
         ('judge = ["reference", "http://192.0.2.7"]', "--judge"),
     ],
@@ -110,6 +111,6 @@ def test_a_suite_sends_no_text_away(tmp_path: Path, text: str, option: str) -> N
     assert str(error.value.hint).endswith(f"type {option} on the command line")
 
 
-@pytest.mark.parametrize("text", ['ray = "local"', 'ray = "auto"', 'judge = "http://[::1]:8080"', 'judge = "unix:/a"'])
+@pytest.mark.parametrize("text", ['ray = "local"', 'judge = "http://[::1]:8080"', 'judge = "unix:/a"'])
 def test_a_suite_may_name_what_is_on_this_machine(tmp_path: Path, text: str) -> None:
     assert read_suite(written(tmp_path, text)).arguments

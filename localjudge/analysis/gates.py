@@ -13,6 +13,7 @@ otherwise be kept by having few samples.
 
 import re
 from collections.abc import Collection, Sequence
+from decimal import Decimal
 from typing import Literal, cast
 
 from localjudge.analysis.comparability import no_partner
@@ -31,6 +32,7 @@ Undecided = Literal["pass", "fail"]
 _FORM = re.compile(
     r"\s*(?P<metric>[^<>=\s(]+?(?:\([^()]*\))?)(?P<delta>\.delta)?\s*(?P<comparison>[<>]=?)\s*(?P<threshold>[^<>=\s]+)\s*"
 )
+_DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
 _EXAMPLES = "write it in quotes, like 'context_recall>=0.8' or 'context_recall.delta>=-0.02'"
 
 
@@ -163,10 +165,12 @@ def signed(value: float) -> str:
 
 
 def _number(text: str, gate: str) -> float:
-    try:
-        return float(text)
-    except ValueError as error:
-        raise UsageError(f"{text!r} in the gate {gate!r} is not a number", hint=_EXAMPLES) from error
+    if not _DECIMAL.fullmatch(text):
+        raise UsageError(f"{text!r} in the gate {gate!r} is not a number", hint=_EXAMPLES)
+    number = float(text)
+    if number == 0 and Decimal(text) != 0:
+        raise UsageError(f"{text!r} in the gate {gate!r} is too close to 0", hint="write 0")
+    return number
 
 
 def _refuse_unknown(gate: Gate, metrics: Collection[str], what: str) -> None:

@@ -44,7 +44,7 @@ def _take(context: click.Context, _parameter: click.Parameter, given: Path | Non
     file = given or (None if left_out else suite_here())
     if file is None:
         return None
-    suite = read_suite(file)
+    suite = read_suite(file, found=given is None)
     settings = suite.settings
     context.default_map = {_CALLED.get(key, key): one for key, one in suite.arguments.items() if key not in settings}
     return suite

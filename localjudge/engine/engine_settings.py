@@ -2,9 +2,10 @@
 
 import os
 import re
-from typing import Self
+from typing import Literal, Self, get_args
 
-from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic_core import PydanticKnownError
 
 from localjudge.errors import UsageError
 from localjudge.option_spelling import option, option_name
@@ -12,6 +13,13 @@ from localjudge.types import Record
 
 _HOST = re.compile(r"[^\s:/?#@\[\]]+|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*")
 """A name or an IPv4 address, or an IPv6 address, which has two colons at least."""
+
+
+_NO_NUMBER: dict[type, Literal["int_type", "float_type", "bool_type"]] = {
+    int: "int_type",
+    float: "float_type",
+    bool: "bool_type",
+}
 
 
 class EngineSettings(Record):
@@ -42,6 +50,16 @@ class EngineSettings(Record):
     allow_host: tuple[str, ...] = Field(default=(), exclude=True)
     """Host beside this machine that a judge's server may be on: the texts leave this machine for it (may be
     repeated)."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _number(cls, value: object, field: ValidationInfo) -> object:
+        """A text of digits is no number, and neither is a truth value."""
+        kind = cls.model_fields[str(field.field_name)].annotation
+        for number in _NO_NUMBER.keys() & {kind, *get_args(kind)}:
+            if isinstance(value, str) or (isinstance(value, bool) and number is not bool):
+                raise PydanticKnownError(_NO_NUMBER[number])
+        return value
 
     @field_validator("allow_host", mode="before")
     @classmethod

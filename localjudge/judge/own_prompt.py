@@ -9,7 +9,7 @@ key: a changed word is another judge.
 """
 
 import hashlib
-import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -18,26 +18,48 @@ from localjudge.errors import UsageError
 from localjudge.judge.answer_forms import AnswerForm
 from localjudge.judge.prompts import PromptProfile, TaskPrompt
 from localjudge.option_spelling import option, option_name
+from localjudge.toml_file import parse_toml
+from localjudge.types import Record
 
 
-def with_prompt(profile: PromptProfile, file: Path) -> PromptProfile:
-    """The profile with one task worded by the file.
+class OwnPrompt(Record):
+    """A file's name and every word of it: what a run keeps, so that it can be verified without the file."""
 
-    Raises UsageError for a file that is not a wording of a task, and for a judge that reads no instructions: it would
-    answer anything with even odds.
+    file: str
+    text: str
+
+
+def read_prompts(files: object) -> tuple[OwnPrompt, ...]:
+    """Prompts from files and from prompts; one, or a list of them. Raises UsageError for what cannot be read."""
+    return tuple(map(_read_prompt, files if isinstance(files, Sequence) and not isinstance(files, str) else [files]))
+
+
+def _read_prompt(file: object) -> OwnPrompt:
+    if isinstance(file, OwnPrompt):
+        return file
+    if not isinstance(file, str | Path):
+        raise UsageError(f"{option_name('prompts')} must be names of files, got {file!r:.80}")
+    try:
+        return OwnPrompt(file=str(file), text=Path(file).read_bytes().decode())
+    except OSError as error:
+        raise UsageError(f"the prompt {file} cannot be read: {error.strerror}", hint="name a TOML file") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the prompt {file} is not TOML: {error}", hint="mend the file") from error
+
+
+def with_prompt(profile: PromptProfile, prompt: OwnPrompt) -> PromptProfile:
+    """The profile with one task worded by the prompt.
+
+    Raises UsageError for what is not a wording of a task, and for a judge that reads no instructions: it would answer
+    anything with even odds.
     """
+    file, content = prompt.file, prompt.text.encode()
     if not profile.instructions:
         raise UsageError(
             f"the prompt {file} cannot be used: this judge ({profile.description}) would not understand a word of it",
             hint=f"leave out {option_name('prompts')}, or name a model that follows instructions: {option('judge')}",
         )
-    try:
-        content = file.read_bytes()
-        table = tomllib.loads(content.decode())
-    except OSError as error:
-        raise UsageError(f"the prompt {file} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"the prompt {file} is not TOML: {error}", hint="mend the file") from error
+    table = parse_toml(content, f"the prompt {file}")
     task = table.pop("task", None)
     if task not in profile.tasks:
         raise UsageError(
@@ -45,20 +67,20 @@ def with_prompt(profile: PromptProfile, file: Path) -> PromptProfile:
             hint=f"put task = ... above the first [[node]]; it is one of {', '.join(sorted(profile.tasks))}",
         )
     try:
-        prompt = TaskPrompt.model_validate(table)
+        wording = TaskPrompt.model_validate(table)
     except ValidationError as error:
         raise UsageError(
             f"the prompt {file} is not valid: {error}", hint="compare it with a bundled profile"
         ) from error
-    if prompt.grammar != profile.tasks[task].grammar:
+    if wording.grammar != profile.tasks[task].grammar:
         raise UsageError(
-            f"the prompt {file} asks for the answer {prompt.grammar!r}",
+            f"the prompt {file} asks for the answer {wording.grammar!r}",
             hint=f"the answer of this task is {_said(profile.tasks[task].grammar)}",
         )
-    if "unit" not in prompt.places:
+    if "unit" not in wording.places:
         raise UsageError(f"the prompt {file} never shows the text that is judged", hint="put {unit} into a node")
     digest = hashlib.sha256(profile.sha256.encode() + hashlib.sha256(content).digest()).hexdigest()
-    return profile.model_copy(update={"tasks": {**profile.tasks, task: prompt}, "sha256": digest})
+    return profile.model_copy(update={"tasks": {**profile.tasks, task: wording}, "sha256": digest})
 
 
 def _said(grammar: str | AnswerForm) -> str:

@@ -8,9 +8,11 @@
 
 import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from localjudge.judge import prompts
+from localjudge.judge.profile_folder import ProfileFolder
 from localjudge.judge.prompts import PromptProfile
 from localjudge.option_spelling import option_name
 
@@ -22,7 +24,15 @@ class ChosenProfile(NamedTuple):
     why: str
 
 
-def choose(named: str | None, registered: str | None, metadata: Mapping[str, str]) -> ChosenProfile:
+def read_profile(profile: object) -> object:
+    """The folder of a profile of one's own, read; a name, and what is none, as it is."""
+    if not isinstance(profile, str | Path) or str(profile) in prompts.bundled():
+        return profile
+    folder = Path(profile).expanduser()
+    return ProfileFolder.read(folder.absolute()) if folder.is_dir() else str(profile)
+
+
+def choose(named: str | ProfileFolder | None, registered: str | None, metadata: Mapping[str, str]) -> ChosenProfile:
     """The profile of a model: `named` by the user, `registered` with its checksum, or by what its file says of it.
 
     Raises UsageError for a name that no profile has.

@@ -30,10 +30,9 @@ identity of the judges that are asked them: the others stay the judges that they
 
 import hashlib
 import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
@@ -43,6 +42,8 @@ from localjudge.judge.answer_forms import AnswerForm
 from localjudge.judge.chat_skeleton import RoledNode
 from localjudge.judge.examples import Example
 from localjudge.judge.fences import fence
+from localjudge.judge.profile_folder import ProfileFolder
+from localjudge.toml_file import parse_toml
 from localjudge.types import (
     AnsweredQuestion,
     Attribution,
@@ -188,42 +189,42 @@ def bundled() -> list[str]:
     return sorted(path.parent.name for path in _BUNDLED.glob(f"*/{_PROFILE}"))
 
 
-def load(name: str) -> PromptProfile:
-    """The bundled profile `name`, or the one in the folder of this name. Raises UsageError if there is neither."""
-    if name in bundled():
-        return read(_BUNDLED / name)
-    if (folder := Path(name).expanduser()).is_dir():
-        return read(folder.resolve())
-    raise UsageError(
+def load(profile: str | ProfileFolder) -> PromptProfile:
+    """The bundled profile of this name, or the one in a folder, read before or now. Raises UsageError if it is none."""
+    if isinstance(profile, ProfileFolder):
+        return _assemble(profile)
+    folder = _BUNDLED / profile if profile in bundled() else Path(profile).expanduser()
+    if folder.is_dir():
+        return _assemble(ProfileFolder.read(folder.resolve()))
+    raise no_profile(profile)
+
+
+def no_profile(name: str) -> UsageError:
+    """The error for a name that no profile has."""
+    return UsageError(
         f"no prompt profile is called {name!r}", hint=f"profiles are {', '.join(bundled())}, or name a folder with one"
     )
 
 
-def read(folder: Path) -> PromptProfile:
-    """The profile in a folder. Raises UsageError for a file that is not what it should be."""
+def _assemble(folder: ProfileFolder) -> PromptProfile:
     digest = hashlib.sha256()
     special: dict[str, str] = {}
     tables: dict[str, dict[str, Any]] = {}
-    for file in (*sorted(folder.glob("*.toml")), *sorted(folder.glob("special/*.toml"))):
-        try:
-            content = file.read_bytes()
-        except OSError as error:
-            raise UsageError(f"{file} cannot be read: {error.strerror}") from error
-        if file.parent == folder:
-            digest.update(f"{file.name}\0{len(content)}\0".encode() + content)
+    for name, text in sorted(folder.files.items(), key=lambda item: ("/" in item[0], item[0])):
+        file, content = PurePath(name), text.encode()
+        if "/" not in name:
+            digest.update(f"{name}\0{len(content)}\0".encode() + content)
         else:
             special[file.stem] = hashlib.sha256(content).hexdigest()
-        try:
-            tables[file.stem] = tomllib.loads(content.decode())
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise UsageError(f"{file} is not TOML: {error}", hint="mend the file") from error
+        tables[file.stem] = parse_toml(content, f"{folder.path}/{name}")
     settings = tables.pop("profile", {})
+    name = PurePath(folder.path).name
     try:
         return PromptProfile.model_validate(
-            {"name": folder.name, "sha256": digest.hexdigest(), "tasks": tables, "special": special, **settings}
+            {"name": name, "sha256": digest.hexdigest(), "tasks": tables, "special": special, **settings}
         )
     except (ValidationError, TypeError, re.error) as error:
-        raise UsageError(f"the prompt profile {folder} is not valid: {error}", hint="mend its files") from error
+        raise UsageError(f"the prompt profile {folder.path} is not valid: {error}", hint="mend its files") from error
 
 
 def task_name(task: Task) -> str:

@@ -29,7 +29,6 @@ asked. Empty cases: a field that it shows and that is blank, a response without 
 
 import hashlib
 import re
-import tomllib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -49,6 +48,7 @@ from localjudge.metrics.metric import Sentences, Steps
 from localjudge.metrics.units import chunks
 from localjudge.option_spelling import option_name
 from localjudge.suggestion import suggestion
+from localjudge.toml_file import parse_toml
 from localjudge.types import (
     AnsweredQuestion,
     Label,
@@ -253,14 +253,13 @@ def read_criterion(file: str | Path) -> Criterion:
     bundled = resources.criterion_files()
     path = bundled.get(str(file)) or Path(file)
     try:
-        table = tomllib.loads(path.read_bytes().decode())
+        content = path.read_bytes()
     except OSError as error:
         raise UsageError(
             f"the criterion {file} cannot be read: {error.strerror}",
             hint=f"name a TOML file, or a bundled criterion: {suggestion(str(file), bundled, 'those')}",
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"the criterion {file} is not TOML: {error}", hint=_HINT) from error
+    table = parse_toml(content, f"the criterion {file}", hint=_HINT)
     return Criterion.model_validate(table, context=f"the criterion {file}")
 
 

@@ -21,7 +21,7 @@ from localjudge.record.manifest import Manifest
 _PYTHON_ROWS = "rows"
 _LONGEST = 2_000
 _SAFE = {
-    *("threshold", "min_legal_mass", "language", "segmenter", "profile", "prompts", "reasons", "protocol", "mapping"),
+    *("threshold", "min_legal_mass", "language", "segmenter", "profile", "reasons", "protocol", "mapping"),
     *("context_separator", "skip_bad_rows", "cluster_by", "max_failed", "reuse", "limit", "sample", "seed", "shard"),
     *("n_ctx", "gpu_layers", "threads"),
 }
@@ -42,7 +42,8 @@ def command(directory: Path, manifest: Manifest) -> str | None:
         return None
     if not {ATTRIBUTION_LABELS, RELEVANCE_LABELS}.isdisjoint(manifest.judge["metrics"]):
         return None
-    if any(_values(value) for name, value in settings.items() if name not in _SAFE):
+    own_profile = isinstance(settings.get("profile"), Mapping)
+    if own_profile or any(_values(value) for name, value in settings.items() if name not in _SAFE):
         return None
     words = ["localjudge", "run"]
     for judge in judges if isinstance(judges, list) else [judges]:

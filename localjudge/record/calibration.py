@@ -180,12 +180,17 @@ def calibration_file(name: str) -> Path:
     return _folder() / f"{name}.json"
 
 
+def saved_calibrations() -> list[str]:
+    """Names of those that are saved."""
+    return sorted(file.stem for file in _folder().glob("*.json"))
+
+
 def read_calibration(name_or_file: str | Path) -> Calibration:
     """A saved calibration by its name, or one in any file. Raises UsageError if there is none, or it is none."""
     named = _folder() / f"{name_or_file}.json"
     path = named if _NAME.fullmatch(str(name_or_file)) and named.is_file() else Path(name_or_file)
     if not path.is_file():
-        saved = sorted(file.stem for file in _folder().glob("*.json"))
+        saved = saved_calibrations()
         raise UsageError(
             f"there is no calibration {str(name_or_file)!r:.80}, neither by that name nor as a file",
             hint=suggestion(str(name_or_file), saved, "saved")

@@ -383,7 +383,7 @@ def profile_for(registered: str | None, metadata: Mapping[str, str], settings: R
     chosen = choose(settings.profile, registered, metadata)
     profile = chosen.profile
     for own in settings.prompts:
-        profile = with_prompt(profile, Path(own))
+        profile = with_prompt(profile, own)
     require(profile, settings.reasons, settings.protocol)
     return chosen._replace(profile=profile)
 

@@ -1,7 +1,7 @@
 """What a user may set about a run. `localjudge run --help` and `localjudge.evaluate` offer the same."""
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self, TypedDict
 
@@ -11,8 +11,12 @@ from localjudge.dataset.part import Shard
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.opening import may_be_elsewhere
 from localjudge.errors import UsageError
+from localjudge.judge.own_prompt import OwnPrompt, read_prompts
+from localjudge.judge.profile_choice import read_profile
+from localjudge.judge.profile_folder import ProfileFolder
 from localjudge.judge.prompt_writer import JudgingProtocol, Reasons
 from localjudge.judge.prompts import bundled as prompt_profiles
+from localjudge.judge.prompts import no_profile
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import Criterion, criteria_of
 from localjudge.metrics.metric import Metric
@@ -25,7 +29,7 @@ from localjudge.record.results import Run
 from localjudge.record.untrusted import shown, validated
 from localjudge.suggestion import suggestion
 from localjudge.text import Segmenter
-from localjudge.text.own_abbreviations import checked_abbreviations, read_abbreviations
+from localjudge.text.own_abbreviations import abbreviations_of
 from localjudge.types import VerdictRule
 
 RESCORE_OPTIONS = (
@@ -79,8 +83,8 @@ class Options(TypedDict, total=False):
     language: str
     segmenter: str | None
     abbreviations: str | Path | Sequence[str] | None
-    profile: str | Path | None
-    prompts: tuple[str, ...]
+    profile: str | Path | ProfileFolder | None
+    prompts: str | Path | OwnPrompt | Sequence[str | Path | OwnPrompt]
     reasons: Reasons
     protocol: JudgingProtocol
     mapping: Mapping[str, str]
@@ -104,7 +108,11 @@ class Options(TypedDict, total=False):
 
 
 class RunSettings(EngineSettings):
-    """Checked settings of a run. What a field's docstring says is also the help of its option."""
+    """Checked settings of a run. What a field's docstring says is also the help of its option.
+
+    What a file says is in them word by word: `checked` reads files, and who holds settings needs none. So those in the
+    manifest of a stranger's run make nobody read a file.
+    """
 
     criteria: tuple[Criterion, ...] = ()
     """File with a question of your own, which becomes a metric of its name, or one that comes with localjudge:
@@ -122,10 +130,10 @@ class RunSettings(EngineSettings):
     """Installed spaCy pipeline that cuts sentences instead of our rules."""
     abbreviations: tuple[str, ...] = ()
     """File of words, one a line, whose full stop does not end a sentence (in Python also the words themselves)."""
-    profile: str | None = None
+    profile: str | ProfileFolder | None = None
     """How the judge is asked: a prompt profile that comes with localjudge (instruct, minicheck ...), or the folder of
     one of your own. By default the one that is made for the model."""
-    prompts: tuple[str, ...] = ()
+    prompts: tuple[OwnPrompt, ...] = ()
     """File that words a task in place of the judge's own wording (may be repeated)."""
     reasons: Reasons = "none"
     """Let the model write a reason before the verdict (which may move it) or after it (which cannot)."""
@@ -157,35 +165,12 @@ class RunSettings(EngineSettings):
     """Only one of N parts, I from 1 to N, by the samples' ids: several processes judge one each, and localjudge merge
     makes one run of theirs."""
 
-    @field_validator("criteria", mode="before")
+    @field_validator("profile")
     @classmethod
-    def _own_questions(cls, given: object) -> tuple[Criterion, ...]:
-        return criteria_of(given)
-
-    @field_validator("calibration", mode="before")
-    @classmethod
-    def _calibrations(cls, given: object) -> tuple[Calibration, ...]:
-        return calibrations_of(given)
-
-    @field_validator("abbreviations", mode="before")
-    @classmethod
-    def _words(cls, given: object) -> tuple[str, ...]:
-        if given is None:
-            return ()
-        if isinstance(given, str | Path):
-            return read_abbreviations(given)
-        if not isinstance(given, Iterable):
-            name = option_name("abbreviations")
-            raise UsageError(f"{name} must be a list of words or the name of a file, got {given!r:.80}")
-        return checked_abbreviations(given)
-
-    @field_validator("profile", mode="before")
-    @classmethod
-    def _found_from_anywhere(cls, given: object) -> object:
-        """A folder by its whole path: the run may be verified from another one."""
-        if not isinstance(given, str | Path) or str(given) in prompt_profiles():
-            return given
-        return str(Path(given).expanduser().absolute()) if Path(given).expanduser().is_dir() else str(given)
+    def _comes_with_us(cls, profile: str | ProfileFolder | None) -> str | ProfileFolder | None:
+        if isinstance(profile, str) and profile not in prompt_profiles():
+            raise no_profile(profile)
+        return profile
 
     @field_validator("reuse", mode="before")
     @classmethod
@@ -226,10 +211,14 @@ class RunSettings(EngineSettings):
 
     def rule_for(self, metrics: Iterable[Metric]) -> VerdictRule:
         """What makes an answer a verdict, of each of the metrics."""
+        calibrated = {one.question for one in self.calibration}
+        names = [metric.name for metric in metrics if question_of(metric.name) in calibrated]
+        return VerdictRule(self.threshold, self.min_legal_mass, {name: self.threshold_of(name) for name in names})
+
+    def threshold_of(self, metric: str) -> float:
+        """The probability from which on a verdict of the metric is 1."""
         calibrated = {one.question: one.threshold for one in self.calibration}
-        names = {metric.name: question_of(metric.name) for metric in metrics}
-        thresholds = {name: calibrated[asked] for name, asked in names.items() if asked in calibrated}
-        return VerdictRule(self.threshold, self.min_legal_mass, thresholds)
+        return calibrated.get(question_of(metric) or "", self.threshold)
 
     def for_metrics(self, metrics: Iterable[Metric]) -> Self:
         """The same with those calibrations alone that decide one of these metrics."""
@@ -248,8 +237,20 @@ class RunSettings(EngineSettings):
         return EngineSettings(**{name: getattr(self, name) for name in EngineSettings.model_fields})
 
 
+_FROM_FILES: Mapping[str, Callable[[Any], Any]] = {
+    "criteria": criteria_of,
+    "calibration": calibrations_of,
+    "abbreviations": abbreviations_of,
+    "profile": read_profile,
+    "prompts": read_prompts,
+}
+"""What reads a setting that may be given as a file."""
 NOT_IN_FILES = frozenset(name for name, field in RunSettings.model_fields.items() if field.exclude)
 """Settings that no file of a run holds."""
+
+
+def _as_it_is(value: object) -> object:
+    return value
 
 
 def _two_thresholds() -> UsageError:
@@ -270,7 +271,7 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
     if "threshold" in options and options.get("calibration"):
         raise _two_thresholds()
     try:
-        return RunSettings(**options)
+        return RunSettings(**{name: _FROM_FILES.get(name, _as_it_is)(value) for name, value in options.items()})
     except ValidationError as error:
         first = error.errors()[0]
         name = str(first["loc"][0])
@@ -280,20 +281,20 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
 def settings_again(manifest: Manifest, **changed: Any) -> RunSettings:
     """The settings of a run as it resolved them, but for those that are changed.
 
-    A file with a prompt that is gone is left out: it is missed in the judge's identity. What no file of a run holds is
-    not read from one: who made it names no host for us. Raises UsageError for a change that cannot be,
-    RunDirectoryError for settings of the run that cannot be.
+    What no file of a run holds is not read from one: who made it names no host for us. Nor is a file that it names.
+    Raises UsageError for a change that cannot be, RunDirectoryError for settings of the run that cannot be.
     """
     # Calibrations take the place of the run's threshold, which is then one half.
-    checked({name: value for name, value in changed.items() if name != "threshold" or not changed.get("calibration")})
+    typed = checked(
+        {name: value for name, value in changed.items() if name != "threshold" or not changed.get("calibration")}
+    )
     known = RunSettings.model_fields.keys() - NOT_IN_FILES
     kept = {name: value for name, value in manifest.environment["settings"].items() if name in known}
     kept.setdefault("profile", _profile_of_earlier(manifest))
     kept |= {"criteria": tuple(kept_criteria(manifest).values()), "calibration": kept_calibrations(manifest)}
     n_ctx = manifest.judge["engine"].get("n_ctx", kept.get("n_ctx"))  # of a panel each judge has its own
-    values = {**_BEFORE, **kept, "n_ctx": n_ctx, **changed}
-    settings = validated(RunSettings, values, f"{MANIFEST}: settings")
-    return settings.model_copy(update={"prompts": tuple(file for file in settings.prompts if Path(file).is_file())})
+    values = {**_BEFORE, **kept, "n_ctx": n_ctx, **{name: getattr(typed, name) for name in changed}}
+    return validated(RunSettings, values, f"{MANIFEST}: settings")
 
 
 def judges_of(run: Run, *, needed: bool = True) -> list[str]:

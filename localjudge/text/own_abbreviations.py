@@ -13,6 +13,7 @@ from os import PathLike
 from pathlib import Path
 
 from localjudge.errors import UsageError
+from localjudge.option_spelling import option_name
 from localjudge.text.capitals import written
 
 MOST_CHARACTERS = 40
@@ -53,6 +54,18 @@ def checked_abbreviations(words: Iterable[str], source: str = "abbreviations") -
             raise UsageError(f"{source}: {word!r:.80} is not an abbreviation", hint=_HINT)
         found.add(bare)
     return tuple(sorted(found))
+
+
+def abbreviations_of(given: object) -> tuple[str, ...]:
+    """Abbreviations from the name of a file, or from words. Raises UsageError for what is neither."""
+    if given is None:
+        return ()
+    if isinstance(given, str | PathLike):
+        return read_abbreviations(given)
+    if not isinstance(given, Iterable):
+        name = option_name("abbreviations")
+        raise UsageError(f"{name} must be a list of words or the name of a file, got {given!r:.80}")
+    return checked_abbreviations(given)
 
 
 def read_abbreviations(file: str | PathLike[str]) -> tuple[str, ...]:

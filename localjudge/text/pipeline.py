@@ -1,12 +1,14 @@
 """spaCy pipelines by language or by name, each loaded once per process."""
 
 import logging
+import re
 from functools import cache
 from hashlib import sha256
-from importlib.metadata import version
-from typing import TYPE_CHECKING
+from importlib.metadata import entry_points, version
+from typing import TYPE_CHECKING, cast
 
 from localjudge.errors import UsageError
+from localjudge.suggestion import suggestion
 from localjudge.text.conventions import ANY_LANGUAGE
 from localjudge.text.quiet_import import import_spacy
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 RULES_VERSION = "2"
 """Changes whenever our rules cut any text differently."""
 
+_LANGUAGE = re.compile("[a-z]{2,3}")
 _logger = logging.getLogger(__name__)
 
 
@@ -31,12 +34,15 @@ def rules_pipeline(language: str, abbreviations: tuple[str, ...] = ()) -> "Langu
 
     from localjudge.text.component import blank_pipeline
 
+    unknown = UsageError(
+        f"spaCy knows no language {language!r}", hint="give a code such as 'en' or 'de', or 'xx' for any language"
+    )
+    if not _LANGUAGE.fullmatch(language):
+        raise unknown
     try:
         get_lang_class(language)
     except ImportError as error:
-        raise UsageError(
-            f"spaCy knows no language {language!r}", hint="give a code such as 'en' or 'de', or 'xx' for any language"
-        ) from error
+        raise unknown from error
     try:
         return blank_pipeline(language, abbreviations)
     except ImportError as error:
@@ -51,16 +57,25 @@ def rules_pipeline(language: str, abbreviations: tuple[str, ...] = ()) -> "Langu
 
 @cache
 def named_pipeline(name: str) -> "Language":
-    """Load an installed pipeline by its package name or path. Raises UsageError if there is none."""
-    import_spacy()
-    import spacy
+    """Load an installed pipeline by its name. Raises UsageError if there is none.
 
+    Its package says that it is one. No other package is imported, and no folder is loaded: who names the pipeline may
+    be a stranger, and loading either runs code.
+    """
+    import_spacy()
+    pipelines = entry_points(group="spacy_models")
+    if name not in pipelines.names:
+        raise UsageError(
+            f"no spaCy pipeline called {name!r:.80} is installed",
+            hint=suggestion(name, sorted(pipelines.names), "installed")
+            if pipelines.names
+            else "install its package, or leave it out to use the rules",
+        )
     try:
-        return spacy.load(name)
+        return cast("Language", pipelines[name].load().load())
     except (ImportError, OSError, ValueError) as error:
         raise UsageError(
-            f"cannot load the spaCy pipeline {name!r}: {error}",
-            hint="install the pipeline's package, give the path of its folder, or leave it out to use the rules",
+            f"cannot load the spaCy pipeline {name!r}: {error}", hint="install the pipeline's package again"
         ) from error
 
 

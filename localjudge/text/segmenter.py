@@ -33,7 +33,7 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 class Segmenter:
     """Cuts texts into sentences: by our rules for `language`, or with `pipeline` if one is named.
 
-    `pipeline` is the package name or the path of any installed spaCy pipeline that sets sentence boundaries. The stop
+    `pipeline` is the name of an installed spaCy pipeline that sets sentence boundaries. The stop
     of one of the `abbreviations` (written with or without it) never ends a sentence; they belong to our rules alone.
     Raises UsageError for one that is not an abbreviation, and for any given together with a pipeline.
     """

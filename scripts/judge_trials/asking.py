@@ -21,7 +21,7 @@ from localjudge.judge import prompts
 from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.record.keys import RequestKeys
 from localjudge.run.judges import judge_on
-from localjudge.run.settings import RunSettings
+from localjudge.run.settings import RunSettings, checked
 from localjudge.types import Answer, VerdictRequest
 
 from .items import Item
@@ -59,7 +59,7 @@ class OpenModel:
 
     def judge(self, prompt: Path | None) -> PromptWriter:
         """The judge that this model is with a wording of one task."""
-        return judge_on(self.engine, RunSettings(prompts=(str(prompt),) if prompt else ())).judge
+        return judge_on(self.engine, checked({"prompts": prompt} if prompt else {})).judge
 
     def answer(self, trial: Trial) -> None:
         """Ask what is not answered yet. A question without an answer is kept with p_yes null."""

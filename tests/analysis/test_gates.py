@@ -66,7 +66,10 @@ def test_a_gate_is_named_as_precisely_as_it_is_decided() -> None:
         ("context_recall>=80", r"lies in \[0, 1\]"),
         ("context_recall>=-0.1", r"lies in \[0, 1\]"),
         ("context_recall.delta>=-2", r"lies in \[-1, 1\]"),
-        ("context_recall>=nan", r"lies in \[0, 1\]"),
+        ("context_recall>=nan", "'nan' .* is not a number"),
+        ("context_recall>=0_1", "'0_1' .* is not a number"),
+        ("context_recall>=٠.٥", "'٠.٥' .* is not a number"),
+        ("context_recall>=1e-400", "'1e-400' .* is too close to 0"),
         ("context_recall>=0.8<0.9", "is not a gate"),
     ],
 )

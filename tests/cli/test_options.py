@@ -49,7 +49,7 @@ def test_python_types_its_keywords_by_the_same_names() -> None:
         ("n_ctx", ["--n-ctx", "512"], 512),
         ("reasons", ["--reasons", "after"], "after"),
         ("skip_bad_rows", ["--skip-bad-rows"], True),
-        ("prompts", ["--prompt", "a", "--prompt", "b"], ("a", "b")),
+        ("reuse", ["--reuse", "a", "--reuse", "b"], ("a", "b")),
         ("mapping", ["--map", "reference=gold", "--map", "id=nr"], {"reference": "gold", "id": "nr"}),
     ],
 )

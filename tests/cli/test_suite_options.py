@@ -109,3 +109,46 @@ def test_a_suite_may_say_what_cannot_be_typed(capfd: pytest.CaptureFixture[str])
     assert (kept["abbreviations"], kept["threshold"]) == (["Abb"], 0.4)
     assert called(capfd, "run", "--quiet", "--threshold", "0.5", "--out", "typed")[0] == 3
     assert manifest("typed")["environment"]["settings"]["threshold"] == 0.5
+
+
+@pytest.mark.parametrize("key", ["markdown", "junit"])
+def test_a_file_that_no_run_wrote_is_not_replaced(key: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """Unless the user names it. What a run wrote, the next one may replace."""
+    file, arguments = Path("notes"), ("run", "--quiet", "--undecided", "pass")
+    file.write_text("mine\n", encoding="utf-8")
+    Path("localjudge.toml").write_text(f'{SUITE}{key} = "notes"\n', encoding="utf-8")
+    code, _, errors = called(capfd, *arguments)
+    assert (code, file.read_text(encoding="utf-8")) == (1, "mine\n")
+    assert f"{key} = notes would replace a file that no run wrote" in errors
+    assert f"type --{key} on the command line" in errors
+    file.unlink()
+    assert [called(capfd, *arguments)[0] for _ in range(2)] == [0, 0]
+    file.write_text("mine\n", encoding="utf-8")
+    Path("localjudge.toml").write_text(SUITE, encoding="utf-8")
+    assert called(capfd, *arguments, f"--{key}", "notes")[0] == 0
+    assert "localjudge" in file.read_text(encoding="utf-8")
+
+
+def test_a_folder_that_holds_no_run_is_not_written_into(capfd: pytest.CaptureFixture[str]) -> None:
+    Path("src").mkdir()
+    Path("src/main.py").write_text("mine\n", encoding="utf-8")
+    Path("localjudge.toml").write_text(SUITE.replace('"run"', '"src"'), encoding="utf-8")
+    assert called(capfd, "run", "--quiet")[0] == 1
+    assert [path.name for path in Path("src").iterdir()] == ["main.py"]
+
+
+def test_a_suite_that_the_user_names_reads_elsewhere_and_writes_below_its_folder(
+    capfd: pytest.CaptureFixture[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    outside = tmp_path_factory.mktemp("outside")
+    Path("data.jsonl").rename(outside / "data.jsonl")
+    suite = SUITE.replace("data.jsonl", str(outside / "data.jsonl"))
+    for text, named, code in (
+        (suite, (), 1),
+        (suite, ("--suite", "localjudge.toml"), 0),
+        (suite.replace('"run"', f'"{outside}/run"'), ("--suite", "localjudge.toml"), 1),
+    ):
+        Path("localjudge.toml").write_text(text, encoding="utf-8")
+        assert called(capfd, "run", *named, "--undecided", "pass", "--quiet")[0] == code
+    assert Path("run/summary.json").is_file()
+    assert not (outside / "run").exists()

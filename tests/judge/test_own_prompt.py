@@ -6,7 +6,7 @@ import pytest
 
 from localjudge.errors import UsageError
 from localjudge.judge import prompts
-from localjudge.judge.own_prompt import with_prompt
+from localjudge.judge.own_prompt import OwnPrompt, read_prompts, with_prompt
 from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.types import Relevance, Span, Unit
 
@@ -29,10 +29,11 @@ SENTENCE = Relevance(
 )
 
 
-def written(folder: Path, text: str) -> Path:
+def written(folder: Path, text: str) -> OwnPrompt:
     file = folder / "own.toml"
     file.write_text(text, encoding="utf-8")
-    return file
+    [prompt] = read_prompts(file)
+    return prompt
 
 
 def test_the_file_words_its_task(tmp_path: Path) -> None:
@@ -77,4 +78,4 @@ def test_a_file_that_cannot_word_the_task_is_refused(tmp_path: Path, text: str, 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     """The path is named."""
     with pytest.raises(UsageError, match=r"nowhere\.toml cannot be read"):
-        with_prompt(prompts.load("instruct"), tmp_path / "nowhere.toml")
+        read_prompts([tmp_path / "nowhere.toml"])

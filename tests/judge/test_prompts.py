@@ -193,23 +193,23 @@ def test_every_file_of_a_profile_is_in_its_hash(tmp_path: Path) -> None:
     """One letter more in any of them, and the judge is another judge."""
     folder = tmp_path / "copy"
     shutil.copytree(BUNDLED / "instruct", folder)
-    before = prompts.read(folder).sha256
+    before = prompts.load(str(folder)).sha256
     for file in sorted(folder.glob("*.toml")):
         original = file.read_text(encoding="utf-8")
         file.write_text(f"{original}\n# a remark\n", encoding="utf-8")
-        assert prompts.read(folder).sha256 != before
+        assert prompts.load(str(folder)).sha256 != before
         file.write_text(original, encoding="utf-8")
-    assert prompts.read(folder).sha256 == before
+    assert prompts.load(str(folder)).sha256 == before
 
 
 def test_a_special_task_has_a_hash_of_its_own(tmp_path: Path) -> None:
     """The judge of runs that do not ask it stays the judge that it was; that of those that do becomes another."""
     folder = tmp_path / "copy"
     shutil.copytree(BUNDLED / "instruct", folder)
-    before = PromptWriter(prompts.read(folder))
+    before = PromptWriter(prompts.load(str(folder)))
     with (folder / "special" / "refusal.toml").open("a", encoding="utf-8") as file:
         file.write("# a remark\n")
-    after = PromptWriter(prompts.read(folder))
+    after = PromptWriter(prompts.load(str(folder)))
     assert before.identity == after.identity == after.identity_for([])
     assert before.identity_for(["sufficiency"]) == after.identity_for(["sufficiency"]) != after.identity
     assert before.identity_for(["refusal"]) != after.identity_for(["refusal"])
@@ -263,7 +263,7 @@ def test_a_damaged_profile_is_named(tmp_path: Path, file: str, content: str) -> 
     shutil.copytree(BUNDLED / "instruct", folder)
     (folder / file).write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=re.escape(str(folder))) as caught:
-        prompts.read(folder)
+        prompts.load(str(folder))
     assert caught.value.hint
 
 

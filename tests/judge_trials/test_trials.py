@@ -11,7 +11,7 @@ from judge_trials import asking, figures, items, wordings
 
 from localjudge import ScriptedEngine
 from localjudge.judge import prompts
-from localjudge.judge.own_prompt import with_prompt
+from localjudge.judge.own_prompt import read_prompts, with_prompt
 from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.stats import Interval
 
@@ -73,8 +73,10 @@ def test_every_wording_is_one_of_its_task() -> None:
     for task in items.TASKS:
         names = wordings.wordings(task)
         assert len(names) > 1
-        digests = {PromptWriter(with_prompt(profile, file) if file else profile).identity["profile_sha256"]
-                   for file in names.values()}  # fmt: skip
+        digests = {
+            PromptWriter(with_prompt(profile, *read_prompts(file)) if file else profile).identity["profile_sha256"]
+            for file in names.values()
+        }
         assert len(digests) == len(names)
 
 

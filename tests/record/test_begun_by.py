@@ -38,7 +38,7 @@ def test_settings_that_have_a_value_are_named(manifest: MakeManifest) -> None:
     settings = {
         "threshold": 0.6,
         "language": "en",
-        "prompts": ["my prompt.toml", "b.toml"],
+        "calibration": [],
         "mapping": {"reference": "gold answer"},
         "batching": False,
         "max_failed": 2,
@@ -46,7 +46,7 @@ def test_settings_that_have_a_value_are_named(manifest: MakeManifest) -> None:
     }
     assert command(Path("runs/x"), manifest(settings=settings)) == (
         "localjudge run --judge reference --metrics context_recall,document_map --out runs/x --threshold 0.6 "
-        "--language en --prompt 'my prompt.toml' --prompt b.toml --map 'reference=gold answer' --max-failed 2 "
+        "--language en --map 'reference=gold answer' --max-failed 2 "
         "-- data.jsonl"
     )
 
@@ -80,7 +80,7 @@ def test_standard_input_and_names_like_options_are_data(manifest: MakeManifest) 
 
 def test_every_setting_is_an_option_of_the_command(manifest: MakeManifest) -> None:
     """A setting that is added later, under a name that is not its option's, fails here."""
-    given = command(Path("x"), manifest(settings=RunSettings(prompts=("a",)).model_dump(mode="json")))
+    given = command(Path("x"), manifest(settings=RunSettings(profile="instruct").model_dump(mode="json")))
     options = {option for parameter in run_command.params for option in parameter.opts}
     assert {word for word in shlex.split(given or "") if word.startswith("--")} <= options | {"--"}
     assert (

@@ -100,16 +100,16 @@ def test_a_metric_says_every_common_task_that_it_asks(tmp_path: Path) -> None:
         assert bool(asked) == bool(tasks), name
 
 
-def test_a_folder_is_found_again_from_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_keeps_the_words_of_its_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(BUNDLED / "instruct", tmp_path / "house")
     monkeypatch.chdir(tmp_path)
     script = {"It opened in 1889.": 0.9}
     found = run(tmp_path / "run", ScriptedEngine(script), ["faithfulness"], profile="house")
     assert found.manifest.judge["judge"]["profile"] == "house"
+    shutil.rmtree("house")
     monkeypatch.chdir("/")
     assert localjudge.verify(found, engine=ScriptedEngine(script)).result == "bit-identical"
-    with (tmp_path / "house" / "attribution.toml").open("a", encoding="utf-8") as file:
-        file.write("# another\n")
+    found.manifest.environment["settings"]["profile"]["files"]["attribution.toml"] += "# another\n"
     again = localjudge.verify(found, engine=ScriptedEngine(script))
     assert [change.ingredient for change in again.judge_changes] == ["judge.profile_sha256"]
 

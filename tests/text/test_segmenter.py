@@ -3,6 +3,7 @@
 import logging
 import sys
 import time
+from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 from subprocess import run
@@ -15,7 +16,7 @@ from spacy.language import Language
 
 from localjudge.errors import UsageError
 from localjudge.text import Segmenter, component, sentences
-from localjudge.text.pipeline import rules_pipeline
+from localjudge.text.pipeline import named_pipeline, rules_pipeline
 from localjudge.text.segmenter import MAX_PART
 from localjudge.types import Span
 
@@ -156,23 +157,46 @@ def test_a_language_that_needs_a_missing_package_falls_back_and_says_so_once(
     rules_pipeline.cache_clear()
 
 
+Install = Callable[[Language], str]
+
+
 @pytest.fixture
-def sentencizer_folder(tmp_path: Path) -> str:
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+    """Installs a pipeline as `spacy package` does: a package with `load`, which is listed among spaCy's."""
+
+    def installed(nlp: Language) -> str:
+        (tmp_path / "xx_test").mkdir()
+        nlp.to_disk(tmp_path / "xx_test" / "data")
+        load = "import spacy\n\ndef load():\n    return spacy.load(__path__[0] + '/data')\n"
+        (tmp_path / "xx_test" / "__init__.py").write_text(load, encoding="utf-8")
+        about = tmp_path / "xx_test-1.0.dist-info"
+        about.mkdir()
+        (about / "METADATA").write_text("Metadata-Version: 2.1\nName: xx-test\nVersion: 1.0\n", encoding="utf-8")
+        (about / "entry_points.txt").write_text("[spacy_models]\nxx_test = xx_test\n", encoding="utf-8")
+        monkeypatch.syspath_prepend(str(tmp_path))
+        return "xx_test"
+
+    yield installed
+    named_pipeline.cache_clear()
+    sys.modules.pop("xx_test", None)
+
+
+@pytest.fixture
+def sentencizer(install: Install) -> str:
     nlp = spacy.blank("en")
     nlp.add_pipe("sentencizer", config={"punct_chars": [";"]})
-    nlp.to_disk(tmp_path / "pipeline")
-    return str(tmp_path / "pipeline")
+    return install(nlp)
 
 
-def test_any_installed_pipeline_can_be_named(sentencizer_folder: str) -> None:
-    segmenter = Segmenter(pipeline=sentencizer_folder)
+def test_any_installed_pipeline_can_be_named(sentencizer: str) -> None:
+    segmenter = Segmenter(pipeline=sentencizer)
     assert [span.text for span in sentences("One. Two; three.", segmenter=segmenter)] == ["One. Two;", "three."]
-    assert segmenter.identity["name"] == sentencizer_folder
+    assert segmenter.identity["name"] == sentencizer
 
 
-def test_a_named_pipeline_reads_a_long_text_in_parts(sentencizer_folder: str) -> None:
+def test_a_named_pipeline_reads_a_long_text_in_parts(sentencizer: str) -> None:
     text = ("One" + " two" * 40 + "; ") * 7_000
-    spans = Segmenter(pipeline=sentencizer_folder)(text)
+    spans = Segmenter(pipeline=sentencizer)(text)
     assert len(text) > 1_000_000
     assert len(spans) >= 7_000
     assert_verbatim_and_complete(text, spans)
@@ -183,10 +207,25 @@ def test_a_pipeline_that_is_not_installed_is_a_usage_error() -> None:
         Segmenter(pipeline="en_no_such_pipeline")("One.")
 
 
-def test_a_pipeline_that_sets_no_boundaries_is_a_usage_error(tmp_path: Path) -> None:
-    spacy.blank("en").to_disk(tmp_path)
+def test_a_pipeline_that_sets_no_boundaries_is_a_usage_error(install: Install) -> None:
+    name = install(spacy.blank("en"))
     with pytest.raises(UsageError, match="no sentence boundaries"):
-        Segmenter(pipeline=str(tmp_path))("One. Two.")
+        Segmenter(pipeline=name)("One. Two.")
+
+
+@pytest.mark.parametrize("name", ["ray", "pip", "antigravity", "blank:en", "."])
+def test_a_pipeline_that_is_named_imports_no_other_package(name: str) -> None:
+    """A suite and a run's directory may be a stranger's: they name one that says of itself that it is a pipeline."""
+    before = set(sys.modules)
+    with pytest.raises(UsageError, match="no spaCy pipeline"):
+        Segmenter(pipeline=name)("One.")
+    assert not {module for module in set(sys.modules) - before if module.partition(".")[0] == name}
+
+
+@pytest.mark.parametrize("language", ["en.stop_words", "lex_attrs", "..util", "zzz", "EN"])
+def test_a_language_is_the_code_of_one(language: str) -> None:
+    with pytest.raises(UsageError, match="spaCy knows no language"):
+        Segmenter(language)("One.")
 
 
 def test_the_component_can_be_added_to_any_pipeline() -> None:

@@ -1,0 +1,153 @@
+"""A suite that came with somebody else's repository: what each of its keys cannot reach, and what a manifest cannot."""
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import localjudge
+from localjudge.analysis.gates import parse_gate
+from localjudge.errors import UsageError
+from localjudge.report.junit import unfinished
+from localjudge.report.markdown import unfinished_markdown
+from localjudge.run.settings import RunSettings, settings_again
+from localjudge.suite import KINDS, SuiteKeys, read_suite
+
+KEYS = [*SuiteKeys.model_fields, *RunSettings.model_fields]
+ROW = {"id": "a", "retrieved_contexts": ["x", "y"], "reference_contexts": ["x"]}
+SUITE = {"data": "data.jsonl", "metrics": "hit_rate@1", "gates": "hit_rate@1>=0.01", "report": True}
+SECRETS = ("words.txt", "run/manifest.json", "profile/profile.toml")
+PLACES = ["{outside}/{file}", "../outside/{file}", "link/{file}", "~/{file}"]
+CASES = [(key, place) for place in PLACES for key in KEYS if KINDS[key] in ("read", "written") or place is PLACES[0]]
+_watched: list[Path] = []
+_opened: list[str] = []
+
+
+def _note(event: str, arguments: tuple[Any, ...]) -> None:
+    if event == "open" and _watched and isinstance(arguments[0], str):
+        path = os.path.realpath(arguments[0])
+        if path.startswith(str(_watched[0])):
+            _opened.append(path)
+
+
+sys.addaudithook(_note)
+
+
+@pytest.fixture
+def outside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of the user's, beside the stranger's repository, in which we are. Whatever is opened there is noted."""
+    repository, outside = tmp_path / "repository", tmp_path / "outside"
+    for file in SECRETS:
+        (outside / file).parent.mkdir(parents=True, exist_ok=True)
+        (outside / file).write_text("Geheimrat\n", encoding="utf-8")
+    repository.mkdir()
+    (repository / "data.jsonl").write_text(json.dumps(ROW) + "\n", encoding="utf-8")
+    (repository / "link").symlink_to(outside)
+    monkeypatch.chdir(repository)
+    _watched.append(outside)
+    yield outside
+    _watched.clear()
+    _opened.clear()
+
+
+def written(**says: Any) -> None:
+    """The suite of the repository."""
+    lines = [f"{key} = {json.dumps(value)}\n" for key, value in {**SUITE, **says}.items()]
+    Path("localjudge.toml").write_text("".join(lines), encoding="utf-8")
+
+
+def refusal_of_suite() -> str:
+    """What is said of the suite and of a run with it; "" if it is done."""
+    try:
+        suite = read_suite("localjudge.toml", found=True)
+        run = localjudge.evaluate(**{"out": "run"} | suite.evaluation, engine=localjudge.ScriptedEngine({}))
+        localjudge.check(run, **suite.promises)
+    except UsageError as refused:
+        return str(refused)
+    return ""
+
+
+def tree(folder: Path) -> dict[str, bytes]:
+    """Every file below a folder."""
+    return {str(path): path.read_bytes() if path.is_file() else b"" for path in folder.rglob("*")}
+
+
+def test_every_key_is_classified() -> None:
+    """A key that is added later fails here until it is said what it can reach."""
+    assert sorted(KINDS) == sorted(KEYS)
+
+
+@pytest.mark.parametrize(("key", "place"), CASES)
+def test_no_key_reads_or_writes_outside(outside: Path, key: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever is there or is not: nothing is opened, nothing is changed, and no word of it is in the error."""
+    monkeypatch.setenv("HOME", str(outside))
+    before = tree(outside)
+    for file in ("words.txt", "profile", "new"):
+        path = place.format(outside=outside, file=file)
+        _opened.clear()
+        for value in (path, [path]):
+            written(**{key: value})
+            refused = refusal_of_suite()
+            assert "Geheimrat" not in refused
+            assert refused or KINDS[key] in ("value", "judge") or (key, value) == ("abbreviations", [path])
+            assert not _opened
+    assert tree(outside) == before
+
+
+def test_the_watch_sees_what_is_opened(outside: Path) -> None:
+    (outside / "words.txt").read_text(encoding="utf-8")
+    assert _opened == [str(outside / "words.txt")]
+
+
+@pytest.mark.parametrize("key", [key for key, kind in KINDS.items() if kind == "written"])
+@pytest.mark.parametrize("value", [".git/hooks/new", ".hidden", "a/../b", "..", "/", "~", "a\0b", "a" * 5000])
+def test_nothing_hidden_is_written(outside: Path, key: str, value: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """What is hidden is the user's and not the repository's, as .git is."""
+    Path(".git/hooks").mkdir(parents=True)
+    before = tree(Path())
+    written(**{key: value})
+    assert refusal_of_suite()
+    assert tree(Path()).keys() - before.keys() == {"localjudge.toml"}
+
+
+def test_the_file_of_a_run_that_was_killed_may_be_replaced(outside: Path) -> None:
+    """It is what stands there while the run goes on."""
+    Path("table.md").write_text(unfinished_markdown(), encoding="utf-8")
+    Path("gates.xml").write_text(unfinished([parse_gate("hit_rate@1>=0.5")]), encoding="utf-8")
+    written(markdown="table.md", junit="gates.xml")
+    assert read_suite("localjudge.toml", found=True).arguments["markdown"] == "table.md"
+
+
+def test_a_link_inside_a_folder_leads_nowhere(outside: Path) -> None:
+    Path("house").mkdir()
+    Path("house/profile.toml").symlink_to(outside / "words.txt")
+    written(profile="house")
+    assert "would read outside the suite's folder" in refusal_of_suite()
+    assert not _opened
+
+
+@pytest.mark.parametrize("text", ["x = " + "[" * 100_000, ".".join(["mapping"] * 5_000) + " = 1"])
+def test_a_suite_that_is_nested_too_deep_is_refused(outside: Path, text: str) -> None:
+    Path("localjudge.toml").write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match="nested"):
+        read_suite("localjudge.toml")
+
+
+@pytest.mark.parametrize("name", RunSettings.model_fields)
+def test_no_setting_of_a_manifest_is_a_file_to_be_read(outside: Path, name: str) -> None:
+    """It holds words: a profile of one's own is its files, a prompt its text."""
+    engine = localjudge.ScriptedEngine({})
+    run = localjudge.evaluate([ROW], metrics=["hit_rate@1"], engine=engine, out="run")
+    words, profile = str(outside / "words.txt"), str(outside / "profile")
+    for value in (words, [words], profile, {"path": profile, "files": {}}):
+        run.manifest.environment["settings"][name] = value
+        with suppress(UsageError):
+            settings_again(run.manifest)
+            localjudge.verify(run, engine=engine)
+            localjudge.rescore(run, engine=engine, out="again")
+    assert not _opened
