@@ -18,6 +18,7 @@ from typing import Literal, cast
 from localjudge.analysis.comparison import MetricChange, RunComparison
 from localjudge.errors import UsageError
 from localjudge.option_spelling import option
+from localjudge.printable import numbered
 from localjudge.record.results import Run
 from localjudge.stats.decision import Comparison, decide
 from localjudge.stats.intervals import Interval
@@ -137,7 +138,7 @@ def _outcome(gate: Gate, failed: int, max_failed: int, interval: Interval | None
     mean, low, high = (
         signed(value) if gate.delta else f"{value:.3f}" for value in (interval.mean, interval.low, interval.high)
     )
-    shown = f"{mean}, 95 % interval {low} to {high}, {interval.n:,} samples"
+    shown = f"{mean}, 95 % interval {low} to {high}, {numbered(interval.n, 'sample')}"
     what = "difference" if gate.delta else "mean"
     if outcome != "undecided":
         return outcome, None, shown

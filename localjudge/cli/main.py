@@ -20,7 +20,7 @@ from typing import Any, NoReturn
 
 import click
 
-from localjudge.errors import LocaljudgeError, OutOfResource
+from localjudge.errors import NO_ROOM, LocaljudgeError, OutOfResource, UsageError
 from localjudge.option_spelling import as_typed
 from localjudge.printable import printable_lines
 
@@ -145,15 +145,20 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.DONE
     except OSError as error:
-        # The library translates the errors of its own files: what is left is a full disk behind our output.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        click.echo(
-            f"localjudge: the output cannot be written: {error.strerror}\n  hint: make room; {_again(given)}", err=True
-        )
-        return ExitCode.GO_ON_LATER
+        return _reported(_file_error(error, _again(given)), _again(given))
     except (LocaljudgeError, MemoryError, click.Abort, KeyboardInterrupt) as error:
         return _reported(error, _again(given))
     return code or ExitCode.DONE
+
+
+def _file_error(error: OSError, again: str) -> LocaljudgeError:
+    """An error of the system that the library did not translate: what it is, and of which file if it names one."""
+    if error.filename is None and error.errno in NO_ROOM:
+        # Our output goes to a full disk; Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OutOfResource(f"the output cannot be written: {error.strerror}", hint=f"make room; {again}")
+    message = f"{error.filename or 'a file'}: {error.strerror or error}"
+    return OutOfResource(message, hint=f"make room; {again}") if error.errno in NO_ROOM else UsageError(message)
 
 
 def _reported(error: BaseException, again: str) -> ExitCode:

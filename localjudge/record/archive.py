@@ -142,8 +142,7 @@ def stored_positions(path: Path) -> "array[int]":
     with reading(path) as reader:
         query = "SELECT position FROM sample ORDER BY position"
         positions = array("q", (position for (position,) in reader.rows(_ID, query)))
-    if any(one == other for one, other in pairwise(positions)):
-        raise RunDirectoryError(f"{path} has two samples at one position", hint=BY_HAND)
+    _refuse_shared(path, positions)
     return positions
 
 
@@ -172,7 +171,15 @@ def _rows_in_order(path: Path) -> "array[int]":
             positions.append(position)
     if all(one < other for one, other in pairwise(positions)):
         return numbers
-    return array("q", (numbers[place] for place in sorted(range(len(numbers)), key=positions.__getitem__)))
+    places = sorted(range(len(numbers)), key=positions.__getitem__)
+    _refuse_shared(path, map(positions.__getitem__, places))
+    return array("q", map(numbers.__getitem__, places))
+
+
+def _refuse_shared(path: Path, positions: Iterable[int]) -> None:
+    """Raise RunDirectoryError for two samples at one of these positions, which ascend."""
+    if any(one == other for one, other in pairwise(positions)):
+        raise RunDirectoryError(f"{path} has two samples at one position", hint=BY_HAND)
 
 
 def stored_clusters(path: Path) -> Clusters | None:

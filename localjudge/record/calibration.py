@@ -204,7 +204,8 @@ def save_calibration(calibration: Calibration) -> Path:
     except OSError as error:
         fresh.unlink(missing_ok=True)
         raise OutOfResource(
-            f"{path} cannot be written: {error.strerror or error}", hint="make room, or name another LOCALJUDGE_HOME"
+            f"{path} cannot be written: {error.strerror or error}",
+            hint="make it writable, or name another LOCALJUDGE_HOME",
         ) from error
     return path
 

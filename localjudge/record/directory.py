@@ -17,7 +17,7 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from localjudge.errors import OutOfResource, RunDirectoryError
+from localjudge.errors import NO_ROOM, OutOfResource, RunDirectoryError
 from localjudge.option_spelling import option
 from localjudge.record.untrusted import open_regular, refuse_irregular
 
@@ -28,7 +28,11 @@ _PART = ".part"
 _PRIVATE = 0o700
 _PRIVATE_FILE = 0o600
 _AT_ONCE = 1 << 20
-_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM}
+_OUT_OF_RESOURCE = {
+    **dict.fromkeys(NO_ROOM, "make room, then run the same command again to go on"),
+    errno.EIO: "look at the disk, then run the same command again to go on",
+    errno.ENOMEM: "free memory, then run the same command again to go on",
+}
 
 
 class Written(NamedTuple):
@@ -224,10 +228,9 @@ def _translated(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _NO_ROOM:
+        if error.errno in _OUT_OF_RESOURCE:
             raise OutOfResource(
-                f"{path} cannot be written: {error.strerror}",
-                hint="make room, then run the same command again to go on",
+                f"{path} cannot be written: {error.strerror}", hint=_OUT_OF_RESOURCE[error.errno]
             ) from error
         raise RunDirectoryError(
             f"{error.filename or path} cannot be written: {error.strerror}",

@@ -10,7 +10,7 @@ What is read may be a stranger's: `untrusted.py` says what is refused, `consiste
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import dropwhile, groupby, takewhile, zip_longest
 from pathlib import Path
@@ -92,7 +92,8 @@ class _ManifestParts(_Part):
 class Run:
     """A finished run: `summary` and `manifest` at once, scores and verdicts when they are looked at.
 
-    `run["context_recall"]` is the summary of a metric.
+    It is read like a mapping of its metrics: `run["context_recall"]` is the summary of one, `list(run)` names all.
+    `notes` are what was said while it was made; a run that is opened has none.
     """
 
     directory: Path
@@ -100,6 +101,7 @@ class Run:
     manifest: Manifest
     so_far: ResumePoint | None = None
     """Of a run that is not finished: which rows there were when it was opened. Nothing else of it is looked at."""
+    notes: tuple[str, ...] = field(default=(), compare=False)
     html_view: ClassVar[Callable[["Run"], str] | None] = None
     """What a notebook shows of a run. A record shows nothing by itself: `localjudge.api` says who does."""
 
@@ -117,7 +119,8 @@ class Run:
         if not os.path.lexists(path / SUMMARY):
             point = resume_point(path) if unfinished else None
             if point is None:
-                raise _unfinished(path, manifest)
+                what = "has no finished sample yet" if unfinished else "is not finished"
+                raise _unfinished(path, manifest, what)
             return _run_so_far(path, manifest, point)
         run = cls(path, _read_object(path / SUMMARY, Summary, SUMMARY_VERSION), manifest)
         if check:
@@ -138,6 +141,22 @@ class Run:
     def max_failed(self) -> int:
         """How many samples of a metric were allowed to fail."""
         return int(self.manifest.environment["settings"]["max_failed"])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.summary.metrics)
+
+    def __len__(self) -> int:
+        return len(self.summary.metrics)
+
+    def __contains__(self, metric: object) -> bool:
+        return metric in self.summary.metrics
+
+    def __hash__(self) -> int:
+        return hash((self.directory, self.summary.signature))
+
+    def keys(self) -> Iterable[str]:
+        """Names of the metrics."""
+        return self.summary.metrics.keys()
 
     def __getitem__(self, metric: str) -> MetricSummary:
         if metric not in self.summary.metrics:
@@ -387,7 +406,7 @@ def _no_run(directory: Path) -> RunDirectoryError:
     return RunDirectoryError(f"{directory} {what}", hint="give the directory that `localjudge run` made")
 
 
-def _unfinished(directory: Path, manifest: Manifest) -> RunDirectoryError:
+def _unfinished(directory: Path, manifest: Manifest, what: str) -> RunDirectoryError:
     command = begun_by.command(directory, manifest)
     hint = f"go on with it: {command}" if command else "run the command that began it again to go on"
-    return RunDirectoryError(f"the run in {directory} is not finished", hint=hint)
+    return RunDirectoryError(f"the run in {directory} {what}", hint=hint)

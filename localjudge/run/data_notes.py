@@ -11,26 +11,24 @@ A note goes where progress goes. Where a column that is not used may be the one 
 another than the sentences are cut as, it is a warning, which `--quiet` does not hide: a number is missing or wrong.
 """
 
-import logging
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from localjudge.dataset.columns_in_words import left_out_lines, listed, understood, unused
 from localjudge.dataset.guesses import map_option
 from localjudge.metrics.documents import DocumentMetric
-from localjudge.printable import printable
-from localjudge.progress import Progress
+from localjudge.printable import numbered
 from localjudge.record.manifest import CHOOSE_A_PART, chosen_part
+from localjudge.run.noted import Noted
 from localjudge.run.plan import Plan
 from localjudge.run.settings import RunSettings
 from localjudge.text.language_fit import misfit
 from localjudge.types import Sample
 
 _READ_FOR_LANGUAGE = 1_000
-_log = logging.getLogger(__name__)
 
 
-def tell(planned: Plan, progress: Progress) -> None:
+def tell(planned: Plan, progress: Noted) -> None:
     """Say which column is taken for which field, and what is left out for want of which."""
     for note in (*_notes(planned), *left_out_lines(planned.left_out, planned.dataset)):
         progress.note(note)
@@ -39,10 +37,9 @@ def tell(planned: Plan, progress: Progress) -> None:
         progress.note(f"also possible with this data: {others} (localjudge metrics says what they ask)")
     for field, columns in planned.dataset.guesses.items() if planned.left_out else ():
         names = ", ".join(name for name, fields in planned.left_out.items() if field in fields)
-        may_be = f"{', '.join(columns)} may be the {field} missing for {names}: {map_option({field: columns})}"
-        _log.warning(printable(may_be))
+        progress.warn(f"{', '.join(columns)} may be the {field} missing for {names}: {map_option({field: columns})}")
     if misread := language_note(planned.dataset.samples, planned.settings):
-        _log.warning(printable(misread))
+        progress.warn(misread)
 
 
 def language_note(samples: Iterable[Sample], settings: RunSettings) -> str | None:
@@ -66,7 +63,7 @@ def _notes(planned: Plan) -> Iterator[str]:
     samples, settings = len(dataset.samples), planned.settings
     if part := chosen_part(settings.model_dump(include=CHOOSE_A_PART), samples, planned.whole):
         yield f"a part of the data: {part}"
-    yield f"{samples:,} sample{'' if samples == 1 else 's'} with {understood(dataset)}"
+    yield f"{numbered(samples, 'sample')} with {understood(dataset)}"
     if talks := dataset.conversations:
         these = "1 is a conversation" if talks == 1 else f"{talks:,} are conversations"
         yield f"{these}, of which the last turn is judged: the last question, and the answer to it"

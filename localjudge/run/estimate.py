@@ -39,6 +39,7 @@ from localjudge.run.judges import (
     opened_panel,
     refuse_unaskable,
 )
+from localjudge.run.noted import Noted
 from localjudge.run.plan import Data, Plan, plan
 from localjudge.run.settings import Options, checked
 from localjudge.run.wording import AskedTask, Worded, Wording, distinct
@@ -123,12 +124,12 @@ def estimate_plan(
     progress: Progress | None = None,
 ) -> Estimate:
     """The same for what was planned; raises what opening the judge raises."""
-    settings, told = planned.settings, progress or Silence()
-    tell(planned, told)
+    settings, told = planned.settings, Noted(progress)
     with (
         opened_panel(judge, engine, settings) as panel,
         earlier_answers(panel, planned.metrics, settings) as earlier,
     ):
+        tell(planned, told)
         refuse_unaskable(panel, planned.metrics)
         for line in panel.remarks:  # to count tokens, a server is sent texts too
             told.note(line)

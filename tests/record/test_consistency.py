@@ -312,7 +312,7 @@ def test_a_metric_whose_formula_is_another_today_is_not_counted_again(directory:
 def test_verify_opens_what_contradicts_itself_and_names_the_file(directory: Path) -> None:
     in_summary("context_recall", mean=0.9)(directory)
     found = localjudge.verify(Run.open(directory, check=False), engine=ScriptedEngine(SCRIPT, default=0.2))
-    assert (found.result, found.files) == ("different", ("summary.json",))
+    assert (found.result, found.files) == ("different", {"summary.json": ("metrics.context_recall.mean",)})
 
 
 @pytest.mark.parametrize(

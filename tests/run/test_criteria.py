@@ -103,7 +103,7 @@ def test_a_run_is_opened_verified_and_gone_on_with_without_the_file(tmp_path: Pa
     first = run(tmp_path / "run", file, TONE)
     file.unlink()
     found = localjudge.verify(Run.open(tmp_path / "run"), engine=engine())
-    assert (found.result, found.judge_changes, found.files) == ("bit-identical", (), ())
+    assert (found.result, found.judge_changes, found.files) == ("bit-identical", (), {})
     again = engine()
     assert localjudge.evaluate(ROWS, out=tmp_path / "run", engine=again, criteria=[KIND, TONE]).summary == first.summary
     assert not again.asked
