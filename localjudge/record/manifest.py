@@ -174,7 +174,7 @@ def refuse_other_run(directory: Path, there: Manifest, ours: Manifest) -> None:
     raise RunDirectoryError(
         f"{directory} belongs to another run ({shown(there.signature)}, this one is {ours.signature}):"
         f"{in_lines(different)}",
-        hint=f"name another directory with {option('out')}, or leave it away",
+        hint=f"name another directory with {option('out')}, or omit it",
     )
 
 

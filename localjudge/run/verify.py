@@ -43,7 +43,7 @@ from localjudge.record.manifest import Difference, data_part, differences
 from localjudge.record.panel import combination_of, parts_by_judge
 from localjudge.record.results import Run, as_run
 from localjudge.record.run_metrics import metrics_of
-from localjudge.record.untrusted import shown
+from localjudge.record.untrusted import shown, too_much
 from localjudge.run.answers import Answers, WindowAnswer, answers_in_order, panel_verdicts, verdict_of
 from localjudge.run.judges import Engines, Judges, judge_part_of, opened_panel, panel_as_in
 from localjudge.run.replay import Replay, RowPlace
@@ -55,6 +55,7 @@ Result = Literal["bit-identical", "same verdicts", "different"]
 
 _SHA256_SHOWN = 12
 _ASKED_AT_ONCE = 1024
+_MOST_ALTERED = 100_000
 _MACHINE = {"engine.system", "engine.gpu_layers", "engine.repack"}
 
 
@@ -231,6 +232,8 @@ class _Stored:
             else:
                 self._altered.add(one.key)
                 self._answering |= {keyed.key: one.key for keyed in found}
+            if len(self._altered) > _MOST_ALTERED:
+                raise too_much(self._path, f"{_MOST_ALTERED:,} requests that are not what was asked")
 
     def asked_whom(self, one: StoredRequest) -> int:
         """Which judge, by its place in the panel: whose key it is. The first if it is of none, having been altered."""

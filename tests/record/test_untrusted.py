@@ -261,7 +261,8 @@ MANIFEST = RESULTS | {"verify", "resume"}
 SUMMARY = RESULTS | {"verify"}
 READ_BACK = STORED - {"resume"}
 """Going on with a run writes its samples anew."""
-ASKED = {"verify"}
+ASKED = {"verify", "merge"}
+"""Readers of what was asked and answered."""
 
 REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "manifest, a pipe": (fifo("manifest.json"), MANIFEST, "manifest.json is not a regular file"),
@@ -316,20 +317,20 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "sample of bytes": (stored_as("x'ff00'"), READ_BACK, "Input should be a valid string"),
     "sample of another id": (
         stored_as("replace(content, '\"a\"', '\"x\"')"),
-        {"compare", "report", "sample"},
+        {"compare", "report", "sample", "merge", "label"},
         " sample ",
     ),
     "sample, not UTF-8": (stored_as("CAST(x'ff' AS TEXT)"), READ_BACK, "Could not decode to UTF-8"),
     "store, not a database": (put("run.sqlite", b"text" * 999), STORED, "file is not a database"),
     "store of another version": (sql("PRAGMA user_version = 7"), STORED, "has schema version 7"),
-    "answer 7": (sql("UPDATE answer SET p_yes = 7"), {"verify", "resume"}, "p_yes: Input should be less than"),
-    "answer to nothing": (sql("UPDATE answer SET p_yes = NULL"), {"verify", "resume"}, "p_yes: Input should be"),
-    "request of nothing": (sql("UPDATE request SET path = '[99]'"), {"sample", "verify"}, "lacks row 99"),
-    "request of texts": (sql("UPDATE request SET path = '[\"a\"]'"), {"sample", "verify"}, "valid integer"),
+    "answer 7": (sql("UPDATE answer SET p_yes = 7"), ASKED | {"resume"}, "p_yes: Input should be less than"),
+    "answer to nothing": (sql("UPDATE answer SET p_yes = NULL"), ASKED | {"resume"}, "p_yes: Input should be"),
+    "request of nothing": (sql("UPDATE request SET path = '[99]'"), ASKED | {"sample"}, "lacks row 99"),
+    "request of texts": (sql("UPDATE request SET path = '[\"a\"]'"), ASKED | {"sample"}, "valid integer"),
     "request, the 9th verdict": (sql("UPDATE request SET entry = 9"), ASKED, "asks for verdict 9 of 1"),
     "request of many pieces": (
         sql("UPDATE request SET path = '[' || replace(hex(zeroblob(1999999)), '00', '1,') || '1]'"),
-        {"sample", "verify"},
+        ASKED | {"sample"},
         "holds more than localjudge reads",
     ),
     "shape of another shape": (sql("UPDATE shape SET content = id || content"), ASKED, "Invalid JSON"),

@@ -202,7 +202,7 @@ def _edit(path: Path, old: str, new: str) -> None:
     ("name", "old", "new", "place"),
     [
         ("scores.jsonl", '"score": 0.5', '"score": 0.9', "row 1"),
-        ("verdicts.jsonl", '"label": 0', '"label": 1', "row 2"),
+        ("verdicts.jsonl", '"label": 0', '"label": 1', "row 2, row 6"),
         ("summary.json", '"mean": 0.5', '"mean": 0.9', "metrics.context_recall.mean"),
         ("summary.json", '"caution": null', '"caution": "fit for decisions"', "judge.caution"),
         ("summary.json", '"name": "scripted"', '"name": "gpt-5"', "judge.name"),
@@ -215,7 +215,7 @@ def test_a_value_that_was_changed_by_hand_is_named(run: Run, name: str, old: str
     """Nothing that the judge says again could show it."""
     _edit(run.directory / name, old, new)
     found = verify(Run.open(run.directory, check=False), engine=same())
-    assert (found.result, found.files, found.identical) == ("different", {name: (place,)}, 5)
+    assert (found.result, found.files, found.identical) == ("different", {name: tuple(place.split(", "))}, 5)
 
 
 def _sql(run: Run, statement: str) -> None:
