@@ -103,8 +103,10 @@ def find(name_or_path: str) -> ModelFile:
         if not path.is_file():
             raise ModelError(f"{path} is not a file", hint=_hint_for_folder(path))
         return _known_by_checksum(path.absolute(), path.stem, str(path.absolute()))
-    if path.is_symlink():
-        raise ModelError(f"{path} is a link to {path.readlink()}, which is not there", hint="give the path to the file")
+    if os.path.islink(path):
+        raise ModelError(
+            f"{path} is a link to {os.readlink(path)}, which is not there", hint="give the path to the file"
+        )
     if found := places.named(name_or_path):
         return _known_by_checksum(found.path, found.source, found.source)
     raise ModelError(

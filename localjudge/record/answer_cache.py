@@ -93,14 +93,14 @@ def state() -> CacheState:
     """Whether the cache is on, and what is in it. Raises UsageError if it cannot be read."""
     folder = cache_folder()
     file = folder / _FILE
-    if not file.exists():
-        return CacheState(on=folder.is_dir(), folder=str(folder))
     try:
+        if not file.exists():
+            return CacheState(on=folder.is_dir(), folder=str(folder))
         with closing(_connected(file)) as connection:
             (answers,) = connection.execute("SELECT count(*) FROM answer").fetchone()
-    except DAMAGED as error:
+        return CacheState(on=True, folder=str(folder), answers=answers, size=file.stat().st_size)
+    except (OSError, *DAMAGED) as error:
         raise UsageError(f"{file} cannot be read: {shown(error)}", hint="localjudge cache off deletes it") from error
-    return CacheState(on=True, folder=str(folder), answers=answers, size=file.stat().st_size)
 
 
 def open_cache(judge: Mapping[str, Any]) -> "AnswerCache | None":

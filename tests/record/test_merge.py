@@ -158,7 +158,7 @@ def test_it_is_a_run_like_any_other(folder: Path, tmp_path: Path) -> None:
     assert (checked.result, checked.stored_requests, checked.files) == (
         "bit-identical",
         len(stored(whole)["request"]),
-        (),
+        {},
     )
     assert checked.model_copy(update={"run": ""}) == verify(whole, engine=Engine()).model_copy(update={"run": ""})
     assert not any(change.moved for change in compare(whole, merged).metrics.values())
