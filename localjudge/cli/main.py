@@ -13,7 +13,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
 from importlib import import_module
 from typing import Any, NoReturn
@@ -41,7 +42,6 @@ COMMANDS = {
     "segment": "Show where a text is cut into sentences.",
     "cache": "Keep answers for later runs, or stop keeping them.",
 }
-_messages = logging.StreamHandler()
 _COMPLETION = "_LOCALJUDGE_COMPLETE"
 """What a shell asks for the completion of a command that is being typed; `bash_source` asks for the script."""
 
@@ -101,21 +101,29 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         from click.shell_completion import shell_complete
 
         sys.exit(shell_complete(command_line, {}, "localjudge", _COMPLETION, asked_for))
-    _log_to_stderr()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    sys.exit(_exit_code(arguments))
+    with _log_to_stderr():
+        code = _exit_code(arguments)
+    sys.exit(code)
 
 
-def _log_to_stderr() -> None:
+@contextmanager
+def _log_to_stderr() -> Iterator[None]:
     """The library's own messages go to stderr: that it tries a new model, that a language has no rules.
 
-    There is one handler, however often a program calls `main`: an earlier one would write to a stream that was closed.
+    Only while `main` runs: a program that calls it has a log of its own.
     """
-    _messages.stream = sys.stderr
-    _messages.setFormatter(logging.Formatter("%(message)s"))
+    messages = logging.StreamHandler(sys.stderr)
+    messages.setFormatter(logging.Formatter("%(message)s"))
     logger = logging.getLogger("localjudge")
-    logger.addHandler(_messages)
+    level = logger.level
+    logger.addHandler(messages)
     logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(messages)
+        logger.setLevel(level)
 
 
 def be_quiet() -> None:
