@@ -130,6 +130,10 @@ CONTRADICTIONS: dict[str, tuple[Callable[[Path], None], str]] = {
     "bounds": (in_summary("faithfulness", bounds=[0.5, 1.0]), "faithfulness: lower bound 0.5 in summary.json, 0.0"),
     "an interval": (in_summary("context_recall", ci95=[0.1, 0.2]), "context_recall: interval 0.1 to 0.2 in summary"),
     "groups": (in_summary("context_recall", clusters=9), "context_recall: 9 groups in summary.json, 3 by its samples"),
+    "no judge": (
+        lambda directory: changed(directory, "summary.json", lambda summary: summary.pop("judge")),
+        "summary.json does not say who judged",
+    ),
     "a threshold": (
         lambda directory: changed(directory, "summary.json", lambda summary: summary.update(threshold=0.6)),
         "threshold: 0.6 in summary.json, 0.5 in manifest.json",
