@@ -11,21 +11,52 @@ A note goes where progress goes. Where a column that is not used may be the one 
 another than the sentences are cut as, it is a warning, which `--quiet` does not hide: a number is missing or wrong.
 """
 
+import logging
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from localjudge.dataset.columns_in_words import left_out_lines, listed, understood, unused
 from localjudge.dataset.guesses import map_option
 from localjudge.metrics.documents import DocumentMetric
-from localjudge.printable import numbered
+from localjudge.printable import numbered, printable
+from localjudge.progress import Progress, Silence
 from localjudge.record.manifest import CHOOSE_A_PART, chosen_part
-from localjudge.run.noted import Noted
 from localjudge.run.plan import Plan
 from localjudge.run.settings import RunSettings
 from localjudge.text.language_fit import misfit
 from localjudge.types import Sample
 
 _READ_FOR_LANGUAGE = 1_000
+
+
+_log = logging.getLogger(__name__)
+
+
+class Noted:
+    """Passes on what it is told, keeps the notes for `Run.notes`, and logs them where nothing is shown."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress = progress or Silence()
+        self.rows, self.expect, self.recall, self.phase = (
+            progress.rows,
+            progress.expect,
+            progress.recall,
+            progress.phase,
+        )
+        self.pause, self.advance, self.close = progress.pause, progress.advance, progress.close
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        """Something worth a line of its own."""
+        self.notes.append(text)
+        self._progress.note(text)
+        if isinstance(self._progress, Silence):
+            _log.info(printable(text))
+
+    def warn(self, text: str) -> None:
+        """Something that has to be said even where nothing is shown."""
+        self.notes.append(text)
+        _log.warning(printable(text))
 
 
 def tell(planned: Plan, progress: Noted) -> None:

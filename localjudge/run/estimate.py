@@ -28,7 +28,7 @@ from localjudge.record.earlier_answers import EarlierAnswers
 from localjudge.record.keys import KeyedRequest
 from localjudge.run.answers import answers_in_order
 from localjudge.run.blocks import blocks
-from localjudge.run.data_notes import tell
+from localjudge.run.data_notes import Noted, tell
 from localjudge.run.evaluate import evaluate_samples
 from localjudge.run.judges import (
     DEFAULT_JUDGE,
@@ -39,7 +39,6 @@ from localjudge.run.judges import (
     opened_panel,
     refuse_unaskable,
 )
-from localjudge.run.noted import Noted
 from localjudge.run.plan import Data, Plan, plan
 from localjudge.run.settings import Options, checked
 from localjudge.run.wording import AskedTask, Worded, Wording, distinct

@@ -38,7 +38,7 @@ from localjudge.record.results import Run, as_run, read_manifest
 from localjudge.record.store import Store
 from localjudge.record.summary import Summary, Totals
 from localjudge.run.blocks import Blocks
-from localjudge.run.data_notes import tell
+from localjudge.run.data_notes import Noted, tell
 from localjudge.run.judges import (
     DEFAULT_JUDGE,
     Engines,
@@ -51,7 +51,6 @@ from localjudge.run.judges import (
     panel_as_in,
     refuse_unaskable,
 )
-from localjudge.run.noted import Noted
 from localjudge.run.plan import (
     Plan,
     default_directory,

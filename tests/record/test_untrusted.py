@@ -307,11 +307,7 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
         RESULTS,
         "stands twice",
     ),
-    "two samples at one position": (
-        sql("UPDATE sample SET position = 0"),
-        READ_BACK,
-        "run.sqlite has two samples at one position",
-    ),
+    "samples at one position": (sql("UPDATE sample SET position = 0"), READ_BACK, "has two samples at one position"),
     "half a row": (put("scores.jsonl", b'{"sample_id": "a"}\n'), RESULTS, "metric: Field required"),
     "sample of another shape": (stored_as("'{\"id\": 5}'"), READ_BACK, "id: Input should be a valid string"),
     "sample of bytes": (stored_as("x'ff00'"), READ_BACK, "Input should be a valid string"),
