@@ -11,6 +11,17 @@
 Each says what is wrong and where, and carries a `hint`: what to do about it. Anything else that escapes is a bug.
 """
 
+import errno
+
+NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+"""Numbers of the system's errors that mean a full disk, a used-up quota or a file-size limit."""
+RETRY_HINTS = {
+    **dict.fromkeys(NO_ROOM, "make room"),
+    errno.EIO: "look at the disk",
+    errno.ENOMEM: "free memory",
+}
+"""What to do about an error of the system before the same command is run again."""
+
 
 class LocaljudgeError(Exception):
     """What went wrong and where, in `message`; `hint` says what to do about it."""

@@ -8,8 +8,8 @@ What is neither registered nor a path may be a name that another program gave a 
 `localjudge.local_models` finds them.
 
 A file that is pinned is verified before it is used, and so is one that is called by its own sha256. Reading gigabytes
-for a checksum takes time, so the sum of a file is remembered in the state directory under its path, size, modification
-time and inode; a changed file is read again.
+for a checksum takes time, so the sum of a file is remembered in the state directory under its path, size, times, inode
+and the bytes of both its ends; a changed file is read again.
 
 A file is known by its checksum, wherever it lies and whatever it is called: a registered model is the same judge by its
 name and by the path of a copy.
@@ -38,6 +38,8 @@ from localjudge.option_spelling import option
 from localjudge.types import Record
 
 _CHUNK_BYTES = 1 << 20
+_END_BYTES = 1 << 16
+_HOSTED = re.compile(r"(openai/|anthropic/)?(gpt-\d|chatgpt|o\d(-|$)|claude|gemini-)", re.IGNORECASE)
 _BLOB = re.compile("(?:sha256-)?([0-9a-f]{64})")
 
 
@@ -101,6 +103,10 @@ def find(name_or_path: str) -> ModelFile:
         if not path.is_file():
             raise ModelError(f"{path} is not a file", hint=_hint_for_folder(path))
         return _known_by_checksum(path.absolute(), path.stem, str(path.absolute()))
+    if os.path.islink(path):
+        raise ModelError(
+            f"{path} is a link to {os.readlink(path)}, which is not there", hint="give the path to the file"
+        )
     if found := places.named(name_or_path):
         return _known_by_checksum(found.path, found.source, found.source)
     raise ModelError(
@@ -132,7 +138,7 @@ def packaged_as(sha256: str) -> RegisteredModel | None:
 
 
 def sha256_of(path: Path) -> str:
-    """Checksum of a model, from memory if path, size, time and inode of its files are as they were."""
+    """Checksum of a model, from memory if its files are as they were."""
     files = parts(path)
     try:
         key = _key(files)
@@ -237,6 +243,8 @@ def _known_by_checksum(path: Path, name: str, source: str) -> ModelFile:
 
 def _hint_for(name: str, models: Iterable[str]) -> str:
     """What a name may have meant that is neither a judge nor a file: a model that another program calls so."""
+    if _HOSTED.match(name):
+        return "hosted models are not called: name a model on this machine (`localjudge models` lists them)"
     alike = places.called_alike(name)
     if len(alike) == 1:
         return f"did you mean {option('judge', alike[0])}?"
@@ -273,8 +281,13 @@ def _key(files: tuple[Path, ...]) -> str:
 
 
 def _facts(file: Path) -> str:
-    facts = file.stat()
-    return f"{facts.st_size}|{facts.st_mtime_ns}|{facts.st_ino}"
+    """What a changed file does not have in common with the old one: a time can be set back, of ctime by root alone."""
+    with file.open("rb") as opened:
+        facts = os.fstat(opened.fileno())
+        ends = hashlib.sha256(opened.read(_END_BYTES))
+        opened.seek(max(0, facts.st_size - _END_BYTES))
+        ends.update(opened.read(_END_BYTES))
+    return f"{facts.st_size}|{facts.st_mtime_ns}|{facts.st_ctime_ns}|{facts.st_ino}|{ends.hexdigest()[:16]}"
 
 
 def _hash(files: tuple[Path, ...]) -> str:

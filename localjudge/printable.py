@@ -20,3 +20,8 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """As `printable`, but the text keeps its own lines."""
     return "\n".join(map(printable, text.split("\n")))
+
+
+def numbered(count: int, noun: str) -> str:
+    """A number of things: `1 sample`, `2,318 samples`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

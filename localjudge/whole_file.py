@@ -3,16 +3,14 @@
 A run's result files, which an interrupted run continues, are parts in its locked directory (`record/directory.py`).
 """
 
-import errno
 import os
 import stat
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from localjudge.errors import OutOfResource, UsageError
+from localjudge.errors import RETRY_HINTS, OutOfResource, UsageError
 
-NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.ENOMEM}
 _DEVICES = Path("/dev")
 
 
@@ -46,8 +44,8 @@ def write_output(file: Path, parts: Iterable[bytes]) -> int:
         return write_whole(file, parts)
     except OSError as error:
         problem = f"{file} cannot be written: {error.strerror or error}"
-        if error.errno in NO_ROOM:
-            raise OutOfResource(problem, hint="make room, then run the same command again") from error
+        if error.errno in RETRY_HINTS:
+            raise OutOfResource(problem, hint=f"{RETRY_HINTS[error.errno]}, then run the same command again") from error
         raise UsageError(problem, hint="name another file") from error
 
 

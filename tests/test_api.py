@@ -71,6 +71,28 @@ def test_progress_is_shown_on_terminals_unless_it_is_wanted_or_not(
     assert ("asked 2 verdicts" in said.getvalue()) == heard
 
 
+def test_a_run_is_read_like_a_mapping_of_its_metrics(tmp_path: Path) -> None:
+    run = evaluated(tmp_path, metrics=["context_recall"])
+    assert (list(run), len(run)) == (["context_recall"], 1)
+    assert dict(run) == run.summary.metrics
+    assert "context_recall" in run
+    assert "faithfulness" not in run
+    assert len({run, Run.open(tmp_path)}) == 1
+
+
+def test_what_no_terminal_shows_is_logged_and_kept_with_the_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Columns that are not used, metrics that are left out, and a column that may be the one that is missing."""
+    row = {"question": "Where?", "contexts": ["Rain."], "gold_standard": "It rains.", "zone": "z"}
+    with caplog.at_level("INFO", logger="localjudge"):
+        run = localjudge.evaluate([row], engine=ScriptedEngine({}, default=1.0), out=tmp_path, progress=False)
+    for said in ("columns not used: gold_standard, zone", "no column for reference", "gold_standard may be the"):
+        assert any(said in note for note in run.notes)
+        assert said in caplog.text
+    assert (Run.open(tmp_path), Run.open(tmp_path).notes) == (run, ())
+
+
 @pytest.mark.parametrize(("shell", "heard"), [("ZMQInteractiveShell", True), ("TerminalInteractiveShell", False)])
 def test_progress_is_shown_in_notebooks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: str, heard: bool

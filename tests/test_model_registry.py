@@ -197,3 +197,30 @@ def test_the_bundled_registry_names_files_with_their_own_size() -> None:
     for model in model_registry.registered().values():
         if model.file and (path := resources.model_registry_file().parent / model.file).is_file():
             assert path.stat().st_size == model.size
+
+
+def test_a_changed_file_is_read_again_though_its_time_was_set_back(home: Path, model: Path) -> None:
+    """As many bytes, the same inode, the same time of change; at its end, and in its middle."""
+    model.write_bytes(b"w" * 300_000)
+    for place in (299_999, 150_000):
+        model_registry.find(str(model))
+        before = model.stat()
+        with model.open("r+b") as file:
+            file.seek(place)
+            file.write(b"x")
+        os.utime(model, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert (model.stat().st_mtime_ns, model.stat().st_ino) == (before.st_mtime_ns, before.st_ino)
+        assert model_registry.find(str(model)).sha256 == sha256(model.read_bytes())
+
+
+def test_the_ends_of_a_file_tell_it_from_another_with_all_times_the_same(home: Path, model: Path) -> None:
+    """Somebody with the rights to set the clock can set the time of change of the inode, too."""
+    seen = model_registry._facts(model)
+    model.write_bytes(b"Weights")
+    assert seen.rpartition("|")[2] != model_registry._facts(model).rpartition("|")[2]
+
+
+def test_a_link_that_leads_nowhere_says_so(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "broken.gguf").symlink_to("nowhere.gguf")
+    with pytest.raises(ModelError, match=r"broken\.gguf is a link to nowhere\.gguf, which is not there"):
+        model_registry.find(str(tmp_path / "broken.gguf"))

@@ -79,7 +79,7 @@ MISTAKES: dict[str, tuple[Callable[[], object], str]] = {
     "a value out of bounds": (lambda: _evaluate(max_failed=-1), "max_failed must be at least 0"),
     "abbreviations that are none": (lambda: _evaluate(abbreviations=3), "abbreviations must be a list of words"),
     "a directory of something else": (_with_a_strange_directory, "name another directory with out=..."),
-    "a directory of another run": (_again_with_other_data, "name another directory with out=..., or leave it away"),
+    "a directory of another run": (_again_with_other_data, "name another directory with out=..., or omit it"),
     "two columns for one field": (
         lambda: localjudge.evaluate([TWO_COLUMNS], engine=ScriptedEngine({}), out="run"),
         "say which one counts: mapping={'retrieved_contexts': 'documents'}",

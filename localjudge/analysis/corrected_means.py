@@ -17,7 +17,7 @@ import numpy as np
 
 from localjudge.analysis.human_labels import HumanLabels, LabelledVerdict, VerdictKey, read_labels
 from localjudge.analysis.unit_frame import UnitFrame, comparable, unit_frames
-from localjudge.dataset.problems import Problem, Problems, shown
+from localjudge.dataset.problems import shown
 from localjudge.dataset.spreadsheet import inert
 from localjudge.errors import DataError
 from localjudge.option_spelling import option
@@ -34,6 +34,7 @@ from localjudge.types import Label, Record
 NO_SHARE = "its scores are no shares of its verdicts, so that labels of some cannot correct them"
 NO_LABELS = "none of its verdicts is labelled"
 TOO_MANY_FAILED = "too many of its samples failed"
+_PLACES = 3
 FEW = f"no interval: fewer than {FEWEST_CLUSTERS} samples (or groups of samples) have labels"
 
 
@@ -100,11 +101,13 @@ def corrected_means(run: Run | str | Path, labels: str | Path, *, foreign_labels
     if not there:
         raise DataError(f"{labels} holds no label yet", hint="fill in the column human: 1 or 0")
     frames = unit_frames(run, list(run.summary.metrics), there.keys())
-    problems, outside = _compared(run, frames, there)
-    if problems.count and not foreign_labels:
-        hint = f"label this run, or say {option('foreign_labels', True)} to see what they would make of it"
-        said = f"{problems.bad_rows:,} of {len(there):,} labels in {labels} are not of the run in {run.directory}"
-        raise problems.error(said, hint)
+    others, outside = _compared(run, frames, there)
+    if others and not foreign_labels:
+        raise DataError(
+            f"{len(others):,} of {len(there):,} labels in {labels} are not of the run in {run.directory}: "
+            f"{_by_cause(others)}",
+            hint=f"label this run, or say {option('foreign_labels', True)} to see what they would make of it",
+        )
     named = {row.key.metric for row in there.values()}
     found = {
         name: _corrected(run, name, frame, there, outside.get(name, ()))
@@ -117,43 +120,48 @@ def corrected_means(run: Run | str | Path, labels: str | Path, *, foreign_labels
         labels=str(labels),
         labels_sha256=given.sha256,
         unlabelled=given.unlabelled,
-        foreign=problems.count > 0,
-        warnings=tuple(_warnings(given, problems, sum(one.labelled for one in found.values()))),
+        foreign=bool(others),
+        warnings=tuple(_warnings(given, len(others), sum(one.labelled for one in found.values()))),
         metrics=found,
     )
 
 
 def _compared(
     run: Run, frames: Mapping[str, UnitFrame], there: Mapping[VerdictKey, LabelledVerdict]
-) -> tuple[Problems, dict[str, list[_Outside]]]:
-    """What says that labels are of another run, and the labels of verdicts that this run does not have."""
-    problems = Problems()
+) -> tuple[dict[str, str], dict[str, list[_Outside]]]:
+    """Places of the labels of another run with what says so, and the labels of verdicts that this run does not have."""
+    others: dict[str, str] = {}
     outside: dict[str, list[_Outside]] = {}
     for key, row in there.items():
-        found: list[tuple[str | None, str, str]] = []
         signature = row.columns.get("run")
         place = frames[row.key.metric].places.get(key) if row.key.metric in frames else None
         same = place is not None and inert(place.text) == inert(row.text)
-        if signature not in (None, "", run.summary.signature):
-            found.append(("run", f"a label of {shown(str(signature))}", run.summary.signature))
         if not same:
-            what = "a verdict that the run does not have" if place is None else "a verdict with another text"
-            found.append((None, what, "a verdict of the run"))
+            others[row.place] = "the run has no such verdict" if place is None else "the verdict has another text"
             judged = str(row.columns.get("label"))
             if judged in ("0", "1") and row.key.metric in frames:
                 outside.setdefault(row.key.metric, []).append(_Outside(row, 1 if judged == "1" else 0))
-        if found:
-            problems.add_row(
-                [Problem(place=row.place, field=field, found=what, expected=so) for field, what, so in found]
-            )
-    return problems, outside
+        if signature not in (None, "", run.summary.signature):
+            others[row.place] = f"they are of {shown(str(signature))}"
+    return others, outside
 
 
-def _warnings(given: HumanLabels, problems: Problems, taken: int) -> Iterator[str]:
+def _by_cause(others: Mapping[str, str]) -> str:
+    """Each cause with the first of its places."""
+    places: dict[str, list[str]] = {}
+    for place, cause in others.items():
+        places.setdefault(cause, []).append(place)
+    return "; ".join(
+        f"{cause} ({', '.join(where[:_PLACES])}{', ...' if len(where) > _PLACES else ''})"
+        for cause, where in places.items()
+    )
+
+
+def _warnings(given: HumanLabels, others: int, taken: int) -> Iterator[str]:
     labelled = len(given.verdicts) - given.unlabelled
-    if problems.count:
+    if others:
         yield (
-            f"WARNING: {problems.bad_rows:,} of {labelled:,} labels are not of this run: the corrected means hold only "
+            f"WARNING: {others:,} of {labelled:,} labels are not of this run: the corrected means hold only "
             "if the judge errs here as it does there"
         )
         if labelled > taken:

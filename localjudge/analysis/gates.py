@@ -20,6 +20,7 @@ from localjudge.analysis.comparability import no_partner
 from localjudge.analysis.comparison import MetricChange, RunComparison
 from localjudge.errors import UsageError
 from localjudge.option_spelling import option
+from localjudge.printable import numbered
 from localjudge.record.results import Run
 from localjudge.stats.decision import Comparison, decide
 from localjudge.stats.intervals import Interval
@@ -147,8 +148,12 @@ def _outcome(gate: Gate, failed: int, max_failed: int, interval: Interval | None
         signed(value) if gate.delta else f"{value:.3f}" for value in (interval.mean, interval.low, interval.high)
     )
     if interval.one_cluster:
-        return outcome, None, f"{mean}, {interval.n:,} samples, all in one group: more groups are needed to decide"
-    shown = f"{mean}, 95 % interval {low} to {high}, {interval.n:,} samples"
+        return (
+            outcome,
+            None,
+            f"{mean}, {numbered(interval.n, 'sample')}, all in one group: more groups are needed to decide",
+        )
+    shown = f"{mean}, 95 % interval {low} to {high}, {numbered(interval.n, 'sample')}"
     what = "difference" if gate.delta else "mean"
     if outcome != "undecided":
         return outcome, None, shown

@@ -179,7 +179,7 @@ class _Cells:
         ):
             return None
         try:
-            return float(value)
+            return float(value.replace(",", ".") if isinstance(value, str) else value)
         except (ValueError, OverflowError):
             return None
 

@@ -30,7 +30,7 @@ from localjudge.option_spelling import option, option_name
 from localjudge.record.evaluation import Evaluation, JudgedUnit
 from localjudge.record.kept_criteria import kept_criteria, kept_rubrics
 from localjudge.record.result_rows import json_line
-from localjudge.record.results import Run, as_run
+from localjudge.record.results import Run, as_run, unknown_sample
 from localjudge.stats.drawing import draw, even_shares
 from localjudge.suggestion import suggestion
 from localjudge.types import CONTEXT_FIELDS, Sample, context_texts
@@ -154,7 +154,10 @@ def _units_at(
 
 
 def _samples(run: Run, ids: set[str]) -> dict[str, Sample]:
-    return {sample.id: sample for sample in run.iter_samples() if sample.id in ids}
+    samples = {sample.id: sample for sample in run.iter_samples() if sample.id in ids}
+    if lost := ids - samples.keys():
+        raise unknown_sample(run, min(lost))
+    return samples
 
 
 def _metric(run: Run, name: str) -> Metric | None:

@@ -6,8 +6,8 @@
 The texts have to be the same: a label of another text is of another run.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from localjudge.analysis.human_labels import VerdictKey, key_of
 from localjudge.errors import DataError
@@ -18,8 +18,6 @@ from localjudge.record.results import Run
 from localjudge.record.untrusted import shown
 from localjudge.stats.intervals import LabelledScores
 from localjudge.types import Label
-
-_SHOWN = 5
 
 
 class WantedLabel(NamedTuple):
@@ -96,14 +94,11 @@ def _found(run: Run, wanted: Sequence[WantedLabel]) -> dict[VerdictKey, VerdictR
         texts_differ = f"{len(other)} are of another text" if other else ""
         raise DataError(
             f"these are labels of another run than {run.directory}: of {len(wanted)}, "
-            f"{' and '.join(filter(None, (what, texts_differ)))}{_listed([*missing, *other])}",
+            f"{' and '.join(filter(None, (what, texts_differ)))}, such as {_in_words([*missing, *other][0])}",
             hint="name the run whose verdicts were labelled",
         )
     return found
 
 
-def _listed(keys: Sequence[VerdictKey]) -> str:
-    def line(values: Mapping[str, Any]) -> str:
-        return "\n  " + ", ".join(shown(str(value)) for value in values.values() if value is not None)
-
-    return "".join(line(vars(key)) for key in keys[:_SHOWN])
+def _in_words(key: VerdictKey) -> str:
+    return ", ".join(shown(str(value)) for value in vars(key).values() if value is not None)

@@ -86,7 +86,7 @@ class Checks:
         from localjudge.analysis.gates import refuse_unknown
 
         refuse_unknown(self._gates, metrics)
-        if self._baseline and not self._baseline.summary.metrics.keys() & set(metrics):
+        if self._baseline is not None and not self._baseline.summary.metrics.keys() & set(metrics):
             it_has = ", ".join(self._baseline.summary.metrics)
             raise UsageError(
                 f"the baseline {self._baseline.directory} has no metric in common with this run",

@@ -13,14 +13,15 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from enum import IntEnum
 from importlib import import_module
 from typing import Any, NoReturn
 
 import click
 
-from localjudge.errors import LocaljudgeError, OutOfResource
+from localjudge.errors import NO_ROOM, LocaljudgeError, OutOfResource, UsageError
 from localjudge.option_spelling import as_typed
 from localjudge.printable import printable_lines
 
@@ -41,7 +42,6 @@ COMMANDS = {
     "segment": "Show where a text is cut into sentences.",
     "cache": "Keep answers for later runs, or stop keeping them.",
 }
-_messages = logging.StreamHandler()
 _COMPLETION = "_LOCALJUDGE_COMPLETE"
 """What a shell asks for the completion of a command that is being typed; `bash_source` asks for the script."""
 
@@ -101,21 +101,29 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         from click.shell_completion import shell_complete
 
         sys.exit(shell_complete(command_line, {}, "localjudge", _COMPLETION, asked_for))
-    _log_to_stderr()
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    sys.exit(_exit_code(arguments))
+    with _log_to_stderr():
+        code = _exit_code(arguments)
+    sys.exit(code)
 
 
-def _log_to_stderr() -> None:
+@contextmanager
+def _log_to_stderr() -> Iterator[None]:
     """The library's own messages go to stderr: that it tries a new model, that a language has no rules.
 
-    There is one handler, however often a program calls `main`: an earlier one would write to a stream that was closed.
+    Only while `main` runs: a program that calls it has a log of its own.
     """
-    _messages.stream = sys.stderr
-    _messages.setFormatter(logging.Formatter("%(message)s"))
+    messages = logging.StreamHandler(sys.stderr)
+    messages.setFormatter(logging.Formatter("%(message)s"))
     logger = logging.getLogger("localjudge")
-    logger.addHandler(_messages)
+    level = logger.level
+    logger.addHandler(messages)
     logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.removeHandler(messages)
+        logger.setLevel(level)
 
 
 def be_quiet() -> None:
@@ -145,15 +153,20 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.DONE
     except OSError as error:
-        # The library translates the errors of its own files: what is left is a full disk behind our output.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        click.echo(
-            f"localjudge: the output cannot be written: {error.strerror}\n  hint: make room; {_again(given)}", err=True
-        )
-        return ExitCode.GO_ON_LATER
+        return _reported(_file_error(error, _again(given)), _again(given))
     except (LocaljudgeError, MemoryError, click.Abort, KeyboardInterrupt) as error:
         return _reported(error, _again(given))
     return code or ExitCode.DONE
+
+
+def _file_error(error: OSError, again: str) -> LocaljudgeError:
+    """An error of the system that the library did not translate: what it is, and of which file if it names one."""
+    if error.filename is None and error.errno in NO_ROOM:
+        # Our output goes to a full disk; Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OutOfResource(f"the output cannot be written: {error.strerror}", hint=f"make room; {again}")
+    message = f"{error.filename or 'a file'}: {error.strerror or error}"
+    return OutOfResource(message, hint=f"make room; {again}") if error.errno in NO_ROOM else UsageError(message)
 
 
 def _reported(error: BaseException, again: str) -> ExitCode:

@@ -42,6 +42,23 @@ _ALL = tuple(sorted(RunSettings.model_fields, key=lambda name: name in EngineSet
 """Those of the engine last."""
 
 
+def _number(value: str) -> float:
+    """A number with a decimal point. One with a comma or in per cent is refused with its right spelling."""
+    try:
+        return float(value)
+    except ValueError as error:
+        raise click.BadParameter(f"{value!r} is not a number{_right_spelling(value)}") from error
+
+
+def _right_spelling(value: str) -> str:
+    digits = value.removesuffix("%").replace(",", ".")
+    try:
+        number = float(digits) / (100 if value.endswith("%") else 1)
+    except ValueError:
+        return ""
+    return f": write {number:g}"
+
+
 def settings(*names: str, default: str | None = None) -> Callable[[_Command], _Command]:
     """Give a command an option for each of these settings, in their order; for all if none is named.
 
@@ -88,7 +105,12 @@ def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:
     if simple is int:
         attributes["metavar"] = "N"
     given = field.default if isinstance(field.default, int | float | str) else None
-    return {**attributes, "type": simple, "default": given, "show_default": given is not None}
+    return {
+        **attributes,
+        "type": _number if simple is float else simple,
+        "default": given,
+        "show_default": given is not None,
+    }
 
 
 def _help(field: FieldInfo) -> str:

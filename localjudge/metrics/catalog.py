@@ -203,6 +203,8 @@ def _installed_metric(name: str) -> Metric:
     base = name.partition("(")[0]
     if base in _installed():
         raise UsageError(f"the metric {base} takes no options, as it is another package's", hint=f"name it {base}")
+    if len(several := name.split()) > 1:
+        raise UsageError(f"no metric is called {name!r}", hint=f"separate names by commas: {','.join(several)}")
     raise UsageError(f"no metric is called {name!r}", hint=suggestion(base, names(), "the metrics"))
 
 

@@ -25,6 +25,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from localjudge import resources
 from localjudge.errors import UsageError
+from localjudge.record.database import DAMAGED
 from localjudge.record.keys import canonical_sha256
 from localjudge.record.manifest import answering_part
 from localjudge.record.store import storable
@@ -92,14 +93,14 @@ def state() -> CacheState:
     """Whether the cache is on, and what is in it. Raises UsageError if it cannot be read."""
     folder = cache_folder()
     file = folder / _FILE
-    if not file.exists():
-        return CacheState(on=folder.is_dir(), folder=str(folder))
     try:
+        if not file.exists():
+            return CacheState(on=folder.is_dir(), folder=str(folder))
         with closing(_connected(file)) as connection:
             (answers,) = connection.execute("SELECT count(*) FROM answer").fetchone()
-    except sqlite3.Error as error:
+        return CacheState(on=True, folder=str(folder), answers=answers, size=file.stat().st_size)
+    except (OSError, *DAMAGED) as error:
         raise UsageError(f"{file} cannot be read: {shown(error)}", hint="localjudge cache off deletes it") from error
-    return CacheState(on=True, folder=str(folder), answers=answers, size=file.stat().st_size)
 
 
 def open_cache(judge: Mapping[str, Any]) -> "AnswerCache | None":
@@ -113,7 +114,7 @@ def open_cache(judge: Mapping[str, Any]) -> "AnswerCache | None":
     resources.require_private(folder, _OTHERS_COULD)
     try:
         return AnswerCache(folder, judge)
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, *DAMAGED) as error:
         _warn(folder, error)
         return None
 
@@ -192,7 +193,7 @@ class AnswerCache:
     def _forgiving(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, ValidationError) as error:
+        except (*DAMAGED, ValidationError) as error:
             self._usable = False
             _warn(self._folder, error)
 

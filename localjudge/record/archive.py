@@ -30,6 +30,7 @@ from localjudge.types import Answer, Grammar, NoAnswer, Node, Piece, Record, Sam
 
 _MOST_PIECES = 1_000_000
 _ROWS_AT_ONCE = 256
+_BYTES_AT_ONCE = 16 << 20
 _TABLES = ("sample", "node", "shape", "request", "answer", "unit", "extra", "reused")
 
 _ID = TypeAdapter(tuple[int])
@@ -142,8 +143,7 @@ def stored_positions(path: Path) -> "array[int]":
     with reading(path) as reader:
         query = "SELECT position FROM sample ORDER BY position"
         positions = array("q", (position for (position,) in reader.rows(_ID, query)))
-    if any(one == other for one, other in pairwise(positions)):
-        raise RunDirectoryError(f"{path} has two samples at one position", hint=BY_HAND)
+    _refuse_shared(path, positions)
     return positions
 
 
@@ -153,11 +153,19 @@ def _in_order(path: Path, column: Literal["content", "id"]) -> Iterator[tuple[Re
     What is held are the numbers of the rows, 8 bytes a sample. Each part is read with limits of its own: whoever takes
     the samples may take their time.
     """
-    numbers = iter(_rows_in_order(path))
-    while some := list(islice(numbers, _ROWS_AT_ONCE)):
+    numbers = _rows_in_order(path)
+    for some in _portions(path, numbers):
         with reading(path) as reader:
             found = _Known(path, rows_named(reader, _NUMBER_AND_TEXT, _named("sample", column), some))
             yield reader, [found[number] for number in some]
+
+
+def _portions(path: Path, numbers: "array[int]") -> Iterator[list[int]]:
+    """Numbers of rows, some at a time: few where rows are so large that many of them would fill the memory."""
+    at_once = max(1, min(_ROWS_AT_ONCE, _BYTES_AT_ONCE * len(numbers) // path.stat().st_size))
+    rest = iter(numbers)
+    while some := list(islice(rest, at_once)):
+        yield some
 
 
 def _rows_in_order(path: Path) -> "array[int]":
@@ -172,7 +180,15 @@ def _rows_in_order(path: Path) -> "array[int]":
             positions.append(position)
     if all(one < other for one, other in pairwise(positions)):
         return numbers
-    return array("q", (numbers[place] for place in sorted(range(len(numbers)), key=positions.__getitem__)))
+    places = sorted(range(len(numbers)), key=positions.__getitem__)
+    _refuse_shared(path, map(positions.__getitem__, places))
+    return array("q", map(numbers.__getitem__, places))
+
+
+def _refuse_shared(path: Path, positions: Iterable[int]) -> None:
+    """Raise RunDirectoryError for two samples at one of these positions, which ascend."""
+    if any(one == other for one, other in pairwise(positions)):
+        raise RunDirectoryError(f"{path} has two samples at one position", hint=BY_HAND)
 
 
 def stored_clusters(path: Path) -> Clusters | None:
@@ -235,8 +251,8 @@ def stored_requests(path: Path) -> Iterator[StoredRequest]:
     """
     with reading(path) as reader:
         query = "SELECT id FROM request JOIN answer ON answer.request = request.id ORDER BY id"
-        numbers = iter(array("q", (number for (number,) in reader.rows(_ID, query))))
-    while some := list(islice(numbers, _ROWS_AT_ONCE)):
+        numbers = array("q", (number for (number,) in reader.rows(_ID, query)))
+    for some in _portions(path, numbers):
         with reading(path) as reader:
             found = numbered_requests(reader, some)
         yield from found

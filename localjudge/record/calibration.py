@@ -211,7 +211,8 @@ def save_calibration(calibration: Calibration) -> Path:
         write_whole(path, [f"{calibration.model_dump_json(indent=2)}\n".encode()])
     except OSError as error:
         raise OutOfResource(
-            f"{path} cannot be written: {error.strerror or error}", hint="make room, or name another LOCALJUDGE_HOME"
+            f"{path} cannot be written: {error.strerror or error}",
+            hint="make it writable, or name another LOCALJUDGE_HOME",
         ) from error
     return path
 

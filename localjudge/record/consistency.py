@@ -133,7 +133,9 @@ def _in_the_manifest(summary: Summary, manifest: Manifest) -> Iterator[str]:
         yield "the signature in manifest.json is not that of its parts"
     yield from other_criteria(manifest)
     yield from other_calibrations(manifest)
-    if summary.judge is not None:
+    if summary.judge is None:
+        yield "summary.json does not say who judged"
+    else:
         yield from in_the_judge(summary.judge, manifest)
 
 

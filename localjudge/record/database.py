@@ -35,6 +35,8 @@ from localjudge.record.untrusted import (
 )
 
 SECONDS = 60.0
+DAMAGED = (sqlite3.Error, UnicodeDecodeError)
+"""What SQLite raises for a file that is not whole: its own message may hold bytes of it."""
 _BYTES_A_SECOND = 1 << 20
 _STEPS = 100_000
 _Value = TypeVar("_Value")
@@ -90,7 +92,7 @@ def read_only(path: Path, versions: Mapping[int, Tables]) -> Iterator["Reader"]:
             refuse_other_tables(path, {name: there.get(name) for name in tables}, tables)
             reader.version = found
             yield reader
-    except sqlite3.Error as error:
+    except DAMAGED as error:
         raise RunDirectoryError(
             f"{path} cannot be read: {shown(error)}", hint="is it the directory of a run?"
         ) from error

@@ -16,10 +16,9 @@ from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from localjudge.errors import OutOfResource, RunDirectoryError
+from localjudge.errors import RETRY_HINTS, OutOfResource, RunDirectoryError
 from localjudge.option_spelling import option
 from localjudge.record.untrusted import open_regular, refuse_irregular
-from localjudge.whole_file import NO_ROOM
 
 MANIFEST = "manifest.json"
 STORE = "run.sqlite"
@@ -218,10 +217,10 @@ def _translated(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in NO_ROOM:
+        if error.errno in RETRY_HINTS:
             raise OutOfResource(
                 f"{path} cannot be written: {error.strerror}",
-                hint="make room, then run the same command again to go on",
+                hint=f"{RETRY_HINTS[error.errno]}, then run the same command again to go on",
             ) from error
         raise RunDirectoryError(
             f"{error.filename or path} cannot be written: {error.strerror}",

@@ -10,6 +10,7 @@ times, the host. It is not part of the signature.
 
 import os
 import platform
+import re
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -31,6 +32,8 @@ _DIGITS = 8
 _SHOWN = 5
 CHOOSE_A_PART = {"limit", "sample", "seed", "shard"}
 """Settings that choose a part of the data."""
+_METRIC = re.compile(r"metrics\.(.+)\.version")
+_DATA = {"sha256": "the data differ", "clusters_sha256": "the groups of the samples differ"}
 _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
 
 
@@ -165,24 +168,32 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Dif
 
 def refuse_other_run(directory: Path, there: Manifest, ours: Manifest) -> None:
     """Raise RunDirectoryError, naming what differs, unless the run in the directory is this one."""
-    different = differences(there.judge, ours.judge) + differences(there.data, ours.data)
+    different = differences(there.data, ours.data) + differences(there.judge, ours.judge)
     if not different:
         return
     raise RunDirectoryError(
         f"{directory} belongs to another run ({shown(there.signature)}, this one is {ours.signature}):"
         f"{in_lines(different)}",
-        hint=f"name another directory with {option('out')}, or leave it away",
+        hint=f"name another directory with {option('out')}, or omit it",
     )
 
 
 def in_lines(different: Sequence[Difference]) -> str:
     """The first of them, each on a line of its own with what it is on either side; how many more there are."""
-    lines = [
-        f"\n  {shown(change.ingredient)}: {shown(change.before)} there, {shown(change.after)} now"
-        for change in different[:_SHOWN]
-    ]
-    more = len(different) - len(lines)
-    return "".join(lines) + (f"\n  and {more} more" if more else "")
+    lines = list(dict.fromkeys(map(_in_words, different)))
+    more = len(lines) - _SHOWN
+    return "".join(f"\n  {line}" for line in lines[:_SHOWN]) + (f"\n  and {more} more" if more > 0 else "")
+
+
+def _in_words(change: Difference) -> str:
+    """A metric that one run lacks and other data are said as such; checksums of data tell nobody anything."""
+    metric = _METRIC.fullmatch(change.ingredient)
+    if metric and None in (change.before, change.after):
+        has, lacks = ("that run", "this one") if change.after is None else ("this run", "that one")
+        return f"{has} has {shown(metric[1])}, {lacks} does not"
+    if (part := _DATA.get(change.ingredient.removeprefix("data."))) is not None:
+        return part
+    return f"{shown(change.ingredient)}: {shown(change.before)} there, {shown(change.after)} now"
 
 
 def _leaves(part: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:

@@ -23,6 +23,7 @@ from localjudge.record.result_rows import VerdictRow
 from localjudge.record.untrusted import shown, validated
 from localjudge.types import JudgeCard, Record, panel_card
 
+UNPROVED = "bytes not proved"
 _CLOSE = 1e-9
 _OF_A_JUDGE = ("engine", "judge")
 
@@ -104,21 +105,36 @@ def card_of(manifest: Manifest) -> JudgeCard:
     """Who judged, as far as a manifest says it."""
     parts = parts_by_judge(manifest.judge)
     if (combination := combination_of(manifest)) is not None:
-        cards = [_card(name, parts[one]["engine"]) for name, one in combination.ids.items()]
+        cards = [judge_card(name, parts[one]["engine"]) for name, one in combination.ids.items()]
         return panel_card(cards, combination.in_words)
     engine = manifest.judge.get("engine", {})
-    return _card(Path(str(manifest.environment.get("judge") or engine.get("engine"))).stem, engine)
+    source = manifest.environment.get("judge") or engine.get("engine")
+    return judge_card(str(engine.get("model") or Path(str(source)).stem), engine)
 
 
-def _card(name: str, engine: Mapping[str, Any]) -> JudgeCard:
-    packaged = model_registry.packaged_as(str(engine.get("model_sha256")))
+def judge_card(name: str, engine: Mapping[str, Any]) -> JudgeCard:
+    """Who judges, as every result says it: a name, and what the identity of the engine says."""
     return JudgeCard(
         name=name,
         sha256=engine.get("model_sha256"),
         size=engine.get("model_size"),
         quantisation=engine.get("quantisation"),
-        caution=packaged.caution or None if packaged else None,
+        caution=_caution(engine),
     )
+
+
+def _caution(engine: Mapping[str, Any]) -> str | None:
+    """What must stand beside every number of a judge: that of the packaged registry before the user's own."""
+    sha256 = str(engine.get("model_sha256"))
+    model = model_registry.packaged_as(sha256) or model_registry.registered_as(sha256)
+    if model is not None:
+        return model.caution or None
+    return UNPROVED if is_unproved(engine) else None
+
+
+def is_unproved(engine: Mapping[str, Any]) -> bool:
+    """Whether a server answers whose model's bytes nobody has seen."""
+    return engine.get("engine") == "server" and "model_sha256" not in engine
 
 
 def in_the_judge(card: JudgeCard, manifest: Manifest) -> Iterator[str]:

@@ -42,7 +42,6 @@ VERDICTS = "verdicts.jsonl"
 SUMMARY = "summary.json"
 ROW_FILES = (SCORES, VERDICTS)
 _RESUME = "resume.json"
-_ADDED_WITH_JUDGE = {"judge", "verdicts", "legal_mass", "position"}
 
 
 class ResumePoint(Record):
@@ -127,26 +126,17 @@ def write_manifest(directory: RunDirectory, manifest: Manifest) -> None:
     directory.write(MANIFEST, [_pretty(manifest.model_dump(mode="json"))])
 
 
-def row_lines(evaluations: Sequence[Evaluation], *, earlier: bool = False) -> dict[str, Iterator[str]]:
-    """Lines of the files that hold rows, by the file's name.
-
-    A run that was made before summaries named their judge, an `earlier` one, gets them without what was added since.
-    """
-    added = _ADDED_WITH_JUDGE if earlier else set()
+def row_lines(evaluations: Sequence[Evaluation]) -> dict[str, Iterator[str]]:
+    """Lines of the files that hold rows, by the file's name."""
     return {
         SCORES: (json_line(row_values(row)) for row in score_rows(evaluations)),
-        VERDICTS: (json_line(_without(row_values(row), added)) for row in verdict_rows(evaluations)),
+        VERDICTS: (json_line(row_values(row)) for row in verdict_rows(evaluations)),
     }
 
 
 def summary_text(summary: Summary) -> str:
-    """The file `summary.json`; without what was added since in a run that was made before it named its judge."""
-    absent = set() if summary.judge else _ADDED_WITH_JUDGE
-    return _pretty(_without(summary.model_dump(mode="json"), absent))
-
-
-def _without(values: dict[str, Any], keys: set[str]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if key not in keys}
+    """The file `summary.json`."""
+    return _pretty(summary.model_dump(mode="json"))
 
 
 def _pretty(value: Any) -> str:

@@ -7,8 +7,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from typing import Annotated, Any, Literal
+from itertools import dropwhile, groupby, takewhile
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter
 
@@ -85,6 +85,7 @@ class VerdictRow:
 
 
 _NO_MORE: tuple[None, Iterator[VerdictRow]] = (None, iter(()))
+_Row = TypeVar("_Row", ScoreRow, VerdictRow)
 SCORE_ROWS = TypeAdapter(ScoreRow)
 VERDICT_ROWS = TypeAdapter(VerdictRow)
 
@@ -117,6 +118,12 @@ def evaluations_of(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow]) -
         yield Evaluation(score.sample_id, score.metric, _outcome(score), units)
     if of is not None:
         raise RunDirectoryError("a verdict is of no score", hint="was a file of the run changed by hand?")
+
+
+def rows_of_sample(rows: Iterable[_Row], sample_id: str) -> Iterator[_Row]:
+    """The first rows on end that are of the sample."""
+    found = dropwhile(lambda row: row.sample_id != sample_id, rows)
+    return takewhile(lambda row: row.sample_id == sample_id, found)
 
 
 def row_values(row: ScoreRow | VerdictRow) -> dict[str, Any]:

@@ -9,17 +9,17 @@ What is read may be a stranger's: `untrusted.py` says what is refused, `consiste
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import dropwhile, groupby, takewhile, zip_longest
+from itertools import groupby, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
 from localjudge.errors import RunDirectoryError, UsageError
-from localjudge.printable import printable
+from localjudge.printable import numbered, printable
 from localjudge.record import begun_by
 from localjudge.record.archive import stored_clusters, stored_extras, stored_ids, stored_samples, stored_samples_at
 from localjudge.record.clusters import Clusters
@@ -38,7 +38,7 @@ from localjudge.record.kept_criteria import kept_rubrics
 from localjudge.record.manifest import MANIFEST_VERSION, Manifest, Part, part_of
 from localjudge.record.panel import PanelPart, card_of, combination_of
 from localjudge.record.result_files import SCORES, SUMMARY, VERDICTS, ResumePoint, resume_point
-from localjudge.record.result_rows import SCORE_ROWS, VERDICT_ROWS, ScoreRow, VerdictRow, evaluations_of
+from localjudge.record.result_rows import SCORE_ROWS, VERDICT_ROWS, ScoreRow, VerdictRow, evaluations_of, rows_of_sample
 from localjudge.record.summary import SUMMARY_VERSION, MetricSummary, Summary, Totals
 from localjudge.record.untrusted import BY_HAND, placed_rows, read_object, shown, validated
 from localjudge.types import JudgeCard, Record, Sample
@@ -95,7 +95,8 @@ class _ManifestParts(_Part):
 class Run:
     """A finished run: `summary` and `manifest` at once, scores and verdicts when they are looked at.
 
-    `run["context_recall"]` is the summary of a metric.
+    It is read like a mapping of its metrics: `run["context_recall"]` is the summary of one, `list(run)` names all.
+    `notes` are what was said while it was made; a run that is opened has none.
     """
 
     directory: Path
@@ -103,6 +104,7 @@ class Run:
     manifest: Manifest
     so_far: ResumePoint | None = None
     """Of a run that is not finished: which rows there were when it was opened. Nothing else of it is looked at."""
+    notes: tuple[str, ...] = field(default=(), compare=False)
     html_view: ClassVar[Callable[["Run"], str] | None] = None
     """What a notebook shows of a run. A record shows nothing by itself: `localjudge.api` says who does."""
 
@@ -120,7 +122,7 @@ class Run:
         if not os.path.lexists(path / SUMMARY):
             point = resume_point(path) if unfinished else None
             if point is None:
-                raise _unfinished(path, manifest)
+                raise _unfinished(path, manifest, "has no finished sample yet" if unfinished else "is not finished")
             return _run_so_far(path, manifest, point)
         run = cls(path, _read_object(path / SUMMARY, Summary, SUMMARY_VERSION), manifest)
         if check:
@@ -147,14 +149,25 @@ class Run:
         """How many samples of a metric were allowed to fail."""
         return int(self.manifest.environment["settings"]["max_failed"])
 
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.summary.metrics)
+
+    def __len__(self) -> int:
+        return len(self.summary.metrics)
+
+    def __hash__(self) -> int:
+        return hash((self.directory, self.summary.signature))
+
+    def keys(self) -> list[str]:
+        """Names of the metrics; a notebook offers them between the brackets."""
+        return list(self.summary.metrics)
+
+    _ipython_key_completions_ = keys
+
     def __getitem__(self, metric: str) -> MetricSummary:
         if metric not in self.summary.metrics:
             raise KeyError(f"the run has no metric {metric!r}; it has {', '.join(self.summary.metrics)}")
         return self.summary.metrics[metric]
-
-    def _ipython_key_completions_(self) -> list[str]:
-        """What a notebook offers between the brackets."""
-        return list(self.summary.metrics)
 
     def __repr__(self) -> str:
         summary, withheld = self.summary, self.summary.failed_beyond(self.max_failed)
@@ -163,8 +176,7 @@ class Run:
             for name, found in summary.metrics.items()
         ]
         more = [f"and {len(shown) - _SHOWN_METRICS} more"] if len(shown) > _SHOWN_METRICS else []
-        samples = "1 sample" if summary.samples == 1 else f"{summary.samples:,} samples"
-        parts = [repr(str(self.directory)), samples, *shown[:_SHOWN_METRICS], *more]
+        parts = [repr(str(self.directory)), numbered(summary.samples, "sample"), *shown[:_SHOWN_METRICS], *more]
         return f"Run({', '.join(parts)}, judge {printable(str(self.judge))})"
 
     def _repr_html_(self) -> str | None:
@@ -239,11 +251,11 @@ class Run:
 
     def scores_of(self, sample_id: str) -> list[ScoreRow]:
         """The rows of one sample; those of a sample stand together, so reading ends with them."""
-        return list(_standing_together(self.iter_scores(), sample_id))
+        return list(rows_of_sample(self.iter_scores(), sample_id))
 
     def verdicts_of(self, sample_id: str) -> list[VerdictRow]:
         """The rows of one sample; those of a sample stand together, so reading ends with them."""
-        return list(_standing_together(self.iter_verdicts(), sample_id))
+        return list(rows_of_sample(self.iter_verdicts(), sample_id))
 
     def iter_scored_samples(self) -> Iterator[tuple[Sample, dict[str, ScoreRow]]]:
         """Each sample with its scores by metric, in the order of the data.
@@ -344,12 +356,6 @@ def _run_so_far(path: Path, manifest: Manifest, point: ResumePoint) -> Run:
     return run
 
 
-def _standing_together(rows: Iterable[_Row], sample_id: str) -> Iterator[_Row]:
-    """The first rows on end that are of the sample."""
-    found = dropwhile(lambda row: row.sample_id != sample_id, rows)
-    return takewhile(lambda row: row.sample_id == sample_id, found)
-
-
 def unknown_sample(run: Run, sample_id: str) -> RunDirectoryError:
     """The error for a score of a sample that is not stored."""
     return RunDirectoryError(
@@ -395,7 +401,7 @@ def _no_run(directory: Path) -> RunDirectoryError:
     return RunDirectoryError(f"{directory} {what}", hint="give the directory that `localjudge run` made")
 
 
-def _unfinished(directory: Path, manifest: Manifest) -> RunDirectoryError:
+def _unfinished(directory: Path, manifest: Manifest, what: str) -> RunDirectoryError:
     command = begun_by.command(directory, manifest)
     hint = f"go on with it: {command}" if command else "run the command that began it again to go on"
-    return RunDirectoryError(f"the run in {directory} is not finished", hint=hint)
+    return RunDirectoryError(f"the run in {directory} {what}", hint=hint)

@@ -24,7 +24,7 @@ from pydantic import TypeAdapter
 from localjudge.errors import OutOfResource, RunDirectoryError
 from localjudge.option_spelling import option
 from localjudge.record.clusters import GroupOf
-from localjudge.record.database import Reader, bounded, guard, refuse_other_tables, refuse_strange_files
+from localjudge.record.database import DAMAGED, Reader, bounded, guard, refuse_other_tables, refuse_strange_files
 from localjudge.record.extra_columns import extras_text
 from localjudge.record.keys import KeyedRequest
 from localjudge.record.untrusted import MOST_BYTES_OF_VALUE, shown
@@ -305,15 +305,12 @@ class Store:
     def _translated(self) -> Iterator[None]:
         try:
             yield
-        except sqlite3.DatabaseError as error:
+        except DAMAGED as error:
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
             if code in _OUT_OF_RESOURCE:
                 raise OutOfResource(f"{self._path}: {shown(error)}", hint=_OUT_OF_RESOURCE[code]) from error
-            if code in _UNUSABLE:
-                raise RunDirectoryError(
-                    f"{self._path}: {shown(error)}", hint=_UNUSABLE[code].format(out=option("out"))
-                ) from error
-            raise
+            hint = _UNUSABLE.get(code, _AFRESH).format(out=option("out"))
+            raise RunDirectoryError(f"{self._path}: {shown(error)}", hint=hint) from error
 
 
 _OUT_OF_RESOURCE = {
@@ -323,12 +320,11 @@ _OUT_OF_RESOURCE = {
     sqlite3.SQLITE_BUSY: "another program holds the file: close it, then run the same command again to go on",
     sqlite3.SQLITE_LOCKED: "another program holds the file: close it, then run the same command again to go on",
 }
+_AFRESH = "remove the directory to start afresh, or name another with {out}"
 _UNUSABLE = {
     sqlite3.SQLITE_READONLY: "make the directory writable, or name another with {out}",
     sqlite3.SQLITE_CANTOPEN: "make the directory writable, or name another with {out}",
     sqlite3.SQLITE_PERM: "make the directory writable, or name another with {out}",
-    sqlite3.SQLITE_NOTADB: "remove the directory to start afresh, or name another with {out}",
-    sqlite3.SQLITE_CORRUPT: "remove the directory to start afresh, or name another with {out}",
     sqlite3.SQLITE_TOOBIG: f"no sample may be larger than {MOST_BYTES_OF_VALUE >> 20} MiB: leave it out",
 }
 

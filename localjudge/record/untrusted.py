@@ -104,10 +104,13 @@ def placed_rows(
             if number > MOST_ROWS:
                 raise too_much(path, f"{MOST_ROWS:,} rows")
             try:
-                yield place, kind.validate_json(line, strict=True)
-            except ValidationError as error:
-                message = f"{path}:{number} is not a row that localjudge writes: {first_problem(error)}"
+                row = kind.validate_json(line, strict=True)
+                _DECODER.decode(line.decode("utf-8"))  # the other parser takes the last of two equal keys
+            except ValueError as error:
+                problem = first_problem(error) if isinstance(error, ValidationError) else shown(error)
+                message = f"{path}:{number} is not a row that localjudge writes: {problem}"
                 raise RunDirectoryError(message, hint=WRITE_ANEW) from error
+            yield place, row
             place += len(line)
 
 

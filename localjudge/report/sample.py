@@ -1,5 +1,7 @@
 """One sample of a run: what was given, what was asked about it, and what was found."""
 
+import difflib
+
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
@@ -70,7 +72,9 @@ def find_sample(run: Run, named: str) -> Sample:
         raise UsageError(f"{len(meant):,} samples of the run have ids that begin with {named!r}", hint=hint)
     found = stored_sample(store, meant[0]) if meant else None
     if found is None:
-        hint = suggestion(named, ids, "its samples", show=lambda name: shown(repr(name)))
+        other = f"name a row from 1 to {len(ids):,}, or an id such as {shown(repr(ids[0]))}" if ids else "it has none"
+        alike = difflib.get_close_matches(named, ids, n=3)
+        hint = f"did you mean {', '.join(shown(repr(name)) for name in alike)}?" if alike else other
         raise UsageError(f"the run has no sample {named!r}", hint=hint)
     return found
 

@@ -18,13 +18,17 @@ from localjudge.report.terminal import safe_text
 from localjudge.run.verify import RowChange, Verification
 
 _STYLE = {"bit-identical": "green", "same verdicts": "yellow", "different": "red"}
+_RESULT = {"bit-identical": "bit-identical", "same verdicts": "same verdicts", "different": "not verified"}
 _ROWS_SHOWN = 20
+_PLACES_SHOWN = 3
 _CHECKSUM = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
 
 def verification_view(found: Verification) -> RenderableType:
     """The result, what it rests on, which ingredients changed, and the rows that differ."""
-    parts: list[RenderableType] = [Text(f"{found.result}: {_headline(found)}", style=_STYLE[found.result])]
+    parts: list[RenderableType] = [
+        safe_text(f"{_RESULT[found.result]}: {_headline(found)}", style=_STYLE[found.result])
+    ]
     parts += [safe_text(line) for line in _lines(found)]
     if found.rows:
         parts += [Text(), LabelledTexts([_row(row) for row in found.rows[:_ROWS_SHOWN]])]
@@ -35,14 +39,30 @@ def verification_view(found: Verification) -> RenderableType:
 
 def _headline(found: Verification) -> str:
     if not found.stored_requests:
-        return "the run asked its judge nothing"
+        return "; ".join(["the run asked its judge nothing", *_changed(found)])
+    repeats = found.asked_again == found.identical
+    if repeats and found.result == "different":
+        every = f"all {found.asked_again:,}" if found.asked_again == found.stored_requests else f"{found.asked_again:,}"
+        return f"the judge repeats {every} answers, but {'; '.join(_changed(found))}"
     asked = f"{found.asked_again:,} of {found.stored_requests:,} stored answers asked for again"
-    if found.asked_again == found.identical:
+    if repeats:
         return f"{asked}, every bit the same" if found.asked_again else asked
-    return (
+    moved = (
         f"{asked}, {found.identical:,} the same; {found.verdicts_moved:,} of {found.verdicts:,} verdicts moved, "
         f"probabilities by at most {found.largest_move:.2g}"
     )
+    return "; ".join([moved, *_changed(found)])
+
+
+def _changed(found: Verification) -> Iterator[str]:
+    """What in the directory is not as the run left it."""
+    if found.data_changes:
+        yield "the stored data was changed"
+    if found.altered_requests:
+        yield f"{found.altered_requests:,} stored requests are not what was asked: run.sqlite was changed"
+    for name, places in found.files.items():
+        more = ", ..." if len(places) > _PLACES_SHOWN else ""
+        yield f"{name} was changed ({', '.join(places[:_PLACES_SHOWN])}{more})"
 
 
 def _lines(found: Verification) -> Iterator[str]:
@@ -52,12 +72,7 @@ def _lines(found: Verification) -> Iterator[str]:
             "this machine is of another kind than the run's: bytes are promised per kind of processor, not across; "
             f"{found.verdicts_moved:,} of {found.verdicts:,} verdicts moved"
         )
-    if found.was_batched:
-        yield (
-            "the run was made with --batching, which was taken out: its bits depend on what was asked together, its "
-            "verdicts hardly; now each was asked by itself"
-        )
-    elif not found.isolated and found.identical < found.asked_again:
+    if not found.isolated and found.identical < found.asked_again:
         yield (
             "its judge is not isolated: bits may depend on what else a server is asked; --accept verdicts is content "
             "with the same verdicts"
@@ -67,11 +82,7 @@ def _lines(found: Verification) -> Iterator[str]:
     for change in found.data_changes:
         there, stored = _cut(change.before), _cut(change.after)
         yield f"stored data is not the manifest's: {change.ingredient}: {there} there, {stored} stored"
-    if found.altered_requests:
-        yield f"{found.altered_requests:,} stored requests are not what was asked: run.sqlite was changed"
-    if found.files:
-        yield f"not what the stored answers give: {', '.join(found.files)}"
-    if not (found.data_changes or found.altered_requests or found.files):
+    if not any(_changed(found)):
         yield "data, requests and result files are as the run left them"
     yield f"signature {found.signature}"
 

@@ -22,8 +22,8 @@ from localjudge.dataset.columns_in_words import left_out_lines, listed, nothing_
 from localjudge.dataset.guesses import map_option
 from localjudge.metrics.documents import DocumentMetric
 from localjudge.option_spelling import option_name
-from localjudge.printable import printable
-from localjudge.progress import Progress
+from localjudge.printable import numbered, printable
+from localjudge.progress import Progress, Silence
 from localjudge.record.manifest import CHOOSE_A_PART, chosen_part
 from localjudge.run.plan import Plan
 from localjudge.run.settings import RunSettings
@@ -31,10 +31,39 @@ from localjudge.text.language_fit import misfit
 from localjudge.types import Sample
 
 _READ_FOR_LANGUAGE = 1_000
+
+
 _log = logging.getLogger(__name__)
 
 
-def tell(planned: Plan, progress: Progress) -> None:
+class Noted:
+    """Passes on what it is told, keeps the notes for `Run.notes`, and logs them where nothing is shown."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress = progress or Silence()
+        self.rows, self.expect, self.recall, self.phase = (
+            progress.rows,
+            progress.expect,
+            progress.recall,
+            progress.phase,
+        )
+        self.pause, self.advance, self.close = progress.pause, progress.advance, progress.close
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        """Something worth a line of its own."""
+        self.notes.append(text)
+        self._progress.note(text)
+        if isinstance(self._progress, Silence):
+            _log.info(printable(text))
+
+    def warn(self, text: str) -> None:
+        """Something that has to be said even where nothing is shown."""
+        self.notes.append(text)
+        _log.warning(printable(text))
+
+
+def tell(planned: Plan, progress: Noted) -> None:
     """Say which column is taken for which field, and what is left out for want of which."""
     for note in (*_notes(planned), *left_out_lines(planned.left_out, planned.dataset)):
         progress.note(note)
@@ -43,15 +72,12 @@ def tell(planned: Plan, progress: Progress) -> None:
         progress.note(f"also possible with this data: {others} (localjudge metrics says what they ask)")
     for field, columns in planned.dataset.guesses.items() if planned.left_out else ():
         names = ", ".join(name for name, fields in planned.left_out.items() if field in fields)
-        may_be = f"{', '.join(columns)} may be the {field} missing for {names}: {map_option({field: columns})}"
-        _log.warning(printable(may_be))
+        progress.warn(f"{', '.join(columns)} may be the {field} missing for {names}: {map_option({field: columns})}")
     if planned.dataset.contexts_each == (1, 1) and len(planned.dataset.samples) > 1:
-        _log.warning(
-            f"every sample has exactly 1 context: if several stand in one text, {option_name('context_separator')} "
-            "splits it"
-        )
+        separator = option_name("context_separator")
+        progress.warn(f"every sample has exactly 1 context: if several stand in one text, {separator} splits it")
     if misread := language_note(planned.dataset.samples, planned.settings):
-        _log.warning(printable(misread))
+        progress.warn(misread)
 
 
 def language_note(samples: Iterable[Sample], settings: RunSettings) -> str | None:
@@ -81,7 +107,7 @@ def _notes(planned: Plan) -> Iterator[str]:
     samples, settings = len(dataset.samples), planned.settings
     if part := chosen_part(settings.model_dump(include=CHOOSE_A_PART), samples, planned.whole):
         yield f"a part of the data: {part}"
-    yield f"{samples:,} sample{'' if samples == 1 else 's'} with {understood(dataset)}"
+    yield f"{numbered(samples, 'sample')} with {understood(dataset)}"
     if talks := dataset.conversations:
         these = "1 is a conversation" if talks == 1 else f"{talks:,} are conversations"
         yield f"{these}, of which the last turn is judged: the last question, and the answer to it"

@@ -28,7 +28,7 @@ from localjudge.record.earlier_answers import EarlierAnswers
 from localjudge.record.keys import KeyedRequest
 from localjudge.run.answers import answers_in_order
 from localjudge.run.blocks import blocks
-from localjudge.run.data_notes import tell
+from localjudge.run.data_notes import Noted, tell
 from localjudge.run.evaluate import evaluate_samples
 from localjudge.run.judges import (
     DEFAULT_JUDGE,
@@ -123,12 +123,12 @@ def estimate_plan(
     progress: Progress | None = None,
 ) -> Estimate:
     """The same for what was planned; raises what opening the judge raises."""
-    settings, told = planned.settings, progress or Silence()
-    tell(planned, told)
+    settings, told = planned.settings, Noted(progress)
     with (
         opened_panel(judge, engine, settings) as panel,
         earlier_answers(panel, planned.metrics, settings) as earlier,
     ):
+        tell(planned, told)
         refuse_unaskable(panel, planned.metrics)
         for line in panel.remarks:  # to count tokens, a server is sent texts too
             told.note(line)

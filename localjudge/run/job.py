@@ -23,7 +23,8 @@ from localjudge.judge.panel_rule import MEAN_LOG_ODDS, PanelRule
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
 from localjudge.option_spelling import option, option_name
-from localjudge.progress import Progress, Silence, counted
+from localjudge.printable import numbered
+from localjudge.progress import Progress, counted
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_extras
 from localjudge.record.calibration import kept_calibrations
@@ -40,7 +41,7 @@ from localjudge.record.results import Run, as_run, read_manifest
 from localjudge.record.store import Store
 from localjudge.record.summary import Summary, Totals
 from localjudge.run.blocks import Blocks
-from localjudge.run.data_notes import tell
+from localjudge.run.data_notes import Noted, tell
 from localjudge.run.judges import (
     DEFAULT_JUDGE,
     Engines,
@@ -82,13 +83,12 @@ def run_plan(
     verdicts of several judges are combined by the `rule`, those of one stand as they are. Raises UsageError
     (ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same call goes on later.
     """
-    told = progress or Silence()
-    tell(planned, told)
     with opened_panel(judge, engine, planned.settings, rule) as panel:
-        return _scored(planned, panel, out, told)
+        return _scored(planned, panel, out, Noted(progress))
 
 
-def _scored(planned: Plan, panel: Panel, out: str | Path | None, progress: Progress) -> Run:
+def _scored(planned: Plan, panel: Panel, out: str | Path | None, progress: Noted) -> Run:
+    tell(planned, progress)
     refuse_unaskable(panel, planned.metrics)
     for line in panel.announcement.splitlines():
         progress.note(line)
@@ -134,11 +134,9 @@ def rescore_run(
     settings = settings_again(before.manifest, **{**options, **changed})
     planned = plan_again(before, with_criteria(names, given.criteria), settings)
     combination = combination_of(before.manifest)
-    told = progress or Silence()
-    tell(planned, told)
     named = judge or judges_of(before, needed=engine is None)
     with opened_panel(named, engine, settings, combination.rule if combination else MEAN_LOG_ODDS) as panel:
-        return _scored(planned, panel_as_in(before, panel), out, told)
+        return _scored(planned, panel_as_in(before, panel), out, Noted(progress))
 
 
 def _thresholds(before: Run, options: Options, given: RunSettings, names: Sequence[str]) -> dict[str, Any]:
@@ -174,7 +172,7 @@ class _Resumed(NamedTuple):
 class _Job:
     """A plan with its open judges."""
 
-    def __init__(self, planned: Plan, panel: Panel, progress: Progress) -> None:
+    def __init__(self, planned: Plan, panel: Panel, progress: Noted) -> None:
         self._plan = planned
         self._panel, self._combination = panel, panel.combination
         self._settings = settings = planned.settings
@@ -205,7 +203,7 @@ class _Job:
             store.add_samples(storing, self._plan.cluster_of, among.positions if among else None)
             store.add_extras(self._extras())
             if known := store.answer_count:
-                self._progress.note(f"going on: {known:,} answers are stored already")
+                self._progress.note(f"resuming: {numbered(known, 'answer')} already stored")
             results = stack.enter_context(closing(ResultFiles(directory)))
             judging = self._judging(store, earlier)
             totals = self._judged(judging, results, store)
@@ -222,18 +220,17 @@ class _Job:
             write_manifest(directory, manifest)
         for metric, reason in totals.failed_everywhere.items():
             self._progress.note(f"{metric} failed on every sample: {reason}")
-        verdicts = "1 verdict" if judging.asked == 1 else f"{judging.asked:,} verdicts"
         stats = self._panel.stats
         spared = f"; {stats.restored_tokens:,} tokens of their prompts were kept" if stats.restored_tokens else ""
-        self._progress.note(f"asked {verdicts} in {stats.seconds_total:.1f} s{spared}")
+        self._progress.note(f"asked {numbered(judging.asked, 'verdict')} in {stats.seconds_total:.1f} s{spared}")
         _log.debug(_work_done(stats))
         for source, count in reused.items():
-            self._progress.note(f"reused {count:,} answers of {source}")
+            self._progress.note(f"reused {numbered(count, 'answer')} of {source}")
         if self._settings.shard:
             self._progress.note(f"shard {self._settings.shard}: localjudge merge makes one run of all")
         elif manifests.part_of(manifest):
             self._progress.note(f"all samples, without asking about these again: {option('reuse', str(path))}")
-        return Run(path, summary, manifest)
+        return Run(path, summary, manifest, notes=tuple(self._progress.notes))
 
     def _extras(self) -> Iterator[tuple[str, dict[str, Any]]]:
         dataset = self._plan.dataset
@@ -319,6 +316,7 @@ class _Job:
                 **({"panel": dict(self._combination.ids)} if self._combination else {}),
                 "sources": list(dataset.sources),
                 "samples_read": self._plan.whole,
+                "skipped_rows": dataset.skipped,
                 **({"shard_of": self._plan.among.for_manifest} if self._plan.among else {}),
                 "mapping": dataset.mapping,
                 "settings": self._settings.model_dump(mode="json"),

@@ -32,7 +32,7 @@ from localjudge.record.calibration import measured_part
 from localjudge.record.earlier_answers import EarlierAnswers, OtherRun, judges_known_to
 from localjudge.record.keys import canonical_sha256
 from localjudge.record.manifest import in_lines, judge_part
-from localjudge.record.panel import combination_of, panel_part
+from localjudge.record.panel import UNPROVED, combination_of, is_unproved, judge_card, panel_part
 from localjudge.record.results import Run
 from localjudge.run.settings import RunSettings
 from localjudge.types import ChatEnds, JudgeCard, panel_card
@@ -42,7 +42,6 @@ Judges = str | Path | Sequence[str | Path]
 """A registered name, the path of a GGUF file, or the address of a server; several are a panel."""
 Engines = Engine | Sequence[Engine]
 _ID_DIGITS = 12
-_UNPROVED = "bytes not proved"
 _SLOW = "; it cannot share prompts on this machine, so every verdict costs a whole prompt"
 
 
@@ -219,16 +218,15 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     """
     checksum = str(engine.identity.get("model_sha256"))
     registered = model_registry.registered_as(checksum)
-    cautioned = model_registry.packaged_as(checksum) or registered
     metadata = engine.metadata if isinstance(engine, DescribedEngine) else {}
     profile, why = profile_for(registered.profile if registered else None, metadata, settings)
     ends = chat_around(profile, engine)
-    unproved = engine.identity.get("engine") == "server" and "model_sha256" not in engine.identity
-    card = card_of(engine, cautioned.caution if cautioned else _UNPROVED if unproved else "")
+    unproved = is_unproved(engine.identity)
+    card = judge_card(engine.name or str(engine.identity["engine"]), engine.identity)
     note = f": {registered.note}" if registered and registered.note else ""
-    advice = f"; name a larger model with {option('judge')}" if cautioned and card.caution else ""
+    advice = f"; name a larger model with {option('judge')}" if card.caution and not unproved else ""
     slow = "" if engine.forks else _SLOW
-    sha256 = f"sha256 {card.sha256[:12]}, " if card.sha256 else f"{_UNPROVED}, " if unproved else ""
+    sha256 = f"sha256 {card.sha256[:12]}, " if card.sha256 else f"{UNPROVED}, " if unproved else ""
     reads = profile.description if profile.instructions else "reads no instructions"
     asked_by = f"profile {profile.name}, {why}: " if why and not (registered and registered.note) else ""
     host = engine.identity.get("host")
@@ -352,18 +350,6 @@ def calibrated(panel: Panel, metrics: Sequence[Metric], settings: RunSettings, p
             f"calibration {calibration.name}: {how}threshold {calibration.threshold:.3g} for {names}{elsewhere}"
         )
     return panel._replace(rules=rules)
-
-
-def card_of(engine: Engine, caution: str) -> JudgeCard:
-    """Who judges, as every result says it."""
-    identity = engine.identity
-    return JudgeCard(
-        name=engine.name or str(identity["engine"]),
-        sha256=identity.get("model_sha256"),
-        size=identity.get("model_size"),
-        quantisation=identity.get("quantisation"),
-        caution=caution or None,
-    )
 
 
 def metadata_of(model: NamedModel, settings: RunSettings) -> Mapping[str, str]:

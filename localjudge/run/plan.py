@@ -90,6 +90,7 @@ def plan(
     Raises DataError for data that cannot be used, UsageError for a metric that does not exist or lacks its columns.
     """
     refuse_taken_names(settings.criteria)
+    _ = settings.sentences.identity  # a language that nobody knows is refused before anything is read
     whole = _read(data, settings, progress or Silence())
     dataset, among = _part(whole, settings), None
     if settings.shard is not None:

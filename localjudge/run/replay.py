@@ -8,7 +8,7 @@ Files that come out otherwise were changed by hand or damaged, or something that
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from localjudge.errors import RunDirectoryError
 from localjudge.metrics import Metric, Sentences
@@ -18,18 +18,21 @@ from localjudge.record import manifest as manifests
 from localjudge.record.archive import schema_is_ours
 from localjudge.record.directory import STORE
 from localjudge.record.evaluation import Evaluation
-from localjudge.record.panel import combination_of, in_the_judge, parts_by_judge
+from localjudge.record.manifest import differences
+from localjudge.record.panel import card_of, combination_of, parts_by_judge
 from localjudge.record.result_files import ROW_FILES, SUMMARY, row_lines, summary_text
 from localjudge.record.results import Run
 from localjudge.record.summary import Summary, Totals
-from localjudge.record.untrusted import open_regular
+from localjudge.record.untrusted import MOST_BYTES_OF_OBJECT, MOST_BYTES_OF_VALUE, open_regular, read_object, shown
 from localjudge.run.answers import panel_verdicts, verdicts_of
 from localjudge.run.blocks import blocks
 from localjudge.run.evaluate import evaluate_samples
 from localjudge.run.judges import Panel
 from localjudge.run.wording import AskedTask, Wording, distinct
-from localjudge.types import Answer, NoAnswer, Sample, Verdict, VerdictRule
+from localjudge.types import Answer, JudgeCard, NoAnswer, Sample, Verdict, VerdictRule, panel_card
 
+_MOST_PLACES = 20
+_UNREADABLE = "it cannot be read"
 _NOT_ASKED = NoAnswer(error="the run did not ask this")
 
 
@@ -56,6 +59,7 @@ class Replay:
         rule: VerdictRule,
     ) -> None:
         self._run = run
+        self._panel = panel
         self._answers_to = answers_to
         self._combination = combination_of(run.manifest)
         parts = parts_by_judge(run.manifest.judge)
@@ -73,25 +77,25 @@ class Replay:
         """Shapes of the answers that the judges would let their models give to all questions so far, as JSON."""
         return set().union(*(wording.shapes for wording in self._wordings))
 
-    def differing_files(self, progress: Progress) -> tuple[str, ...]:
-        """Names of the result files that are not, byte for byte, what the stored samples and answers give."""
+    def changed_files(self, progress: Progress) -> dict[str, tuple[str, ...]]:
+        """The files that are not, byte for byte, what the stored samples and answers give, each with the first places.
+
+        A place is a row, `row 17`, or a value of the summary, `judge.caution`.
+        """
         run = self._run
         names = [metric.name for metric in self._metrics]
         totals = Totals(names, self._rule, run.cluster_of, rubrics(self._metrics))
         with ExitStack() as stack:
-            files = {name: stack.enter_context(closing(_File(run.directory / name))) for name in ROW_FILES}
+            files = {name: stack.enter_context(closing(_RowFile(run.directory / name))) for name in ROW_FILES}
             for block in blocks(counted(run.iter_samples(), progress, "working out", run.summary.samples)):
                 evaluations = self._evaluated(block)
                 totals.add(evaluations)
-                for name, lines in row_lines(evaluations, earlier=run.summary.judge is None).items():
+                for name, lines in row_lines(evaluations).items():
                     files[name].compare(lines)
-            differing = [name for name, file in files.items() if not file.same]
-        named_otherwise = run.summary.judge is not None and any(in_the_judge(run.summary.judge, run.manifest))
-        if named_otherwise or not _holds(run.directory / SUMMARY, summary_text(_summary(run, totals))):
-            differing.append(SUMMARY)
-        if not schema_is_ours(run.directory / STORE):
-            differing.append(STORE)
-        return tuple(differing)
+            changes = {name: file.changed_rows for name, file in files.items()}
+        changes[SUMMARY] = _changes_in(run.directory / SUMMARY, self._summary(totals))
+        changes[STORE] = () if schema_is_ours(run.directory / STORE) else ("tables",)
+        return {name: places for name, places in changes.items() if places}
 
     def texts(self, places: Iterable[RowPlace]) -> dict[RowPlace, str]:
         """The texts of these rows, as far as there are such rows."""
@@ -105,6 +109,32 @@ class Replay:
             for position, judged in enumerate(evaluation.units)
             if (place := (evaluation.sample_id, evaluation.metric, position)) in wanted
         }
+
+    def _summary(self, totals: Totals) -> Summary:
+        """The summary that the run would have."""
+        manifest = self._run.manifest
+        return Summary(
+            signature=manifests.signature(manifest.judge, manifest.data),
+            threshold=manifest.judge["threshold"],
+            thresholds=manifest.judge.get("thresholds", {}),
+            samples=totals.samples,
+            skipped_rows=manifest.environment.get("skipped_rows", self._run.summary.skipped_rows),
+            judge=self._judge_card(),
+            verdicts=totals.verdicts,
+            metrics=totals.metrics,
+        )
+
+    def _judge_card(self) -> JudgeCard:
+        """Who judged, named as the open judges are; a copy of a model in another place may have another name."""
+        manifest = self._run.manifest
+        card = card_of(manifest)
+        if self._panel.source != manifest.environment.get("judge") and self._run.judge.name == card.name:
+            return card
+        cards = [
+            one.model_copy(update={"name": judge.card.name})
+            for one, judge in zip(card.panel or [card], self._panel.judges, strict=True)
+        ]
+        return panel_card(cards, card.rule or "") if card.panel else cards[0]
 
     def _evaluated(self, samples: Sequence[Sample]) -> list[Evaluation]:
         return evaluate_samples(samples, self._metrics, self._sentences, self._remembered)
@@ -120,46 +150,50 @@ class Replay:
         return verdicts_of(tasks, worded, {key: answers.get(key, _NOT_ASKED) for key in questions}, self._rule)
 
 
-def _summary(run: Run, totals: Totals) -> Summary:
-    """The summary that the run would have: what cannot be worked out is as it stands there."""
-    update: dict[str, Any] = {
-        "signature": manifests.signature(run.manifest.judge, run.manifest.data),
-        "samples": totals.samples,
-        "metrics": totals.metrics,
-    }
-    if run.summary.verdicts is not None:
-        update["verdicts"] = totals.verdicts
-    return run.summary.model_copy(update=update)
-
-
-class _File:
-    """A file of a run that is compared piece by piece; one that cannot be read is not the same as anything."""
+class _RowFile:
+    """A file of a run that is compared row by row; one that cannot be read is changed as a whole."""
 
     def __init__(self, path: Path) -> None:
-        self._same = True
+        self._rows = 0
+        self._changed: list[str] = []
         self._file: BinaryIO | None = None
         try:
             self._file = open_regular(path)
         except RunDirectoryError:
-            self._same = False
+            self._changed.append(_UNREADABLE)
 
-    def compare(self, pieces: Iterable[str]) -> None:
-        """Read on: so much as the pieces hold."""
-        expected = "".join(pieces).encode()
-        self._same = self._same and self._file is not None and self._file.read(len(expected)) == expected
+    def compare(self, lines: Iterable[str]) -> None:
+        """Read on: as many rows as there are lines."""
+        for line in lines:
+            self._rows += 1
+            if self._file is not None and self._file.readline(MOST_BYTES_OF_VALUE) != line.encode():
+                self._add(f"row {self._rows}")
 
     @property
-    def same(self) -> bool:
-        """Whether the file holds the pieces so far, and nothing behind them."""
-        return self._same and self._file is not None and not self._file.read(1)
+    def changed_rows(self) -> tuple[str, ...]:
+        """The first rows that are not the lines so far, and the first behind them."""
+        if self._file is not None and self._file.read(1):
+            self._add(f"row {self._rows + 1}")
+        return tuple(self._changed)
 
     def close(self) -> None:
         """Read no more."""
         if self._file is not None:
             self._file.close()
 
+    def _add(self, place: str) -> None:
+        if len(self._changed) < _MOST_PLACES:
+            self._changed.append(place)
 
-def _holds(path: Path, text: str) -> bool:
-    with closing(_File(path)) as file:
-        file.compare([text])
-        return file.same
+
+def _changes_in(path: Path, summary: Summary) -> tuple[str, ...]:
+    """Names of the values in `summary.json` that are not those of the summary; "spelling" where only bytes differ."""
+    try:
+        with open_regular(path) as file:
+            if file.read(MOST_BYTES_OF_OBJECT) == summary_text(summary).encode():
+                return ()
+        values = read_object(path)
+    except RunDirectoryError:
+        return (_UNREADABLE,)
+    changes = differences(values, summary.model_dump(mode="json"))
+    return tuple(shown(change.ingredient) for change in changes[:_MOST_PLACES]) or ("spelling",)

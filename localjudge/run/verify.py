@@ -43,7 +43,7 @@ from localjudge.record.manifest import Difference, data_part, differences
 from localjudge.record.panel import combination_of, parts_by_judge
 from localjudge.record.results import Run, as_run
 from localjudge.record.run_metrics import metrics_of
-from localjudge.record.untrusted import shown
+from localjudge.record.untrusted import shown, too_much
 from localjudge.run.answers import Answers, WindowAnswer, answers_in_order, panel_verdicts, verdict_of
 from localjudge.run.judges import Engines, Judges, judge_part_of, opened_panel, panel_as_in
 from localjudge.run.replay import Replay, RowPlace
@@ -55,6 +55,7 @@ Result = Literal["bit-identical", "same verdicts", "different"]
 
 _SHA256_SHOWN = 12
 _ASKED_AT_ONCE = 1024
+_MOST_ALTERED = 100_000
 _MACHINE = {"engine.system", "engine.gpu_layers", "engine.repack"}
 
 
@@ -100,8 +101,8 @@ class Verification(Record):
     """What came of it. `judge_changes` and `data_changes` name the ingredients that are not what the manifest says.
 
     `rows` are the verdict rows whose answer changed in any bit, those first whose verdict moved, then by distance.
-    `altered_requests` counts stored requests that are not what was asked, `files` the result files that the stored
-    answers do not give.
+    `altered_requests` counts stored requests that are not what was asked; `files` are those that the stored answers do
+    not give, each with the first places where it is another: rows of scores and verdicts, names of values of a summary.
     """
 
     schema_version: int = VERIFICATION_VERSION
@@ -117,7 +118,7 @@ class Verification(Record):
     largest_move: float
     rows: tuple[RowChange, ...]
     altered_requests: int
-    files: tuple[str, ...]
+    files: dict[str, tuple[str, ...]]
     judge_changes: tuple[Difference, ...]
     data_changes: tuple[Difference, ...]
     isolated: bool = True
@@ -127,14 +128,6 @@ class Verification(Record):
     def other_machine(self) -> bool:
         """Whether this machine is of another kind, for which the run's bytes are not promised."""
         return any(change.ingredient in _MACHINE for change in self.judge_changes)
-
-    @property
-    def was_batched(self) -> bool:
-        """Whether the run's answers were decoded several at once, as an earlier version could."""
-        return any(
-            change.ingredient == "engine.batching" and str(change.before).startswith("not isolated")
-            for change in self.judge_changes
-        )
 
 
 def verify_run(
@@ -169,7 +162,7 @@ def verify_run(
     with opened_panel(named, engine, settings, combination.rule if combination else MEAN_LOG_ODDS) as opened:
         panel = panel_as_in(run, opened)
         replay = Replay(run, panel, stored.answers_to, metrics=metrics, sentences=settings.sentences, rule=rule)
-        files = replay.differing_files(told)
+        files = replay.changed_files(told)
         again = _Again([judge.engine for judge in panel.judges], stored.asked_whom, replay.shapes, told)
         again.ask(stored_requests(run.directory / STORE), chosen, stored.count, note=panel.announcement)
         verdicts, changed = _rows(run, again, _RowRule(combination, rule))
@@ -239,6 +232,8 @@ class _Stored:
             else:
                 self._altered.add(one.key)
                 self._answering |= {keyed.key: one.key for keyed in found}
+            if len(self._altered) > _MOST_ALTERED:
+                raise too_much(self._path, f"{_MOST_ALTERED:,} requests that are not what was asked")
 
     def asked_whom(self, one: StoredRequest) -> int:
         """Which judge, by its place in the panel: whose key it is. The first if it is of none, having been altered."""

@@ -47,8 +47,9 @@ class Target:
         """Whether a requirement with this marker is one here, for a package that is wanted with these extras."""
         if marker is None:
             return True
-        environment = {**default_environment(), "python_version": self.version}
-        environment["python_full_version"] = environment["implementation_version"] = f"{self.version}.0"
+        environment = {name: str(value) for name, value in default_environment().items()}
+        full = f"{self.version}.0"
+        environment |= {"python_version": self.version, "python_full_version": full, "implementation_version": full}
         return any(marker.evaluate({**environment, "extra": extra}) for extra in ("", *extras))
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -145,12 +146,12 @@ def test_samples_without_any_text_need_no_label(scripted_run: Callable[..., Run]
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"run": "judge:00000000|data:00000000"}, "a label of judge:00000000"),
-        ({"text": "Fact 9 of sample 9 is so."}, "a verdict with another text"),
-        ({"sample_id": "s999"}, "a verdict that the run does not have"),
-        ({"index": 99}, "a verdict that the run does not have"),
-        ({"metric": "faithfulness"}, "a verdict that the run does not have"),
-        ({"sample_id": "\x1b[2J"}, "a verdict that the run does not have"),
+        ({"run": "judge:00000000|data:00000000"}, "they are of judge:00000000|data:00000000 ("),
+        ({"text": "Fact 9 of sample 9 is so."}, "the verdict has another text ("),
+        ({"sample_id": "s999"}, "the run has no such verdict ("),
+        ({"index": 99}, "the run has no such verdict ("),
+        ({"metric": "faithfulness"}, "the run has no such verdict ("),
+        ({"sample_id": "\x1b[2J"}, "the run has no such verdict ("),
     ],
 )
 def test_a_label_that_is_not_of_the_run_is_refused(
@@ -162,7 +163,8 @@ def test_a_label_that_is_not_of_the_run_is_refused(
     written(path, [{**rows[0], **change}, *rows[1:]])
     with pytest.raises(DataError, match=r"1 of 20 labels in .* are not of the run") as refused:
         corrected_means(run, path)
-    assert said in str(refused.value)
+    assert said in refused.value.message
+    assert "\n" not in refused.value.message
     assert "foreign_labels=True" in str(refused.value)
 
 
@@ -172,8 +174,10 @@ def test_labels_of_another_judge_on_the_same_data_are_taken_when_they_are_asked_
     """Another threshold is another judge: its sheet is found here verdict by verdict."""
     run, other = judged_run(), judged_run("other", threshold=0.7)
     path = labelled(other, tmp_path / "l.jsonl", n=1_000)
-    with pytest.raises(DataError, match="79 of 79 labels"):
+    places = r"\(\S+:1, \S+:2, \S+:3, \.\.\.\)$"
+    with pytest.raises(DataError, match="79 of 79 labels") as refused:
         corrected_means(run, path)
+    assert re.search(places, refused.value.message)
     found = corrected_means(run, path, foreign_labels=True)
     assert found.foreign
     assert found.warnings[0].startswith("WARNING: 79 of 79 labels are not of this run")
@@ -229,6 +233,20 @@ def test_a_sheet_that_nobody_filled_in_says_so(judged_run: JudgedRun, tmp_path: 
     run = judged_run(samples=3)
     with pytest.raises(DataError, match="holds no label yet"):
         corrected_means(run, label_sheet(run, tmp_path / "l.jsonl"))
+
+
+def test_a_spreadsheet_s_decimal_comma_is_a_decimal_point(judged_run: JudgedRun, tmp_path: Path) -> None:
+    run = judged_run()
+    path = labelled(run, tmp_path / "l.jsonl", n=20)
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    comma = tmp_path / "l.csv"
+    with comma.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, rows[0], delimiter=";")
+        writer.writeheader()
+        writer.writerows(
+            {**row, "inclusion_probability": str(row["inclusion_probability"]).replace(".", ",")} for row in rows
+        )
+    assert corrected_means(run, comma).metrics == corrected_means(run, path).metrics
 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)

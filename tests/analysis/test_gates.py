@@ -116,6 +116,11 @@ def test_it_is_said_what_more_samples_would_decide(scripted_run: ScriptedRun, ga
     )
 
 
+def test_one_sample_is_said_as_one(scripted_run: ScriptedRun) -> None:
+    run = scripted_run("run", rows(1), {})
+    assert "1 sample: " in decided(run, "context_recall>=0.5").reason
+
+
 def test_samples_of_one_group_decide_nothing_however_many(scripted_run: ScriptedRun) -> None:
     """40 of 40 sentences hold, all of one document: what other documents are like is not known."""
     grouped = [{**row, "document": "a"} for row in rows(40)]

@@ -1,5 +1,6 @@
 """What a script can rely on: exit codes, and what goes to which stream."""
 
+import errno
 import json
 import subprocess
 import sys
@@ -82,7 +83,14 @@ def test_json_prints_the_summary_and_nothing_else(data: str, capfd: pytest.Captu
         (["run", "data.jsonl", "--metrics", "nonono"], "hint: the metrics are context_recall, context_relevancy, "),
         (["run", "data.jsonl", "--metrics", "recall@2(compare_by=id,k=2)"], "the metric recall has no option 'k'"),
         (["run", "data.jsonl", "--metrics", "recall@2(compare_by=title)"], "use content, id or meta.KEY"),
-        (["run", "data.jsonl", "--threshold", "high"], "threshold"),
+        (["run", "data.jsonl", "--threshold", "high"], "'high' is not a number"),
+        (["run", "data.jsonl", "--threshold", "50%"], "'50%' is not a number: write 0.5"),
+        (["run", "data.jsonl", "--threshold", "0,5"], "'0,5' is not a number: write 0.5"),
+        (
+            ["run", "data.jsonl", "--metrics", "context_recall faithfulness"],
+            "hint: separate names by commas: context_recall,faithfulness",
+        ),
+        (["run", "data.jsonl", "--judge", "gpt-4o"], "hint: hosted models are not called"),
         (["run", "data.jsonl", "--no-such-option"], "No such option"),
         (["no-such-command"], "No such command"),
         (["run", "data.jsonl", "--out", "data.jsonl"], "data.jsonl is not a directory"),
@@ -105,6 +113,14 @@ def test_1_for_usage_and_input_errors_without_a_traceback(
     output, errors = capfd.readouterr()
     assert message in errors
     assert (output, "Traceback" in errors, Path("runs").exists()) == ("", False, False)
+
+
+@pytest.mark.parametrize("arguments", [["--language", "klingon"], ["--judge", "no-such-judge"]])
+def test_what_cannot_be_is_said_before_any_remark(
+    data: str, capfd: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert exit_code("run", data, *arguments) == 1
+    assert capfd.readouterr().err.startswith("localjudge: ")
 
 
 def test_2_when_samples_failed(data: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -152,6 +168,8 @@ def test_2_when_a_metric_of_another_package_raises(
         (MemoryError(), 4, "localjudge: out of memory\n"),
         (KeyboardInterrupt(), 4, "localjudge: interrupted\n"),
         (UsageError("a \x1b[2J in it"), 1, "localjudge: a \\x1b[2J in it\n"),
+        (PermissionError(errno.EACCES, "Permission denied", "a.txt"), 1, "localjudge: a.txt: Permission denied\n"),
+        (OSError(errno.ENOSPC, "No space left on device", "a.txt"), 4, "localjudge: a.txt: No space left on device\n"),
     ],
 )
 def test_errors_have_their_exit_codes(

@@ -12,7 +12,7 @@ from importlib import import_module
 import click
 import pytest
 
-from localjudge.cli.main import COMMANDS, main
+from localjudge.cli.main import COMMANDS, command_line, main
 
 
 def help_of(capfd: pytest.CaptureFixture[str], *command: str) -> str:
@@ -63,12 +63,18 @@ def test_each_shell_is_given_its_script(shell: str) -> None:
 
 
 def test_messages_are_written_once_to_the_stderr_of_today(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program may call `main` several times: what an earlier stderr was is closed by then."""
+    """A program may call `main` several times: what an earlier stderr was is closed, and its log is its own."""
+
+    def warn() -> None:
+        logging.getLogger("localjudge").warning("once")
+
+    monkeypatch.setattr(command_line, "get_command", lambda *_: click.Command("warn", callback=warn))
+    before = logging.getLogger("localjudge").handlers[:]
     for _ in range(3):
         said = io.StringIO()
         monkeypatch.setattr(sys, "stderr", said)
         with pytest.raises(SystemExit):
-            main(["--help"])
-        logging.getLogger("localjudge").warning("once")
+            main(["warn"])
+        assert logging.getLogger("localjudge").handlers == before
         assert said.getvalue() == "once\n"
         said.close()

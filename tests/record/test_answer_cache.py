@@ -4,6 +4,7 @@ import logging
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -118,6 +119,29 @@ def test_processes_use_it_at_once(folder: Path) -> None:
     assert answer_cache.state().answers == 4 * 300 + 300
 
 
+def test_a_process_that_is_killed_while_it_writes_leaves_a_sound_cache(folder: Path) -> None:
+    """Three times, in the middle of some transaction; the next process rolls it back and writes on."""
+    program = (
+        "import itertools; from contextlib import closing; from localjudge.record.answer_cache import open_cache\n"
+        "from localjudge.types import Answer\n"
+        f"with closing(open_cache({JUDGE!r})) as cache:\n"
+        "    for number in itertools.count():\n"
+        "        cache.keep(str(number), Answer(p_yes=0.5, legal_mass=1, raw='x' * 2_000))\n"
+    )
+    file = folder / "answers.sqlite"
+    for _ in range(3):
+        before = file.stat().st_size if file.exists() else 0
+        writing = subprocess.Popen([sys.executable, "-c", program])
+        while writing.poll() is None and (not file.exists() or file.stat().st_size < before + 3_000_000):
+            time.sleep(0.001)
+        writing.kill()
+        writing.wait()
+        with closing(opened()) as cache:
+            keys = list(map(str, range(answer_cache.state().answers)))
+            assert keys
+            assert cache.answers_to(keys).keys() == set(keys)
+
+
 def damaged(folder: Path) -> None:
     (folder / "answers.sqlite").write_bytes(b"this is no database, and longer than a header of one would be" * 99)
 
@@ -129,7 +153,14 @@ def of_another_shape(folder: Path) -> None:
         connection.execute("CREATE TABLE answer (id INTEGER)")
 
 
-@pytest.mark.parametrize("spoil", [damaged, of_another_shape])
+def not_in_words(folder: Path) -> None:
+    """What SQLite says of it holds a byte that is no UTF-8: the name of a table."""
+    kept("a")
+    content = (folder / "answers.sqlite").read_bytes()
+    (folder / "answers.sqlite").write_bytes(content.replace(b"CREATE TABLE answer", b"CREATE T\xffBLE answer"))
+
+
+@pytest.mark.parametrize("spoil", [damaged, of_another_shape, not_in_words])
 def test_a_damaged_cache_is_told_and_left_alone(folder: Path, caplog: pytest.LogCaptureFixture, spoil: Any) -> None:
     spoil(folder)
     with caplog.at_level(logging.WARNING):
@@ -141,6 +172,13 @@ def test_a_damaged_cache_is_told_and_left_alone(folder: Path, caplog: pytest.Log
     assert caplog.text.count("is not used, every answer is asked for") == 1
     answer_cache.turn_off()
     assert not folder.exists()
+
+
+def test_what_the_system_does_not_let_it_read_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for the file of another user, which no test can count on."""
+    monkeypatch.setenv("LOCALJUDGE_HOME", f"/{'x' * 300}")
+    with pytest.raises(UsageError, match=r"cannot be read: .*File name too long"):
+        answer_cache.state()
 
 
 def test_a_value_that_no_answer_has_is_not_taken(folder: Path) -> None:

@@ -130,6 +130,10 @@ CONTRADICTIONS: dict[str, tuple[Callable[[Path], None], str]] = {
     "bounds": (in_summary("faithfulness", bounds=[0.5, 1.0]), "faithfulness: lower bound 0.5 in summary.json, 0.0"),
     "an interval": (in_summary("context_recall", ci95=[0.1, 0.2]), "context_recall: interval 0.1 to 0.2 in summary"),
     "groups": (in_summary("context_recall", clusters=9), "context_recall: 9 groups in summary.json, 3 by its samples"),
+    "no judge": (
+        lambda directory: changed(directory, "summary.json", lambda summary: summary.pop("judge")),
+        "summary.json does not say who judged",
+    ),
     "a threshold": (
         lambda directory: changed(directory, "summary.json", lambda summary: summary.update(threshold=0.6)),
         "threshold: 0.6 in summary.json, 0.5 in manifest.json",
@@ -312,7 +316,7 @@ def test_a_metric_whose_formula_is_another_today_is_not_counted_again(directory:
 def test_verify_opens_what_contradicts_itself_and_names_the_file(directory: Path) -> None:
     in_summary("context_recall", mean=0.9)(directory)
     found = localjudge.verify(Run.open(directory, check=False), engine=ScriptedEngine(SCRIPT, default=0.2))
-    assert (found.result, found.files) == ("different", ("summary.json",))
+    assert (found.result, found.files) == ("different", {"summary.json": ("metrics.context_recall.mean",)})
 
 
 @pytest.mark.parametrize(

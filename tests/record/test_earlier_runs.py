@@ -29,18 +29,8 @@ def rewrite(file: Path, change: Callable[[dict[str, Any]], None]) -> None:
 
 @pytest.fixture
 def earlier(scripted_run: ScriptedRun) -> localjudge.Run:
-    """A run whose summary names no judge, whose rows have neither legal mass nor position, whose manifest calls the
-    part that moves no number `beside`, and whose store is of the first version.
-    """
+    """A run whose manifest calls the part that moves no number `beside`, and whose store is of the first version."""
     directory = scripted_run("run", ROWS, {"Two.": 0.2}, min_legal_mass=0).directory
-    file = directory / "verdicts.jsonl"
-    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    for row in rows:
-        del row["legal_mass"], row["position"]
-    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
-
-    def without_judge(summary: dict[str, Any]) -> None:
-        del summary["judge"], summary["verdicts"]
 
     def without_bound(manifest: dict[str, Any]) -> None:
         manifest["beside"] = manifest.pop("environment")
@@ -50,13 +40,11 @@ def earlier(scripted_run: ScriptedRun) -> localjudge.Run:
 
     with closing(sqlite3.connect(directory / "run.sqlite")) as store:
         store.executescript("DROP TABLE reused; DROP TABLE extra; PRAGMA user_version = 1;")
-    rewrite(directory / "summary.json", without_judge)
     rewrite(directory / "manifest.json", without_bound)
     return localjudge.Run.open(directory)
 
 
 def test_it_is_opened(earlier: localjudge.Run) -> None:
-    """Its judge is what its manifest says of one."""
     assert earlier.summary.metrics["context_recall"].mean == 0.75
     assert [verdict.p_yes for verdict in earlier.verdicts] == [1.0, 0.2, 1.0]
     assert earlier.judge.name == "scripted"
@@ -65,7 +53,7 @@ def test_it_is_opened(earlier: localjudge.Run) -> None:
 def test_it_is_verified_against_the_files_of_its_time(earlier: localjudge.Run) -> None:
     engine = localjudge.ScriptedEngine({"Two.": 0.2}, default=1.0)
     found = localjudge.verify(earlier, engine=engine)
-    assert (found.result, found.files, found.judge_changes) == ("bit-identical", (), ())
+    assert (found.result, found.files, found.judge_changes) == ("bit-identical", {}, ())
 
 
 def test_it_is_gone_on_with_and_its_manifest_written_as_manifests_are_now(earlier: localjudge.Run) -> None:
@@ -78,7 +66,7 @@ def test_it_is_gone_on_with_and_its_manifest_written_as_manifests_are_now(earlie
     assert len(manifest["environment"]["sessions"]) == 2
     with closing(sqlite3.connect(earlier.directory / "run.sqlite")) as store:
         assert store.execute("PRAGMA user_version").fetchone() == (STORE_VERSION,)
-    assert localjudge.verify(earlier.directory, engine=engine).files == ()
+    assert localjudge.verify(earlier.directory, engine=engine).files == {}
 
 
 def test_its_answers_are_reused(earlier: localjudge.Run, tmp_path: Path) -> None:
@@ -123,7 +111,7 @@ def test_documents_are_compared_by_what_its_settings_said(tmp_path: Path, compar
         )
         (run.directory / file).write_text(text, encoding="utf-8")
     found = localjudge.verify(run.directory, engine=engine)
-    assert (found.result, found.files, found.judge_changes) == ("bit-identical", (), ())
+    assert (found.result, found.files, found.judge_changes) == ("bit-identical", {}, ())
 
 
 def test_a_setting_of_then_that_is_no_text_says_nothing(scripted_run: ScriptedRun) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import localjudge
+from localjudge import RunDirectoryError
 from localjudge.engine import ScriptedEngine
 from localjudge.metrics import catalog
 from localjudge.record.manifest import differences, judge_part, signature
@@ -120,3 +121,15 @@ def test_host_threads_and_times_are_environment_and_not_signed(tmp_path: Path) -
     manifest = json.loads((tmp_path / "manifest.json").read_text())
     assert {"host", "sessions", "settings", "sources", "mapping"} <= manifest["environment"].keys()
     assert "threads" not in json.dumps([manifest["judge"], manifest["data"]])
+
+
+def test_a_directory_of_another_run_is_refused_in_words(tmp_path: Path) -> None:
+    """Other data, and a metric that only one of them has: no checksum, no version."""
+    out = tmp_path / "run"
+    localjudge.evaluate(
+        ROWS, out=out, engine=ScriptedEngine({}, default=0.9), metrics=["context_recall", "context_relevancy"]
+    )
+    with pytest.raises(RunDirectoryError) as refused:
+        localjudge.evaluate(ROWS[:1], out=out, engine=ScriptedEngine({}, default=0.9), metrics=["context_recall"])
+    lines = [line.strip() for line in refused.value.message.splitlines()[1:]]
+    assert lines == ["rows: 2 there, 1 now", "the data differ", "that run has context_relevancy, this one does not"]

@@ -3,6 +3,9 @@
 import json
 import shutil
 import sqlite3
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -155,7 +158,7 @@ def test_it_is_a_run_like_any_other(folder: Path, tmp_path: Path) -> None:
     assert (checked.result, checked.stored_requests, checked.files) == (
         "bit-identical",
         len(stored(whole)["request"]),
-        (),
+        {},
     )
     assert checked.model_copy(update={"run": ""}) == verify(whole, engine=Engine()).model_copy(update={"run": ""})
     assert not any(change.moved for change in compare(whole, merged).metrics.values())
@@ -244,6 +247,21 @@ def test_a_shard_that_was_killed_goes_on(tmp_path: Path) -> None:
         merge(shards, out=tmp_path / "merged")
     judged(rows(60), shards[1], shard="2/2")
     assert results(merge(shards, out=tmp_path / "merged")) == results(whole)
+
+
+@pytest.mark.parametrize("file", ["manifest.json", "run.sqlite-wal", "scores.jsonl.part", "resume.json"])
+def test_a_merge_that_is_killed_is_done_again(folder: Path, tmp_path: Path, file: str) -> None:
+    """Killed as soon as the file is there: no whole run yet, and after the same call the same bytes."""
+    shards, out = shards_in(folder), tmp_path / "whole"
+    program = "import sys, localjudge; localjudge.merge(sys.argv[2:], out=sys.argv[1])"
+    merging = subprocess.Popen([sys.executable, "-c", program, str(out), *map(str, shards)])
+    while merging.poll() is None and not (out / file).exists():
+        time.sleep(0.0005)
+    merging.kill()
+    if merging.wait():
+        with pytest.raises(RunDirectoryError, match="is not finished"):
+            Run.open(out)
+    assert results(merge(shards, out=out)) == results(merge(shards, out=tmp_path / "undisturbed"))
 
 
 def test_more_shards_than_files_that_may_be_open(tmp_path: Path) -> None:

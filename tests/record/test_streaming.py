@@ -137,3 +137,13 @@ def test_whoever_takes_the_samples_may_take_their_time(run: Run, monkeypatch: py
     monkeypatch.setattr("localjudge.record.database.SECONDS", -1e6)
     with pytest.raises(RunDirectoryError, match="takes too long to read"):
         next(run.iter_samples())
+
+
+def test_large_samples_are_read_a_few_at_a_time(tmp_path: Path) -> None:
+    """24 of 2 MB: not the 100 MB that all of them would take, twice each."""
+    text = "x" * 2_000_000
+    rows = [
+        {"id": str(number), "retrieved_contexts": [text], "reference_contexts": [str(number)]} for number in range(24)
+    ]
+    localjudge.evaluate(rows, out=tmp_path / "run", engine=ScriptedEngine({}), metrics=["document_mrr"])
+    assert peak(lambda: consume(Run.open(tmp_path / "run").iter_samples())) < 50_000_000

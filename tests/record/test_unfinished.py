@@ -99,7 +99,7 @@ def test_everything_else_wants_it_finished(directory: Path) -> None:
 def test_before_the_first_rows_there_is_nothing_to_show(tmp_path: Path) -> None:
     with pytest.raises(Stopped):
         judged(tmp_path / "run", most=3)
-    with pytest.raises(RunDirectoryError, match="is not finished"):
+    with pytest.raises(RunDirectoryError, match="has no finished sample yet"):
         Run.open(tmp_path / "run", unfinished=True)
 
 

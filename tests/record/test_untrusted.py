@@ -31,9 +31,9 @@ ROWS = [
     {"id": "b", "user_input": "How?", "retrieved_contexts": ["So.", "Thus."], "reference": "One."},
 ]
 
-RESULTS = {"open", "sample", "compare", "export", "report", "check"}
+RESULTS = {"open", "sample", "compare", "export", "report", "check", "merge", "label"}
 """Readers that open the run as a whole."""
-STORED = {"sample", "compare", "export", "report", "verify", "resume"}
+STORED = {"sample", "compare", "export", "report", "verify", "resume", "merge", "label"}
 """Readers of what `run.sqlite` holds."""
 
 
@@ -42,7 +42,9 @@ def engine() -> ScriptedEngine:
 
 
 def made(directory: Path) -> Run:
-    return localjudge.evaluate(ROWS, out=directory, engine=engine(), metrics=["context_recall", "context_relevancy"])
+    """A run that is a shard, the only one, so that it can be merged, too."""
+    metrics = ["context_recall", "context_relevancy"]
+    return localjudge.evaluate(ROWS, out=directory, engine=engine(), metrics=metrics, shard="1/1")
 
 
 def shown(directory: Path) -> None:
@@ -59,6 +61,8 @@ READERS: dict[str, Callable[[Path], object]] = {
     "report": lambda directory: localjudge.write_report(directory, baseline=directory),
     "check": lambda directory: Run.open(directory).summary,
     "verify": lambda directory: localjudge.verify(Run.open(directory, check=False), engine=engine()),
+    "merge": lambda directory: localjudge.merge([directory], out=directory.parent / "whole"),
+    "label": lambda directory: localjudge.label_sheet(directory, out=directory.parent / "sheet.jsonl", n=2),
     "resume": made,
 }
 
@@ -257,7 +261,8 @@ MANIFEST = RESULTS | {"verify", "resume"}
 SUMMARY = RESULTS | {"verify"}
 READ_BACK = STORED - {"resume"}
 """Going on with a run writes its samples anew."""
-ASKED = {"verify"}
+ASKED = {"verify", "merge"}
+"""Readers of what was asked and answered."""
 
 REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "manifest, a pipe": (fifo("manifest.json"), MANIFEST, "manifest.json is not a regular file"),
@@ -297,25 +302,31 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "score 7": (edited("scores.jsonl", '"score": 0.5', '"score": 7'), RESULTS, "score: Input should be less than"),
     "probability 2": (edited("verdicts.jsonl", '"p_yes": 0.9', '"p_yes": 2'), RESULTS, "verdicts.jsonl:1 is not a row"),
     "half a character": (edited("scores.jsonl", '"a"', '"\\ud800"'), RESULTS, "scores.jsonl:1 is not a row"),
+    "score, a key twice": (
+        edited("scores.jsonl", '"score": 0.5', '"score": 0.1, "score": 0.5'),
+        RESULTS,
+        "stands twice",
+    ),
+    "samples at one position": (sql("UPDATE sample SET position = 0"), READ_BACK, "has two samples at one position"),
     "half a row": (put("scores.jsonl", b'{"sample_id": "a"}\n'), RESULTS, "metric: Field required"),
     "sample of another shape": (stored_as("'{\"id\": 5}'"), READ_BACK, "id: Input should be a valid string"),
     "sample of bytes": (stored_as("x'ff00'"), READ_BACK, "Input should be a valid string"),
     "sample of another id": (
         stored_as("replace(content, '\"a\"', '\"x\"')"),
-        {"compare", "report", "sample"},
+        {"compare", "report", "sample", "merge", "label"},
         " sample ",
     ),
     "sample, not UTF-8": (stored_as("CAST(x'ff' AS TEXT)"), READ_BACK, "Could not decode to UTF-8"),
     "store, not a database": (put("run.sqlite", b"text" * 999), STORED, "file is not a database"),
     "store of another version": (sql("PRAGMA user_version = 7"), STORED, "has schema version 7"),
-    "answer 7": (sql("UPDATE answer SET p_yes = 7"), {"verify", "resume"}, "p_yes: Input should be less than"),
-    "answer to nothing": (sql("UPDATE answer SET p_yes = NULL"), {"verify", "resume"}, "p_yes: Input should be"),
-    "request of nothing": (sql("UPDATE request SET path = '[99]'"), {"sample", "verify"}, "lacks row 99"),
-    "request of texts": (sql("UPDATE request SET path = '[\"a\"]'"), {"sample", "verify"}, "valid integer"),
+    "answer 7": (sql("UPDATE answer SET p_yes = 7"), ASKED | {"resume"}, "p_yes: Input should be less than"),
+    "answer to nothing": (sql("UPDATE answer SET p_yes = NULL"), ASKED | {"resume"}, "p_yes: Input should be"),
+    "request of nothing": (sql("UPDATE request SET path = '[99]'"), ASKED | {"sample"}, "lacks row 99"),
+    "request of texts": (sql("UPDATE request SET path = '[\"a\"]'"), ASKED | {"sample"}, "valid integer"),
     "request, the 9th verdict": (sql("UPDATE request SET entry = 9"), ASKED, "asks for verdict 9 of 1"),
     "request of many pieces": (
         sql("UPDATE request SET path = '[' || replace(hex(zeroblob(1999999)), '00', '1,') || '1]'"),
-        {"sample", "verify"},
+        ASKED | {"sample"},
         "holds more than localjudge reads",
     ),
     "shape of another shape": (sql("UPDATE shape SET content = id || content"), ASKED, "Invalid JSON"),

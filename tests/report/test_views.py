@@ -177,7 +177,7 @@ def test_an_unknown_sample_that_is_like_none_is_told_what_there_is(run: Run) -> 
     """No id is suggested that has nothing to do with what was typed."""
     with pytest.raises(UsageError) as caught:
         sample_view(run, "7f3a9c")
-    assert caught.value.hint == r"its samples are 'good', '=evil\x1b[2J', 'none'"
+    assert caught.value.hint == "name a row from 1 to 3, or an id such as 'good'"
 
 
 def test_the_worst_come_first_failures_before_low_scores(run: Run, failed_run: Run) -> None:

@@ -66,7 +66,7 @@ def test_levels_do_not_make_a_judge_undecided(tmp_path: Path) -> None:
     undecided = ScriptedEngine({}, default=0.5)
     found = localjudge.evaluate(ROWS, out=tmp_path, engine=undecided, criteria=[TONE])
     assert found.summary.verdicts == Run.open(tmp_path).summary.verdicts
-    assert localjudge.verify(found, engine=ScriptedEngine({}, default=0.5)).files == ()
+    assert localjudge.verify(found, engine=ScriptedEngine({}, default=0.5)).files == {}
     for metric in (None, "tone"):
         said = list(remarks(found, metric=metric))
         assert "no verdict has a probability of 1; median legal mass 1.000" in said
@@ -116,7 +116,7 @@ def test_a_run_is_opened_verified_and_gone_on_with_without_the_file(tmp_path: Pa
     first = run(tmp_path / "run", file, TONE)
     file.unlink()
     found = localjudge.verify(Run.open(tmp_path / "run"), engine=engine())
-    assert (found.result, found.judge_changes, found.files) == ("bit-identical", (), ())
+    assert (found.result, found.judge_changes, found.files) == ("bit-identical", (), {})
     again = engine()
     assert localjudge.evaluate(ROWS, out=tmp_path / "run", engine=again, criteria=[KIND, TONE]).summary == first.summary
     assert not again.asked

@@ -206,7 +206,7 @@ def test_the_command_stopped_in_three_ways_and_begun_again(
     process = localjudge(*command)
     _, errors = process.communicate()
     assert process.returncode == 0, errors
-    assert "90 answers are stored already" in errors
+    assert "resuming: 90 answers already stored" in errors
     assert results(out) == judged
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["environment"]["sessions"][-1]["asked"] == SAMPLES * SENTENCES - 90

@@ -54,7 +54,7 @@ def test_a_run_is_verified_without_the_file(tmp_path: Path, file: Path) -> None:
     run(tmp_path / "run", abbreviations=file)
     file.unlink()
     found = verify(Run.open(tmp_path / "run"), engine=engine())
-    assert (found.result, found.judge_changes, found.files) == ("bit-identical", (), ())
+    assert (found.result, found.judge_changes, found.files) == ("bit-identical", (), {})
 
 
 def test_the_same_call_goes_on_and_another_list_is_another_run(tmp_path: Path, file: Path) -> None:

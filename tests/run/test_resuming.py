@@ -243,6 +243,18 @@ def test_data_in_another_order_are_written_in_that_order(stopped: Path, tmp_path
     assert len(engine.asked) == 9
 
 
+def test_a_directory_that_was_moved_goes_on_though_the_clock_was_set_back(
+    stopped: Path, tmp_path: Path, whole: dict[str, bytes]
+) -> None:
+    """Its files are of tomorrow. Nothing is asked again but what was not answered."""
+    moved = stopped.rename(tmp_path / "elsewhere")
+    for file in moved.iterdir():
+        os.utime(file, (file.stat().st_atime + 86_400, file.stat().st_mtime + 86_400))
+    engine = Engine()
+    judged(moved, engine)
+    assert (results(moved), len(engine.asked)) == (whole, 9)
+
+
 def test_groups_and_failures_are_counted_as_in_a_run_of_one_piece(tmp_path: Path) -> None:
     """Clusters by topic; every tenth statement fails."""
     failing = {f"Statement {number}." for number in range(5, SAMPLES, 10)}

@@ -1,6 +1,5 @@
 """A run judged again: what is the same, what moved, and what was changed in between."""
 
-import io
 import json
 import random
 import sqlite3
@@ -10,13 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 import localjudge
 from localjudge import Run, ScriptedEngine, UsageError
 from localjudge.engine.scripted import unit_text
 from localjudge.record.keys import RequestKeys
-from localjudge.report.verification import verification_view
 from localjudge.run.verify import Verification
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import VerdictRequest
@@ -69,8 +66,7 @@ def test_the_same_judge_gives_the_same_bits(run: Run) -> None:
     found = verify(run, engine=same())
     assert (found.result, found.stored_requests, found.asked_again, found.identical) == ("bit-identical", 5, 5, 5)
     assert (found.verdicts, found.verdicts_moved, found.largest_move, found.rows) == (5, 0, 0.0, ())
-    assert (found.judge_changes, found.data_changes, found.files, found.altered_requests) == ((), (), (), 0)
-    assert not found.was_batched
+    assert (found.judge_changes, found.data_changes, found.files, found.altered_requests) == ((), (), {}, 0)
 
 
 def test_a_run_may_be_named_by_its_directory(run: Run) -> None:
@@ -197,16 +193,6 @@ def test_another_kind_of_processor_is_told_apart(run: Run) -> None:
     assert (found.result, found.other_machine) == ("same verdicts", True)
 
 
-def test_a_run_that_was_batched_says_so(tmp_path: Path) -> None:
-    """By a version that could: its bits rest on what was asked together, which nothing does any more."""
-    run = localjudge.evaluate(ROWS, out=tmp_path / "run", engine=same(batching="not isolated, up to 16 at once"))
-    found = verify(run, engine=same(batching="isolated"))
-    assert found.was_batched
-    shown = io.StringIO()
-    Console(width=200, file=shown).print(verification_view(found))
-    assert "the run was made with --batching, which was taken out" in shown.getvalue()
-
-
 def _edit(path: Path, old: str, new: str) -> None:
     text = path.read_text(encoding="utf-8")
     assert old in text
@@ -214,18 +200,23 @@ def _edit(path: Path, old: str, new: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "old", "new"),
+    ("name", "old", "new", "place"),
     [
-        ("scores.jsonl", '"score": 0.5', '"score": 0.9'),
-        ("verdicts.jsonl", '"label": 0', '"label": 1'),
-        ("summary.json", '"mean": 0.5', '"mean": 0.9'),
+        ("scores.jsonl", '"score": 0.5', '"score": 0.9', "row 1"),
+        ("verdicts.jsonl", '"label": 0', '"label": 1', "row 2, row 6"),
+        ("summary.json", '"mean": 0.5', '"mean": 0.9', "metrics.context_recall.mean"),
+        ("summary.json", '"caution": null', '"caution": "fit for decisions"', "judge.caution"),
+        ("summary.json", '"name": "scripted"', '"name": "gpt-5"', "judge.name"),
+        ("summary.json", '"skipped_rows": 0', '"skipped_rows": 7', "skipped_rows"),
+        ("summary.json", '"windowed": 0', '"windowed": 7', "verdicts.windowed"),
+        ("summary.json", '"samples": 3', '"samples":  3', "spelling"),
     ],
 )
-def test_a_result_file_that_was_changed_by_hand_is_named(run: Run, name: str, old: str, new: str) -> None:
+def test_a_value_that_was_changed_by_hand_is_named(run: Run, name: str, old: str, new: str, place: str) -> None:
     """Nothing that the judge says again could show it."""
     _edit(run.directory / name, old, new)
     found = verify(Run.open(run.directory, check=False), engine=same())
-    assert (found.result, found.files, found.identical) == ("different", (name,), 5)
+    assert (found.result, found.files, found.identical) == ("different", {name: tuple(place.split(", "))}, 5)
 
 
 def _sql(run: Run, statement: str) -> None:
@@ -238,7 +229,7 @@ def test_an_answer_that_was_changed_by_hand_is_found(run: Run) -> None:
     _sql(run, "UPDATE answer SET p_yes = 0.95 WHERE p_yes = 0.3")
     found = verify(run, engine=same())
     assert (found.result, found.verdicts_moved) == ("different", 1)
-    assert found.files == ("scores.jsonl", "verdicts.jsonl", "summary.json")
+    assert list(found.files) == ["scores.jsonl", "verdicts.jsonl", "summary.json"]
 
 
 def test_a_question_that_was_changed_by_hand_is_found(run: Run) -> None:
@@ -252,7 +243,7 @@ def test_data_that_was_changed_by_hand_is_found(run: Run) -> None:
     _sql(run, "UPDATE sample SET content = replace(content, 'Three.', 'Thrice.')")
     found = verify(run, engine=same())
     assert (found.result, [change.ingredient for change in found.data_changes]) == ("different", ["sha256"])
-    assert found.files == ("scores.jsonl", "verdicts.jsonl", "summary.json")
+    assert list(found.files) == ["scores.jsonl", "verdicts.jsonl", "summary.json"]
 
 
 def test_a_manifest_that_was_changed_by_hand_is_found(run: Run) -> None:
@@ -260,7 +251,7 @@ def test_a_manifest_that_was_changed_by_hand_is_found(run: Run) -> None:
     _edit(run.directory / "manifest.json", '"threshold": 0.5,\n    "min', '"threshold": 0.6,\n    "min')
     found = verify(Run.open(run.directory, check=False), engine=same())
     assert [change.ingredient for change in found.judge_changes] == ["threshold"]
-    assert (found.result, found.files) == ("different", ("summary.json",))
+    assert (found.result, found.files) == ("different", {"summary.json": ("signature", "threshold")})
 
 
 @pytest.mark.parametrize(
@@ -275,13 +266,13 @@ def test_a_store_of_another_shape_is_found(run: Run, statement: str) -> None:
     """No answer is another: what somebody would read with SQL is."""
     _sql(run, statement)
     found = verify(run, engine=same())
-    assert (found.result, found.files, found.verdicts_moved) == ("different", ("run.sqlite",), 0)
+    assert (found.result, found.files, found.verdicts_moved) == ("different", {"run.sqlite": ("tables",)}, 0)
 
 
 @pytest.mark.parametrize("name", ["scores.jsonl", "verdicts.jsonl"])
 def test_a_result_file_that_is_gone_is_named(run: Run, name: str) -> None:
     (run.directory / name).unlink()
-    assert verify(run, engine=moved({"One.": 0.1})).files == (name,)
+    assert verify(run, engine=moved({"One.": 0.1})).files == {name: ("it cannot be read",)}
 
 
 def test_an_answer_that_is_gone_is_found(run: Run) -> None:

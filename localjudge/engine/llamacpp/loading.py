@@ -109,10 +109,10 @@ def _opened_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool) -> Open
     return opened
 
 
-def _state(path: Path) -> list[tuple[int, int, int, int]]:
+def _state(path: Path) -> list[tuple[int, ...]]:
     """What changes when a file is written or replaced, for each part of the model."""
     facts = [part.stat() for part in parts(path)]
-    return [(fact.st_dev, fact.st_ino, fact.st_size, fact.st_mtime_ns) for fact in facts]
+    return [(fact.st_dev, fact.st_ino, fact.st_size, fact.st_mtime_ns, fact.st_ctime_ns) for fact in facts]
 
 
 def used_gpu_layers(settings: EngineSettings) -> int:

@@ -80,7 +80,7 @@ class _Block:
 def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values]]:
     """Row of the list and details of each sample."""
     hashed, columns = sample_columns(run, list(run.summary.metrics), {})
-    side = BaselineSide(baseline, run.summary.metrics, hashed) if baseline else None
+    side = BaselineSide(baseline, run.summary.metrics, hashed) if baseline is not None else None
     scored = enumerate(run.iter_scored_samples())
     groups = run.cluster_of
     while some := list(islice(scored, _SAMPLES_READ_AT_ONCE)):
