@@ -20,7 +20,7 @@ what goes beyond the suite's folder is refused, so it has to be typed.
 
 import hashlib
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path, PurePath
 from typing import Any, Literal, NamedTuple
 
@@ -32,7 +32,7 @@ from localjudge.errors import UsageError
 from localjudge.judge import prompts
 from localjudge.option_spelling import flag
 from localjudge.record.calibration import saved_calibrations
-from localjudge.record.untrusted import refuse_deep, shown
+from localjudge.record.untrusted import shown
 from localjudge.run.settings import NOT_IN_FILES, RunSettings, checked
 from localjudge.suggestion import suggestion
 from localjudge.toml_file import parse_toml
@@ -41,6 +41,7 @@ from localjudge.types import Record
 SUITE = "localjudge.toml"
 """The file that `localjudge run` looks for, in the folder that it is called in."""
 
+_DEEPEST = 100
 Texts = tuple[str, ...]
 Kind = Literal["value", "read", "written", "judge", "address"]
 KINDS: Mapping[str, Kind] = {
@@ -130,7 +131,7 @@ def read_suite(file: str | Path, *, found: bool = False) -> Suite:
     except OSError as error:
         raise UsageError(f"the suite {file} cannot be read: {error.strerror}", hint="name another file") from error
     says = parse_toml(content, f"the suite {file}")
-    refuse_deep(says, f"the suite {file}")
+    _refuse_deep(says, file)
     door = _Door(file.parent, found)
     try:
         arguments = {key: door.let_in(key, _value(key, value)) for key, value in says.items()}
@@ -138,6 +139,21 @@ def read_suite(file: str | Path, *, found: bool = False) -> Suite:
     except UsageError as error:
         raise UsageError(f"{file}: {error.message}", hint=error.hint or "mend the file") from error
     return Suite(file, hashlib.sha256(content).hexdigest(), says, arguments)
+
+
+def _refuse_deep(value: Any, file: Path) -> None:
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [child for parent in level for child in _children(parent)]
+        if not level:
+            return
+    raise UsageError(f"the suite {file} has values nested more than {_DEEPEST} deep", hint="no setting is")
+
+
+def _children(value: Any) -> Iterable[Any]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _value(key: str, value: Any) -> Any:

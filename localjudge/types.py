@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 FieldName = Literal["user_input", "retrieved_contexts", "reference", "response", "reference_contexts"]
 CONTEXT_FIELDS: tuple[FieldName, ...] = ("retrieved_contexts", "reference_contexts")
@@ -20,7 +20,6 @@ UnitKind = Literal["statement", "sentence", "chunk", "question", "response"]
 UnitSource = Literal["user_input", "reference", "response", "retrieved_contexts"]
 AgainstText = Literal["reference", "response", "cited"]
 Against = int | AgainstText | None
-_OF_A_PANEL = {"panel", "rule"}
 _QUOTE = '"'
 
 
@@ -192,14 +191,6 @@ class Grammar(Record):
     """The JSON schema that the pattern was made of, for an engine that takes no patterns. It says nothing that the
     pattern does not, so it is in no key and in no run's files: None in what is read from there."""
 
-    @model_serializer(mode="wrap")
-    def _as_ever(self, written: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without the end of a reason where it is the usual one: answers are stored under keys that hold this."""
-        found: dict[str, Any] = written(self)
-        if self.reason_end == _QUOTE:
-            del found["reason_end"]
-        return found
-
     def __eq__(self, other: object) -> bool:
         """Equal patterns and labels are the same answers, whether or not their schema is at hand."""
         return isinstance(other, Grammar) and self.model_dump() == other.model_dump()
@@ -306,15 +297,9 @@ class JudgeCard(Record):
     examined: str | None = None
     """What `doctor` found it fit for, as far as that is known where the card is shown; in no file of a run."""
     panel: tuple["JudgeCard", ...] = ()
-    """The judges of a panel; empty for one judge, and then not written."""
+    """The judges of a panel; empty for one judge."""
     rule: str | None = None
     """How the judges of a panel are combined."""
-
-    @model_serializer(mode="wrap")
-    def _as_one_judge(self, dumped: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        values: dict[str, Any] = dumped(self)
-        left_out = (set() if self.panel else _OF_A_PANEL) | (set() if self.examined else {"examined"})
-        return {name: value for name, value in values.items() if name not in left_out}
 
     def __str__(self) -> str:
         """`reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92`; of a panel all, and its rule."""

@@ -33,7 +33,7 @@ def judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
 def _by_their_names(run: Run) -> dict[str, Any]:
     """The part of the judge with its names in place of all that is of one judge."""
     rest = {name: value for name, value in run.manifest.judge.items() if name not in ("engine", "judge", "panel")}
-    return {**rest, "judges": str(run.card)}
+    return {**rest, "judges": str(run.summary.judge)}
 
 
 def other_questions(pairing: Pairing) -> int:

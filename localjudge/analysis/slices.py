@@ -14,7 +14,6 @@ from typing import Any
 
 from localjudge.dataset.dotted_names import MISSING, lookup
 from localjudge.errors import RunDirectoryError, UsageError
-from localjudge.record.extra_columns import NO_COLUMNS
 from localjudge.record.result_rows import evaluations_of
 from localjudge.record.results import Run
 from localjudge.record.summary import MetricSummary, Totals
@@ -93,8 +92,6 @@ def iter_column(run: Run, column: str) -> Iterator[tuple[str, str | None]]:
 
 
 def _columns_in_words(run: Run) -> str:
-    if not run.keeps_columns:
-        return NO_COLUMNS
     known = ", ".join(map(shown, _some_columns(run)))
     return f"its columns are {known}" if known else "it holds none beside those that are judged"
 

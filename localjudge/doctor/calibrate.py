@@ -209,7 +209,7 @@ def _calibration(labels: HumanLabels, judged: _Judged, name: str | None, *, weig
     weighed = _weighed(judged.run, found) if weigh else None
     rows = found.rows if weighed is None else found.rows._replace(scores=weighed.held_out)
     figures = judge_figures(rows)
-    card, manifest = judged.run.card, judged.run.manifest
+    card, manifest = judged.run.summary.judge, judged.run.manifest
     remarks = figures.remarks
     if found.failed:
         remarks += (f"{found.failed} labelled verdicts have no probability, and are in no figure",)

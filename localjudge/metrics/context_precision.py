@@ -12,7 +12,7 @@ it says whether the ranking served this response, right or wrong. Source: RAGAS 
 (also `ContextUtilization`), from equal verdicts the same number but for the 1e-10. A blank response is `Undefined`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate
 from math import fsum
 from typing import Literal, get_args
@@ -34,7 +34,7 @@ class ContextPrecision:
     Raises UsageError for another text.
     """
 
-    against: AnswerGiven = field(default="reference", metadata={"added": True})
+    against: AnswerGiven = "reference"
     version = 1
     common_tasks = frozenset({"usefulness"})
     about = About(

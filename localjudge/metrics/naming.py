@@ -54,16 +54,8 @@ def with_options(base: str, metric: object) -> str:
 
 
 def options_of(metric: object) -> dict[str, str]:
-    """All options of a metric and their values, the defaults too.
-
-    The default of an option that its metric did not always have is left out (`metadata={"added": True}`): without it
-    the metric is what it was, and so is every signature.
-    """
-    return {
-        option.name: value
-        for option, value in _options(metric)
-        if not (option.metadata.get("added") and value == option.default)
-    }
+    """All options of a metric and their values, the defaults too."""
+    return {option.name: value for option, value in _options(metric)}
 
 
 def _options(metric: object) -> Iterator[tuple[Field[Any], str]]:

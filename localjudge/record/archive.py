@@ -1,37 +1,33 @@
 """What a finished run keeps in `run.sqlite`, read without changing it: the data, what was asked, what was answered.
 
-The file may be a stranger's: `database.py` says what is refused. No row is read twice, so that what comes out of a file
-is never more than what is in it.
+The file may be a stranger's: `database.py` says what is refused.
 """
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from itertools import chain, islice, pairwise
+from itertools import chain, islice
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import Field, TypeAdapter
 
 from localjudge.errors import RunDirectoryError
 from localjudge.record.clusters import Clusters
-from localjudge.record.database import Reader, more_than_fits, read_only
+from localjudge.record.database import Reader, read_only
 from localjudge.record.store import (
     PANEL_VERSION,
     READ_VERSIONS,
     answers_by_key,
     answers_by_number,
     rows_named,
-    schema,
     storable,
 )
 from localjudge.record.untrusted import BY_HAND, MOST_BYTES_OF_VALUE, decoded_object, too_much
 from localjudge.types import Answer, Grammar, NoAnswer, Node, Piece, Record, Sample, VerdictRequest
 
 _MOST_PIECES = 1_000_000
-_ROWS_AT_ONCE = 256
-_BYTES_AT_ONCE = 16 << 20
-_TABLES = ("sample", "node", "shape", "request", "answer", "unit", "extra", "reused")
+_REQUESTS_AT_ONCE = 256
 
 _ID = TypeAdapter(tuple[int])
 _TEXT = TypeAdapter(tuple[str])
@@ -93,33 +89,31 @@ _SHAPE = TypeAdapter(_Shape)
 
 def stored_samples(path: Path) -> Iterator[Sample]:
     """The samples in the order of the data. Raises RunDirectoryError if the file cannot be read."""
-    for reader, contents in _in_order(path, "content"):
-        samples = [reader.json(_SAMPLE, content) for content in contents]
-        yield from samples
+    with reading(path) as reader:
+        for (content,) in reader.rows(_TEXT, "SELECT content FROM sample ORDER BY position"):
+            yield reader.json(_SAMPLE, content)
 
 
 def stored_ids(path: Path) -> Iterator[str]:
     """The ids of the samples in the order of the data. Raises RunDirectoryError if the file cannot be read."""
-    for _, ids in _in_order(path, "id"):
-        yield from ids
+    with reading(path) as reader:
+        for (sample_id,) in reader.rows(_TEXT, "SELECT id FROM sample ORDER BY position"):
+            yield sample_id
 
 
 def stored_extras(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Id and other columns of each sample in the order of the data; no columns in a file of a version without them.
+    """Id and other columns of each sample in the order of the data.
 
     Raises RunDirectoryError if the file cannot be read.
     """
-    for reader, ids in _in_order(path, "id"):
-        there: dict[str, str] = {}
-        if "extra" in _tables(reader.version):
-            query = "SELECT sample_id, columns FROM extra WHERE sample_id IN "
-            there = dict(rows_named(reader, _TEXTS, query, ids))
-        yield from [(one, decoded_object(there.get(one, "{}"), path)) for one in ids]
+    query = "SELECT id, coalesce(columns, '{}') FROM sample LEFT JOIN extra ON sample_id = id ORDER BY position"
+    with reading(path) as reader:
+        for sample_id, columns in reader.rows(_TEXTS, query):
+            yield sample_id, decoded_object(columns, path)
 
 
 def stored_sample(path: Path, sample_id: str) -> Sample | None:
     """The sample of that id; None if there is none. Raises RunDirectoryError if the file cannot be read."""
-    _rows_in_order(path)  # a table that is none is refused, wherever the sample stands in it
     with reading(path) as reader:
         found = reader.rows(_TEXT, "SELECT content FROM sample WHERE id = ?", (storable(sample_id),))
         samples = (reader.json(_SAMPLE, content) for (content,) in found)
@@ -128,67 +122,21 @@ def stored_sample(path: Path, sample_id: str) -> Sample | None:
 
 def stored_samples_at(path: Path, positions: Sequence[int]) -> dict[int, Sample]:
     """The samples at these positions in the order of the data. Raises RunDirectoryError if the file cannot be read."""
-    rows = _rows_in_order(path)
-    numbers = {rows[position]: position for position in positions}
     with reading(path) as reader:
-        found = rows_named(reader, _NUMBER_AND_TEXT, _named("sample", "content"), numbers)
-        return {numbers[number]: reader.json(_SAMPLE, content) for number, content in found}
+        numbers = [number for (number,) in reader.rows(_ID, "SELECT rowid FROM sample ORDER BY position")]
+        places = {numbers[position]: position for position in positions}
+        rows = rows_named(reader, _NUMBER_AND_TEXT, _named("sample", "content"), places)
+        return {places[number]: reader.json(_SAMPLE, content) for number, content in rows}
 
 
 def stored_positions(path: Path) -> "array[int]":
     """Positions of the samples in the data, ascending: those of a shard have others between them.
 
-    Raises RunDirectoryError if the file cannot be read, or has two samples at one position.
+    Raises RunDirectoryError if the file cannot be read.
     """
     with reading(path) as reader:
-        query = "SELECT position FROM sample ORDER BY position"
-        positions = array("q", (position for (position,) in reader.rows(_ID, query)))
-    _refuse_shared(path, positions)
-    return positions
-
-
-def _in_order(path: Path, column: Literal["content", "id"]) -> Iterator[tuple[Reader, list[str]]]:
-    """A column of the samples in the order of the data, some at a time, with the reader that they came from.
-
-    What is held are the numbers of the rows, 8 bytes a sample. Each part is read with limits of its own: whoever takes
-    the samples may take their time.
-    """
-    numbers = _rows_in_order(path)
-    for some in _portions(path, numbers):
-        with reading(path) as reader:
-            found = _Known(path, rows_named(reader, _NUMBER_AND_TEXT, _named("sample", column), some))
-            yield reader, [found[number] for number in some]
-
-
-def _portions(path: Path, numbers: "array[int]") -> Iterator[list[int]]:
-    """Numbers of rows, some at a time: few where rows are so large that many of them would fill the memory."""
-    at_once = max(1, min(_ROWS_AT_ONCE, _BYTES_AT_ONCE * len(numbers) // path.stat().st_size))
-    rest = iter(numbers)
-    while some := list(islice(rest, at_once)):
-        yield some
-
-
-def _rows_in_order(path: Path) -> "array[int]":
-    """Numbers of the rows of the samples in the order of the data, which is the order in which they are written."""
-    numbers, positions = array("q"), array("q")
-    with reading(path) as reader:
-        query = "SELECT rowid, id, position FROM sample"
-        for number, _, position in reader.rows(TypeAdapter(tuple[int, str, int]), query):
-            if numbers and number <= numbers[-1]:  # a table is scanned by the numbers of its rows
-                raise more_than_fits(path)
-            numbers.append(number)
-            positions.append(position)
-    if all(one < other for one, other in pairwise(positions)):
-        return numbers
-    places = sorted(range(len(numbers)), key=positions.__getitem__)
-    _refuse_shared(path, map(positions.__getitem__, places))
-    return array("q", map(numbers.__getitem__, places))
-
-
-def _refuse_shared(path: Path, positions: Iterable[int]) -> None:
-    """Raise RunDirectoryError for two samples at one of these positions, which ascend."""
-    if any(one == other for one, other in pairwise(positions)):
-        raise RunDirectoryError(f"{path} has two samples at one position", hint=BY_HAND)
+        rows = reader.rows(_ID, "SELECT position FROM sample ORDER BY position")
+        return array("q", (position for (position,) in rows))
 
 
 def stored_clusters(path: Path) -> Clusters | None:
@@ -246,16 +194,13 @@ def windowed_units(path: Path, metric: str | None = None) -> WindowedUnits:
 def stored_requests(path: Path) -> Iterator[StoredRequest]:
     """Every request that has an answer, put together again from its pieces, in the order in which they were asked.
 
-    They are read some at a time, each part with limits of its own: whoever takes them may take their time. Raises
-    RunDirectoryError if the file cannot be read.
+    They are put together some at a time. Raises RunDirectoryError if the file cannot be read.
     """
     with reading(path) as reader:
         query = "SELECT id FROM request JOIN answer ON answer.request = request.id ORDER BY id"
-        numbers = array("q", (number for (number,) in reader.rows(_ID, query)))
-    for some in _portions(path, numbers):
-        with reading(path) as reader:
-            found = numbered_requests(reader, some)
-        yield from found
+        numbers = (number for (number,) in reader.rows(_ID, query))
+        while some := list(islice(numbers, _REQUESTS_AT_ONCE)):
+            yield from numbered_requests(reader, some)
 
 
 def numbered_requests(reader: Reader, numbers: Sequence[int]) -> list[StoredRequest]:
@@ -371,17 +316,6 @@ def judge_in_query(reader: Reader) -> JudgeInQuery:
     return JudgeInQuery("judge", "judge, ") if reader.version == PANEL_VERSION else JudgeInQuery("''", "")
 
 
-def schema_is_ours(path: Path) -> bool:
-    """Whether the file has the tables and views that localjudge creates, word for word, and nothing else."""
-    with reading(path) as reader:
-        return reader.schema() == schema(reader.version)
-
-
 def reading(path: Path) -> AbstractContextManager[Reader]:
     """The file as long as it is read. Raises RunDirectoryError where it is not what localjudge writes."""
-    return read_only(path, {version: _tables(version) for version in READ_VERSIONS})
-
-
-def _tables(version: int) -> dict[str, str]:
-    """The tables that are read, as a file of that version has them."""
-    return {name: statement for name, statement in schema(version).items() if name in _TABLES}
+    return read_only(path, READ_VERSIONS)

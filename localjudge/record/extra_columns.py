@@ -17,7 +17,6 @@ from localjudge.dataset.checks import DEEPEST
 from localjudge.dataset.identity import Hashes, fingerprint_of, hash_of
 from localjudge.dataset.sound_rows import kept_words
 
-NO_COLUMNS = "it was made when none were kept: run the data again, with --reuse nothing is asked twice"
 _LARGEST = 2**63
 
 

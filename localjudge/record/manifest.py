@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from pydantic import AliasChoices, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from localjudge.errors import RunDirectoryError
 from localjudge.metrics.criterion import Criterion
@@ -28,6 +28,8 @@ from localjudge.record.untrusted import shown, validated
 from localjudge.types import Record, VerdictRule
 
 MANIFEST_VERSION = 1
+WHEN_FINISHED = ("answers", "extras_sha256", "files")
+"""What the environment says of a finished run alone."""
 _DIGITS = 8
 _SHOWN = 5
 CHOOSE_A_PART = {"limit", "sample", "seed", "shard"}
@@ -46,8 +48,7 @@ class Manifest(Record):
     signature: str
     judge: dict[str, Any]
     data: dict[str, Any]
-    environment: dict[str, Any] = Field(validation_alias=AliasChoices("environment", "beside"))
-    """Called `beside` in the manifests of earlier versions."""
+    environment: dict[str, Any]
 
 
 class Part(Record):
@@ -135,9 +136,15 @@ def data_part(fingerprint: str, rows: int, clusters_sha256: str | None) -> dict[
 
 
 def part_of(manifest: Manifest) -> Part | None:
-    """Which part of the data a run is about; None if it is all of it, or of a time when there were no parts."""
-    settings, whole = manifest.environment["settings"], manifest.environment.get("samples_read")
-    return None if whole is None else chosen_part(settings, manifest.data["rows"], whole)
+    """Which part of the data a run is about; None if it is all of it."""
+    environment = manifest.environment
+    return chosen_part(environment["settings"], manifest.data["rows"], environment["samples_read"])
+
+
+def finished_part(manifest: Manifest | None) -> dict[str, Any]:
+    """What a manifest says of a finished run: it stays there while the run is begun once more."""
+    environment = manifest.environment if manifest else {}
+    return {name: environment[name] for name in WHEN_FINISHED if name in environment}
 
 
 def signature(judge: Mapping[str, Any], data: Mapping[str, Any]) -> str:

@@ -14,7 +14,7 @@ Of the data are held the hashes, the positions and, with groups, their numbers: 
 import heapq
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from itertools import chain, islice
 from operator import itemgetter
@@ -34,7 +34,7 @@ from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.evaluation import Evaluation
 from localjudge.record.extra_columns import extras_fingerprint
 from localjudge.record.kept_criteria import kept_rubrics
-from localjudge.record.manifest import Manifest, differences, in_lines, refuse_other_run
+from localjudge.record.manifest import WHEN_FINISHED, Manifest, differences, finished_part, in_lines, refuse_other_run
 from localjudge.record.panel import combination_of
 from localjudge.record.result_files import ResultFiles, write_manifest
 from localjudge.record.results import Run, as_run, read_manifest
@@ -88,7 +88,7 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
         directory = stack.enter_context(closing(RunDirectory(path)))
         if (there := read_manifest(path)) is not None:
             refuse_other_run(path, there, manifest)
-        write_manifest(directory, manifest)
+        write_manifest(directory, _with_environment(manifest, finished_part(there)))
         store = stack.enter_context(closing(Store(path / STORE, panel=combination_of(first.manifest) is not None)))
         stack.callback(told.close)
         for one, positions in zip(found, whole.positions, strict=True):
@@ -109,10 +109,12 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
             "answers": {"asked": store.answer_count - sum(reused.values()), "reused": reused},
             "extras_sha256": extras_fingerprint(stored_extras(path / STORE)),
         }
-        results.finish(summary)
-        manifest = manifest.model_copy(update={"environment": {**environment, **done}})
-        write_manifest(directory, manifest)
+        manifest = results.finish(summary, _with_environment(manifest, done))
     return Run(path, summary, manifest)
+
+
+def _with_environment(manifest: Manifest, more: Mapping[str, Any]) -> Manifest:
+    return manifest.model_copy(update={"environment": {**manifest.environment, **more}})
 
 
 def _in_order(runs: Sequence[Run]) -> list[_ShardRun]:
@@ -248,7 +250,7 @@ def _environment(shards: Iterable[_ShardRun]) -> dict[str, Any]:
     """What the manifest says beside what moves a number: as of the first shard, and of each where and when it was."""
     made = [(one.shard, one.run, one.run.manifest.environment) for one in shards]
     first = made[0][2]
-    kept = {name: value for name, value in first.items() if name not in ("shard_of", "answers", "extras_sha256")}
+    kept = {name: value for name, value in first.items() if name not in ("shard_of", *WHEN_FINISHED)}
     sessions = chain.from_iterable(environment["sessions"] for _, _, environment in made)
     return {
         **kept,

@@ -9,7 +9,6 @@ An id is the beginning of a model's checksum. Names and their order move no numb
 them, so they are kept.
 """
 
-import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -19,12 +18,10 @@ from pydantic import ConfigDict, Field, model_validator
 from localjudge import model_registry
 from localjudge.judge.panel_rule import Combination, PanelRule
 from localjudge.record.manifest import Manifest
-from localjudge.record.result_rows import VerdictRow
 from localjudge.record.untrusted import shown, validated
 from localjudge.types import JudgeCard, Record, panel_card
 
 UNPROVED = "bytes not proved"
-_CLOSE = 1e-9
 _OF_A_JUDGE = ("engine", "judge")
 
 
@@ -161,16 +158,3 @@ def _on_a_card(card: JudgeCard, engine: Mapping[str, Any]) -> Iterator[str]:
     packaged = model_registry.packaged_as(str(sha256))
     if packaged and packaged.caution and not card.caution:
         yield f"judge: no caution in summary.json, and its checksum is that of {packaged.name} ({packaged.caution})"
-
-
-def in_the_opinions(unit: VerdictRow, combination: Combination | None) -> Iterator[str]:
-    """Whether a row has what each judge of a panel gave, and the probability is that of all of them."""
-    judges = unit.judges or {}
-    if list(judges) != list(combination.ids if combination else ()):
-        yield f"{unit.unit} {unit.index} has judges {shown(', '.join(judges))}, which are not those of the run"
-    elif combination and unit.p_yes is not None:
-        given = {combination.ids[name]: p_yes for name, p_yes in judges.items() if p_yes is not None}
-        if len(given) < len(judges) or not math.isclose(
-            unit.p_yes, combination.of(unit.metric).combined(given), rel_tol=_CLOSE, abs_tol=_CLOSE
-        ):
-            yield f"{unit.unit} {unit.index} has probability {unit.p_yes}, which is not that of its judges"

@@ -12,6 +12,7 @@ that is begun again keeps the rows that `resume.json` vouches for, and works out
 one byte of them is another, if the store lacks an answer or the data come in another order, it works out all of them.
 """
 
+import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -94,12 +95,18 @@ class ResultFiles:
         point = ResumePoint(samples=samples, answers=answers, parts=written)
         self._directory.write(_RESUME, [point.model_dump_json()], durable=False)
 
-    def finish(self, summary: Summary) -> None:
-        """Let all take the place of what was there, the summary last."""
+    def finish(self, summary: Summary, manifest: Manifest) -> Manifest:
+        """Let all take the place of what was there, the summary last. The manifest gets their checksums."""
+        text = summary_text(summary)
+        files = {name: part.written.sha256 for name, part in self._parts.items()}
+        files[SUMMARY] = hashlib.sha256(text.encode()).hexdigest()
+        manifest = manifest.model_copy(update={"environment": {**manifest.environment, "files": files}})
         for part in self._parts.values():
             part.finish()
-        self._directory.write(SUMMARY, [summary_text(summary)])
+        write_manifest(self._directory, manifest)
+        self._directory.write(SUMMARY, [text])
         self._directory.remove(_RESUME)
+        return manifest
 
     def close(self) -> None:
         """Write no more."""

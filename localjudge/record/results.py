@@ -5,7 +5,7 @@
     summary.json     means, intervals, counts
     manifest.json    what the numbers rest on
 
-What is read may be a stranger's: `untrusted.py` says what is refused, `consistency.py` what contradicts itself.
+What is read may be a stranger's: `untrusted.py` says what is refused, `consistency.py` what is noticed.
 """
 
 import os
@@ -23,7 +23,7 @@ from localjudge.printable import numbered, printable
 from localjudge.record import begun_by
 from localjudge.record.archive import stored_clusters, stored_extras, stored_ids, stored_samples, stored_samples_at
 from localjudge.record.clusters import Clusters
-from localjudge.record.consistency import Results, contradictions, contradictions_of_rows
+from localjudge.record.consistency import check_files
 from localjudge.record.directory import MANIFEST, STORE, part_path, starts_with
 from localjudge.record.examination import Examination, with_examination
 from localjudge.record.frames import (
@@ -41,7 +41,7 @@ from localjudge.record.result_files import SCORES, SUMMARY, VERDICTS, ResumePoin
 from localjudge.record.result_rows import SCORE_ROWS, VERDICT_ROWS, ScoreRow, VerdictRow, evaluations_of, rows_of_sample
 from localjudge.record.summary import SUMMARY_VERSION, MetricSummary, Summary, Totals
 from localjudge.record.untrusted import BY_HAND, placed_rows, read_object, shown, validated
-from localjudge.types import JudgeCard, Record, Sample
+from localjudge.types import JudgeCard, Record, Sample, VerdictRule
 
 if TYPE_CHECKING:
     import pandas
@@ -64,7 +64,9 @@ class _Settings(_Part):
 
 class _Environment(_Part):
     settings: _Settings
+    files: dict[str, str] = Field(default_factory=dict)
     sessions: list[dict[str, Any]]
+    samples_read: int = Field(ge=0)
     sources: list[str] = Field(default_factory=list)
     judge: str | list[str] | None = None
     examined: dict[str, Examination] = Field(default_factory=dict)
@@ -113,7 +115,7 @@ class Run:
         """Read the run in a directory; an `unfinished` one as far as it is, while it is written or was stopped.
 
         Raises RunDirectoryError if there is none, if it is not finished, or if its files are not what localjudge
-        writes, or contradict each other. Without `check` the last is left to `verify`, which works them out again.
+        writes, or not what the run left. Without `check` the last is left to `verify`, which works them out again.
         """
         path = Path(os.path.expanduser(directory))
         if not os.path.lexists(path / MANIFEST):
@@ -126,18 +128,13 @@ class Run:
             return _run_so_far(path, manifest, point)
         run = cls(path, _read_object(path / SUMMARY, Summary, SUMMARY_VERSION), manifest)
         if check:
-            run._refuse_contradictions()
+            check_files(path, run.summary, manifest)
         return run
-
-    @property
-    def card(self) -> JudgeCard:
-        """Who judged, by the run's files alone."""
-        return self.summary.judge or card_of(self.manifest)
 
     @property
     def judge(self) -> JudgeCard:
         """Who judged, with what `doctor` found it fit for: on this machine, or else as the run recorded it."""
-        return with_examination(self.card, self.manifest)
+        return with_examination(self.summary.judge, self.manifest)
 
     @property
     def part(self) -> Part | None:
@@ -235,11 +232,6 @@ class Run:
         """
         return stored_extras(self.directory / STORE)
 
-    @property
-    def keeps_columns(self) -> bool:
-        """Whether it was made since columns are kept."""
-        return "extras_sha256" in self.manifest.environment
-
     def verdict_places(self) -> Iterator[tuple[VerdictRow, int]]:
         """The rows of `iter_verdicts` with the places in their file where they begin, for `verdicts_at`."""
         return ((row, place) for place, row in self._rows(VERDICTS, VERDICT_ROWS))
@@ -302,18 +294,6 @@ class Run:
             return placed_rows(self.directory / name, kind, start)
         return placed_rows(part_path(self.directory / name), kind, start, self.so_far.parts[name].size)
 
-    def _refuse_contradictions(self) -> None:
-        results = Results(self.summary, self.manifest, self.iter_scores(), self.iter_verdicts(), self._groups())
-        for contradiction in contradictions_of_rows(results) if self.so_far else contradictions(results):
-            raise RunDirectoryError(
-                f"the files in {self.directory} contradict each other: {contradiction}",
-                hint="`localjudge verify` says which of them the stored answers do not give",
-            )
-
-    def _groups(self) -> Clusters | None:
-        """The group of each sample, not looked for where the manifest says that there are none."""
-        return self.cluster_of if self.manifest.data["clusters_sha256"] is not None else None
-
     @cached_property
     def cluster_of(self) -> Clusters | None:
         """The group of each sample by its id; None if each stands alone."""
@@ -330,30 +310,33 @@ def _run_so_far(path: Path, manifest: Manifest, point: ResumePoint) -> Run:
             raise RunDirectoryError(
                 f"{part_path(path / name)} is not as it was left", hint="is it written anew just now?"
             )
-    names = list(manifest.judge["metrics"])
-    judge = manifest.judge
-    nothing = Summary(
-        signature=manifest.signature,
-        threshold=judge["threshold"],
-        thresholds=judge.get("thresholds", {}),
-        samples=0,
-        metrics={},
-    )
-    run = Run(path, nothing, manifest, point)
-    groups = run._groups()
-    totals = Totals(names, nothing, groups, kept_rubrics(manifest))
-    evaluations = evaluations_of(run.iter_scores(), run.iter_verdicts())
-    for sample_id, of_sample in groupby(evaluations, key=lambda evaluation: evaluation.sample_id):
-        found = list(of_sample)
-        if [one.metric for one in found] != names or (groups is not None and sample_id not in groups):
+    names, judge = list(manifest.judge["metrics"]), manifest.judge
+    rule = VerdictRule(judge["threshold"], 0.0, judge.get("thresholds", {}))
+    run = Run(path, _summary_of(Totals([], rule), rule, manifest), manifest, point)
+    groups = None if manifest.data["clusters_sha256"] is None else run.cluster_of
+    totals = Totals(names, rule, groups, kept_rubrics(manifest))
+    rows = evaluations_of(run.iter_scores(), run.iter_verdicts())
+    for sample_id, of_sample in groupby(rows, key=lambda evaluation: evaluation.sample_id):
+        evaluations = list(of_sample)
+        metrics = [evaluation.metric for evaluation in evaluations]
+        if metrics != names or (groups is not None and sample_id not in groups):
             raise RunDirectoryError(
                 f"the rows of {shown(sample_id)} in {path} are not those of its metrics", hint=BY_HAND
             )
-        totals.add(found)
-    found_so_far = {"samples": totals.samples, "metrics": totals.metrics, "verdicts": totals.verdicts}
-    run = replace(run, summary=nothing.model_copy(update={**found_so_far, "judge": run.card}))
-    run._refuse_contradictions()
-    return run
+        totals.add(evaluations)
+    return replace(run, summary=_summary_of(totals, rule, manifest))
+
+
+def _summary_of(totals: Totals, rule: VerdictRule, manifest: Manifest) -> Summary:
+    return Summary(
+        signature=manifest.signature,
+        threshold=rule.threshold,
+        thresholds=dict(rule.thresholds),
+        samples=totals.samples,
+        judge=card_of(manifest),
+        verdicts=totals.verdicts,
+        metrics=totals.metrics,
+    )
 
 
 def unknown_sample(run: Run, sample_id: str) -> RunDirectoryError:

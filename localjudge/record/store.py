@@ -12,9 +12,8 @@ last commits may be missing, and are asked again.)
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager
-from functools import cache
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -24,20 +23,21 @@ from pydantic import TypeAdapter
 from localjudge.errors import OutOfResource, RunDirectoryError
 from localjudge.option_spelling import option
 from localjudge.record.clusters import GroupOf
-from localjudge.record.database import DAMAGED, Reader, bounded, guard, refuse_other_tables, refuse_strange_files
+from localjudge.record.database import DAMAGED, Reader, guard, refuse_strange_files
 from localjudge.record.extra_columns import extras_text
 from localjudge.record.keys import KeyedRequest
 from localjudge.record.untrusted import MOST_BYTES_OF_VALUE, shown
 from localjudge.types import Answer, NoAnswer, Node, Sample
 
-STORE_VERSION = 2
-PANEL_VERSION = 3
+STORE_VERSION = 1
+PANEL_VERSION = 2
 _CACHE_KIB = 65_536
 _NAMED_AT_ONCE = 500
 _BUSY_SECONDS = 30
-_FIRST = """
+_ONE_JUDGE = """
 -- The data as it was read, one JSON object for each sample, in the order of the data, with its group if it has one.
 CREATE TABLE sample (id TEXT PRIMARY KEY, position INTEGER NOT NULL, content TEXT NOT NULL, cluster TEXT);
+CREATE INDEX sample_in_order ON sample (position);
 -- A piece of prompt. `pieces` lists [code points, 1 if it is our own text and 0 if it is the user's] along `text`.
 CREATE TABLE node (id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, text TEXT NOT NULL, pieces TEXT NOT NULL);
 -- Which answers are legal: grammars (regular expressions) and the label of each value, as JSON.
@@ -61,8 +61,6 @@ CREATE VIEW verdict AS
     SELECT unit.sample_id, unit.metric, unit.position, unit.window, prompt.text AS prompt, answer.p_yes,
            answer.legal_mass, answer.raw, answer.reason, answer.error
     FROM unit JOIN prompt ON prompt.request = unit.request LEFT JOIN answer ON answer.request = unit.request;
-"""
-_SECOND = """
 -- Answers that were not asked for here, and where they were taken from: the directory of another run, or `cache`.
 CREATE TABLE reused (request INTEGER PRIMARY KEY REFERENCES request, source TEXT NOT NULL);
 -- The columns of the data that are no field of ours, one JSON object for each sample.
@@ -80,11 +78,8 @@ CREATE VIEW verdict AS
            answer.legal_mass, answer.raw, answer.reason, answer.error
     FROM unit JOIN prompt ON prompt.request = unit.request LEFT JOIN answer ON answer.request = unit.request;
 """
-_ADDED = {1: _FIRST, 2: _SECOND, PANEL_VERSION: _OF_A_PANEL}
-"""What each version has beside those before it: a file of an earlier version is read as it is, and is made one of this
-version when its run is gone on with. The file of a panel is one from its beginning, and no file of one judge becomes
-one."""
-READ_VERSIONS = tuple(_ADDED)
+_TABLES = {STORE_VERSION: _ONE_JUDGE, PANEL_VERSION: _ONE_JUDGE + _OF_A_PANEL}
+READ_VERSIONS = tuple(_TABLES)
 # What stands there already is not written again: a run that goes on would double the size of its log.
 _PUT_SAMPLE = """
 INSERT INTO sample VALUES (?, ?, ?, ?)
@@ -136,12 +131,11 @@ class Store:
             path.touch(mode=0o600)
             self._connection = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)
             undo.callback(self._connection.close)
-            with bounded(self._connection, path):
-                guard(self._connection)
-                self._connection.execute("PRAGMA journal_mode = WAL")
-                self._connection.execute("PRAGMA synchronous = NORMAL")
-                self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-                self._prepare()
+            guard(self._connection)
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
+            self._prepare()
             undo.pop_all()
         self._answers: int | None = None
         self._asked: dict[str, int] = {}
@@ -176,13 +170,13 @@ class Store:
     def answer_count(self) -> int:
         """How many answers there are."""
         if self._answers is None:
-            with self._translated(), bounded(self._connection, self._path):
+            with self._translated():
                 self._answers = int(self._connection.execute("SELECT count(*) FROM answer").fetchone()[0])
         return self._answers
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
         """The answers to these questions that are there, by their keys."""
-        with self._translated(), bounded(self._connection, self._path):
+        with self._translated():
             return answers_by_key(self._reader(), keys)
 
     def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[Asking]) -> None:
@@ -232,7 +226,7 @@ class Store:
 
     def reused_from(self) -> dict[str, int]:
         """How many of the answers were not asked for here, by where they are from."""
-        with self._translated(), bounded(self._connection, self._path):
+        with self._translated():
             query = "SELECT source, count(*) FROM reused GROUP BY source ORDER BY source"
             return dict(self._reader().rows(_IDS, query))
 
@@ -243,20 +237,15 @@ class Store:
 
     def _prepare(self) -> None:
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        tables = self._reader().schema()
-        if (version or tables) and version not in self._written_on:
+        is_empty = not version and not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+        if not is_empty and version != self._version:
             raise RunDirectoryError(
                 f"{self._path} has schema version {version}, this localjudge writes {self._version}",
                 hint=f"name another directory with {option('out')}",
             )
-        refuse_other_tables(self._path, tables, schema(version))
-        if version < self._version:
-            self._connection.executescript(_script(version, self._version))
-
-    @property
-    def _written_on(self) -> Collection[int]:
-        """Versions of files that are gone on with."""
-        return {PANEL_VERSION} if self._version == PANEL_VERSION else range(1, STORE_VERSION + 1)
+        if is_empty:
+            tables = _TABLES[self._version]
+            self._connection.executescript(f"BEGIN;{tables}PRAGMA user_version = {self._version};COMMIT;")
 
     def _put(self, request_key: str, answer: Answer | NoAnswer) -> None:
         columns = dict.fromkeys(_ANSWER_COLUMNS) | answer.model_dump()
@@ -267,7 +256,7 @@ class Store:
         )
 
     def _reader(self) -> Reader:
-        return Reader(self._connection, self._path)
+        return Reader(self._connection, self._path, self._version)
 
     def _numbers(self, query: str, names: Iterable[str]) -> dict[str, int]:
         """Numbers of the rows that have one of these names."""
@@ -327,23 +316,6 @@ _UNUSABLE = {
     sqlite3.SQLITE_PERM: "make the directory writable, or name another with {out}",
     sqlite3.SQLITE_TOOBIG: f"no sample may be larger than {MOST_BYTES_OF_VALUE >> 20} MiB: leave it out",
 }
-
-
-def _script(after: int = 0, up_to: int = STORE_VERSION) -> str:
-    """What makes a file of one version one of a later version; 0 is an empty file."""
-    added = "".join(_ADDED[version] for version in range(after + 1, up_to + 1))
-    return f"BEGIN;{added}PRAGMA user_version = {up_to};COMMIT;"
-
-
-@cache
-def schema(version: int) -> dict[str, str]:
-    """The statement that creates each part of a file of that version, by its name.
-
-    There is none for an index that SQLite makes by itself.
-    """
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.executescript(_script(up_to=version))
-        return dict(connection.execute("SELECT name, coalesce(sql, '') FROM sqlite_master"))
 
 
 def rows_named(reader: Reader, kind: TypeAdapter[_Row], query: str, names: Iterable[str | int]) -> Iterator[_Row]:

@@ -13,9 +13,9 @@ judge that gives legal answers little of its probability hardly answers what it 
 
 from collections import Counter
 from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pydantic import ConfigDict, Field, SerializerFunctionWrapHandler, model_serializer
+from pydantic import ConfigDict, Field
 
 from localjudge.record.clusters import GroupOf
 from localjudge.record.evaluation import Evaluation
@@ -76,7 +76,7 @@ class VerdictSummary(Record):
 
 
 class Summary(Record):
-    """The file `summary.json`. `judge` and `verdicts` are None in a run that was made before they were written."""
+    """The file `summary.json`."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -84,17 +84,12 @@ class Summary(Record):
     signature: str
     threshold: float
     thresholds: dict[str, float] = Field(default_factory=dict)
-    """Those of metrics that a calibration decides; not written where there are none."""
+    """Those of metrics that a calibration decides."""
     samples: int
     skipped_rows: int = 0
-    judge: JudgeCard | None = None
-    verdicts: VerdictSummary | None = None
+    judge: JudgeCard
+    verdicts: VerdictSummary
     metrics: dict[str, MetricSummary]
-
-    @model_serializer(mode="wrap")
-    def _without_thresholds_of_none(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        values: dict[str, Any] = handler(self)
-        return values if self.thresholds else {name: one for name, one in values.items() if name != "thresholds"}
 
     def threshold_of(self, metric: str) -> float:
         """From which probability on a verdict of the metric is 1."""

@@ -2,8 +2,8 @@
 
     what is read                       bound
     every file                         a regular file, not a link to one; 64 GiB
-    manifest.json, summary.json        16 MiB, 100 levels
-    scores.jsonl, verdicts.jsonl       64 MiB a row, 20 million rows, each of the known shape
+    manifest.json, summary.json        16 MiB
+    scores.jsonl, verdicts.jsonl       64 MiB a row, each of the known shape
     run.sqlite                         64 MiB a value; the rest stands in `database.py`
 
 What is beyond a bound, and what is not JSON or not of the shape that localjudge writes, is a RunDirectoryError of one
@@ -18,8 +18,9 @@ import math
 import os
 import stat
 from collections.abc import Generator, Iterator
+from io import BufferedReader
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
@@ -30,8 +31,6 @@ from localjudge.printable import printable
 MOST_BYTES = 64 << 30
 MOST_BYTES_OF_OBJECT = 16 << 20
 MOST_BYTES_OF_VALUE = 64 << 20
-MOST_ROWS = 20_000_000
-DEEPEST = 100
 BY_HAND = "was it changed by hand?"
 WRITE_ANEW = "run the same command again to write it anew"
 
@@ -40,7 +39,7 @@ _Model = TypeVar("_Model", bound=BaseModel)
 _Row = TypeVar("_Row")
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> BufferedReader:
     """Open a regular file for reading. Raises RunDirectoryError for anything else, and never waits for a writer."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -78,7 +77,6 @@ def decoded_object(content: bytes | str, where: Path) -> dict[str, Any]:
         raise RunDirectoryError(f"{where} cannot be read: {shown(reason(error))}", hint=BY_HAND) from error
     if not isinstance(value, dict):
         raise RunDirectoryError(f"{where} cannot be read: it is not a JSON object", hint=BY_HAND)
-    refuse_deep(value, str(where))
     return value
 
 
@@ -101,14 +99,10 @@ def placed_rows(
             number += 1
             if len(line) > MOST_BYTES_OF_VALUE:
                 raise too_much(f"{path}:{number}", f"{MOST_BYTES_OF_VALUE >> 20} MiB in a row")
-            if number > MOST_ROWS:
-                raise too_much(path, f"{MOST_ROWS:,} rows")
             try:
                 row = kind.validate_json(line, strict=True)
-                _DECODER.decode(line.decode("utf-8"))  # the other parser takes the last of two equal keys
-            except ValueError as error:
-                problem = first_problem(error) if isinstance(error, ValidationError) else shown(error)
-                message = f"{path}:{number} is not a row that localjudge writes: {problem}"
+            except ValidationError as error:
+                message = f"{path}:{number} is not a row that localjudge writes: {first_problem(error)}"
                 raise RunDirectoryError(message, hint=WRITE_ANEW) from error
             yield place, row
             place += len(line)
@@ -120,16 +114,6 @@ def validated(kind: type[_Model], value: Any, where: str) -> _Model:
         return kind.model_validate(value)
     except ValidationError as error:
         raise RunDirectoryError(f"{where} cannot be read: {first_problem(error)}", hint=BY_HAND) from error
-
-
-def refuse_deep(value: Any, where: str) -> None:
-    """Raise RunDirectoryError for JSON values nested deeper than any that localjudge writes."""
-    level = [value]
-    for _ in range(DEEPEST):
-        level = [child for parent in level for child in _children(parent)]
-        if not level:
-            return
-    raise RunDirectoryError(f"{where} cannot be read: values are nested more than {DEEPEST} deep", hint=BY_HAND)
 
 
 def too_much(where: Path | str, bound: str) -> RunDirectoryError:
@@ -153,12 +137,6 @@ def shown(value: object) -> str:
 def _not_regular(path: Path) -> RunDirectoryError:
     kind = "a link" if path.is_symlink() else "not a regular file"
     return RunDirectoryError(f"{path} is {kind}", hint="a run consists of regular files: copy the files themselves")
-
-
-def _children(value: Any) -> list[Any]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
 
 
 def _constant(name: str) -> float:

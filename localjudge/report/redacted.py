@@ -25,6 +25,7 @@ from typing import Any, Literal
 from localjudge.errors import UsageError
 from localjudge.metrics import catalog
 from localjudge.option_spelling import option, option_name
+from localjudge.record.consistency import file_sha256
 from localjudge.record.kept_criteria import kept_criteria
 from localjudge.record.keys import canonical_sha256
 from localjudge.record.panel import combination_of, parts_by_judge
@@ -196,11 +197,13 @@ class _Redaction:
                 "clusters_sha256": self._hashed("data", data.get("clusters_sha256")),
             },
             "judge": self._judge(),
-            "files": {name: self._hashed("file", self._file_sha256(name)) for name in (*ROW_FILES, SUMMARY)},
+            "files": {
+                name: self._hashed("file", file_sha256(self._run.directory / name)) for name in (*ROW_FILES, SUMMARY)
+            },
             "summary": {
                 "samples": summary.samples,
                 "skipped_rows": summary.skipped_rows,
-                "verdicts": summary.verdicts.model_dump() if summary.verdicts else None,
+                "verdicts": summary.verdicts.model_dump(),
                 "metrics": {self._metric[name]: _of_metric(found) for name, found in summary.metrics.items()},
             },
         }
@@ -262,13 +265,6 @@ class _Redaction:
         if (found := _only(_HASH, sha256)) is None:
             return None
         return _keyed(self._salt, kind, found) if self._salt else found
-
-    def _file_sha256(self, name: str) -> str:
-        sha256 = hashlib.sha256()
-        with open_regular(self._run.directory / name) as file:
-            while content := file.read(_AT_ONCE):
-                sha256.update(content)
-        return sha256.hexdigest()
 
 
 def _of_metric(found: MetricSummary) -> dict[str, Any]:

@@ -13,7 +13,6 @@ from itertools import chain, repeat
 from typing import Any, Literal, NamedTuple
 
 from localjudge.errors import RunDirectoryError, UsageError
-from localjudge.record.extra_columns import NO_COLUMNS
 from localjudge.record.results import Run
 from localjudge.record.untrusted import shown
 from localjudge.report.parquet import Row
@@ -84,8 +83,6 @@ def _keys(columns: Iterable[str], taken: set[str]) -> dict[str, str]:
 
 def _cells(run: Run, encoding: Encoding) -> dict[str, _Cell]:
     """The columns of the data in the order in which they appear, and how a value of each is written."""
-    if not run.keeps_columns:
-        raise UsageError(f"the run in {run.directory} holds no columns", hint=NO_COLUMNS)
     kinds: dict[str, set[str]] = {}
     for _, extras in run.iter_extras():
         for name, value in extras.items():

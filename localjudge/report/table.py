@@ -78,9 +78,9 @@ def remarks(run: Run, *, max_failed: int = 0, metric: str | None = None) -> Iter
         yield f"a part of the data: {run.part}"
     yield f"judge {run.judge}"
     yield from (f"calibration {line}" for line in calibration_lines(run, metric))
-    if verdicts := _verdicts(run, metric):
-        yield decidedness_line(verdicts)
-        yield from _warnings(run, verdicts, metric)
+    verdicts = _verdicts(run, metric)
+    yield decidedness_line(verdicts)
+    yield from _warnings(run, verdicts, metric)
     yield f"signature {run.summary.signature}"
 
 
@@ -111,9 +111,9 @@ def _metrics(run: Run, metric: str | None) -> dict[str, MetricSummary]:
     return run.summary.metrics if metric is None else {metric: run.summary.metrics[metric]}
 
 
-def _verdicts(run: Run, metric: str | None) -> VerdictSummary | None:
-    """Of all verdicts, or of those of one metric; None if the run does not say."""
-    if metric is None or run.summary.verdicts is None:
+def _verdicts(run: Run, metric: str | None) -> VerdictSummary:
+    """Of all verdicts, or of those of one metric."""
+    if metric is None:
         return run.summary.verdicts
     rows = (row for row in run.iter_verdicts() if row.metric == metric)
     return verdict_summary(rows, None if metric in kept_rubrics(run.manifest) else run.summary.threshold_of(metric))

@@ -192,9 +192,11 @@ class _Job:
         with ExitStack() as stack:
             earlier = stack.enter_context(earlier_answers(self._panel, self._plan.metrics, self._settings))
             directory = stack.enter_context(closing(RunDirectory(path)))
-            sessions = self._earlier_sessions(path)
+            before = self._manifest_before(path)
+            sessions = before.environment["sessions"] if before else []
             session = _Session(started=_now())
-            write_manifest(directory, self._manifest([*sessions, session._asdict()]))
+            finished = manifests.finished_part(before)
+            write_manifest(directory, self._manifest([*sessions, session._asdict()], **finished))
             store = stack.enter_context(closing(Store(path / STORE, panel=len(self._panel.judges) > 1)))
             stack.callback(self._progress.close)
             samples = self._plan.dataset.samples
@@ -216,8 +218,7 @@ class _Job:
                 answers={"asked": asked, "reused": reused},
                 extras_sha256=extras_fingerprint(stored_extras(path / STORE)),
             )
-            results.finish(summary)
-            write_manifest(directory, manifest)
+            manifest = results.finish(summary, manifest)
         for metric, reason in totals.failed_everywhere.items():
             self._progress.note(f"{metric} failed on every sample: {reason}")
         stats = self._panel.stats
@@ -297,12 +298,12 @@ class _Job:
             metrics=totals.metrics,
         )
 
-    def _earlier_sessions(self, path: Path) -> list[dict[str, Any]]:
-        there = read_manifest(path)
-        if there is None:
-            return []
-        manifests.refuse_other_run(path, there, self._manifest([]))
-        return list(there.environment["sessions"])
+    def _manifest_before(self, path: Path) -> manifests.Manifest | None:
+        """The manifest of the same run that is there already; None if there is none."""
+        before = read_manifest(path)
+        if before is not None:
+            manifests.refuse_other_run(path, before, self._manifest([]))
+        return before
 
     def _manifest(self, sessions: Sequence[dict[str, Any]], **done: Any) -> manifests.Manifest:
         """What the run rests on, and what is known of it when it is done."""

@@ -15,8 +15,6 @@ from localjudge.metrics import Metric, Sentences
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, counted
 from localjudge.record import manifest as manifests
-from localjudge.record.archive import schema_is_ours
-from localjudge.record.directory import STORE
 from localjudge.record.evaluation import Evaluation
 from localjudge.record.manifest import differences
 from localjudge.record.panel import card_of, combination_of, parts_by_judge
@@ -94,7 +92,6 @@ class Replay:
                     files[name].compare(lines)
             changes = {name: file.changed_rows for name, file in files.items()}
         changes[SUMMARY] = _changes_in(run.directory / SUMMARY, self._summary(totals))
-        changes[STORE] = () if schema_is_ours(run.directory / STORE) else ("tables",)
         return {name: places for name, places in changes.items() if places}
 
     def texts(self, places: Iterable[RowPlace]) -> dict[RowPlace, str]:
@@ -118,7 +115,7 @@ class Replay:
             threshold=manifest.judge["threshold"],
             thresholds=manifest.judge.get("thresholds", {}),
             samples=totals.samples,
-            skipped_rows=manifest.environment.get("skipped_rows", self._run.summary.skipped_rows),
+            skipped_rows=manifest.environment["skipped_rows"],
             judge=self._judge_card(),
             verdicts=totals.verdicts,
             metrics=totals.metrics,

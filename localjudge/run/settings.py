@@ -61,8 +61,6 @@ CALIBRATION_OPTIONS = (
 )
 """Settings that a calibration takes: groups of labels, and how the judge is asked."""
 ONE_HALF = 0.5
-_BEFORE = {"min_legal_mass": 0.0}
-"""What a run did whose settings do not say."""
 _KINDS = {
     "int": "a whole number",
     "float": "a number",
@@ -290,10 +288,9 @@ def settings_again(manifest: Manifest, **changed: Any) -> RunSettings:
     )
     known = RunSettings.model_fields.keys() - NOT_IN_FILES
     kept = {name: value for name, value in manifest.environment["settings"].items() if name in known}
-    kept.setdefault("profile", _profile_of_earlier(manifest))
     kept |= {"criteria": tuple(kept_criteria(manifest).values()), "calibration": kept_calibrations(manifest)}
     n_ctx = manifest.judge["engine"].get("n_ctx", kept.get("n_ctx"))  # of a panel each judge has its own
-    values = {**_BEFORE, **kept, "n_ctx": n_ctx, **{name: getattr(typed, name) for name in changed}}
+    values = {**kept, "n_ctx": n_ctx, **{name: getattr(typed, name) for name in changed}}
     return validated(RunSettings, values, f"{MANIFEST}: settings")
 
 
@@ -317,12 +314,6 @@ def judges_of(run: Run, *, needed: bool = True) -> list[str]:
             hint=f"if you want that, name the judge yourself with {option('judge')}",
         )
     return judges
-
-
-def _profile_of_earlier(manifest: Manifest) -> str | None:
-    """The profile of a run from before it could be named: the model may be asked by another one since."""
-    asked_by = (manifest.judge.get("judge") or {}).get("profile")
-    return str(asked_by) if asked_by in prompt_profiles() else None
 
 
 def _expected(problem: Mapping[str, Any]) -> str:

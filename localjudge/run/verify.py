@@ -23,6 +23,7 @@ from localjudge.engine.opening import is_server
 from localjudge.engine.protocol import Engine
 from localjudge.errors import ModelError
 from localjudge.judge.panel_rule import MEAN_LOG_ODDS, Combination
+from localjudge.metrics import catalog
 from localjudge.option_spelling import call
 from localjudge.progress import Progress, Silence
 from localjudge.record.archive import (
@@ -38,11 +39,11 @@ from localjudge.record.archive import (
 from localjudge.record.clusters import clusters_sha256
 from localjudge.record.directory import STORE
 from localjudge.record.extra_columns import extras_fingerprint
+from localjudge.record.kept_criteria import kept_criteria
 from localjudge.record.keys import RequestKeys
 from localjudge.record.manifest import Difference, data_part, differences
 from localjudge.record.panel import combination_of, parts_by_judge
 from localjudge.record.results import Run, as_run
-from localjudge.record.run_metrics import metrics_of
 from localjudge.record.untrusted import shown, too_much
 from localjudge.run.answers import Answers, WindowAnswer, answers_in_order, panel_verdicts, verdict_of
 from localjudge.run.judges import Engines, Judges, judge_part_of, opened_panel, panel_as_in
@@ -156,7 +157,8 @@ def verify_run(
     told = progress or Silence()
     stored = _Stored(run)
     chosen = stored.drawn(count, seed)
-    metrics = metrics_of(run)
+    own = kept_criteria(run.manifest)
+    metrics = [own.get(name) or catalog.get(name) for name in run.summary.metrics]
     rule = VerdictRule(run.summary.threshold, settings.min_legal_mass, run.summary.thresholds)
     combination = combination_of(run.manifest)
     with opened_panel(named, engine, settings, combination.rule if combination else MEAN_LOG_ODDS) as opened:
@@ -383,7 +385,7 @@ def _data_changes(run: Run) -> tuple[Difference, ...]:
     now = data_part(fingerprint(run.iter_samples()), rows, groups_hash)
     found = differences(run.manifest.data, now)
     kept = run.manifest.environment.get("extras_sha256")
-    if kept is not None and kept != (there := extras_fingerprint(run.iter_extras())):
+    if kept != (there := extras_fingerprint(run.iter_extras())):
         found.append(Difference(ingredient="columns", before=kept, after=there))
     return tuple(found)
 

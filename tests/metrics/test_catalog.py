@@ -215,14 +215,13 @@ def test_options_stand_in_the_name_where_they_are_not_the_default(given: str, na
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("context_precision", {}),
+        ("context_precision", {"against": "reference"}),
         ("context_precision(against=response)", {"against": "response"}),
         ("noise_sensitivity", {"mode": "relevant"}),
         ("document_map", {"compare_by": "content"}),
     ],
 )
-def test_an_option_that_came_later_is_not_signed_at_its_default(name: str, options: dict[str, str]) -> None:
-    """`context_precision` had none: its runs of then are still the same judge's."""
+def test_all_options_are_signed_those_at_their_default_too(name: str, options: dict[str, str]) -> None:
     assert naming.options_of(catalog.get(name)) == options
 
 

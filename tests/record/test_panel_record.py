@@ -59,19 +59,9 @@ def test_it_reads_back_as_it_was(run: Run) -> None:
     ],
     ids=["without", "one less", "other probabilities", "none of them", "one more"],
 )
-def test_a_row_that_its_judges_contradict_is_refused(run: Run, change: Callable[[dict[str, Any]], None]) -> None:
-    """And `verify` names the file."""
+def test_verify_finds_a_row_that_its_judges_contradict(run: Run, change: Callable[[dict[str, Any]], None]) -> None:
     first_row(run, change)
-    with pytest.raises(RunDirectoryError, match="contradict each other: a, context_recall: statement 0 has"):
-        Run.open(run.directory)
     assert verify(run.directory, engine=engines()).files.keys() == {"verdicts.jsonl"}
-
-
-def test_judges_in_a_row_of_one_judge_are_refused(tmp_path: Path) -> None:
-    alone = evaluate(ROWS, out=tmp_path / "alone", engine=engines()[0], metrics=["context_recall"])
-    first_row(alone, lambda row: row.update(judges={"A": 0.9}))
-    with pytest.raises(RunDirectoryError, match="has judges A, which are not those of the run"):
-        Run.open(alone.directory)
 
 
 @pytest.mark.parametrize(
@@ -112,7 +102,7 @@ def test_a_manifest_that_does_not_hold_a_panel_is_refused(
 )
 def test_a_summary_with_other_judges_is_refused(run: Run, change: Callable[[dict[str, Any]], None]) -> None:
     edit(run.directory / "summary.json", change)
-    with pytest.raises(RunDirectoryError, match="contradict each other: judge: "):
+    with pytest.raises(RunDirectoryError, match="not of one run: judge: "):
         Run.open(run.directory)
 
 

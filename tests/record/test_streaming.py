@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 import localjudge
-from localjudge import Run, RunDirectoryError, ScriptedEngine
+from localjudge import Run, ScriptedEngine
 from localjudge.record.archive import stored_requests
-from localjudge.record.consistency import Results, contradictions
 from localjudge.record.result_rows import ScoreRow
 from localjudge.report.export import Format, exported_parts
 from localjudge.report.worst import worst_scores
@@ -52,16 +51,6 @@ def traced(read: Callable[[], object]) -> int:
 def consume(rows: Iterator[object]) -> None:
     for _ in rows:
         pass
-
-
-def test_rows_are_held_against_each_other_without_being_held(run: Run) -> None:
-    """2,000 scores and as many verdicts of 2 KB: of each sample a few numbers are held."""
-
-    def compared() -> None:
-        rows = Results(run.summary, run.manifest, run.iter_scores(), run.iter_verdicts(), None)
-        assert not list(contradictions(rows))
-
-    assert peak(compared) < 1_000_000
 
 
 @pytest.mark.parametrize("read", [Run.iter_scores, Run.iter_verdicts, Run.iter_samples, Run.iter_scored_samples])
@@ -126,17 +115,6 @@ def test_samples_come_by_their_position_wherever_their_rows_stand(tmp_path: Path
     assert [(sample.id, scores["context_recall"].sample_id) for sample, scores in run.iter_scored_samples()] == [
         (name, name) for name in "cba"
     ]
-
-
-def test_whoever_takes_the_samples_may_take_their_time(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit of time is one for reading: a reader that waits for a pager for an hour has not read for an hour."""
-    samples = run.iter_samples()
-    next(samples)
-    monkeypatch.setattr("localjudge.record.database.time.monotonic", lambda: 1e9)
-    assert sum(1 for _ in samples) == SAMPLES - 1
-    monkeypatch.setattr("localjudge.record.database.SECONDS", -1e6)
-    with pytest.raises(RunDirectoryError, match="takes too long to read"):
-        next(run.iter_samples())
 
 
 def test_large_samples_are_read_a_few_at_a_time(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from localjudge.record.evaluation import Evaluation, JudgedUnit
 from localjudge.record.summary import MetricSummary, Summary, Totals, VerdictSummary
 from localjudge.stats import mean_interval
-from localjudge.types import Failed, NoAnswer, Outcome, Scored, Span, Undefined, Unit, Verdict, VerdictRule
+from localjudge.types import Failed, JudgeCard, NoAnswer, Outcome, Scored, Span, Undefined, Unit, Verdict, VerdictRule
 
 NO = Undefined(reason="none")
 FAIL = Failed(reason="broken")
@@ -65,7 +65,9 @@ def test_a_metric_without_samples_is_listed() -> None:
 
 
 def test_more_failures_than_allowed_are_named() -> None:
-    summary = Summary(signature="", threshold=0.5, samples=3, metrics={"m": metric(1.0, FAIL, FAIL)})
+    judge, totals = JudgeCard(name="scripted"), Totals(["m"], VerdictRule(0.5, 0.01))
+    metrics = {"m": metric(1.0, FAIL, FAIL)}
+    summary = Summary(signature="", threshold=0.5, samples=3, judge=judge, verdicts=totals.verdicts, metrics=metrics)
     assert (summary.failed_beyond(1), summary.failed_beyond(2)) == (("m",), ())
 
 

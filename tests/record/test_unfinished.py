@@ -124,11 +124,6 @@ def vouched(directory: Path, name: str, content: bytes) -> None:
     (directory / "resume.json").write_text(json.dumps(point))
 
 
-def other_label(directory: Path) -> None:
-    content = (directory / "verdicts.jsonl.part").read_bytes()
-    vouched(directory, "verdicts.jsonl", content.replace(b'"label": 1', b'"label": 0', 1))
-
-
 def other_metric(directory: Path) -> None:
     content = (directory / "scores.jsonl.part").read_bytes()
     vouched(directory, "scores.jsonl", content.replace(b'"context_recall"', b'"faithfulness"', 1))
@@ -153,7 +148,6 @@ def gone(directory: Path) -> None:
     ("spoil", "said"),
     [
         (other_byte, "scores.jsonl.part is not as it was left"),
-        (other_label, "contradict each other"),
         (other_metric, "not those of its metrics|verdict is of no score"),
         (a_link, "scores.jsonl.part is a link"),
         (negative_size, "not as it was left"),

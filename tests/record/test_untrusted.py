@@ -1,15 +1,8 @@
-"""A run directory that somebody else made: whatever its files are, each reader ends, in one line, or is not concerned.
+"""A run directory that somebody else made: whatever its files are, each reader ends in one line."""
 
-Attacks that could hang are read in a process of its own, with a limit to its time and memory: this file is its program.
-"""
-
-import json
 import os
-import resource
 import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,14 +11,18 @@ import pytest
 
 import localjudge
 from localjudge import LocaljudgeError, Run, RunDirectoryError, ScriptedEngine
-from localjudge.record import database
+from localjudge.record.result_rows import SCORE_ROWS
+from localjudge.record.untrusted import read_rows
 from localjudge.report.export import exported
 from localjudge.report.sample import prompts_view, sample_view
 
 Attack = Callable[[Path], object]
 
-SECONDS = 60
-BYTES = 4 << 30
+SECONDS = 120
+SCORE = (
+    b'{"sample_id": "a", "metric": "m", "status": "scored", "score": 0.5, "numerator": 1, "denominator": 2, '
+    b'"detail": null}\n'
+)
 ROWS = [
     {"id": "a", "user_input": "Why?", "retrieved_contexts": ["Rain."], "reference": "It rains. It is red."},
     {"id": "b", "user_input": "How?", "retrieved_contexts": ["So.", "Thus."], "reference": "One."},
@@ -78,19 +75,6 @@ def refusals(directory: Path) -> dict[str, list[str]]:
     return found
 
 
-def refusals_in_time(directory: Path) -> dict[str, list[str]]:
-    """The same, in a process that may take a minute and 4 GiB."""
-    command = [sys.executable, __file__, str(directory)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, preexec_fn=_limited)
-    assert done.returncode == 0, done.stderr
-    found: dict[str, list[str]] = json.loads(done.stdout)
-    return found
-
-
-def _limited() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (BYTES, BYTES))
-
-
 def refuse(found: dict[str, list[str]], readers: set[str], message: str) -> None:
     """These readers and no others refuse it, each in one line that says so and a hint."""
     assert set(found) == readers
@@ -110,13 +94,13 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def time_limit() -> Iterator[None]:
-    """No test of this file takes longer than twice what a process may."""
+    """A reader that waits for a pipe would wait for ever."""
 
     def stop(_number: int, _frame: object) -> None:
         raise TimeoutError("a reader of a run directory does not end")
 
     signal.signal(signal.SIGALRM, stop)
-    signal.alarm(2 * SECONDS)
+    signal.alarm(SECONDS)
     yield
     signal.alarm(0)
 
@@ -152,83 +136,7 @@ def sql(*statements: str) -> Attack:
     return attack
 
 
-def pages_that_lead_to_each_other(directory: Path) -> None:
-    """A table of a few thousand rows whose tree promises 100 million: every branch leads to one page, twice over."""
-    file = directory / "run.sqlite"
-    with closing(sqlite3.connect(file)) as store, store:
-        rows = ((f"s{number}", number, '{"id": "s"}' + " " * 200) for number in range(20_000))
-        store.executemany("INSERT INTO sample VALUES (?, ?, ?, NULL)", rows)
-    with closing(sqlite3.connect(file)) as store:
-        root = store.execute("SELECT rootpage FROM sqlite_master WHERE name = 'sample'").fetchone()[0]
-        size = store.execute("PRAGMA page_size").fetchone()[0]
-    data = bytearray(file.read_bytes())
-
-    def pointers(page: int) -> list[int]:
-        """Where a page of branches (kind 5) keeps the numbers of its children."""
-        start = (page - 1) * size
-        assert data[start] == 5
-        count = int.from_bytes(data[start + 3 : start + 5], "big")
-        cells = [start + 12 + 2 * cell for cell in range(count)]
-        return [start + int.from_bytes(data[cell : cell + 2], "big") for cell in cells] + [start + 8]
-
-    def child(pointer: int) -> int:
-        return int.from_bytes(data[pointer : pointer + 4], "big")
-
-    leaf, branch = child(pointers(root)[0]), child(pointers(root)[1])
-    data[(branch - 1) * size : branch * size] = data[(root - 1) * size : root * size]
-    for page, leads_to in ((root, branch), (branch, leaf)):
-        for pointer in pointers(page):
-            data[pointer : pointer + 4] = leads_to.to_bytes(4, "big")
-    file.write_bytes(data)
-
-
-ENDLESS_VIEW = (
-    "DROP VIEW verdict",
-    "DROP VIEW prompt",
-    "DROP TABLE sample",
-    "CREATE VIEW sample AS WITH RECURSIVE n(id) AS (SELECT 1 UNION ALL SELECT id + 1 FROM n)"
-    " SELECT id, 1 AS position, '{}' AS content, NULL AS cluster FROM n",
-)
-COMPUTED_COLUMN = (
-    "DROP VIEW verdict",
-    "DROP VIEW prompt",
-    "DROP TABLE sample",
-    "CREATE TABLE sample (id TEXT, position INTEGER, cluster TEXT,"
-    " content TEXT AS (replace(hex(zeroblob(9999)), '0', 'a') LIKE '%a%a%a%a%a%a%a%a%b'))",
-    "INSERT INTO sample (id, position) VALUES ('a', 0)",
-)
 GIANT = "hex(zeroblob(100000000))"
-
-COULD_HANG: dict[str, tuple[Attack, set[str], str]] = {
-    "store, a pipe": (fifo("run.sqlite"), STORED, "run.sqlite is not a regular file"),
-    "log, a pipe": (fifo("run.sqlite-wal"), STORED, "run.sqlite-wal is not a regular file"),
-    "index, a pipe": (fifo("run.sqlite-shm"), STORED, "run.sqlite-shm is not a regular file"),
-    "an endless view": (sql(*ENDLESS_VIEW), STORED, "run.sqlite: sample is not as localjudge creates it"),
-    "an endless pattern": (sql(*COMPUTED_COLUMN), STORED, "run.sqlite: sample is not as localjudge creates it"),
-    "endless pages": (
-        pages_that_lead_to_each_other,
-        STORED,
-        "run.sqlite holds more than fits into a file",
-    ),
-    "a giant row": (sql(f"UPDATE sample SET content = {GIANT}"), STORED, "string or blob too big"),
-    "a giant manifest": (
-        lambda directory: os.truncate(directory / "manifest.json", 1 << 40),
-        RESULTS | {"verify", "resume"},
-        "manifest.json holds more than localjudge reads (64 GiB)",
-    ),
-    "a giant line": (
-        lambda directory: os.truncate(directory / "scores.jsonl", 1 << 35),
-        RESULTS,
-        "scores.jsonl:5 holds more than localjudge reads (64 MiB in a row)",
-    ),
-}
-
-
-@pytest.mark.parametrize("name", COULD_HANG)
-def test_no_reader_hangs(directory: Path, name: str) -> None:
-    attack, readers, message = COULD_HANG[name]
-    attack(directory)
-    refuse(refusals_in_time(directory), readers, message)
 
 
 def put(name: str, content: bytes) -> Attack:
@@ -265,6 +173,15 @@ ASKED = {"verify", "merge"}
 """Readers of what was asked and answered."""
 
 REFUSED: dict[str, tuple[Attack, set[str], str]] = {
+    "store, a pipe": (fifo("run.sqlite"), STORED, "run.sqlite is not a regular file"),
+    "log, a pipe": (fifo("run.sqlite-wal"), STORED, "run.sqlite-wal is not a regular file"),
+    "index, a pipe": (fifo("run.sqlite-shm"), STORED, "run.sqlite-shm is not a regular file"),
+    "a giant value": (sql(f"UPDATE sample SET content = {GIANT}"), STORED, "string or blob too big"),
+    "a giant manifest": (
+        lambda directory: os.truncate(directory / "manifest.json", 1 << 40),
+        MANIFEST,
+        "manifest.json holds more than localjudge reads (64 GiB)",
+    ),
     "manifest, a pipe": (fifo("manifest.json"), MANIFEST, "manifest.json is not a regular file"),
     "summary, a pipe": (fifo("summary.json"), SUMMARY, "summary.json is not a regular file"),
     "scores, a pipe": (fifo("scores.jsonl"), RESULTS, "scores.jsonl is not a regular file"),
@@ -277,13 +194,7 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "verdicts, a folder": (as_folder("verdicts.jsonl"), RESULTS | {"resume"}, "verdicts.jsonl"),
     "a rollback journal": (put("run.sqlite-journal", b""), STORED, "run.sqlite-journal is not a file of localjudge"),
     "deep manifest": (put("manifest.json", b'{"a":' * 99_999), MANIFEST, "values nested too deep"),
-    "deep settings": (
-        edited("manifest.json", '"environment": {', '"environment": {"x": ' + "[" * 200 + "]" * 200 + ","),
-        MANIFEST,
-        "values are nested more than 100 deep",
-    ),
     "deep summary": (put("summary.json", b"[" * 99_999), SUMMARY, "values nested too deep"),
-    "deep scores": (put("scores.jsonl", b"[" * 99_999), RESULTS, "scores.jsonl:1 is not a row"),
     "deep sample": (stored_as(f"'{DEEP_META}'"), READ_BACK, "recursion limit"),
     "manifest, a list": (put("manifest.json", b"[]"), MANIFEST, "is not a JSON object"),
     "manifest, empty": (put("manifest.json", b""), MANIFEST, "manifest.json cannot be read"),
@@ -298,23 +209,12 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "summary, NaN": (edited("summary.json", '"mean": ', '"mean": NaN, "x": '), SUMMARY, "NaN is not a number"),
     "summary, infinite": (edited("summary.json", '"mean": ', '"mean": 1e999, "x": '), SUMMARY, "1e999 is too large"),
     "summary, twice": (edited("summary.json", '"mean": ', '"mean": 1, "mean": '), SUMMARY, "'mean' stands twice"),
-    "score NaN": (edited("scores.jsonl", '"score": 0.5', '"score": NaN'), RESULTS, "scores.jsonl:1 is not a row"),
-    "score 7": (edited("scores.jsonl", '"score": 0.5', '"score": 7'), RESULTS, "score: Input should be less than"),
-    "probability 2": (edited("verdicts.jsonl", '"p_yes": 0.9', '"p_yes": 2'), RESULTS, "verdicts.jsonl:1 is not a row"),
-    "half a character": (edited("scores.jsonl", '"a"', '"\\ud800"'), RESULTS, "scores.jsonl:1 is not a row"),
-    "score, a key twice": (
-        edited("scores.jsonl", '"score": 0.5', '"score": 0.1, "score": 0.5'),
-        RESULTS,
-        "stands twice",
-    ),
-    "samples at one position": (sql("UPDATE sample SET position = 0"), READ_BACK, "has two samples at one position"),
-    "half a row": (put("scores.jsonl", b'{"sample_id": "a"}\n'), RESULTS, "metric: Field required"),
     "sample of another shape": (stored_as("'{\"id\": 5}'"), READ_BACK, "id: Input should be a valid string"),
     "sample of bytes": (stored_as("x'ff00'"), READ_BACK, "Input should be a valid string"),
     "sample of another id": (
         stored_as("replace(content, '\"a\"', '\"x\"')"),
         {"compare", "report", "sample", "merge", "label"},
-        " sample ",
+        "sample",
     ),
     "sample, not UTF-8": (stored_as("CAST(x'ff' AS TEXT)"), READ_BACK, "Could not decode to UTF-8"),
     "store, not a database": (put("run.sqlite", b"text" * 999), STORED, "file is not a database"),
@@ -331,11 +231,6 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     ),
     "shape of another shape": (sql("UPDATE shape SET content = id || content"), ASKED, "Invalid JSON"),
     "negative pieces": (sql("UPDATE node SET pieces = '[[-1, 0]]'"), ASKED, "greater than or equal to 0"),
-    "a trigger": (
-        sql("CREATE TRIGGER t AFTER INSERT ON sample BEGIN UPDATE answer SET p_yes = 1; END"),
-        {"resume"},
-        "run.sqlite: t is not as localjudge creates it",
-    ),
 }
 
 
@@ -373,27 +268,28 @@ def test_a_grammar_that_is_not_the_judge_s_is_not_asked(directory: Path) -> None
     assert found.altered_requests == found.stored_requests > 0
 
 
-def test_reading_ends_when_its_time_is_over(tmp_path: Path) -> None:
-    """A statement without an end is interrupted after its 0.2 s, inside the database."""
-    program = (
-        "import sqlite3, sys; from pathlib import Path; from localjudge.record import database\n"
-        "database.SECONDS = 0.2\n"
-        "store = sqlite3.connect(sys.argv[1])\n"
-        "store.execute('CREATE TABLE t (x)')\n"
-        "endless = 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n'\n"
-        "with database.bounded(store, Path(sys.argv[1])): store.execute(endless)\n"
-    )
-    command = [sys.executable, "-c", program, str(tmp_path / "t.sqlite")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert "RunDirectoryError" in done.stderr
-    assert "t.sqlite takes too long to read" in done.stderr
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"[" * 99_999, "scores.jsonl:1 is not a row"),
+        (b'{"sample_id": "a"}\n', "metric: Field required"),
+        (SCORE.replace(b"0.5", b"NaN"), "scores.jsonl:1 is not a row"),
+        (SCORE.replace(b"0.5", b"7"), "score: Input should be less than"),
+        (SCORE.replace(b"0.5", b'"0.5"'), "score: Input should be a valid number"),
+        (SCORE.replace(b'"a"', b'"\\ud800"'), "scores.jsonl:1 is not a row"),
+        (SCORE.replace(b'"a"', b'"\xff"'), "scores.jsonl:1 is not a row"),
+    ],
+)
+def test_a_row_that_localjudge_does_not_write_is_refused(tmp_path: Path, line: bytes, message: str) -> None:
+    (tmp_path / "scores.jsonl").write_bytes(line)
+    with pytest.raises(RunDirectoryError) as caught:
+        list(read_rows(tmp_path / "scores.jsonl", SCORE_ROWS))
+    assert message in caught.value.message
+    assert "\n" not in caught.value.message
 
 
-def test_rows_that_come_too_slowly_end_it_too(directory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(database, "SECONDS", -1.0)
-    with pytest.raises(RunDirectoryError, match="takes too long to read"):
-        _ = Run.open(directory).samples
-
-
-if __name__ == "__main__":
-    sys.stdout.write(json.dumps(refusals(Path(sys.argv[1]))))
+def test_a_row_without_an_end_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "scores.jsonl").touch()
+    os.truncate(tmp_path / "scores.jsonl", 1 << 35)
+    with pytest.raises(RunDirectoryError, match=r"scores\.jsonl:1 holds more than .* \(64 MiB in a row\)"):
+        list(read_rows(tmp_path / "scores.jsonl", SCORE_ROWS))

@@ -174,16 +174,6 @@ def test_what_does_not_fit_is_failed_and_never_cut(tmp_path: Path) -> None:
     assert "do not fit" in (found.scores[0].detail or "")
 
 
-def test_a_score_that_its_verdicts_contradict_is_found(tmp_path: Path) -> None:
-    """The scores of a and b are exchanged, which leaves the mean and the interval as they were."""
-    run(tmp_path / "run", KIND, TONE)
-    scores = tmp_path / "run" / "scores.jsonl"
-    text = scores.read_text().replace('"score": 0.2', '"score": .').replace('"score": 0.9', '"score": 0.2')
-    scores.write_text(text.replace('"score": .', '"score": 0.9'))
-    with pytest.raises(UsageError, match=r"a, tone: it is 0\.9, its verdicts give 0\.2"):
-        Run.open(tmp_path / "run")
-
-
 @pytest.mark.parametrize(
     ("kept", "complaint"),
     [

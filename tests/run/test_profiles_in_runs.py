@@ -13,7 +13,7 @@ from localjudge.errors import UsageError
 from localjudge.judge import prompts
 from localjudge.record.results import Run
 from localjudge.run.judges import judge_on
-from localjudge.run.settings import RunSettings, checked, settings_again
+from localjudge.run.settings import RunSettings, checked
 from localjudge.types import ChatEnds
 from tests.judge.trained_templates import CHATML
 
@@ -112,14 +112,6 @@ def test_a_run_keeps_the_words_of_its_profile(tmp_path: Path, monkeypatch: pytes
     found.manifest.environment["settings"]["profile"]["files"]["attribution.toml"] += "# another\n"
     again = localjudge.verify(found, engine=ScriptedEngine(script))
     assert [change.ingredient for change in again.judge_changes] == ["judge.profile_sha256"]
-
-
-def test_a_run_from_before_profiles_could_be_named_keeps_its_own(tmp_path: Path) -> None:
-    """A model that is asked otherwise since: the run is verified as it was asked."""
-    found = run(tmp_path / "run", ScriptedEngine({}, default=0.9), ["faithfulness"])
-    manifest = found.manifest
-    del manifest.environment["settings"]["profile"]
-    assert settings_again(manifest).profile == "instruct"
 
 
 def test_a_profile_that_there_is_not_is_refused_with_those_that_there_are() -> None:

@@ -184,7 +184,6 @@ def test_what_is_no_run_is_refused_before_anything_is_written(tmp_path: Path) ->
             "less than or equal",
         ),
         ("UPDATE answer SET legal_mass = 9e999", "finite number"),
-        ("DROP TABLE answer; CREATE VIEW answer AS SELECT * FROM request", "answer is not as localjudge creates it"),
     ],
 )
 def test_a_stranger_s_store_is_read_as_one(tmp_path: Path, first: Run, statement: str, said: str) -> None:

@@ -91,8 +91,7 @@ def _facts(run: Run) -> Iterator[tuple[str, str]]:
     yield "Threshold", f"{summary.threshold:g}: a verdict is 1 from this probability on{others}"
     for line in calibration_lines(run):
         yield "Calibration", line
-    if summary.verdicts:
-        yield "Verdicts", decidedness_line(summary.verdicts)
+    yield "Verdicts", decidedness_line(summary.verdicts)
     if summary.skipped_rows:
         yield "Left out", f"{summary.skipped_rows:,} rows of the data could not be used"
     yield "Signature", summary.signature
