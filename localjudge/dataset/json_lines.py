@@ -1,6 +1,7 @@
-"""JSON as rows: one object on each line (JSONL), or one object that holds all rows.
+"""JSON as rows: one object on each line (JSONL), an array of objects, or one object that holds all rows.
 
-A line that is not JSON is a problem of its row, and the next line is read.
+A line that is not JSON is a problem of its row, and the next line is read. Arrays and single objects are read into
+memory as a whole: large data is JSONL.
 """
 
 import json
@@ -25,8 +26,8 @@ def read_lines(lines: Iterable[str], source: str) -> Iterator[RawRow | Problem]:
     yield from rows
 
 
-def read_document(stream: TextIO, source: str) -> Iterator[RawRow]:
-    """One object that is spread over several lines. Raises DataError if it is not valid JSON."""
+def read_document(stream: TextIO, source: str) -> Iterator[RawRow | Problem]:
+    """An array, one row for each element, or one object on several lines. Raises DataError if it is not valid JSON."""
     text = stream.read().strip(BLANK)
     refuse_undecodable(text, source, line=1)
     try:
@@ -37,7 +38,10 @@ def read_document(stream: TextIO, source: str) -> Iterator[RawRow]:
             f"{place} is not valid JSON: {reason(error)}",
             hint="write one object, an array of objects, or one on each line",
         ) from error
-    yield RawRow(Place(source, row=1), value, whole=True)
+    if isinstance(value, list):
+        yield from (raw_row(element, Place(source, row=number)) for number, element in enumerate(value, 1))
+    else:
+        yield RawRow(Place(source, row=1), value, whole=True)
 
 
 def _read_line(line: str, place: Place) -> RawRow | Problem:

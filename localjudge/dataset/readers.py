@@ -20,7 +20,6 @@ from localjudge.dataset.csv_reader import read_csv
 from localjudge.dataset.encodings import head_of, text_of
 from localjudge.dataset.inspect_log import MAGIC as ZIP_MAGIC
 from localjudge.dataset.inspect_log import read_archive
-from localjudge.dataset.json_array import read_array
 from localjudge.dataset.json_lines import read_document, read_lines
 from localjudge.dataset.json_values import BLANK
 from localjudge.dataset.parquet_reader import MAGIC, read_parquet
@@ -62,12 +61,9 @@ def _rows(source: OpenSource, ending: str) -> Iterator[RawRow | Problem]:
             yield from read_csv(text, source.name, head)
         return
     with text_of(source) as text:
-        if beginning == "[":
-            yield from read_array(text, source.name)
-        elif ending in _LINES or beginning != "{" or _first_line_is_complete(head):
-            yield from read_lines(text, source.name)
-        else:
-            yield from read_document(text, source.name)
+        one_object = beginning == "{" and ending not in _LINES and not _first_line_is_complete(head)
+        read_json = read_document if beginning == "[" or one_object else read_lines
+        yield from read_json(text, source.name)
 
 
 def _first_line_is_complete(head: str) -> bool:

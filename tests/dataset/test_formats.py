@@ -277,9 +277,9 @@ def test_an_array_of_short_and_long_elements_is_read(tmp_path: Path) -> None:
     assert [sample.user_input for sample in load(tmp_path / "a.json").samples] == [row["question"] for row in rows]
 
 
-def test_a_problem_in_an_array_has_its_line(tmp_path: Path) -> None:
+def test_a_problem_in_an_array_has_the_number_of_its_row(tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('[\n {"question": "q"},\n\n {"question": 5}\n]\n')
-    with pytest.raises(DataError, match=r"a\.json:4: question: found a number \(5\)"):
+    with pytest.raises(DataError, match=r"a\.json, row 2: question: found a number \(5\)"):
         load(tmp_path / "a.json")
 
 
