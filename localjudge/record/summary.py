@@ -11,6 +11,7 @@ How decided the judge was stands beside them: verdicts near the threshold would 
 judge that gives legal answers little of its probability hardly answers what it is asked.
 """
 
+from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
@@ -23,14 +24,13 @@ from localjudge.record.result_rows import VerdictRow
 from localjudge.types import Failed, JudgeCard, NoAnswer, Record, Scored, Undefined, Verdict, VerdictRule
 
 if TYPE_CHECKING:
-    from localjudge.stats import Interval, Tally
+    from localjudge.stats import Interval
 
 SUMMARY_VERSION = 1
 NEAR = 0.1
 """How far from the threshold a probability may be to count as near it."""
 _MASS_DIGITS = 4
 _ONE_TOO_MANY = 2
-_HELD_BACK = 1_024
 
 
 class MetricSummary(Record):
@@ -103,8 +103,8 @@ class Summary(Record):
 class Totals:
     """Running totals of a run: what a summary is made of. The order in which evaluations are added moves nothing.
 
-    Scores are held as a tally, which does not grow with them, unless `cluster_of` names the group of each sample by its
-    id: then as 12 bytes a sample. `rubrics` are the metrics whose verdicts are levels.
+    Of each score 8 bytes are held, and 4 more where `cluster_of` names the group of each sample by its id. `rubrics`
+    are the metrics whose verdicts are levels.
     """
 
     def __init__(
@@ -151,20 +151,20 @@ class Totals:
 
 class _MetricTotals:
     def __init__(self, cluster_of: GroupOf | None) -> None:
-        from localjudge.stats import Tally
-
         self._cluster_of = cluster_of
         self._numbers: dict[str, int] = {}
-        self._tally = Tally()
-        self._values: list[float] = []
-        self._clusters: list[int] = []
+        self._values = array("d")
+        self._clusters = array("i")
         self._undefined = self._failed = 0
         self._reasons: set[str] = set()
 
     def add(self, evaluation: Evaluation) -> None:
         match evaluation.outcome:
             case Scored(value=value):
-                self._score(value, evaluation.sample_id)
+                self._values.append(value)
+                if self._cluster_of is not None:
+                    group = self._cluster_of[evaluation.sample_id]
+                    self._clusters.append(self._numbers.setdefault(group, len(self._numbers)))
             case Undefined():
                 self._undefined += 1
             case Failed(reason=reason):
@@ -172,30 +172,17 @@ class _MetricTotals:
                 if len(self._reasons) < _ONE_TOO_MANY:
                     self._reasons.add(reason)
 
-    def _score(self, value: float, sample_id: str) -> None:
-        self._values.append(value)
-        if self._cluster_of is not None:
-            self._clusters.append(self._numbers.setdefault(self._cluster_of[sample_id], len(self._numbers)))
-        if len(self._values) >= _HELD_BACK:
-            self._added_up()
-
-    def _added_up(self) -> "Tally":
-        """All scores so far."""
-        if self._values:
-            self._tally.add(self._values, None if self._cluster_of is None else self._clusters)
-            self._values, self._clusters = [], []
-        return self._tally
-
     @property
     def only_failure(self) -> str:
         """The reason if all samples failed for the same one; "" otherwise."""
-        everywhere = self._failed and not self._added_up().n and not self._undefined
+        everywhere = self._failed and not self._values and not self._undefined
         return next(iter(self._reasons)) if everywhere and len(self._reasons) == 1 else ""
 
     def summary(self) -> MetricSummary:
-        from localjudge.stats import tally_bounds, tally_interval
+        from localjudge.stats import Tally, tally_bounds, tally_interval
 
-        tally = self._added_up()
+        tally = Tally()
+        tally.add(self._values, None if self._cluster_of is None else self._clusters)
         counted = MetricSummary(
             mean=None,
             ci95=None,

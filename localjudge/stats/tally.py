@@ -1,4 +1,4 @@
-"""What an interval has to know of values, gathered block by block: a million of them need no array.
+"""What an interval has to know of values, gathered block by block: 8 bytes each, and 4 where they have clusters.
 
     few distinct values   each with its count, which is all that there is to know
     many                  shares of the points 0, 1/1024, ..., 1: a value between two points counts for both, so that
@@ -13,8 +13,7 @@ mean has the same centre and at least the same expectation of every convex funct
 more than h, a 1024th of the range. The variance of a value grows by at most h^2 / 4, which moves the limits of n
 values by about 2 h / (2 sqrt n) at most, when all lie near one spot (0.000015 of n = 4,096), and by far less elsewhere.
 
-With clusters the same is done to the mean of each cluster, for each size of cluster by itself. Their sums are known
-when the last sample is there, so a value and a number are kept of each sample (12 bytes).
+With clusters the same is done to the mean of each cluster, for each size of cluster by itself.
 
 The invariant: neither the order of the values nor the blocks in which they come move any number. Sums are exact.
 """
@@ -59,11 +58,13 @@ class Tally:
 
     def __init__(self, lowest: float = 0.0) -> None:
         self.lowest = lowest
-        self.n = 0
-        self._sum = _ExactSum()
-        self._points = _Points()
         self._values = array("d")
         self._clusters = array("i")
+
+    @property
+    def n(self) -> int:
+        """How many values there are."""
+        return len(self._values)
 
     def add(self, values: npt.ArrayLike, clusters: npt.ArrayLike | None = None) -> None:
         """Add some values (k,) and, where samples belong together, the number of each one's cluster (k,), below 2^31.
@@ -78,22 +79,17 @@ class Tally:
             raise ValueError(f"values must lie in [{self.lowest}, 1.0]")
         if self.n and bool(self._clusters) is (clusters is None):
             raise ValueError("some values have clusters and some have none")
-        scaled = (scores - self.lowest) / (1.0 - self.lowest)
-        if clusters is None:
-            self._points.add(scaled)
-        else:
+        if clusters is not None:
             numbers = np.asarray(clusters, dtype=np.int32)
             if numbers.shape != scores.shape:
                 raise ValueError(f"clusters has shape {numbers.shape}, expected {scores.shape}: one entry per row")
-            self._values.frombytes(scaled.tobytes())
             self._clusters.frombytes(numbers.tobytes())
-        self._sum.add(scores.tolist())
-        self.n += len(scores)
+        self._values.frombytes(scores.tobytes())
 
     @property
     def total(self) -> float:
         """Sum of all values, rounded once."""
-        return self._sum.rounded
+        return math.fsum(self._values)
 
     @property
     def mean(self) -> float:
@@ -104,63 +100,19 @@ class Tally:
 
     def draws(self) -> tuple[Draws, int]:
         """What is drawn, and how many clusters it stands for (values, where there are no clusters)."""
+        scaled = (np.asarray(self._values) - self.lowest) / (1.0 - self.lowest)
         if not self._clusters:
-            values, counts = self._points.counted()
-            return Draws(values, np.ones(len(values)), counts), self.n
-        sums, sizes = _sums_of_clusters(np.asarray(self._values), np.asarray(self._clusters))
+            values, counts = np.unique(scaled, return_counts=True)
+            weights = counts.astype(np.float64)
+            if len(values) > DISTINCT:
+                values, weights = _points_of(_shares(values, counts))
+            return Draws(values, np.ones(len(values)), weights), self.n
+        sums, sizes = _sums_of_clusters(scaled, np.asarray(self._clusters))
         distinct, times = np.unique(np.column_stack([sums, sizes]), axis=0, return_counts=True)
         if len(distinct) > DISTINCT:
             return _binned(sums, sizes), len(sums)
         distinct_sums, distinct_sizes = np.ascontiguousarray(distinct.T)
         return Draws(distinct_sums, distinct_sizes, times.astype(np.float64)), len(sums)
-
-
-class _ExactSum:
-    """A sum without any rounding, as numbers that add up to it; most sums need one or two."""
-
-    def __init__(self) -> None:
-        self._parts: list[float] = []
-
-    def add(self, values: list[float]) -> None:
-        values = [*self._parts, *values]
-        parts: list[float] = []
-        while part := math.fsum([*values, *(-part for part in parts)]):
-            parts.append(part)
-        self._parts = parts
-
-    @property
-    def rounded(self) -> float:
-        return math.fsum(self._parts)
-
-
-class _Points:
-    """Values in [0, 1]: counted one by one as long as they are few, as shares of points when they are many."""
-
-    def __init__(self) -> None:
-        self._counts: dict[float, int] = {}
-        self._shares: Counts | None = None
-
-    def add(self, values: Floats) -> None:
-        distinct, counts = np.unique(values, return_counts=True)
-        if self._shares is not None:
-            self._shares += _shares(distinct, counts)
-            return
-        for value, count in zip(distinct.tolist(), counts.tolist(), strict=True):
-            self._counts[value] = self._counts.get(value, 0) + count
-        if len(self._counts) > DISTINCT:
-            self._shares = _shares(*self._arrays())
-            self._counts.clear()
-
-    def counted(self) -> tuple[Floats, Floats]:
-        """Ascending values and how often each occurs."""
-        if self._shares is None:
-            values, counts = self._arrays()
-            return values, counts.astype(np.float64)
-        return _points_of(self._shares)
-
-    def _arrays(self) -> tuple[Floats, Counts]:
-        ordered = sorted(self._counts)
-        return np.array(ordered, dtype=np.float64), np.array([self._counts[value] for value in ordered], dtype=np.int64)
 
 
 def _shares(values: Floats, counts: Counts) -> Counts:

@@ -82,15 +82,6 @@ def test_too_many_values_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyP
         slices(run, "doc")
 
 
-def test_a_run_of_a_time_without_columns_says_so(tmp_path: Path) -> None:
-    run = judged(tmp_path / "run", ROWS)
-    manifest = json.loads((run.directory / "manifest.json").read_text())
-    del manifest["environment"]["extras_sha256"]
-    (run.directory / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(UsageError, match="holds no column nothing\n  hint: it was made when none were kept"):
-        slices(Run.open(run.directory), "nothing")
-
-
 def test_a_score_of_a_sample_that_is_not_stored_is_no_bug(tmp_path: Path) -> None:
     import sqlite3
     from contextlib import closing
