@@ -22,6 +22,7 @@ from localjudge.option_spelling import option, option_name
 LOCAL = "local"
 _IMPORTED = {
     "RAY_BACKEND_LOG_LEVEL": "fatal",  # what Ray says of a connection that fails, our error says
+    "RAY_DEDUP_LOGS_SKIP_REGEX": ".",  # nor does Ray print each worker that dies
     "RAY_NUM_REDIS_GET_RETRIES": "1",  # else a cluster that is not there is looked for during a quarter of an hour
 }
 _STARTED = {

@@ -107,13 +107,18 @@ class Work:
         self.set_aside: list[int] = []
         """Requests of which so many workers died that they are not asked again."""
 
+    @property
+    def careful(self) -> bool:
+        """Whether the next request may be one that kills: the answer before it has to be on its way."""
+        return bool(self.waiting) and self.waiting[0] in self._alone
+
     def deal(self, workers: int) -> list[int]:
         """What the next free one of so many workers gets: smaller towards the end, contexts whole where they are small.
 
         Nothing while nothing waits.
         """
         waiting, portion = self.waiting, list[int]()
-        size = min(_PORTION, len(waiting) // (2 * _PORTIONS * workers))
+        size = min(_PORTION // 2, len(waiting) // (2 * _PORTIONS * workers))
         while waiting:
             enough = size if waiting[0] in self._begins else _PORTION
             if portion and (len(portion) >= enough or not self._alone.isdisjoint((portion[0], waiting[0]))):
@@ -245,7 +250,9 @@ class RayEngine:
     def _deal(self, work: Work, requests: Sequence[VerdictRequest]) -> None:
         for _ in range(_PORTIONS):
             for worker in self._workers:
-                if len(worker.portions) < _PORTIONS and (portion := work.deal(len(self._workers))):
+                if len(worker.portions) < (1 if work.careful else _PORTIONS) and (
+                    portion := work.deal(len(self._workers))
+                ):
                     asked = [requests[index] for index in portion]
                     worker.portions[worker.actor.answers.remote(asked)] = portion
 

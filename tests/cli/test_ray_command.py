@@ -31,7 +31,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = (
         {
             "id": f"{number}",
-            "retrieved_contexts": [f"The river {number} is {number * 7} km long and rises in the hills. It is deep."],
+            "retrieved_contexts": [
+                f"The river {number} is {number * 7} km long and rises in the hills.",
+                "It is deep.",
+            ],
             "reference": f"The river {number} is {number * 7} km long. It has {number} mouths. It rises in the hills.",
         }
         for number in range(SAMPLES)

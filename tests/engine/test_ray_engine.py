@@ -278,7 +278,7 @@ def asked(context: str, unit: str) -> VerdictRequest:
 def test_portions_become_smaller_so_that_the_last_worker_is_not_waited_for() -> None:
     work = Work([asked(f"{context:03}", "u") for context in range(40)])
     sizes = [len(portion) for portion in iter(lambda: work.deal(2), [])]
-    assert sizes[:2] == [5, 4]
+    assert sizes[:2] == [4, 4]
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[-2:] == [1, 1]
 
