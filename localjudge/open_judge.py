@@ -24,7 +24,6 @@ from types import TracebackType
 from typing import NoReturn, Self, Unpack
 
 from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.prefix_states import kept_states
 from localjudge.errors import UsageError
 from localjudge.metrics.criterion import Criterion
 from localjudge.option_spelling import option
@@ -77,7 +76,6 @@ class Judge:
         settings = checked(options)
         with ExitStack() as undo:
             panel = undo.enter_context(opened_panel(judge, engine, settings))
-            undo.enter_context(kept_states(one.engine for one in panel.judges if one.source))
             return cls(panel, settings, undo.pop_all())
 
     @contextmanager

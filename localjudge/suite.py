@@ -55,7 +55,7 @@ KINDS: Mapping[str, Kind] = {
     ),
     **dict.fromkeys(("threshold", "min_legal_mass", "reasons", "protocol", "language", "segmenter"), "value"),
     **dict.fromkeys(("mapping", "rows", "context_separator", "skip_bad_rows", "cluster_by"), "value"),
-    **dict.fromkeys(("n_ctx", "gpu_layers", "threads", "ray_workers", "allow_other_processors"), "value"),
+    **dict.fromkeys(("n_ctx", "gpu_layers", "threads", "ray_workers"), "value"),
 }
 """What each key names: a file or folder that is read, a place that is written, a judge (a model's file may lie
 anywhere), where texts are sent; or nothing outside the suite."""

@@ -42,7 +42,7 @@ _GROUPS = {
         "gpu_layers",
         "allow_host",
     ),
-    "Cluster": ("ray", "ray_workers", "allow_other_processors"),
+    "Cluster": ("ray", "ray_workers"),
     "Scoring": ("metrics", "criteria", "threshold", "calibration", "min_legal_mass", "max_failed"),
     "Evidence": ("baseline", "gates", "undecided", "junit", "markdown", "with_texts", "as_page"),
     "Output": ("out", "dry_run", "verbose", "quiet", "as_json"),

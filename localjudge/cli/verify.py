@@ -43,7 +43,7 @@ _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same ver
     metavar="FILE",
     help="With --redacted: the salt that it was exported with. Default: salt.key in RUN.",
 )
-@settings("threads", "ray", "ray_workers", "allow_other_processors", "allow_host")
+@settings("threads", "ray", "ray_workers", "allow_host")
 @click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def command(directory: Path, accept: str, judge: tuple[str, ...], quiet: bool, as_json: bool, **options: Any) -> int:

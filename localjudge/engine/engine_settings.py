@@ -42,11 +42,7 @@ class EngineSettings(Record):
     """Judge with workers of a Ray cluster: local starts one on this machine, auto or HOST:PORT joins one that is there.
     The numbers are those of a run without it."""
     ray_workers: int | None = Field(default=None, ge=1, exclude=True)
-    """Workers in the Ray cluster, each with the model in its memory. By default as many as it has room for, more when
-    nodes join."""
-    allow_other_processors: bool = Field(default=False, exclude=True)
-    """Let workers judge whose processor or build is not that of this machine: the signature then names them, and the
-    numbers are those of no machine alone."""
+    """Workers in the Ray cluster, each with the model in its memory. Default: as many as it has room for."""
     allow_host: tuple[str, ...] = Field(default=(), exclude=True)
     """Host beside this machine that a judge's server may be on: the texts leave this machine for it (may be
     repeated)."""
@@ -77,9 +73,10 @@ class EngineSettings(Record):
     def _of_a_cluster(self) -> Self:
         if self.ray is not None and not self.ray.strip():
             raise UsageError(f"{option_name('ray')} names no cluster", hint=f"take {option('ray', 'local')}")
-        for name in ("ray_workers", "allow_other_processors"):
-            if self.ray is None and getattr(self, name):
-                raise UsageError(f"{option_name(name)} is about a Ray cluster", hint=f"name one with {option('ray')}")
+        if self.ray is None and self.ray_workers:
+            raise UsageError(
+                f"{option_name('ray_workers')} is about a Ray cluster", hint=f"name one with {option('ray')}"
+            )
         return self
 
     @property

@@ -75,7 +75,7 @@ def open_judging_engine(model: NamedModel, settings: EngineSettings, *, begin_of
             "workers of a Ray cluster open a model's file, and the judge is behind a server",
             hint=f"name the file with {option('judge')}, or leave out {option_name('ray')}",
         )
-    from localjudge.engine.ray_cluster.ray_engine import InProcess, RayEngine
+    from localjudge.engine.ray_engine import InProcess, RayEngine
 
     in_process = InProcess(_engine_here, _outline_here, _counter_here)
     return RayEngine(model, settings, in_process, begin_of_text=begin_of_text)

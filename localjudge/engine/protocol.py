@@ -28,8 +28,6 @@ class EngineStats(Record):
     """Tokens that had to be evaluated at least once: what requests share counts once."""
     evaluated_tokens: int = 0
     """Tokens that were evaluated, generated ones among them."""
-    restored_tokens: int = 0
-    """Tokens that an earlier run evaluated, and whose state was taken instead."""
     generated_tokens: int = 0
     """Tokens that the model chose for reasons."""
     seconds_inside: float = 0.0

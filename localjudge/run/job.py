@@ -16,7 +16,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from localjudge.engine.prefix_states import kept_states
 from localjudge.engine.protocol import EngineStats
 from localjudge.errors import UsageError
 from localjudge.judge.panel_rule import MEAN_LOG_ODDS, PanelRule
@@ -93,8 +92,7 @@ def _scored(planned: Plan, panel: Panel, out: str | Path | None, progress: Noted
     for line in panel.announcement.splitlines():
         progress.note(line)
     panel = calibrated(panel, planned.metrics, planned.settings, progress)
-    with kept_states(judge.engine for judge in panel.judges if judge.source):
-        return _Job(planned, panel, progress).run(None if out is None else Path(os.path.expanduser(out)))
+    return _Job(planned, panel, progress).run(None if out is None else Path(os.path.expanduser(out)))
 
 
 def rescore_run(
@@ -222,8 +220,7 @@ class _Job:
         for metric, reason in totals.failed_everywhere.items():
             self._progress.note(f"{metric} failed on every sample: {reason}")
         stats = self._panel.stats
-        spared = f"; {stats.restored_tokens:,} tokens of their prompts were kept" if stats.restored_tokens else ""
-        self._progress.note(f"asked {numbered(judging.asked, 'verdict')} in {stats.seconds_total:.1f} s{spared}")
+        self._progress.note(f"asked {numbered(judging.asked, 'verdict')} in {stats.seconds_total:.1f} s")
         _log.debug(_work_done(stats))
         for source, count in reused.items():
             self._progress.note(f"reused {numbered(count, 'answer')} of {source}")

@@ -42,7 +42,6 @@ RESCORE_OPTIONS = (
     "threads",
     "ray",
     "ray_workers",
-    "allow_other_processors",
     "allow_host",
     "reuse",
 )
@@ -101,7 +100,6 @@ class Options(TypedDict, total=False):
     gpu_layers: int | None
     ray: str | None
     ray_workers: int | None
-    allow_other_processors: bool
     allow_host: str | Sequence[str]
 
 

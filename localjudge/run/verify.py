@@ -94,7 +94,6 @@ class WhereAsked(TypedDict, total=False):
     threads: int | None
     ray: str | None
     ray_workers: int | None
-    allow_other_processors: bool
     allow_host: str | Sequence[str]
 
 

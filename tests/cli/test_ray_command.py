@@ -13,11 +13,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import closing, suppress
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("ray", reason="NOT CHECKED: the extra ray is not installed")
+pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="NOT CHECKED: the extra ray is not installed")
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
 PATIENCE_SECONDS = 60
 SAMPLES = 300
@@ -30,7 +31,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = (
         {
             "id": f"{number}",
-            "retrieved_contexts": [f"The river {number} is {number * 7} km long and rises in the hills. It is deep."],
+            "retrieved_contexts": [
+                f"The river {number} is {number * 7} km long and rises in the hills.",
+                "It is deep.",
+            ],
             "reference": f"The river {number} is {number * 7} km long. It has {number} mouths. It rises in the hills.",
         }
         for number in range(SAMPLES)
@@ -180,3 +184,36 @@ def test_the_watch_sees_a_port_that_is_open_to_all() -> None:
     """The check of addresses can fail."""
     with socket.create_server(("0.0.0.0", 0)):
         assert not listening([os.getpid()]) <= LOOPBACK
+
+
+def test_a_run_in_a_cluster_that_is_joined_has_the_same_bytes_and_leaves_it_running(tmp_path: Path, data: Path) -> None:
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text("\n".join(data.read_text().splitlines()[:20]))
+    folder = tempfile.mkdtemp(dir="/tmp")
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    start = "import sys; from ray.scripts.scripts import main; sys.exit(main())"
+    options = ["--head", f"--port={address.split(':')[1]}", "--node-ip-address=127.0.0.1", "--num-cpus=1", "--block"]
+    mark = f"LOCALJUDGE_TEST_MARK={os.urandom(8).hex()}"
+    head = subprocess.Popen(
+        [sys.executable, "-c", start, "start", *options, "--include-dashboard=false", f"--temp-dir={folder}"],
+        env={**os.environ, **dict([mark.split("=")]), "RAY_USAGE_STATS_ENABLED": "0"},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert head.stdout is not None
+        assert any("Ray runtime started" in line for line in head.stdout)
+        for out, more in ((tmp_path / "ray", ["--ray", address]), (tmp_path / "alone", [])):
+            ran = [sys.executable, "-m", "localjudge", *command(rows, out), *more]
+            subprocess.run(ran, check=True, capture_output=True, timeout=2 * PATIENCE_SECONDS)
+        for name in FILES:
+            assert (tmp_path / "ray" / name).read_bytes() == (tmp_path / "alone" / name).read_bytes()
+        assert head.poll() is None
+    finally:
+        for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):
+            if mark in environ(pid):
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+        head.communicate()
+        shutil.rmtree(folder)

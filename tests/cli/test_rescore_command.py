@@ -58,18 +58,3 @@ def test_the_cache_is_turned_on_once_and_serves_every_run(
     assert json.loads(called(capfd, "cache", "--json")[1])["answers"] == 10
     assert called(capfd, "cache", "off")[1].startswith("the cache is off")
     assert "asked 10 verdicts" in called(capfd, *run, "--threshold", "0.4")[2]
-
-
-def test_states_of_prompts_are_kept_where_it_is_asked_for(capfd: pytest.CaptureFixture[str]) -> None:
-    assert called(capfd, "cache", "on")[1].count("\n") == 1
-    _, said, _ = called(capfd, "cache", "on", "--states", "0.5")
-    assert "states of prompts are kept: 0, 0.0 MiB of at most 0.5 GiB" in said
-    assert json.loads(called(capfd, "cache", "--json")[1])["prefix_states"]["most"] == 1 << 29
-    code, _, errors = called(capfd, "cache", "off", "--states", "1")
-    assert code == 1
-    assert "nothing is turned on" in errors
-    for wrong in ("nan", "inf", "0", "-1"):
-        assert called(capfd, "cache", "on", "--states", wrong)[0] in (1, 2)
-    assert "states of prompts" in called(capfd, "cache", "on")[1]
-    assert called(capfd, "cache", "off")[1].startswith("the cache is off")
-    assert not json.loads(called(capfd, "cache", "--json")[1])["prefix_states"]["on"]

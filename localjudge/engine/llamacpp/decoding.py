@@ -33,8 +33,7 @@ class IsolatedDecoder:
     def __init__(self, constraints: Constraints, cache: KVCache) -> None:
         self._constraints = constraints
         self._cache = cache
-        self.prefix = PrefixCache(cache)
-        """What requests share, in the cells."""
+        self._prefix = PrefixCache(cache)
 
     def decode(self, request: TokenizedRequest) -> Decoded:
         """The answer to one request. Only what its path does not share with the one before is evaluated."""
@@ -44,13 +43,13 @@ class IsolatedDecoder:
             self._write(answer, request)
             answers = answer.answers()
         except SampleError as error:
-            self.prefix.wipe()  # the cells may hold what is not a number
+            self._prefix.wipe()  # the cells may hold what is not a number
             answers = NoAnswer(error=error.in_one_line)
         return Decoded(answers, answer.continued_tokens, answer.free_tokens)
 
     def _write(self, answer: ConstrainedAnswer, request: TokenizedRequest) -> None:
         """Evaluate and decide until the answer is finished. Raises SampleError if it cannot be."""
-        run = TokenRun(self.prefix.hold(request.path[:-1]), request.path[-1])
+        run = TokenRun(self._prefix.hold(request.path[:-1]), request.path[-1])
         while not answer.finished:
             answer.take(self._cache.logits_behind(run))
             run = TokenRun(run.end, answer.pending)

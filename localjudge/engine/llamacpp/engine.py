@@ -35,7 +35,6 @@ from localjudge.engine.llamacpp.loading import LoadedModel, load
 from localjudge.engine.llamacpp.outline import known_identity
 from localjudge.engine.llamacpp.token_counter import LlamaCppTokenCounter
 from localjudge.engine.llamacpp.tokenized import TokenizedQuestions, TokenizedRequest
-from localjudge.engine.prefix_states import PrefixStates
 from localjudge.engine.protocol import EngineStats, ModelShape
 from localjudge.errors import SampleError
 from localjudge.model_registry import ModelFile
@@ -94,23 +93,10 @@ class LlamaCppEngine(LlamaCppTokenCounter):
         return EngineStats(
             unique_tokens=self._unique,
             evaluated_tokens=self._cache.evaluated_tokens,
-            restored_tokens=self._decoder.prefix.restored_tokens,
             generated_tokens=self._generated,
             seconds_inside=self._cache.seconds_inside,
             seconds_total=self._total,
         )
-
-    @property
-    def prefix_states(self) -> PrefixStates | None:
-        """Where it finds the states of prompts' beginnings, and leaves them; None if it evaluates everything itself.
-
-        With a GPU it always does: the identity names none, and another one may round otherwise.
-        """
-        return self._decoder.prefix.states
-
-    @prefix_states.setter
-    def prefix_states(self, states: PrefixStates | None) -> None:
-        self._decoder.prefix.states = None if self._loaded.gpu_layers else states
 
     @property
     def shape(self) -> ModelShape:

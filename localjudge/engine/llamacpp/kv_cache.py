@@ -24,10 +24,6 @@ from localjudge.engine.llamacpp.memory import UBATCH
 from localjudge.engine.llamacpp.state_checkpoints import StateCheckpoints
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
 
-_SEQUENCE = 0
-_WHOLE = 0
-"""The flag by which llama.cpp copies attention cells and recurrent states alike."""
-
 RewindMode = Literal["cut", "checkpoint", "recompute"]
 """How the cells go back to a shared prefix: they are cut, a saved state is restored, or everything begins again."""
 
@@ -54,8 +50,6 @@ class KVCache:
         self._context = _open(model, n_ctx=n_ctx, threads=threads)
         self._memory = llama_cpp.llama_get_memory(self._context)
         self._rewind_mode = rewind_mode
-        # llama.cpp leaves cells behind a sliding window out of a state: what is restored rounds otherwise.
-        self._has_whole_states = rewind_mode != "recompute" and not llama_cpp.llama_model_n_swa(model)
         self._checkpoints = StateCheckpoints(self._context)
         self._vocabulary_size = vocabulary_size
         self._batch = _Batch()
@@ -94,32 +88,6 @@ class KVCache:
         self._checkpoints.clear()
         llama_cpp.llama_memory_seq_rm(self._memory, 0, 0, -1)
         return 0
-
-    def state(self) -> bytes | None:
-        """All that the cells hold, to be restored by another cache of the same model and size; None if not to be had.
-
-        It is not to be had of models with a sliding window, and of those that cannot go back to a shared prefix.
-        """
-        if not self._has_whole_states:
-            return None
-        size = llama_cpp.llama_state_seq_get_size_ext(self._context, _SEQUENCE, _WHOLE)
-        state = (ctypes.c_uint8 * size)()
-        written = llama_cpp.llama_state_seq_get_data_ext(self._context, state, size, _SEQUENCE, _WHOLE)
-        return bytes(state) if written == size else None
-
-    def restore(self, position: int, state: bytes) -> bool:
-        """Hold what a cache held at `position` tokens, in place of everything; whether it could be done.
-
-        What was put in is read out again, and must be the same bytes. If it is not, nothing is held.
-        """
-        self.rewind(0)
-        content = (ctypes.c_uint8 * len(state)).from_buffer_copy(state)
-        taken = llama_cpp.llama_state_seq_set_data_ext(self._context, content, len(state), _SEQUENCE, _WHOLE)
-        if taken != len(state) or self.state() != state:
-            self.clear()
-            return False
-        self.checkpoint(position)
-        return True
 
     def clear(self) -> None:
         """Forget everything."""

@@ -1,1 +1,1 @@
-"""Engines on a server of this machine: llama-server, `python -m llama_cpp.server`, vLLM."""
+"""Engines on a server of this machine: llama-server, `python -m llama_cpp.server`."""

@@ -128,12 +128,11 @@ class ServerEngine:
     @property
     def stats(self) -> EngineStats:
         """Work done since the engine was opened."""
-        evaluated, seconds = self._server.work
         return EngineStats(
             unique_tokens=self._unique,
-            evaluated_tokens=evaluated,
+            evaluated_tokens=self._server.evaluated_tokens,
             generated_tokens=self._generated,
-            seconds_inside=seconds,
+            seconds_inside=self._server.seconds,
             seconds_total=self._total,
         )
 

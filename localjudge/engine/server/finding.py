@@ -1,7 +1,6 @@
 """Which server answers at an address, and whether it can judge: it has to give the probability of each legal answer.
 
 /props with a context                 llama-server
-/v1/models, owned by "vllm"           vLLM
 /v1/models and /extras/tokenize       python -m llama_cpp.server
 anything else                         refused, with what to do instead
 """
@@ -11,14 +10,13 @@ from contextlib import ExitStack, closing
 from typing import Any
 
 from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.server import llama_server, python_server, vllm_server
+from localjudge.engine.server import llama_server, python_server
 from localjudge.engine.server.address import read_address
 from localjudge.engine.server.connection import Refused, ServerConnection
 from localjudge.engine.server.llama_server import LlamaServer
 from localjudge.engine.server.model_server import ModelServer
 from localjudge.engine.server.python_server import PythonServer
 from localjudge.engine.server.served_model import ServedModel
-from localjudge.engine.server.vllm_server import VllmServer
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.option_spelling import option
 from localjudge.printable import printable
@@ -26,9 +24,8 @@ from localjudge.printable import printable
 _SERVERS: dict[str, Callable[[ServerConnection, ServedModel], ModelServer]] = {
     llama_server.KIND: LlamaServer.opened,
     python_server.KIND: PythonServer.opened,
-    vllm_server.KIND: VllmServer.opened,
 }
-_TAKES = "localjudge takes llama-server, vLLM and python -m llama_cpp.server"
+_TAKES = "localjudge takes llama-server and python -m llama_cpp.server"
 
 
 def served_model(judge: str, settings: EngineSettings) -> ServedModel:
@@ -72,8 +69,6 @@ def _read(connection: ServerConnection) -> ServedModel:
     owner = models[0].get("owned_by") if isinstance(models, list) and models and isinstance(models[0], dict) else None
     if owner == python_server.OWNER:
         return python_server.read_model(connection, models)
-    if owner == vllm_server.OWNER:
-        return vllm_server.read_model(connection, models)
     raise _cannot_judge(connection, owner)
 
 

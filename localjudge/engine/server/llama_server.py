@@ -33,13 +33,11 @@ from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.engine.server.connection import Refused, ServerConnection
 from localjudge.engine.server.gbnf import one_line
 from localjudge.engine.server.listed_tokens import TokenCalls, listed_tokens
-from localjudge.engine.server.model_server import AnswerPlace
+from localjudge.engine.server.model_server import AnswerPlace, ModelServer
 from localjudge.engine.server.numbers import by_token, inside, tokens_in, whole
-from localjudge.engine.server.same_model_server import SameModelServer
 from localjudge.engine.server.served_model import ServedModel, proved_file
 from localjudge.errors import ModelError, OutOfResource, SampleError
 from localjudge.printable import printable
-from localjudge.types import VerdictRequest
 
 KIND = "llama-server"
 _SLOT = 0
@@ -108,16 +106,12 @@ def _refuse_adapters(connection: ServerConnection) -> None:
             )
 
 
-class LlamaServer(SameModelServer):
+class LlamaServer(ModelServer):
     """A llama-server that is open. Raises ModelError for one whose answers are not as they should be."""
-
-    begins_by_itself = False
 
     def __init__(self, connection: ServerConnection, model: ServedModel) -> None:
         super().__init__(connection, model, lambda again: read_model(again, again.get("/props")))
         self._held: tuple[int, ...] = ()
-        self._undo = ExitStack()
-        self._undo.callback(connection.close)
         self.reuses_prefixes = False
 
     @classmethod
@@ -147,9 +141,6 @@ class LlamaServer(SameModelServer):
         )
         return Vocabulary(table, self.model.chat_template)
 
-    def require_plain(self, request: VerdictRequest) -> None:
-        """Tokens are sent, and no text: nothing is read as markup."""
-
     def start_over(self) -> None:
         """Evaluate the next beginning from its first token."""
         self._held = ()
@@ -175,10 +166,6 @@ class LlamaServer(SameModelServer):
         """Under a grammar of one line, the most likely token at each step."""
         reply = self._at(place, predict=most, grammar=one_line(end), samplers=["top_k"], top_k=1, return_tokens=True)
         return tokens_in(inside(reply, "tokens"), self.model.vocabulary_size)
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._undo.close()
 
     def _at(self, place: AnswerPlace, **how: Any) -> dict[str, Any]:
         """The reply at a place, from a state of the slot that hangs on the place alone."""
@@ -223,16 +210,13 @@ class LlamaServer(SameModelServer):
                 hint="start it without options that shift or cut its context",
             )
         taken = whole(inside(reply, "timings", "cache_n"), "a number of tokens")
-        self._evaluated += len(prompt) - taken
+        self.evaluated_tokens += len(prompt) - taken
         return reply if cached is None or taken == cached else {}
 
     def _refusal(self, error: Refused) -> Exception:
         if "context" in error.said and error.is_for_good:
             return SampleError(f"the server at {self.model.address} has no room for the prompt: {error.said}")
         return super()._refusal(error)
-
-    def _forget(self) -> None:
-        self._held = ()
 
     def _can_go_back(self) -> bool:
         """Whether a shared beginning can be gone back to, and gives the same bits each time."""

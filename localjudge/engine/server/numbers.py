@@ -1,7 +1,7 @@
 """Numbers out of a stranger's JSON: what is missing, or none, is an error that says where."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from localjudge.errors import ModelError
@@ -54,12 +54,7 @@ def by_token(rows: Any, vocabulary_size: int) -> dict[int, float]:
         whole(inside(row, "id"), "a token", most=vocabulary_size - 1): log_probability(inside(row, "logprob"))
         for row in rows
     }
-    require_shares(found)
-    return found
-
-
-def require_shares(logarithms: Mapping[int, float]) -> None:
-    """Raise ModelError for probabilities that add up to more than 1."""
-    total = math.fsum(map(math.exp, logarithms.values()))
+    total = math.fsum(map(math.exp, found.values()))
     if total > 1 + _ROUNDING:
         raise ModelError(f"the server's probabilities add up to {total:.3g}")
+    return found

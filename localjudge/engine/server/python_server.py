@@ -32,9 +32,8 @@ from localjudge.engine.llamacpp.model import vocabulary_of_file
 from localjudge.engine.llamacpp.tokenizer import Vocabulary
 from localjudge.engine.server.connection import Refused, ServerConnection
 from localjudge.engine.server.gbnf import one_line
-from localjudge.engine.server.model_server import AnswerPlace
+from localjudge.engine.server.model_server import AnswerPlace, ModelServer
 from localjudge.engine.server.numbers import inside, log_probability, tokens_in, whole
-from localjudge.engine.server.same_model_server import SameModelServer
 from localjudge.engine.server.served_model import ServedModel, proved_file
 from localjudge.errors import ModelError, OutOfResource, SampleError
 from localjudge.printable import printable
@@ -126,17 +125,14 @@ def _context_of(connection: ServerConnection) -> int:
     raise ModelError(f"the server at {connection.address} does not say how many tokens it takes")
 
 
-class PythonServer(SameModelServer):
+class PythonServer(ModelServer):
     """A `llama_cpp.server` that is open. Raises ModelError for one whose answers are not as they should be."""
 
-    reuses_prefixes = True
     begins_by_itself = True
 
     def __init__(self, connection: ServerConnection, model: ServedModel) -> None:
         super().__init__(connection, model, lambda again: read_model(again, inside(again.get("/v1/models"), "data")))
         self._held = ""
-        self._undo = ExitStack()
-        self._undo.callback(connection.close)
 
     @classmethod
     def opened(cls, connection: ServerConnection, model: ServedModel) -> "PythonServer":
@@ -187,10 +183,6 @@ class PythonServer(SameModelServer):
             raise ModelError(f"the server at {self.model.address} gives {text!r:.40} as a text")
         return self.vocabulary.user(text)[:most]
 
-    def close(self) -> None:
-        """Close the connection, and free the vocabulary."""
-        self._undo.close()
-
     def _read(self, place: AnswerPlace, raised: Sequence[int]) -> dict[int, float]:
         """What one call tells of these tokens; of a single one, always its probability."""
         bias = {str(token): _RAISED for token in raised}
@@ -238,7 +230,7 @@ class PythonServer(SameModelServer):
     def _completed(self, prompt: str, *, max_tokens: int = 1, **how: Any) -> dict[str, Any]:
         body = {"prompt": prompt, "max_tokens": max_tokens, "temperature": 0.0, "repeat_penalty": 1.0, "seed": 0, **how}
         reply = self._asked("/v1/completions", body)
-        self._evaluated += whole(inside(reply, "usage", "prompt_tokens"), "a number of tokens")
+        self.evaluated_tokens += whole(inside(reply, "usage", "prompt_tokens"), "a number of tokens")
         return reply
 
     def _refusal(self, error: Refused) -> Exception:
@@ -250,6 +242,3 @@ class PythonServer(SameModelServer):
         if _CONTEXT.search(error.said):
             return SampleError(f"{where} has no room for the prompt: {error.said}")
         return OutOfResource(f"{where} failed: {error.said}", hint="look at what it says, and run the command again")
-
-    def _forget(self) -> None:
-        self._held = ""

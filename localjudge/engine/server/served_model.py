@@ -55,8 +55,8 @@ class ServedModel(NamedTuple):
     proved: ProvedFile | None = None
     host: str | None = None
     """The host, where it is not this machine."""
-    facts: Mapping[str, int | str] = MappingProxyType({})
-    """What is known of a model that is not proved, to tell it from others: sizes, checksums of small files."""
+    facts: Mapping[str, int] = MappingProxyType({})
+    """What is known of a model that is not proved, to tell it from others: its sizes."""
 
     @property
     def source(self) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.protocol import ModelOutline
-from localjudge.engine.ray_cluster.ray_engine import InProcess
+from localjudge.engine.ray_engine import InProcess
 from localjudge.engine.scripted import ScriptedEngine, unit_text
 from localjudge.errors import OutOfResource
 from localjudge.model_registry import ModelFile, find
@@ -42,15 +42,13 @@ class NotingEngine(ScriptedEngine):
     _kind = 0
 
     def take_a_kind(self) -> None:
-        """Be of another kind than the engine that was opened before; ours takes the seconds in the file `slow`."""
+        """Be of another kind than the engine that was opened before."""
         with (self._folder / "kinds").open("r+") as counter:
             fcntl.flock(counter, fcntl.LOCK_EX)
             self._kind = int(counter.read())
             counter.seek(0)
             counter.write(str(self._kind + 1))
             counter.truncate()
-        if self._kind == 0 and (self._folder / "slow").exists():
-            time.sleep(float((self._folder / "slow").read_text()))
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
         """Dies of a question that has the word `deadly`."""
