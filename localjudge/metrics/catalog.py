@@ -4,7 +4,7 @@ A name may end in `@k` where the metric looks at the first k chunks, and may hol
 `matrix_recall@3`, `document_map(compare_by=id)`. `naming.py` says how.
 
 Your own: an installed package adds a metric by an entry point in the group `localjudge.metrics` that names a metric
-(the docstring of `localjudge.metrics` shows one; `foreign.py` guards what it does). Ours win over another's of the same
+(the docstring of `localjudge.metrics` shows one; what it raises fails its sample, `foreign.py`). Ours win over another's of the same
 name.
 """
 
@@ -33,7 +33,7 @@ from localjudge.metrics.document_recall import DOCUMENT_RECALL_MULTI_HIT, DOCUME
 from localjudge.metrics.documents import DocumentMetric
 from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.metrics.labelled import ATTRIBUTION_LABELS, RELEVANCE_LABELS, LabelledPassage, LabelledStatements
-from localjudge.metrics.matrix import MatrixPrecision, MatrixRecall, MatrixRedundancy
+from localjudge.metrics.matrix import MatrixPrecision, MatrixRecall
 from localjudge.metrics.metric import Metric
 from localjudge.metrics.noise_sensitivity import NoiseSensitivity
 from localjudge.metrics.refusal import ResponseRefusal
@@ -62,7 +62,6 @@ _WITHOUT_K: tuple[_Maker, ...] = (
     CitationValidity,
     MatrixRecall,
     MatrixPrecision,
-    MatrixRedundancy,
     NoiseSensitivity,
 )
 _AT_K: dict[str, Callable[[int], _Maker]] = {
@@ -79,7 +78,6 @@ _QUESTIONS = {
         "citation_support",
         "matrix_recall",
         "matrix_precision",
-        "matrix_redundancy",
         "noise_sensitivity",
         ATTRIBUTION_LABELS,
     },

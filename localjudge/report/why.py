@@ -24,7 +24,6 @@ _COUNTED = {
     "citation_validity": "citations name a retrieved context",
     "matrix_precision": "contexts support a sentence of the reference",
     "matrix_recall": "sentences of the reference supported by a context",
-    "matrix_redundancy": "supports beyond a sentence's first",
     "noise_sensitivity": "sentences of the response wrong, and supported by a context",
     "precision": "places held by a ground-truth document",
     "recall": "ground-truth documents retrieved",

@@ -253,7 +253,7 @@ def _outcome(row: ScoreRow) -> Outcome:
             return Failed(reason=row.detail or "")
 
 
-MATRIX = ["matrix_recall", "matrix_recall@1", "matrix_precision", "matrix_redundancy"]
+MATRIX = ["matrix_recall", "matrix_recall@1", "matrix_precision"]
 
 
 @pytest.mark.parametrize("metric", MATRIX)
