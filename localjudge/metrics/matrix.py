@@ -64,6 +64,7 @@ class MatrixRecall(MatrixMetric):
     """
 
     first: int | None = None
+    counts = "sentences of the reference supported by a context"
 
     def __post_init__(self) -> None:
         if self.first is not None and self.first < 1:
@@ -87,6 +88,7 @@ class MatrixPrecision(MatrixMetric):
     """Share of chunks that support any sentence."""
 
     name = "matrix_precision"
+    counts = "contexts support a sentence of the reference"
 
     def read(self, table: SupportTable) -> Scored:
         """Chunks that support / chunks."""

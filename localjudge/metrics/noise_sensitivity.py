@@ -31,6 +31,7 @@ class NoiseSensitivity:
     lower_is_better = True
     required_fields = frozenset({"response", "reference", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
+    counts = "sentences of the response wrong, and supported by a context"
     about = About(
         asks="sentence of the response: is it wrong, and does a relevant context say it?",
         verdicts="(sentences of the response + of the reference) x contexts, + sentences of the response",
