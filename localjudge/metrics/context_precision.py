@@ -12,7 +12,6 @@ it says whether the ranking served this response, right or wrong. Source: RAGAS 
 (also `ContextUtilization`), from equal verdicts the same number but for the 1e-10. A blank response is `Undefined`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from math import fsum
@@ -75,7 +74,7 @@ class ContextPrecision:
         verdicts = yield [Usefulness(unit=unit, user_input=question, reference=answer) for unit in units]
         return Scored(value=average_precision([verdict.label for verdict in verdicts]))
 
-    def explain(self, labels: Sequence[int | None]) -> str:
+    def explain(self, labels: list[int | None]) -> str:
         """`2 of 5 useful, at ranks 1 and 4`."""
         ranks = [str(rank) for rank, label in enumerate(labels, 1) if label == 1]
         if not ranks:
