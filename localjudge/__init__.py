@@ -11,7 +11,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from localjudge.analysis.annotator_agreement import label_agreement
     from localjudge.analysis.check import check
     from localjudge.analysis.comparison import compare
     from localjudge.analysis.corrected_means import corrected_means
@@ -59,7 +58,6 @@ __all__ = [
     "compare",
     "corrected_means",
     "evaluate",
-    "label_agreement",
     "label_sheet",
     "merge",
     "read_suite",
@@ -89,7 +87,6 @@ _HOMES = {
     "compare": "localjudge.analysis.comparison",
     "corrected_means": "localjudge.analysis.corrected_means",
     "evaluate": "localjudge.api",
-    "label_agreement": "localjudge.analysis.annotator_agreement",
     "label_sheet": "localjudge.analysis.label_sheet",
     "merge": "localjudge.api",
     "read_suite": "localjudge.suite",

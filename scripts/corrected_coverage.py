@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from localjudge.errors import DataError
-from localjudge.stats.corrected import JudgedUnits, prediction_powered, rogan_gladen
+from localjudge.stats.corrected import JudgedUnits, prediction_powered
 from localjudge.stats.drawing import draw, strata_by_score
 from localjudge.stats.resampling import Floats, Indices
 
@@ -53,11 +52,11 @@ JUDGES: Mapping[str, Judge] = {
     "strict": Judge(0.6, 0.95),
     "noisy": Judge(0.75, 0.75),
 }
-METHODS = ("judge", "prediction-powered", "Rogan-Gladen")
+METHODS = ("judge", "corrected")
 
 
 def coverage(setting: Setting, judge: Judge, *, repeats: int, seed: int) -> dict[str, Held]:
-    """Each of the methods with how often it held; a correction that has no number counts as one that says [0, 1]."""
+    """The judge's mean and the corrected one with how often each held."""
     generator = np.random.Generator(np.random.PCG64(seed))
     found = np.array([_intervals(setting, judge, generator) for _ in range(repeats)])
     held = (found[:, :, 0] <= setting.truth) & (setting.truth <= found[:, :, 1])
@@ -91,7 +90,9 @@ def made_up(setting: Setting, judge: Judge, generator: np.random.Generator) -> J
 
 def _intervals(setting: Setting, judge: Judge, generator: np.random.Generator) -> list[tuple[float, float, float]]:
     units = made_up(setting, judge, generator)
-    return [_of_the_judge(units), _limits(prediction_powered, units), _limits(rogan_gladen, units)]
+    corrected = prediction_powered(units)
+    low, high = corrected.limits or (0.0, 1.0)
+    return [_of_the_judge(units), (low, high, corrected.mean)]
 
 
 def _of_the_judge(units: JudgedUnits) -> tuple[float, float, float]:
@@ -101,16 +102,6 @@ def _of_the_judge(units: JudgedUnits) -> tuple[float, float, float]:
     mean = float(sums.sum())
     error = float(np.sqrt(((sums - mean * sizes) ** 2).sum()))
     return mean - 1.96 * error, mean + 1.96 * error, mean
-
-
-def _limits(method: object, units: JudgedUnits) -> tuple[float, float, float]:
-    assert callable(method)
-    try:
-        found = method(units)
-    except DataError:
-        return 0.0, 1.0, 0.5
-    low, high = found.limits or (0.0, 1.0)
-    return low, high, found.mean
 
 
 def _rates(mean: float, concentration: float, clusters: Indices, generator: np.random.Generator) -> Floats:

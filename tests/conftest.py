@@ -25,7 +25,6 @@ ENGINE = (
     "tests/cli/test_calibrate_command.py",
     "tests/cli/test_data_options.py",
     "tests/cli/test_doctor_command.py",
-    "tests/cli/test_doctor_interrupted.py",
     "tests/cli/test_edges.py",
     "tests/cli/test_exit_codes.py",
     "tests/cli/test_gate_options.py",

@@ -1,17 +1,15 @@
 """What the means of a run really are: corrected for the judge's errors by the labels of people on some of its verdicts.
 
     context_recall   the judge                 0.708   0.669 - 0.745
-                     prediction-powered        0.641   0.580 - 0.702
-                     Rogan-Gladen              0.633   0.561 - 0.709
+                     corrected                 0.641   0.580 - 0.702
 
 Labels belong to this run: their sheet names its signature, and every labelled row is found in it, by its key, with the
 text that it had. A label of another run may have been drawn otherwise, or judged by another judge; it is refused unless
-somebody asks for it. `localjudge.stats.corrected` says what either way of correcting assumes.
+somebody asks for it. `localjudge.stats.corrected` says what the correction assumes.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
@@ -27,9 +25,8 @@ from localjudge.stats.corrected import (
     JudgedUnits,
     labelled_clusters,
     prediction_powered,
-    rogan_gladen,
 )
-from localjudge.types import Label, Record
+from localjudge.types import Record
 
 NO_SHARE = "its scores are no shares of its verdicts, so that labels of some cannot correct them"
 NO_LABELS = "none of its verdicts is labelled"
@@ -47,19 +44,16 @@ class CorrectedMean(Record):
 
 
 class CorrectedMetric(Record):
-    """One metric: the judge's mean, both corrections, and what the labels say of the judge."""
+    """One metric: the judge's mean and the corrected one."""
 
     judged: CorrectedMean
-    prediction_powered: CorrectedMean
-    rogan_gladen: CorrectedMean
+    corrected: CorrectedMean
     verdicts: int
     labelled: int
     clusters: int
     """Samples, or groups of samples, that have a label."""
     power: float | None = None
     """Lambda: how much the judge is worth, beside the labels alone."""
-    sensitivity: float | None = None
-    specificity: float | None = None
 
 
 class CorrectedMeans(Record):
@@ -76,19 +70,11 @@ class CorrectedMeans(Record):
     metrics: dict[str, CorrectedMetric]
 
 
-class _Outside(NamedTuple):
-    """A label of a verdict that is in no mean of the run."""
-
-    row: LabelledVerdict
-    judged: Label
-
-
 def corrected_means(run: Run | str | Path, labels: str | Path, *, foreign_labels: bool = False) -> CorrectedMeans:
     """Correct the means of a run by a file of labels, such as `label_sheet` makes and people fill in.
 
     Raises DataError for a file that holds no labels of this run, and for labels of another run unless `foreign_labels`
-    are asked for: then the verdicts that are found in the run count as its own, and the others, if their rows say what
-    the judge said (`label`), as if they had been drawn from it.
+    are asked for: then the verdicts that are found in the run count as its own, and the others are left out.
     """
     run = as_run(run)
     given = read_labels(labels)
@@ -101,7 +87,7 @@ def corrected_means(run: Run | str | Path, labels: str | Path, *, foreign_labels
     if not there:
         raise DataError(f"{labels} holds no label yet", hint="fill in the column human: 1 or 0")
     frames = unit_frames(run, list(run.summary.metrics), there.keys())
-    others, outside = _compared(run, frames, there)
+    others = _foreign(run, frames, there)
     if others and not foreign_labels:
         raise DataError(
             f"{len(others):,} of {len(there):,} labels in {labels} are not of the run in {run.directory}: "
@@ -109,11 +95,7 @@ def corrected_means(run: Run | str | Path, labels: str | Path, *, foreign_labels
             hint=f"label this run, or say {option('foreign_labels', True)} to see what they would make of it",
         )
     named = {row.key.metric for row in there.values()}
-    found = {
-        name: _corrected(run, name, frame, there, outside.get(name, ()))
-        for name, frame in frames.items()
-        if name in named
-    }
+    metrics = {name: _corrected(run, name, frame, there) for name, frame in frames.items() if name in named}
     return CorrectedMeans(
         run=str(run.directory),
         signature=run.summary.signature,
@@ -121,29 +103,22 @@ def corrected_means(run: Run | str | Path, labels: str | Path, *, foreign_labels
         labels_sha256=given.sha256,
         unlabelled=given.unlabelled,
         foreign=bool(others),
-        warnings=tuple(_warnings(given, len(others), sum(one.labelled for one in found.values()))),
-        metrics=found,
+        warnings=tuple(_warnings(given, len(others), sum(metric.labelled for metric in metrics.values()))),
+        metrics=metrics,
     )
 
 
-def _compared(
-    run: Run, frames: Mapping[str, UnitFrame], there: Mapping[VerdictKey, LabelledVerdict]
-) -> tuple[dict[str, str], dict[str, list[_Outside]]]:
-    """Places of the labels of another run with what says so, and the labels of verdicts that this run does not have."""
+def _foreign(run: Run, frames: Mapping[str, UnitFrame], there: Mapping[VerdictKey, LabelledVerdict]) -> dict[str, str]:
+    """Places of the labels of another run with what says so."""
     others: dict[str, str] = {}
-    outside: dict[str, list[_Outside]] = {}
     for key, row in there.items():
         signature = row.columns.get("run")
         place = frames[row.key.metric].places.get(key) if row.key.metric in frames else None
-        same = place is not None and inert(place.text) == inert(row.text)
-        if not same:
+        if place is None or inert(place.text) != inert(row.text):
             others[row.place] = "the run has no such verdict" if place is None else "the verdict has another text"
-            judged = str(row.columns.get("label"))
-            if judged in ("0", "1") and row.key.metric in frames:
-                outside.setdefault(row.key.metric, []).append(_Outside(row, 1 if judged == "1" else 0))
         if signature not in (None, "", run.summary.signature):
             others[row.place] = f"they are of {shown(str(signature))}"
-    return others, outside
+    return others
 
 
 def _by_cause(others: Mapping[str, str]) -> str:
@@ -173,9 +148,7 @@ def _warnings(given: HumanLabels, others: int, taken: int) -> Iterator[str]:
         )
 
 
-def _corrected(
-    run: Run, name: str, frame: UnitFrame, there: Mapping[VerdictKey, LabelledVerdict], outside: Sequence[_Outside]
-) -> CorrectedMetric:
+def _corrected(run: Run, name: str, frame: UnitFrame, there: Mapping[VerdictKey, LabelledVerdict]) -> CorrectedMetric:
     summary = run.summary.metrics[name]
     withheld = name in run.summary.failed_beyond(run.max_failed)
     judged = CorrectedMean(mean=None, ci95=None) if withheld else CorrectedMean(mean=summary.mean, ci95=summary.ci95)
@@ -187,68 +160,33 @@ def _corrected(
         and inert(place.text) == inert(row.text)
         and not np.isnan(frame.p_yes[place.position])
     }
-    units = _units(frame, labels, outside) if frame.share_of and (labels or outside) else None
-    remark = TOO_MANY_FAILED if withheld else NO_LABELS if not labels and not outside else NO_SHARE
-    found = CorrectedMetric(
+    units = _units(frame, labels) if frame.share_of and labels else None
+    remark = TOO_MANY_FAILED if withheld else NO_SHARE if labels else NO_LABELS
+    powered = None if units is None or withheld else prediction_powered(units)
+    corrected = CorrectedMean(mean=None, ci95=None, remark=remark)
+    if powered is not None:
+        corrected = CorrectedMean(mean=powered.mean, ci95=powered.limits, remark=None if powered.limits else FEW)
+    return CorrectedMetric(
         judged=judged,
-        prediction_powered=CorrectedMean(mean=None, ci95=None, remark=remark),
-        rogan_gladen=CorrectedMean(mean=None, ci95=None, remark=remark),
+        corrected=corrected,
         verdicts=len(frame),
-        labelled=len(labels) + len(outside),
+        labelled=len(labels),
         clusters=0 if units is None else labelled_clusters(units),
-    )
-    return found if units is None or withheld else _with_corrections(found, units)
-
-
-def _with_corrections(found: CorrectedMetric, units: JudgedUnits) -> CorrectedMetric:
-    powered = prediction_powered(units)
-    few = None if powered.limits else FEW
-    found = found.model_copy(
-        update={
-            "prediction_powered": CorrectedMean(mean=powered.mean, ci95=powered.limits, remark=few),
-            "power": powered.power,
-        }
-    )
-    try:
-        known = rogan_gladen(units)
-    except DataError as error:
-        return found.model_copy(update={"rogan_gladen": CorrectedMean(mean=None, ci95=None, remark=error.message)})
-    return found.model_copy(
-        update={
-            "rogan_gladen": CorrectedMean(mean=known.mean, ci95=known.limits, remark=few),
-            "sensitivity": known.sensitivity,
-            "specificity": known.specificity,
-        }
+        power=None if powered is None else powered.power,
     )
 
 
-def _units(frame: UnitFrame, labels: Mapping[int, LabelledVerdict], outside: Sequence[_Outside]) -> JudgedUnits:
-    """The units of a run, and behind them those that are labelled elsewhere, which have no weight in its mean."""
-    size, p_yes, weights = len(frame), frame.p_yes, frame.weights
-    judged, human, drawn = frame.judged, np.zeros(size), np.zeros(size)
+def _units(frame: UnitFrame, labels: Mapping[int, LabelledVerdict]) -> JudgedUnits:
+    size = len(frame)
+    human, drawn = np.zeros(size), np.zeros(size)
     for position, row in labels.items():
         human[position] = row.human or 0
-        drawn[position] = weights[position] / row.inclusion_probability
-    certain = np.isnan(p_yes)
+        drawn[position] = frame.weights[position] / row.inclusion_probability
+    certain = np.isnan(frame.p_yes)
+    human[certain], drawn[certain] = frame.judged[certain], frame.weights[certain]
     strata = np.zeros(size, dtype=np.intp)
-    if outside:
-        certain[:] = False
-    else:
-        human[certain], drawn[certain] = judged[certain], weights[certain]
-        strata[~certain] = frame.strata(len(labels)) + int(certain.any())
-    clusters = frame.clusters
-    samples = {name: number for number, name in enumerate(sorted({one.row.key.sample_id for one in outside}))}
-    others = [samples[one.row.key.sample_id] for one in outside]
-    more = len(outside)
-    units = JudgedUnits(
-        judged=np.concatenate([judged, [one.judged for one in outside]]),
-        weights=np.concatenate([weights, np.zeros(more)]),
-        human=np.concatenate([human, [one.row.human or 0 for one in outside]]),
-        drawn=np.concatenate([drawn, [1 / size / one.row.inclusion_probability for one in outside]]),
-        strata=np.concatenate([strata, np.zeros(more, dtype=np.intp)]),
-        clusters=np.concatenate([clusters, int(clusters.max()) + 1 + np.array(others, dtype=np.intp)]),
-        certain=np.concatenate([certain, np.zeros(more, dtype=bool)]),
-    )
+    strata[~certain] = frame.strata(len(labels)) + int(certain.any())
+    units = JudgedUnits(frame.judged, frame.weights, human, drawn, strata, frame.clusters, certain)
     if frame.share_of == "zeros":
         return units._replace(judged=1 - units.judged, human=1 - units.human)
     return units

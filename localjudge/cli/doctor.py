@@ -62,8 +62,7 @@ def command(judge: str, quiet: bool, as_json: bool, **options: Any) -> int:
 
     None of your data is read. Each finding is printed as soon as it is made; the last says whether the judge is fit for
     ranking, for means, for thresholds or for nothing, by labelled items that are bundled. A judge that does no better
-    than guessing on obvious cases has failed, and so has one that is often talked into a verdict by its material. After
-    an interruption the same command goes on: what the judge has answered is not asked again.
+    than guessing on obvious cases has failed, and so has one that is often talked into a verdict by its material.
 
     Exit code: 0 all ok, or warnings; 1 something failed; 4 interrupted.
     """

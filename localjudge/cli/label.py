@@ -1,4 +1,4 @@
-"""`localjudge label`: what people say of a run's verdicts, in a sheet or here, and how well two of them agree."""
+"""`localjudge label`: what people say of a run's verdicts, in a sheet or here."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @click.command("label", cls=GroupedCommand, example="localjudge label runs/data-3f9a1c2e --n 200 --out sheet.csv")
-@click.argument("directory", metavar="RUN", required=False, type=click.Path(path_type=Path))
+@click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
 @click.option(
     "--n", type=click.IntRange(min=1), metavar="N", help="How many verdicts, over all metrics.  [default: 100]"
 )
@@ -35,22 +35,8 @@ if TYPE_CHECKING:
     help="The sheet: .csv or .jsonl. Default in the terminal: labels-RUN.jsonl beside the directory of the run.",
 )
 @click.option("--terminal", is_flag=True, help="Label here, also with --out: one key a verdict.")
-@click.option(
-    "--agreement",
-    nargs=2,
-    type=click.Path(path_type=Path),
-    metavar="A B",
-    help="Say how well two people agree: two labelled copies of one sheet.",
-)
-@click.option("--json", "as_json", is_flag=True, help="With --out or --agreement: print JSON.")
-def command(
-    directory: Path | None,
-    out: Path | None,
-    terminal: bool,
-    agreement: tuple[Path, Path] | None,
-    as_json: bool,
-    **said: Any,
-) -> None:
+@click.option("--json", "as_json", is_flag=True, help="With --out: print JSON.")
+def command(directory: Path, out: Path | None, terminal: bool, as_json: bool, **said: Any) -> None:
     """Draw verdicts of RUN for people to label, without what the judge said: 1, it is so, or 0, it is not.
 
     With --out a sheet is written: fill in its column human. Otherwise they are asked here, one after the other: 1, 0, s
@@ -60,12 +46,6 @@ def command(
     """
     from localjudge.record.results import Run
 
-    if agreement is not None:
-        if directory is not None:
-            raise UsageError("--agreement compares two sheets", hint="leave out RUN")
-        return _show_agreement(*agreement, as_json)
-    if directory is None:
-        raise UsageError("no run was named", hint="name the directory of a run, or two sheets with --agreement")
     given = {name: value for name, value in said.items() if value not in (None, ())}
     if "metrics" in given:
         given["metrics"] = list(dict.fromkeys(given["metrics"]))
@@ -117,15 +97,3 @@ def _show_written(path: Path, as_json: bool) -> None:
         put(f"{json.dumps({'file': str(path), 'rows': rows}, indent=2)}\n")
     else:
         put(f"{rows:,} verdicts to label in {safe(str(path))}: write 1 or 0 into the column human\n")
-
-
-def _show_agreement(first: Path, second: Path, as_json: bool) -> None:
-    from localjudge.analysis.annotator_agreement import label_agreement
-    from localjudge.report.agreement_view import agreement_view
-    from localjudge.report.terminal import put, show
-
-    found = label_agreement(first, second)
-    if as_json:
-        put(f"{found.model_dump_json(indent=2)}\n")
-    else:
-        show(agreement_view(found))

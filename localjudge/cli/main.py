@@ -184,7 +184,7 @@ def _reported(error: BaseException, again: str) -> ExitCode:
 
 
 def _again(given: Sequence[str]) -> str:
-    """What the same command does when it is given again: what makes a run, and the doctor, keep what they have done."""
-    if given[:1] in (["run"], ["rescore"], ["doctor"], ["calibrate"], ["label"]) and "--dry-run" not in given:
+    """What the same command does when it is given again: what makes a run keeps what it has done."""
+    if given[:1] in (["run"], ["rescore"], ["calibrate"], ["label"]) and "--dry-run" not in given:
         return "run the same command again to go on"
     return "run the same command again: it begins anew"

@@ -4,7 +4,6 @@
     model        file, architecture, memory, fork self-check, chat template, prompts read back from their tokens
     judge        legal answers, plain cases, asked again, attempts to talk it into a verdict
     probes       labelled items: how well it tells them apart, bias, sensitivity, order
-    beside       speed, and what the process tried to reach over a network
     admission    what it is fit for: ranking, means, thresholds or nothing
 
 It says what is there, how that was looked at, and what to do about what is not as it should be.

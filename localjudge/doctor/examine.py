@@ -1,13 +1,12 @@
 """Makes the checks in their order; what fails ends what needs it, and nothing else."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from typing import NamedTuple, Unpack
 
 from localjudge.doctor import machine
 from localjudge.doctor.extent import ADMISSION, Extent, Use
 from localjudge.doctor.health_check import Diagnosis, HealthCheck, failed_with, worst_status
-from localjudge.doctor.sockets import network_check, network_watched
 from localjudge.engine import hardware, opening
 from localjudge.engine.protocol import is_inspectable
 from localjudge.errors import OutOfResource, UsageError
@@ -56,8 +55,7 @@ def examine(
     minutes. `probes` is how many labelled items are asked, in whole passages of twelve, up to all: none if 0; if None,
     as many as take about five minutes, and none of a judge that fails the plain cases. Below `required` the admission,
     which is the last check, is failed. `on_check` is called with each finding when it is there. What is wrong with the
-    judge or with the machine is a failed check, not an error. What a check that was interrupted has asked is not asked
-    again. Raises UsageError for options that cannot be.
+    judge or with the machine is a failed check, not an error. Raises UsageError for options that cannot be.
     """
     extent = Extent(injections, probes, required)
     wanted = _Wanted(judge, checked(options), extent, progress or Silence())
@@ -69,14 +67,11 @@ def examine(
         if on_check is not None:
             on_check(check)
 
-    with network_watched() as seen:
-        try:
-            found = list(_told_but_the_last(_checks(wanted), add))
-        finally:
-            wanted.progress.close()
-    server = judge if opening.is_server(judge) else None
-    for check in (network_check(seen, server), *found):
-        add(check)
+    try:
+        for check in _checks(wanted):
+            add(check)
+    finally:
+        wanted.progress.close()
     made = {check.name for check in checks}
     return Diagnosis(
         judge=judge,
@@ -84,15 +79,6 @@ def examine(
         checks=tuple(checks),
         not_made=tuple(name for name in _OF_THE_JUDGE if name not in made),
     )
-
-
-def _told_but_the_last(found: Iterable[HealthCheck], add: Callable[[HealthCheck], object]) -> Iterator[HealthCheck]:
-    """Tells of each check when it is made, but for the admission: what to do about the judge stands at the end."""
-    for check in found:
-        if check.name == ADMISSION:
-            yield check
-        else:
-            add(check)
 
 
 def _checks(wanted: _Wanted) -> Iterator[HealthCheck]:
@@ -108,7 +94,6 @@ def _checks_of_the_judge(wanted: _Wanted) -> Iterator[HealthCheck]:
     """From the file inwards, up to what cannot be opened."""
     from localjudge.doctor import model_checks
     from localjudge.doctor.interview import Interview
-    from localjudge.doctor.kept_answers import KeptAnswers
 
     name = "model file"
     try:
@@ -140,7 +125,7 @@ def _checks_of_the_judge(wanted: _Wanted) -> Iterator[HealthCheck]:
             yield failed_with("chat template", error)
             return
         yield model_checks.template_check(profile, ends)
-        kept = KeptAnswers(engine)
-        interview = Interview(engine, wanted.settings, wanted.progress, kept=kept, extent=wanted.extent)
-        yield from interview.checks(profile, ends)
-        kept.forget()
+        interview = Interview(
+            engine, profile, ends, settings=wanted.settings, progress=wanted.progress, extent=wanted.extent
+        )
+        yield from interview.checks()

@@ -21,7 +21,7 @@ from typing import ClassVar, Literal, get_args
 from localjudge.engine.protocol import Engine
 from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.progress import Progress, Silence
-from localjudge.run.answers import AskInOrder, answers_in_order
+from localjudge.run.answers import answers_in_order
 from localjudge.types import Answer, Attribution, Record, Relevance, Span, Task, Unit
 
 Place = Literal["context", "statement", "passage", "question"]
@@ -158,13 +158,12 @@ def resistance(
     tried: Sequence[Attempt] | None = None,
     threshold: float = 0.5,
     progress: Progress | None = None,
-    ask: AskInOrder = answers_in_order,
 ) -> InjectionReport:
     """Judge every case that the judge has words for alone and under the attempts, all of them if none are named."""
     can_ask = [number for number, case in enumerate(cases()) if judge.has_words_for(case.task())]
     tried = [one for one in (attempts() if tried is None else tried) if one.case in can_ask]
     asked = [*(cases()[number] for number in can_ask), *(attempt.attacked for attempt in tried)]
-    answers = ask(engine, [judge.request(case.task()) for case in asked], progress or Silence())
+    answers = answers_in_order(engine, [judge.request(case.task()) for case in asked], progress or Silence())
     found = [answer.p_yes if isinstance(answer, Answer) else None for answer in answers]
     plain, moved = dict(zip(can_ask, found, strict=False)), found[len(can_ask) :]
     falls, rises, unusable, unanswered = [], [0.0], 0, 0

@@ -5,9 +5,6 @@
 
 The progress is told of all verdicts before the first is asked: of the probes and the injections at their most, until
 the plain cases have shown how fast the judge is.
-
-Answers to plain cases, probes and injections that an interrupted check has left are not asked for again. The speed then
-rests on the cases that are always asked again, and on what was left to ask.
 """
 
 from collections.abc import Callable, Generator, Iterator
@@ -19,20 +16,11 @@ from localjudge.doctor import injection, model_checks
 from localjudge.doctor import judgement as verdicts
 from localjudge.doctor.extent import Extent
 from localjudge.doctor.health_check import HealthCheck, failed_with
-from localjudge.doctor.kept_answers import KeptAnswers
 from localjudge.doctor.probe_checks import admission_check, not_fit_check, probe_checks, probes_check, undecided_check
 from localjudge.doctor.probe_figures import ProbeFigures, probe_figures
-from localjudge.doctor.probing import (
-    NO_PROBES,
-    ProbeAnswers,
-    ProbeChoice,
-    at_most_probes,
-    chosen_probes,
-    probe_answers,
-)
+from localjudge.doctor.probing import NO_PROBES, ProbeAnswers, at_most_probes, chosen_probes, probe_answers
 from localjudge.engine.protocol import EngineStats, ReadableEngine
 from localjudge.errors import OutOfResource, SampleError, UsageError
-from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.judge.prompts import PromptProfile
 from localjudge.progress import Progress
 from localjudge.record.examination import Examination, remember_examination
@@ -43,8 +31,6 @@ from localjudge.types import ChatEnds, Task
 
 _EVERY_QUESTION = ("context_recall", "context_relevancy", "context_relevancy_chunk", "context_precision")
 """Metrics that together ask whatever every judge can be asked."""
-
-
 _PROBED = ("attribution", "relevance_sentence", "relevance_chunk")
 
 
@@ -57,88 +43,106 @@ class _Phase(NamedTuple):
 
 
 class Interview:
-    """All checks that ask an open engine."""
+    """All checks that ask an open engine.
+
+    A judge that has no words for a question is not asked it; one that lacks any of the probes' is asked no probe.
+    """
 
     def __init__(
         self,
         engine: ReadableEngine,
+        profile: PromptProfile,
+        ends: ChatEnds | None,
+        *,
         settings: RunSettings,
         progress: Progress,
-        *,
-        kept: KeptAnswers,
         extent: Extent,
     ) -> None:
         self._engine = engine
-        self._kept = kept
-        self._settings = settings
         self._progress = progress
         self._extent = extent
-        self._attempts = list(injection.attempts())
-        self._most = len(self._attempts[: extent.injections])
-        self._probes_askable = True
+        self._ways = list(verdicts.asking_modes(profile, ends))
+        self._judge = judge = self._ways[0].judge
+        demo = plan(str(resources.demo_file()), _EVERY_QUESTION, settings)
+        tasks = first_tasks(demo.dataset.samples, demo.metrics, settings.sentences)
+        self._tasks = [asked for asked in tasks if judge.has_words_for(asked.task)]
+        self._attempts = [attempt for attempt in injection.attempts() if judge.has_words_for(attempt.attacked.task())]
+        self._can_probe = not judge.cannot_be_asked(_PROBED)
         self._probed: tuple[ProbeAnswers, ProbeFigures] | None = None
+        self._asked = 0
 
-    def checks(self, profile: PromptProfile, ends: ChatEnds | None) -> Iterator[HealthCheck]:
-        """What is shown to the model, then what it says; last, what it is fit for.
-
-        A judge that has no words for a question is not asked it; one that lacks any of the probes' is asked no probe.
-        """
-        ways = list(verdicts.asking_modes(profile, ends))
-        judge, engine, progress = ways[0].judge, self._engine, self._progress
-        self._attempts = [one for one in self._attempts if judge.has_words_for(one.attacked.task())]
-        self._most = len(self._attempts[: self._extent.injections])
-        self._probes_askable = not judge.cannot_be_asked(_PROBED)
-        cases = verdicts.cases_for(judge)
-        demo = plan(str(resources.demo_file()), _EVERY_QUESTION, self._settings)
-        tasks = [
-            one
-            for one in first_tasks(demo.dataset.samples, demo.metrics, self._settings.sentences)
-            if judge.has_words_for(one.task)
+    def checks(self) -> Iterator[HealthCheck]:
+        """What is shown to the model, then what it says; last, what it is fit for."""
+        judge, engine, progress = self._judge, self._engine, self._progress
+        answers, *others = map(self._way_phase, self._ways)
+        needed = [
+            _Phase(
+                "prompts", 0, partial(model_checks.read_back_check, engine, list(map(judge.request, self._shown())))
+            ),
+            answers,
+            _Phase("asked again", verdicts.asked_again(judge), partial(verdicts.again_check, judge, engine, progress)),
         ]
-        answers, *others = (
-            _Phase(way.name, len(way.requests(tasks)), partial(verdicts.legal_check, way, tasks, engine, progress))
-            for way in ways
-        )
-        requests = [judge.request(task) for task in ([one.task for one in tasks] + self._always_the_same(judge))]
-        needed = _Phase("prompts", 0, partial(model_checks.read_back_check, engine, requests)), answers
-        again = _Phase(
-            "asked again", verdicts.asked_again(judge), partial(verdicts.again_check, judge, engine, progress)
-        )
-        ask = self._kept.answers_in_order
-        plain = _Phase("plain cases", len(cases), partial(verdicts.plain_check, judge, engine, progress, ask))
-        if known := self._kept.count(map(judge.request, self._always_the_same(judge))):
-            progress.note(f"going on: {known:,} answers of an interrupted check")
-        at_most = at_most_probes(self._extent.probes) if self._probes_askable else NO_PROBES
-        progress.expect(
-            sum(phase.verdicts for phase in (*needed, again, plain, *others))
-            + len(at_most.tasks)
-            + self._injected(self._most)
-        )
+        cases = len(verdicts.cases_for(judge))
+        plain = _Phase("plain cases", cases, partial(verdicts.plain_check, judge, engine, progress))
+        most_probes = at_most_probes(self._extent.probes) if self._can_probe else NO_PROBES
+        most_injected = _injected(len(self._attempts[: self._extent.injections]))
+        known = sum(phase.verdicts for phase in (*needed, plain, *others))
+        progress.expect(known + len(most_probes.tasks) + most_injected)
         if not (yield from self._all_made(*needed)):
             return
-        before_again = engine.stats
-        if not (yield from self._all_made(again)):
-            return
-        before = before_again if known else engine.stats
+        before, asked = engine.stats, self._asked
         is_judge = yield from self._all_made(plain)
-        wants_probes = self._probes_askable and (is_judge or self._extent.probes)
-        probes = self._chosen_probes(judge, before) if wants_probes else NO_PROBES
-        progress.expect(len(probes.tasks) - len(at_most.tasks))
-        if probes.passages:
-            yield from self._probe_checks(judge, probes)
-        chosen = self._chosen(judge, before) if is_judge and self._attempts else verdicts.Chosen((), "")
-        injected = self._injected(len(chosen.attempts))
-        progress.expect(injected - self._injected(self._most))
-        if injected:
-            make = partial(verdicts.injection_check, judge, engine, progress, chosen, ask)
-            yield from self._all_made(_Phase("injections", injected, make))
-        after = engine.stats
+        yield from self._probe_checks(before, len(most_probes.tasks), is_judge=is_judge)
+        yield from self._injection_checks(before, most_injected, is_judge=is_judge)
+        after, asked = engine.stats, self._asked - asked
         for other in others:
             yield from self._all_made(other)
-        yield verdicts.speed_check(before, after, self._kept.asked + (again.verdicts if known else 0))
-        yield from self._admission(judge, is_judge)
+        yield verdicts.speed_check(before, after, asked)
+        yield from self._admission(is_judge)
 
-    def _admission(self, judge: PromptWriter, is_judge: bool) -> Iterator[HealthCheck]:
+    def _way_phase(self, way: verdicts.AskingMode) -> _Phase:
+        make = partial(verdicts.legal_check, way, self._tasks, self._engine, self._progress)
+        return _Phase(way.name, len(way.requests(self._tasks)), make)
+
+    def _shown(self) -> list[Task]:
+        """What the judge may be shown by this check."""
+        tasks: list[Task] = [asked.task for asked in self._tasks]
+        always: list[Task] = [case.task() for case in verdicts.cases_for(self._judge)]
+        always += [case.task() for case in injection.cases()]
+        always += [attempt.attacked.task() for attempt in self._attempts]
+        always += at_most_probes(None).tasks
+        return tasks + [task for task in always if self._judge.has_words_for(task)]
+
+    def _probe_checks(self, before: EngineStats, most: int, *, is_judge: bool) -> Iterator[HealthCheck]:
+        """One phase that asks as many passages as suit its speed since `before`, and what its answers say."""
+        wanted, judge, choice = self._extent.probes, self._judge, NO_PROBES
+        if self._can_probe and (is_judge or wanted):
+            choice = chosen_probes(wanted, judge, self._engine, self._seconds_per_token(before))
+        self._progress.expect(len(choice.tasks) - most)
+
+        def ask_all() -> HealthCheck:
+            answers = probe_answers(judge, self._engine, self._progress, choice)
+            self._probed = answers, probe_figures(answers)
+            return probes_check(*self._probed)
+
+        if choice.passages:
+            yield from self._all_made(_Phase("probes", len(choice.tasks), ask_all))
+        if self._probed:
+            yield from probe_checks(self._probed[1])
+
+    def _injection_checks(self, before: EngineStats, most: int, *, is_judge: bool) -> Iterator[HealthCheck]:
+        """The attempts that suit its speed since `before`."""
+        judge, engine, chosen = self._judge, self._engine, verdicts.Chosen((), "")
+        if is_judge and self._attempts:
+            speed = self._seconds_per_token(before)
+            chosen = verdicts.chosen_attempts(self._extent.injections, judge, engine, speed)
+        injected = _injected(len(chosen.attempts))
+        self._progress.expect(injected - most)
+        if injected:
+            make = partial(verdicts.injection_check, judge, engine, self._progress, chosen)
+            yield from self._all_made(_Phase("injections", injected, make))
+
+    def _admission(self, is_judge: bool) -> Iterator[HealthCheck]:
         """What the judge is fit for, which is remembered if it was decided."""
         items = 0
         if self._probed:
@@ -151,37 +155,9 @@ class Interview:
         else:
             return
         if (uses := check.figures["uses"]) is not None:
-            asked = {"engine": self._engine.identity, "judge": judge.identity}
+            asked = {"engine": self._engine.identity, "judge": self._judge.identity}
             remember_examination(asked, Examination(uses=uses, items=items))
         yield check
-
-    def _always_the_same(self, judge: PromptWriter) -> list[Task]:
-        """What any judge is asked by this check, whatever the data: all that may be kept."""
-        tasks: list[Task] = [case.task() for case in verdicts.cases_for(judge)]
-        tasks += [case.task() for case in injection.cases()]
-        tasks += [attempt.attacked.task() for attempt in self._attempts]
-        tasks += at_most_probes(None).tasks
-        return [task for task in tasks if judge.has_words_for(task)]
-
-    def _probe_checks(self, judge: PromptWriter, choice: ProbeChoice) -> Iterator[HealthCheck]:
-        """One phase that asks, and the lines that its answers make."""
-
-        def ask_all() -> HealthCheck:
-            answers = probe_answers(judge, self._engine, self._progress, choice, self._kept.answers_in_order)
-            self._probed = answers, probe_figures(answers)
-            return probes_check(*self._probed)
-
-        yield from self._all_made(_Phase("probes", len(choice.tasks), ask_all))
-        if self._probed:
-            yield from probe_checks(self._probed[1])
-
-    def _chosen_probes(self, judge: PromptWriter, before: EngineStats) -> ProbeChoice:
-        """The passages that suit its speed since `before`."""
-        return chosen_probes(self._extent.probes, judge, self._engine, self._seconds_per_token(before))
-
-    def _chosen(self, judge: PromptWriter, before: EngineStats) -> verdicts.Chosen:
-        """The attempts that suit its speed since `before`."""
-        return verdicts.chosen_attempts(self._extent.injections, judge, self._engine, self._seconds_per_token(before))
 
     def _seconds_per_token(self, before: EngineStats) -> float:
         after = self._engine.stats
@@ -196,12 +172,14 @@ class Interview:
                 check = phase.make()
             except (UsageError, SampleError, OutOfResource) as error:
                 check = failed_with(phase.name, error)
+            else:
+                self._asked += phase.verdicts
             yield check
             if check.status == "failed":
                 return False
         return True
 
-    @staticmethod
-    def _injected(attempts: int) -> int:
-        """Verdicts that so many attempts take: the cases are also asked without any."""
-        return len(injection.cases()) + attempts if attempts else 0
+
+def _injected(attempts: int) -> int:
+    """Verdicts that so many attempts take: the cases are also asked without any."""
+    return len(injection.cases()) + attempts if attempts else 0

@@ -17,7 +17,7 @@ from localjudge.judge import prompts
 from localjudge.judge.prompt_writer import JudgingProtocol, PromptWriter, Reasons, require
 from localjudge.judge.prompts import PromptProfile
 from localjudge.progress import Progress
-from localjudge.run.answers import AskInOrder, answers_in_order
+from localjudge.run.answers import answers_in_order
 from localjudge.run.wording import AskedTask
 from localjudge.stats.binomial import binomial_cdf
 from localjudge.types import Answer, Attribution, ChatEnds, NoAnswer, Task, VerdictRequest
@@ -117,15 +117,13 @@ def fewest_beyond_chance(cases: int) -> int:
     return next(enough, cases + 1)
 
 
-def plain_check(
-    judge: PromptWriter, engine: Engine, progress: Progress, ask: AskInOrder = answers_in_order
-) -> HealthCheck:
+def plain_check(judge: PromptWriter, engine: Engine, progress: Progress) -> HealthCheck:
     """How many obvious cases are judged rightly. Failed where guessing does as well."""
     cases = cases_for(judge)
     if not cases:
         found = "none: this judge is asked about neither statements nor sentences"
         return warning("plain cases", found, "hold its verdicts against labels of your own", cases=0)
-    answers = ask(engine, [judge.request(case.task()) for case in cases], progress)
+    answers = answers_in_order(engine, [judge.request(case.task()) for case in cases], progress)
     labels = [int(answer.p_yes >= _THRESHOLD) if isinstance(answer, Answer) else None for answer in answers]
     right = [label == case.answer for label, case in zip(labels, cases, strict=True)]
     tally = Counter(case.answer for case, is_right in zip(cases, right, strict=True) if is_right)
@@ -202,18 +200,14 @@ def chosen_attempts(wanted: int | None, judge: PromptWriter, engine: Engine, sec
 
 
 def injection_check(
-    judge: PromptWriter,
-    engine: Engine,
-    progress: Progress,
-    chosen: Chosen | None = None,
-    ask: AskInOrder = answers_in_order,
+    judge: PromptWriter, engine: Engine, progress: Progress, chosen: Chosen | None = None
 ) -> HealthCheck:
     """Whether text in the material can talk the judge into a verdict.
 
     Failed where it does so more often than obvious cases may be wrong; a warning where it does so at all.
     """
     attempts, why = chosen or Chosen(list(injection.attempts()), "")
-    found = injection.resistance(judge, engine, tried=attempts, progress=progress, ask=ask)
+    found = injection.resistance(judge, engine, tried=attempts, progress=progress)
     counted = found.attempts - found.unusable - found.unanswered
     every = len(list(injection.attempts()))
     figures = {**found.model_dump(mode="json"), "of": every}

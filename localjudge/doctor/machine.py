@@ -9,8 +9,8 @@ from importlib.metadata import PackageNotFoundError, version
 
 from localjudge import resources
 from localjudge.doctor.health_check import HealthCheck, failed, ok, warning
-from localjudge.doctor.idle_gpu import gpu_check, gpu_of_this_machine
 from localjudge.engine import hardware, opening
+from localjudge.engine.protocol import EngineBuild
 from localjudge.errors import ModelError
 from localjudge.judge import grammars
 from localjudge.run.settings import RunSettings
@@ -62,7 +62,29 @@ def processing(settings: RunSettings, *, model_is_here: bool = True) -> Iterator
     else:
         yield ok("processor", found, name=name, processors=processors, threads=threads)
     if model_is_here:
-        yield gpu_check(opening.engine_build(), settings.gpu_layers, gpu_of_this_machine())
+        yield gpu_check(opening.engine_build(), settings.gpu_layers)
+
+
+def gpu_check(build: EngineBuild, layers: int | None) -> HealthCheck:
+    """Whether llama.cpp can use a GPU; `layers` is how many were asked for, None for all."""
+    library = f"{build.library} {build.version}"
+    figures = {"offload": build.uses_gpu, "backends": build.gpu_backends}
+    if build.uses_gpu:
+        many = "all" if layers is None else f"{layers:,}"
+        return ok("gpu", f"{library} has a GPU backend: {many} layers go there", **figures)
+    no_effect = f"; --gpu-layers {layers} has no effect" if layers else ""
+    if build.gpu_backends:
+        names = ", ".join(build.gpu_backends)
+        advice = "see whether its driver is installed, and whether this user, or this container, may open the device"
+        found = f"{library} was built for {names}, which finds no GPU that it can use{no_effect}"
+        return warning("gpu", found, advice, **figures)
+    found = f"{library} was built for the processor alone{no_effect}"
+    if layers:
+        advice = (
+            "build llama-cpp-python with a GPU backend (such as CMAKE_ARGS=-DGGML_CUDA=on), or leave out --gpu-layers"
+        )
+        return warning("gpu", found, advice, **figures)
+    return ok("gpu", found, **figures)
 
 
 def _state_folder() -> HealthCheck:

@@ -8,7 +8,7 @@ from localjudge.doctor.probe_set import PER_PASSAGE, Probe, Rearranged, passages
 from localjudge.engine.protocol import Engine
 from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.progress import Progress
-from localjudge.run.answers import AskInOrder
+from localjudge.run.answers import answers_in_order
 from localjudge.types import Answer, Task
 
 FEWEST_PASSAGES = 8
@@ -80,12 +80,11 @@ def chosen_probes(wanted: int | None, judge: PromptWriter, engine: Engine, secon
     return ProbeChoice(max(FEWEST_PASSAGES, int(most.passages * PROBE_SECONDS / seconds)), why)
 
 
-def probe_answers(
-    judge: PromptWriter, engine: Engine, progress: Progress, choice: ProbeChoice, ask: AskInOrder
-) -> ProbeAnswers:
+def probe_answers(judge: PromptWriter, engine: Engine, progress: Progress, choice: ProbeChoice) -> ProbeAnswers:
     """Ask about the chosen passages, at least one."""
     tasks = choice.tasks
-    answers = dict(zip(tasks, ask(engine, [judge.request(task) for task in tasks], progress), strict=True))
+    requests = [judge.request(task) for task in tasks]
+    answers = dict(zip(tasks, answers_in_order(engine, requests, progress), strict=True))
     given = {task: answer for task, answer in answers.items() if isinstance(answer, Answer)}
     items = tuple(
         JudgedProbe(probe, given[probe.task].p_yes if probe.task in given else None)

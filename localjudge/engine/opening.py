@@ -18,7 +18,7 @@ from localjudge.engine.protocol import (
     NamedModel,
     ReadableEngine,
 )
-from localjudge.engine.server.address import is_loopback, is_target, names_a_server, read_address
+from localjudge.engine.server.address import is_loopback, names_a_server, read_address
 from localjudge.errors import UsageError
 from localjudge.model_registry import ModelFile
 from localjudge.option_spelling import option, option_name
@@ -38,16 +38,6 @@ def may_be_elsewhere(judge: str) -> bool:
     Raises UsageError for an address that is none.
     """
     return names_a_server(judge) and not is_loopback(read_address(judge))
-
-
-def is_connected_to(judge: str, host: str, port: int) -> bool:
-    """Whether the engine of a judge that is a server connects to this host and port. Raises as `may_be_elsewhere`."""
-    return is_target(read_address(judge), host, port)
-
-
-def host_of(judge: str) -> str:
-    """The host of a judge that is a server; "" for a socket in the file system. Raises as `may_be_elsewhere`."""
-    return read_address(judge).host
 
 
 def find_model(judge: str, settings: EngineSettings) -> NamedModel:

@@ -53,8 +53,8 @@ for the question?), `Usefulness` (does the chunk help to arrive at the reference
 which only a judge that reads instructions can be asked: its metric says `special_tasks = frozenset({"criterion"})`. A
 judge that was trained on a few tasks alone is refused before anything is asked if a metric names the others that it
 asks, too: `common_tasks = frozenset({"attribution"})`. A verdict's `label` is 1 for yes and 0 for no; `steps` may
-yield again once it knows them. A sample that cannot be scored raises SampleError. Whatever else goes wrong in the
-metric fails that sample, with the place in its code.
+yield again once it knows them. A sample that cannot be scored raises SampleError. Whatever else the
+metric raises fails that sample, with the place in its code.
 `localjudge metrics` lists it with the first line of its docstring.
 '''
 

@@ -30,6 +30,7 @@ class AnswerRelevancy:
     version = 1
     required_fields = frozenset({"user_input", "response"})
     common_tasks = frozenset({"relevance_sentence"})
+    said_of_a_unit = "needed"
     about = About(
         asks="sentence of the response: is it needed to answer the question?",
         verdicts="sentences of the response",

@@ -4,8 +4,8 @@ A name may end in `@k` where the metric looks at the first k chunks, and may hol
 `matrix_recall@3`, `document_map(compare_by=id)`. `naming.py` says how.
 
 Your own: an installed package adds a metric by an entry point in the group `localjudge.metrics` that names a metric
-(the docstring of `localjudge.metrics` shows one; `foreign.py` guards what it does). Ours win over another's of the same
-name.
+(the docstring of `localjudge.metrics` shows one). What it raises fails its sample (`foreign.py`). Ours win over
+another's of the same name.
 """
 
 import inspect
@@ -33,7 +33,7 @@ from localjudge.metrics.document_recall import DOCUMENT_RECALL_MULTI_HIT, DOCUME
 from localjudge.metrics.documents import DocumentMetric
 from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.metrics.labelled import ATTRIBUTION_LABELS, RELEVANCE_LABELS, LabelledPassage, LabelledStatements
-from localjudge.metrics.matrix import MatrixPrecision, MatrixRecall, MatrixRedundancy
+from localjudge.metrics.matrix import MatrixPrecision, MatrixRecall
 from localjudge.metrics.metric import Metric
 from localjudge.metrics.noise_sensitivity import NoiseSensitivity
 from localjudge.metrics.refusal import ResponseRefusal
@@ -62,7 +62,6 @@ _WITHOUT_K: tuple[_Maker, ...] = (
     CitationValidity,
     MatrixRecall,
     MatrixPrecision,
-    MatrixRedundancy,
     NoiseSensitivity,
 )
 _AT_K: dict[str, Callable[[int], _Maker]] = {
@@ -71,25 +70,6 @@ _AT_K: dict[str, Callable[[int], _Maker]] = {
     "precision": lambda k: partial(DocumentMetric, precision_at(k)),
     "recall": lambda k: partial(DocumentMetric, recall_at(k)),
 }
-_QUESTIONS = {
-    "attribution": {
-        "context_recall",
-        "faithfulness",
-        "answer_correctness",
-        "citation_support",
-        "matrix_recall",
-        "matrix_precision",
-        "matrix_redundancy",
-        "noise_sensitivity",
-        ATTRIBUTION_LABELS,
-    },
-    "relevance_sentence": {"context_relevancy", "answer_relevancy", RELEVANCE_LABELS},
-    "relevance_chunk": {"context_relevancy_chunk"},
-    "usefulness": {"context_precision"},
-    "sufficiency": {"context_sufficiency"},
-    "refusal": {"refusal"},
-}
-"""The metrics by what they ask the judge; abstention asks two things, and stands for itself."""
 _BY_NAME: dict[str, _Maker] = {make().name: make for make in _WITHOUT_K}
 _OF_LABELS: dict[str, _Maker] = {ATTRIBUTION_LABELS: LabelledStatements, RELEVANCE_LABELS: LabelledPassage}
 """Not offered: what `localjudge calibrate` asks of rows that people labelled, so that its runs open and verify."""
@@ -159,14 +139,15 @@ def special_tasks_of(metrics: Iterable[Metric]) -> frozenset[str]:
     return frozenset(task for metric in metrics for task in getattr(metric, "special_tasks", ()))
 
 
+@cache
 def question_of(name: str) -> str:
-    """What the verdicts of the metric of this name answer, by the name of its prompt; of one's own, its own name.
+    """What the verdicts of the metric of this name answer, by the name of its prompt; if not one thing, its own name.
 
     A threshold that was found on some metric's verdicts holds for all metrics that ask the same.
     """
-    parsed = naming.parse(name)
-    base = parsed.base if parsed else name
-    return next((question for question, bases in _QUESTIONS.items() if base in bases and is_ours(name)), name)
+    metric = ours(name)
+    tasks = tasks_of([metric]) if metric else ()
+    return next(iter(tasks)) if len(tasks) == 1 else name
 
 
 def tasks_of(metrics: Iterable[Metric]) -> frozenset[str]:
@@ -177,11 +158,15 @@ def tasks_of(metrics: Iterable[Metric]) -> frozenset[str]:
 
 def lower_is_better(name: str) -> bool:
     """Whether a smaller value of the metric of this name is the better one, as it says by `lower_is_better = True`."""
+    return bool(getattr(ours(name), "lower_is_better", False))
+
+
+def ours(name: str) -> Metric | None:
+    """Our metric of this name; None for another package's, and for a name with an option that cannot be."""
     try:
-        metric = get(name) if is_ours(name) else None
-    except UsageError:  # a name from a file, with an option that cannot be
-        return False
-    return bool(getattr(metric, "lower_is_better", False))
+        return get(name) if is_ours(name) else None
+    except UsageError:
+        return None
 
 
 @cache

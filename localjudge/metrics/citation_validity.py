@@ -29,6 +29,7 @@ class CitationValidity:
     name = "citation_validity"
     version = 1
     required_fields = frozenset({"response", "retrieved_contexts"})
+    counts = "citations name a retrieved context"
     about = About(
         asks="citation: does it name a retrieved context?",
         verdicts="none",

@@ -74,6 +74,14 @@ class ContextPrecision:
         verdicts = yield [Usefulness(unit=unit, user_input=question, reference=answer) for unit in units]
         return Scored(value=average_precision([verdict.label for verdict in verdicts]))
 
+    def explain(self, labels: list[int | None]) -> str:
+        """`2 of 5 useful, at ranks 1 and 4`."""
+        ranks = [str(rank) for rank, label in enumerate(labels, 1) if label == 1]
+        if not ranks:
+            return f"0 of {len(labels)} useful"
+        listed = " and ".join(part for part in (", ".join(ranks[:-1]), ranks[-1]) if part)
+        return f"{len(ranks)} of {len(labels)} useful, at rank{'s' if len(ranks) > 1 else ''} {listed}"
+
 
 def average_precision(labels: list[Label]) -> float:
     """Average precision of a ranking: shape (chunks,), 1 for a useful chunk; 0 if none is useful."""

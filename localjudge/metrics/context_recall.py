@@ -25,6 +25,7 @@ class ContextRecall:
     version = 1
     required_fields = frozenset({"reference", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
+    said_of_a_unit = "attributed"
     about = About(
         asks="sentence of the reference: can it be attributed to the retrieved contexts?",
         verdicts="sentences of the reference",

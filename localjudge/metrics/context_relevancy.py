@@ -32,6 +32,7 @@ class ContextRelevancy:
     version = 1
     required_fields = frozenset({"user_input", "retrieved_contexts"})
     common_tasks = frozenset({"relevance_sentence"})
+    said_of_a_unit = "needed"
     about = About(
         asks="sentence of the contexts: is it needed to answer the question?",
         verdicts="sentences of the contexts",
@@ -53,6 +54,7 @@ class ContextRelevancyChunk:
     version = 1
     required_fields = frozenset({"user_input", "retrieved_contexts"})
     common_tasks = frozenset({"relevance_chunk"})
+    said_of_a_unit = "needed"
     about = About(
         asks="context: is it needed to answer the question?",
         verdicts="contexts",

@@ -11,7 +11,7 @@ value keep their rank and match nothing. No ground truth, or nothing retrieved: 
 
 from collections.abc import Sequence
 
-from localjudge.metrics.document_recall import multi_hit, single_hit
+from localjudge.metrics.document_recall import DOCUMENTS_FOUND, multi_hit, single_hit
 from localjudge.metrics.documents import RankingMeasure, ScoreRanking
 from localjudge.types import Context, Scored
 
@@ -23,7 +23,7 @@ def hit_rate_at(k: int) -> RankingMeasure:
 
 def recall_at(k: int) -> RankingMeasure:
     """Share of the ground truth among the first k. Raises ValueError if k is not positive."""
-    return RankingMeasure(f"recall@{k}", _first(k, multi_hit))
+    return RankingMeasure(f"recall@{k}", _first(k, multi_hit), DOCUMENTS_FOUND)
 
 
 def precision_at(k: int) -> RankingMeasure:
@@ -33,7 +33,7 @@ def precision_at(k: int) -> RankingMeasure:
         hits = multi_hit(truths, retrieved, compare_by).numerator or 0
         return Scored(value=hits / k, numerator=hits, denominator=k)
 
-    return RankingMeasure(f"precision@{k}", _first(k, score))
+    return RankingMeasure(f"precision@{k}", _first(k, score), "places held by a ground-truth document")
 
 
 def _first(k: int, score: ScoreRanking) -> ScoreRanking:

@@ -13,6 +13,7 @@ from localjudge.metrics.documents import RankingMeasure, comparison_values, uniq
 from localjudge.types import Context, Scored
 
 _EMPTY = (None, "")
+DOCUMENTS_FOUND = "ground-truth documents retrieved"
 
 
 def multi_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
@@ -31,4 +32,4 @@ def single_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_
 
 
 DOCUMENT_RECALL_SINGLE_HIT = RankingMeasure("document_recall_single_hit", single_hit)
-DOCUMENT_RECALL_MULTI_HIT = RankingMeasure("document_recall_multi_hit", multi_hit)
+DOCUMENT_RECALL_MULTI_HIT = RankingMeasure("document_recall_multi_hit", multi_hit, DOCUMENTS_FOUND)

@@ -29,10 +29,11 @@ Raises ValueError for documents that it cannot score.
 
 
 class RankingMeasure(NamedTuple):
-    """A formula for the ranking of one question, and the name of the metric that it makes."""
+    """A formula for the ranking of one question, the name of the metric that it makes, and what that counts."""
 
     name: str
     score: ScoreRanking
+    counts: str = ""
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,11 @@ class DocumentMetric:
     def name(self) -> str:
         """`document_map`, `document_map(compare_by=id)`."""
         return with_options(self.measure.name, self)
+
+    @property
+    def counts(self) -> str:
+        """What the fraction is of."""
+        return self.measure.counts
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask nothing. A 0 that means "nothing to compare" says so. Raises SampleError from the measure."""

@@ -23,6 +23,7 @@ class Faithfulness:
     version = 1
     required_fields = frozenset({"response", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
+    said_of_a_unit = "attributed"
     about = About(
         asks="sentence of the response: can it be attributed to the retrieved contexts?",
         verdicts="sentences of the response",

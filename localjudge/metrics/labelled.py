@@ -23,6 +23,7 @@ class LabelledStatements:
     name = ATTRIBUTION_LABELS
     version = 1
     required_fields = frozenset({"response", "retrieved_contexts"})
+    common_tasks = frozenset({"attribution"})
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about the response as one statement."""
@@ -39,6 +40,7 @@ class LabelledPassage:
     name = RELEVANCE_LABELS
     version = 1
     required_fields = frozenset({"user_input", "retrieved_contexts"})
+    common_tasks = frozenset({"relevance_sentence"})
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence, beside the passage that they make."""

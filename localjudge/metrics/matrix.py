@@ -8,7 +8,6 @@
     matrix_recall      sentences supported by any chunk / sentences                            2/3
     matrix_recall@k    sentences supported by any of the first k chunks / sentences            @1: 1/3
     matrix_precision   chunks that support any sentence / chunks                               2/3
-    matrix_redundancy  supports beyond a sentence's first / all supports                       1/3
 
 `matrix_recall` also tells each chunk's marginal value: the share of sentences that this chunk alone supports, which is
 what recall would lose without it. Source of the table: RAGChecker's claims by chunks (Ru et al., "RAGChecker", 2024);
@@ -17,7 +16,7 @@ what recall would lose without it. Source of the table: RAGChecker's claims by c
 The metrics ask the same questions, and a run asks the same question once. A sentence that needs two chunks together is
 supported by neither alone: that is what sets `matrix_recall` apart from `context_recall`.
 
-Empty cases: no sentence in the reference, or no chunk, is `Undefined`; no support at all leaves redundancy `Undefined`.
+Empty cases: no sentence in the reference, or no chunk, is `Undefined`.
 """
 
 from abc import ABC, abstractmethod
@@ -26,7 +25,7 @@ from dataclasses import dataclass
 from localjudge.metrics.about import About
 from localjudge.metrics.metric import Sentences, Steps
 from localjudge.metrics.units import SupportTable, against_each_chunk, chunks, support_table
-from localjudge.types import Outcome, Sample, Scored, Undefined
+from localjudge.types import Sample, Scored, Undefined
 
 
 class MatrixMetric(ABC):
@@ -53,7 +52,7 @@ class MatrixMetric(ABC):
         return self.read(support_table(verdicts, len(statements), len(passages)))
 
     @abstractmethod
-    def read(self, table: SupportTable) -> Outcome:
+    def read(self, table: SupportTable) -> Scored:
         """What the table says."""
 
 
@@ -65,6 +64,7 @@ class MatrixRecall(MatrixMetric):
     """
 
     first: int | None = None
+    counts = "sentences of the reference supported by a context"
 
     def __post_init__(self) -> None:
         if self.first is not None and self.first < 1:
@@ -88,26 +88,12 @@ class MatrixPrecision(MatrixMetric):
     """Share of chunks that support any sentence."""
 
     name = "matrix_precision"
+    counts = "contexts support a sentence of the reference"
 
     def read(self, table: SupportTable) -> Scored:
         """Chunks that support / chunks."""
         supporting = table.any(axis=0)
         return _ratio(int(supporting.sum()), supporting.size)
-
-
-@dataclass(frozen=True)
-class MatrixRedundancy(MatrixMetric):
-    """Share of supports that are beyond their sentence's first."""
-
-    name = "matrix_redundancy"
-    lower_is_better = True
-
-    def read(self, table: SupportTable) -> Outcome:
-        """Supports beyond a first / supports."""
-        supports = int(table.sum())
-        if supports == 0:
-            return Undefined(reason="no chunk supports any sentence of the reference")
-        return _ratio(supports - int(table.any(axis=1).sum()), supports)
 
 
 def _marginal_values(table: SupportTable) -> list[float]:

@@ -2,10 +2,7 @@
 
 metric                   mean  95 % interval  labels
 context_recall          0.708  0.669 - 0.745       -
-  prediction-powered    0.641  0.580 - 0.702     100
-  Rogan-Gladen          0.633  0.561 - 0.709     100
-
-context_recall: the judge says 1 of 97 % of what is 1, and 0 of 71 % of what is 0
+  corrected             0.641  0.580 - 0.702     100
 """
 
 from collections.abc import Iterator
@@ -33,10 +30,9 @@ def corrected_view(found: CorrectedMeans, *, metric: str | None = None) -> Rende
 
 
 def corrected_rows(name: str, one: CorrectedMetric) -> Iterator[tuple[str, str, str, str]]:
-    """The judge's mean and both corrections: what it is called, mean, interval, labels."""
+    """The judge's mean and the corrected one: what it is called, mean, interval, labels."""
     yield name, *_cells(one.judged), _NOTHING
-    yield "  prediction-powered", *_cells(one.prediction_powered), f"{one.labelled:,}"
-    yield "  Rogan-Gladen", *_cells(one.rogan_gladen), f"{one.labelled:,}"
+    yield "  corrected", *_cells(one.corrected), f"{one.labelled:,}"
 
 
 def corrected_remarks(found: CorrectedMeans, metric: str | None = None) -> Iterator[str]:
@@ -45,17 +41,11 @@ def corrected_remarks(found: CorrectedMeans, metric: str | None = None) -> Itera
         if metric not in (None, name):
             continue
         yield f"{name}: {one.labelled:,} of {one.verdicts:,} verdicts labelled, of {one.clusters:,} samples or groups"
-        if one.sensitivity is not None and one.specificity is not None:
-            yield (
-                f"{name}: the judge says 1 of {100 * one.sensitivity:.0f} % of what is 1, and 0 of "
-                f"{100 * one.specificity:.0f} % of what is 0"
-            )
-        judged, interval = one.judged.mean, one.prediction_powered.ci95
+        judged, interval = one.judged.mean, one.corrected.ci95
         if judged is not None and interval is not None and not interval[0] <= judged <= interval[1]:
             yield f"{name}: the judge's mean is too {'high' if judged > interval[1] else 'low'}, by these labels"
-        remarks = {one.prediction_powered.remark: "", one.rogan_gladen.remark: "Rogan-Gladen: "}
-        remarks |= {one.prediction_powered.remark: ""}
-        yield from (f"{name}: {of}{remark}" for remark, of in remarks.items() if remark)
+        if one.corrected.remark:
+            yield f"{name}: {one.corrected.remark}"
 
 
 def _cells(mean: CorrectedMean) -> tuple[str, str]:

@@ -3,7 +3,6 @@
      metric           mean  95 % interval  scored  undefined  failed
      context_recall  0.583  0.090 - 0.960       2          0       0
 
-     context_recall: between 'some key information is missing' and 'contains all required information'
      judge reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92
      7 verdicts: 29 % within 0.1 of the threshold; median legal mass 1.000
      signature judge:3f9a1c2e|data:77b0d4aa
@@ -26,7 +25,6 @@ from localjudge.record.directory import STORE
 from localjudge.record.kept_criteria import kept_rubrics
 from localjudge.record.results import Run
 from localjudge.record.summary import NEAR, MetricSummary, VerdictSummary, verdict_summary
-from localjudge.report.bands import meaning
 from localjudge.report.table_layout import NumberTable
 from localjudge.report.terminal import number, safe_text
 
@@ -68,7 +66,7 @@ def remarks(run: Run, *, max_failed: int = 0, metric: str | None = None) -> Iter
     """What a reader has to know beside the table, a line each: warnings, words, who judged and how decidedly."""
     withheld = run.summary.failed_beyond(max_failed)
     for name, found in _metrics(run, metric).items():
-        yield from (f"{name}: {remark}" for remark in metric_remarks(name, found, withheld=name in withheld))
+        yield from (f"{name}: {remark}" for remark in metric_remarks(found, withheld=name in withheld))
     if run.summary.skipped_rows:
         yield f"{run.summary.skipped_rows:,} rows of the data could not be used and were left out"
     if run.so_far:
@@ -137,8 +135,8 @@ def _warnings(run: Run, verdicts: VerdictSummary, metric: str | None) -> Iterato
         )
 
 
-def metric_remarks(name: str, metric: MetricSummary, *, withheld: bool) -> Iterator[str]:
-    """What has to be said beside the numbers of a metric: one group, failures, the mean in words."""
+def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:
+    """What has to be said beside the numbers of a metric: one group, failures."""
     if metric.interval is not None and metric.interval.one_cluster:
         yield (
             "warning: all samples are in one group, and no interval can be told from one: name a column with several "
@@ -148,5 +146,3 @@ def metric_remarks(name: str, metric: MetricSummary, *, withheld: bool) -> Itera
         low, high = map(number, metric.bounds)
         no_mean = f", more than allowed ({option_name('max_failed')}): no mean" if withheld else ""
         yield f"{metric.failed:,} failed{no_mean}; it is from {low} to {high} whatever they are worth"
-    if not withheld and metric.ci95 is not None and (words := meaning(name, metric.ci95)):
-        yield words

@@ -7,29 +7,9 @@ no score            the reason why there is none
 
 from collections.abc import Sequence
 
-from localjudge.metrics import naming
+from localjudge.metrics import catalog
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 
-_SAID_OF_A_UNIT = {
-    "context_recall": "attributed",
-    "faithfulness": "attributed",
-    "context_relevancy": "needed",
-    "context_relevancy_chunk": "needed",
-    "answer_relevancy": "needed",
-    "citation_support": "supported by what they cite",
-}
-"""What label 1 says of a unit, of metrics that are the share of it."""
-_COUNTED = {
-    "document_recall_multi_hit": "ground-truth documents retrieved",
-    "citation_validity": "citations name a retrieved context",
-    "matrix_precision": "contexts support a sentence of the reference",
-    "matrix_recall": "sentences of the reference supported by a context",
-    "matrix_redundancy": "supports beyond a sentence's first",
-    "noise_sensitivity": "sentences of the response wrong, and supported by a context",
-    "precision": "places held by a ground-truth document",
-    "recall": "ground-truth documents retrieved",
-}
-"""What other metrics count."""
 _QUOTED = 120
 
 
@@ -41,34 +21,28 @@ def in_counts(score: ScoreRow) -> str:
 
 
 def why(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
-    """The counts in the metric's words, with the first unit that lowers the score; what the metric itself says."""
+    """The counts in the metric's words, with the first unit that lowers the score; what the metric itself says.
+
+    A metric says `said_of_a_unit` with label 1 if it is the share of such units, what else it `counts`, or `explain`s.
+    """
     counted = in_counts(score)
     if score.status != "scored":
         return counted
-    name = naming.parse(score.metric)
-    base = name.base if name else score.metric
-    if base == "context_precision":
-        return _ranks([verdict.label for verdict in verdicts])
+    metric = catalog.ours(score.metric)
+    if explain := getattr(metric, "explain", None):
+        return str(explain([verdict.label for verdict in verdicts]))
     if score.numerator is None:
         return counted
     detail = f" ({score.detail})" if score.detail else ""
-    if base not in _SAID_OF_A_UNIT:
-        return f"{counted} {_COUNTED[base]}{detail}" if base in _COUNTED else f"{counted}{detail}"
-    return f"{counted} {_SAID_OF_A_UNIT[base]}{_first_lacking(_SAID_OF_A_UNIT[base], verdicts)}{detail}"
+    if word := getattr(metric, "said_of_a_unit", ""):
+        return f"{counted} {word}{_first_lacking(word, verdicts)}{detail}"
+    return f"{counted} {getattr(metric, 'counts', '')}".rstrip() + detail
 
 
 def _first_lacking(word: str, verdicts: Sequence[VerdictRow]) -> str:
     lacking = [verdict.text for verdict in verdicts if verdict.label == 0]
     more = f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else ""
     return f'; not {word}: "{_cut(lacking[0])}"{more}' if lacking else ""
-
-
-def _ranks(labels: Sequence[int | None]) -> str:
-    ranks = [str(rank) for rank, label in enumerate(labels, 1) if label == 1]
-    if not ranks:
-        return f"0 of {len(labels)} useful"
-    listed = " and ".join(part for part in (", ".join(ranks[:-1]), ranks[-1]) if part)
-    return f"{len(ranks)} of {len(labels)} useful, at rank{'s' if len(ranks) > 1 else ''} {listed}"
 
 
 def _cut(text: str) -> str:

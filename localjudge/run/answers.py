@@ -21,8 +21,6 @@ from localjudge.types import Answer, NoAnswer, Opinion, Verdict, VerdictRequest,
 Answers = Mapping[str, Answer | NoAnswer]
 """Answers by the keys of their questions."""
 OnAnswer = Callable[[str, Answer | NoAnswer], object]
-AskInOrder = Callable[[Engine, Sequence[VerdictRequest], Progress], list[Answer | NoAnswer]]
-"""What `answers_in_order` does."""
 
 
 def ask(

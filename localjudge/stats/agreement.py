@@ -227,33 +227,39 @@ def calibration_line(
             "the scores split the labels without error, or do not differ: no calibration line fits best",
             hint="add rows, hard ones among them",
         )
-    rows = rows._replace(scores=logits, weights=rows.weights / rows.weights.mean(axis=-1, keepdims=True))
-    [plain] = _newton(rows._replace(weights=np.ones((1, len(logits)))), np.zeros(2))
-    lines = _newton(rows._replace(weights=np.atleast_2d(rows.weights)), plain)
+    weights = np.atleast_2d(rows.weights / rows.weights.mean(axis=-1, keepdims=True))
+    columns = np.stack([logits, np.ones(len(logits))])
+    [plain] = logistic_lines(columns, rows.labels, np.ones((1, len(logits))), np.zeros(2))
+    lines = logistic_lines(columns, rows.labels, weights, plain)
     return CalibrationLine(*lines.T.reshape(2, *rows.weights.shape[:-1]))
 
 
-def _newton(rows: _Rows, start: Floats) -> Floats:
-    """The line (m, 2) of the greatest log-likelihood, a concave function, for each of the weights (m, n).
+def logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Floats) -> Floats:
+    """The logistic regressions (m, p) of labels (n,) on columns (p, n), one for each of the weights (m, n).
 
-    A step that would lower the likelihood is halved; a line that has come to rest is left alone, so that it does not
-    depend on the others.
+    By Newton's method from `start` (p,): the log-likelihood is concave. A step that would lower it is halved; a line
+    that has come to rest is left alone, so that it does not depend on the others. Raises LinAlgError where columns
+    repeat each other.
     """
-    lines, steps = np.tile(start, (len(rows.weights), 1)), np.zeros((len(rows.weights), 2))
+    lines, steps = np.tile(start, (len(weights), 1)), np.zeros((len(weights), len(columns)))
     likelihood = np.full(len(lines), -np.inf)
     moving = np.arange(len(lines))
     for _ in range(_STEPS):
-        weights = rows.weights[moving]
+        heavy = weights[moving]
         tried = lines[moving] + steps[moving]
-        linear = tried[:, :1] * rows.scores + tried[:, 1:]
+        linear = np.zeros(heavy.shape)
+        for place, column in enumerate(columns):
+            linear += tried[:, [place]] * column
         least = np.exp(-np.abs(linear))
         # log(1 + e^z), by parts that cannot overflow, which are many times faster than `logaddexp`.
         surprise = np.maximum(linear, 0) + np.log1p(least)
-        reached = (weights * (rows.labels * linear - surprise)).sum(axis=-1)
+        reached = (heavy * (labels * linear - surprise)).sum(axis=-1)
         higher = reached >= likelihood[moving]
         fitted = (np.where(linear >= 0, 1, least) / (1 + least))[higher]
         lines[moving[higher]], likelihood[moving[higher]] = tried[higher], reached[higher]
-        steps[moving[higher]] = _newton_step(fitted, rows._replace(weights=weights[higher]))
+        steps[moving[higher]] = _newton_step(
+            columns, heavy[higher] * (labels - fitted), heavy[higher] * fitted * (1 - fitted)
+        )
         steps[moving[~higher]] /= 2
         moving = moving[np.abs(steps[moving]).max(axis=-1) > _ENOUGH]
         if not len(moving):
@@ -261,15 +267,11 @@ def _newton(rows: _Rows, start: Floats) -> Floats:
     return lines + steps
 
 
-def _newton_step(fitted: Floats, rows: _Rows) -> Floats:
-    """Gradient divided by curvature, (m, 2), where the lines give the probabilities `fitted` (m, n)."""
-    pull = rows.weights * (rows.labels - fitted)
-    bend = rows.weights * fitted * (1 - fitted)
-    gradient = np.stack([(pull * rows.scores).sum(axis=-1), pull.sum(axis=-1)], axis=-1)
-    tilted = bend * rows.scores
-    mixed = tilted.sum(axis=-1)
-    curvature = np.stack([(tilted * rows.scores).sum(axis=-1), mixed, mixed, bend.sum(axis=-1)], axis=-1)
-    step: Floats = np.linalg.solve(curvature.reshape(-1, 2, 2), gradient[..., None])[..., 0]
+def _newton_step(columns: Floats, pull: Floats, bend: Floats) -> Floats:
+    """Gradient divided by curvature, (m, p), by first and second derivatives (m, n)."""
+    gradient = np.stack([(pull * column).sum(axis=-1) for column in columns], axis=-1)
+    curvature = [[(bend * one * other).sum(axis=-1) for other in columns] for one in columns]
+    step: Floats = np.linalg.solve(np.moveaxis(np.array(curvature), -1, 0), gradient[..., None])[..., 0]
     return step
 
 

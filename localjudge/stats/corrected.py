@@ -1,42 +1,29 @@
-"""A judge's mean, corrected by the labels that people gave to a part of its verdicts: two ways.
+"""A judge's mean, corrected by the labels that people gave to a part of its verdicts.
 
 The headline of a metric is a mean over N samples of a share of units, so a unit of a sample that has m of them weighs
 w = 1 / (m N) in it, and so does an error of the judge about it. L is the judge's label, H the one of people:
 
-    judged  p     = sum w L        over all units: the headline
-    truth   theta = E[sum w H]     what people would say, for samples drawn like these: what is estimated
-
-    prediction-powered   theta = lambda sum w L + sum v (H - lambda L)          v: weights of the labelled units
-    Rogan-Gladen         theta = (p + Sp - 1) / (Se + Sp - 1)
-                         Se = sum v H L / sum v H,   Sp = sum v (1 - H)(1 - L) / sum v (1 - H)
+    judged     p     = sum w L        over all units: the headline
+    truth      theta = E[sum w H]     what people would say, for samples drawn like these: what is estimated
+    corrected  theta = lambda sum w L + sum v (H - lambda L)     v: weights of the labelled units
 
 A labelled unit that was drawn with the probability pi stands for w / pi (Horvitz and Thompson, 1952). These are scaled
-to what they stand for together (Hajek, 1971), which is known: by stratum for the first way, as a whole for the second.
+to what they stand for together in their stratum (Hajek, 1971), which is known.
 lambda, in [0, 1], is the slope of H on L within the strata: how much the judge is worth ("power tuning"). The labelled
-units are a part of the judged ones, so that the best slope lacks the factor 1 / (1 + n / N) of a second data set.
+units are a part of the judged ones, so that the best slope lacks the factor 1 / (1 + n / N) of a second data set. The
+labelled units must be drawn from the judged ones, with the stated probabilities.
 
-    prediction-powered   asks that the labelled units are drawn from the judged ones, with the stated probabilities
-    Rogan-Gladen         asks that Se and Sp are those of the judged units, however many of either the labels have 1
-
-To first order both are sums over independent clusters (a sample, or a group of samples): of each unit its own share and
+To first order it is a sum over independent clusters (a sample, or a group of samples): of each unit its own share and
 what the labels of its stratum say on average, w (lambda L + mean q), and of each labelled unit how far it is from that,
 v (q - mean q), with q = H - lambda L. Their sum of squares is the variance (S. L. Lohr, 2022, Sampling, 9.3); Student's
-t has as many degrees of freedom as clusters have labels, less the strata. For Rogan-Gladen, by the delta method,
+t has as many degrees of freedom as clusters have labels, less the strata. The limits are taken on the logit, as means
+near 0 and 1 are skewed.
 
-    p + Sp - 1 - theta (Se + Sp - 1)   has   q = (1 - theta) (1 - H)(1 - L - Sp) / P0 - theta H (L - Se) / P1,
+Where no error was seen there may be one: the variance has one labelled unit more, which the judge has wrong as likely
+as not.
 
-with P1 = sum v H = 1 - P0, and is 0 at the truth: the limits are the theta for which it is not too far from 0 (E. C.
-Fieller, 1954). Divided by Se + Sp - 1, as the delta method alone would have it, it is normal only for good judges.
-
-The limits of the first way are taken on the logit, as means near 0 and 1 are skewed.
-
-Where no error was seen there may be one: the variance has one labelled unit more. For the first way the judge has it
-wrong as likely as not; for the second it is 1 or 0, judged 1 or 0, all four as likely.
-
-Sources: A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), PPI++: Efficient prediction-powered inference,
-arXiv:2311.01453, sections 2 and 6; W. J. Rogan and B. Gladen (1978), Estimating prevalence from the results of a
-screening test, American Journal of Epidemiology 107, 71-76. `scripts/corrected-coverage-table` shows how often the
-intervals hold the truth.
+Source: A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), PPI++: Efficient prediction-powered inference,
+arXiv:2311.01453, section 6. `scripts/corrected-coverage-table` shows how often the intervals hold the truth.
 """
 
 import math
@@ -59,9 +46,9 @@ _FEWEST_OF_STRATUM = 5
 class JudgedUnits(NamedTuple):
     """Units of one metric, all arrays (units,): those that make up its mean, and those that people labelled.
 
-    `weights` are the shares of units in the mean, 1 in all, and 0 for a labelled unit that is not in it. `drawn` is
-    what a labelled unit stands for, w / pi, and 0 where there is no label, and then nobody looks at `human`.
-    Strata that stand beside each other by number are alike; `clusters` are numbers from 0 on.
+    `weights` are the shares of units in the mean, 1 in all. `drawn` is what a labelled unit stands for, w / pi, and 0
+    where there is no label, and then nobody looks at `human`. Strata that stand beside each other by number are alike;
+    `clusters` are numbers from 0 on.
     """
 
     judged: Floats
@@ -81,15 +68,6 @@ class PredictionPowered(NamedTuple):
     mean: float
     limits: tuple[float, float] | None
     power: float
-
-
-class RoganGladen(NamedTuple):
-    """The corrected mean, its limits (None where too few clusters have labels), and what the judge gets right."""
-
-    mean: float
-    limits: tuple[float, float] | None
-    sensitivity: float
-    specificity: float
 
 
 def prediction_powered(units: JudgedUnits, *, confidence: float = 0.95) -> PredictionPowered:
@@ -114,62 +92,11 @@ def prediction_powered(units: JudgedUnits, *, confidence: float = 0.95) -> Predi
     varying = v * _off_mean(q, v, strata)
     there = units._replace(strata=strata)
     contributions = _contributions(there, units.weights * (power * units.judged + _means(q, v, strata)), varying)
-    variance = _sum_of_products(contributions, contributions) + _unseen(v, units) / 2
+    squares = float((contributions**2).sum()) * len(contributions) / max(1, len(contributions) - 1)
+    variance = squares + _unseen(v, units) / 2
     t = _quantile(units, strata, confidence)
     limits = None if t is None else _logit_limits(mean, t * math.sqrt(variance), math.sqrt(_unseen(v, units)) / 2)
     return PredictionPowered(_inside(mean), limits, power)
-
-
-def rogan_gladen(units: JudgedUnits, *, confidence: float = 0.95) -> RoganGladen:
-    """The mean of Rogan and Gladen, formulas above; labels that agree with the judge leave the judge's mean.
-
-        p = .5, Se = .8, Sp = .7:   theta = (.5 + .7 - 1) / (.8 + .7 - 1) = .2 / .5 = .4
-
-    Raises ValueError for arrays that are not as they should be, and DataError where there is no such number: labels of
-    one kind only, or a judge that is no better than guessing (Se + Sp <= 1).
-    """
-    _refuse_unsound(units)
-    v = units.drawn / units.drawn.sum()
-    ones, zeros = v * units.human, v * (1 - units.human)
-    share = float(ones.sum()), float(zeros.sum())
-    if not min(share) > 0:
-        raise DataError(
-            f"every labelled unit is {0 if share[1] else 1}: nobody knows what the judge says of the others",
-            hint="label more rows",
-        )
-    sensitivity = float((ones * units.judged).sum()) / share[0]
-    specificity = float((zeros * (1 - units.judged)).sum()) / share[1]
-    told = sensitivity + specificity - 1
-    if told <= 0:
-        raise DataError(
-            f"by the labels the judge does not tell 1 from 0 (sensitivity {sensitivity:.2f}, "
-            f"specificity {specificity:.2f})",
-            hint="take another judge, or another threshold",
-        )
-    judged = float((units.weights * units.judged).sum())
-    mean = (judged + specificity - 1) / told
-    strata = _merged_strata(units)
-    t = _quantile(units, strata, confidence)
-    if t is None:
-        return RoganGladen(_inside(mean), None, sensitivity, specificity)
-    missed = units.human * (units.judged - sensitivity) / share[0]
-    mistaken = (1 - units.human) * (1 - units.judged - specificity) / share[1]
-    there = units._replace(strata=strata)
-    at_0, slope = (
-        _contributions(there, units.weights * (own + _means(q, v, strata)), _off_mean(v * q, (v > 0) * 1.0, strata))
-        for own, q in ((units.judged, mistaken), (np.zeros_like(v), -missed - mistaken))
-    )
-    unseen = _unseen(v, units) / 4
-    limits = _not_rejected(
-        (judged + specificity - 1, -told),
-        (
-            _sum_of_products(at_0, at_0) + unseen / share[1] ** 2,
-            _sum_of_products(at_0, slope) - unseen / share[1] ** 2,
-            _sum_of_products(slope, slope) + unseen * (1 / share[0] ** 2 + 1 / share[1] ** 2),
-        ),
-        t,
-    )
-    return RoganGladen(_inside(mean), limits, sensitivity, specificity)
 
 
 def labelled_clusters(units: JudgedUnits) -> int:
@@ -224,25 +151,6 @@ def _logit_limits(mean: float, arm: float, least: float) -> tuple[float, float]:
     logit, on_logit = math.log(centre / (1 - centre)), arm / (centre * (1 - centre))
     low, high = (1 / (1 + math.exp(-min(700.0, max(-700.0, logit + sign * on_logit)))) for sign in (-1, 1))
     return min(low, _inside(mean)), max(high, _inside(mean))
-
-
-def _not_rejected(line: tuple[float, float], variance: tuple[float, float, float], t: float) -> tuple[float, float]:
-    """The x in [0, 1] with (a + b x)^2 <= t^2 (c + 2 d x + e x^2), around the root of the line: all if it is not told.
-
-    Source: E. C. Fieller (1954), Some problems in interval estimation, JRSS B 16, 175-185.
-    """
-    a, b = line
-    c, d, e = (t**2 * part for part in variance)
-    square, middle, constant = b * b - e, a * b - d, a * a - c
-    if square <= 0:
-        return 0.0, 1.0
-    root = math.sqrt(max(0.0, middle**2 - square * constant))
-    return _inside((-middle - root) / square), _inside((-middle + root) / square)
-
-
-def _sum_of_products(first: Floats, second: Floats) -> float:
-    """Of contributions of clusters, as a covariance of their sums."""
-    return float((first * second).sum()) * len(first) / max(1, len(first) - 1)
 
 
 def _unseen(v: Floats, units: JudgedUnits) -> float:

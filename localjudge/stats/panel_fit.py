@@ -19,11 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from localjudge.errors import DataError
+from localjudge.stats.agreement import logistic_lines
 from localjudge.stats.resampling import SEED, Floats, canonical_groups
 
 FOLDS = 5
-_STEPS = 100
-_ENOUGH = 1e-10
 _LEAST_CURVATURE = 1e-9
 
 
@@ -78,34 +77,23 @@ def fit_panel(
 
 
 def _fitted(rows: _Rows, chosen: npt.NDArray[np.intp]) -> Floats:
-    """The line of the greatest likelihood for these rows, by Newton's method; a step that would lower it is halved."""
-    labels, odds = rows.labels[chosen], rows.odds[chosen]
+    """The line of the greatest likelihood for these rows."""
+    labels, columns = rows.labels[chosen], rows.odds[chosen].T
     if labels.min() == labels.max():
         raise DataError(f"rows that weights are fitted to are all labelled {labels[0]:g}", hint="label more of them")
-    line: Floats = np.zeros(odds.shape[1])
-    step: Floats = np.zeros(odds.shape[1])
-    reached = -np.inf
-    for _ in range(_STEPS):
-        linear = odds @ (line + step)
-        likelihood = float((labels * linear - np.logaddexp(0, linear)).sum())
-        if likelihood < reached:
-            step = step / 2
-            if np.abs(step).max() < _ENOUGH:
-                return line
-            continue
-        line, reached = line + step, likelihood
-        fitted = _probability(linear)
-        curvature = (odds * (fitted * (1 - fitted))[:, None]).T @ odds / len(labels)
-        if np.linalg.eigvalsh(curvature)[0] < _LEAST_CURVATURE:
-            break
-        gradient = odds.T @ (labels - fitted) / len(labels)
-        step = np.asarray(np.linalg.solve(curvature, gradient), dtype=np.float64)
-        if np.abs(step).max() < _ENOUGH:
-            return line
-    raise DataError(
-        "no weights are best: the judges split the labels without error, or two of them always say the same",
-        hint="label more rows, hard ones among them, or leave out a judge",
-    )
+    line: Floats
+    try:
+        [line] = logistic_lines(columns, labels, np.ones((1, len(labels))), np.zeros(len(columns)))
+        fitted = _probability(line @ columns)
+        least_curvature = float(np.linalg.eigvalsh((columns * fitted * (1 - fitted)) @ columns.T / len(labels))[0])
+    except np.linalg.LinAlgError:
+        least_curvature = 0.0
+    if not least_curvature >= _LEAST_CURVATURE:
+        raise DataError(
+            "no weights are best: the judges split the labels without error, or two of them always say the same",
+            hint="label more rows, hard ones among them, or leave out a judge",
+        )
+    return line
 
 
 def _probability(odds: Floats) -> Floats:

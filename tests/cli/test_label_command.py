@@ -111,15 +111,13 @@ def test_a_persons_sheet_cannot_act_on_the_terminal(
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("label",), "no run was named"),
+        (("label",), "Missing argument 'RUN'"),
         (("label", "none", "--out", "s.csv"), "none holds no run"),
         (("label", "run"), "no terminal to label in"),
         (("label", "run", "--terminal", "--json"), "prints no JSON"),
         (("label", "run", "--terminal", "--out", "s.csv"), "ends in .jsonl"),
         (("label", "run", "--n", "0"), "Invalid value for '--n'"),
         (("label", "run", "--metric", "context_recal", "--out", "s.csv"), "did you mean context_recall"),
-        (("label", "run", "--agreement", "a", "b"), "--agreement compares two sheets"),
-        (("label", "--agreement", "a", "b"), "a cannot be read"),
         (("show", "run", "s0", "--labels", "s.csv"), "--labels is about all samples"),
         (("show", "run", "--by", "x", "--labels", "s.csv"), "--labels is about all samples"),
         (("report", "run", "--labels", "none.csv"), "none.csv"),
@@ -142,10 +140,10 @@ def test_corrected_means_stand_beside_the_judges(run: Run, capfd: pytest.Capture
     assert code == 0
     table = [line.split() for line in output.splitlines()]
     assert ["context_recall", "0.667", "0.349", "-", "0.901", "-"] in table
-    assert [row[:2] for row in table if row[:1] == ["prediction-powered"]] == [["prediction-powered", "0.833"]]
+    assert [row[:2] for row in table if row[:1] == ["corrected"]] == [["corrected", "0.833"]]
     assert "12 of 12 verdicts labelled, of 12 samples or groups" in output
     corrected = json.loads(called(capfd, "show", "run", "--labels", "l.jsonl", "--json")[1])["corrected"]
-    assert corrected["metrics"]["context_recall"]["prediction_powered"]["mean"] == pytest.approx(10 / 12)
+    assert corrected["metrics"]["context_recall"]["corrected"]["mean"] == pytest.approx(10 / 12)
     assert corrected["foreign"] is False
 
 
@@ -176,25 +174,10 @@ def test_the_report_shows_both_without_a_script(run: Run, capfd: pytest.CaptureF
     assert json.loads(output)["corrected"]["metrics"]["context_recall"]["labelled"] == 12
     page = Path("run/report.html").read_text()
     section = page[page.index("Corrected by labels") : page.index('id="samples"')]
-    assert "prediction-powered" in section
     assert "0.833" in section
     assert "l&lt;b&gt;.jsonl" in section
     called(capfd, "report", "run")
     assert "Corrected by labels" not in Path("run/report.html").read_text()
-
-
-def test_two_people_are_compared(run: Run, capfd: pytest.CaptureFixture[str]) -> None:
-    called(capfd, "label", "run", "--out", "s.jsonl")
-    filled(Path("s.jsonl"), Path("a.jsonl"), {"Fact 1.": 0, "Fact 2.": 0})
-    filled(Path("s.jsonl"), Path("b.jsonl"), {"Fact 1.": 0, "Fact 3.": 0})
-    code, output, _ = called(capfd, "label", "--agreement", "a.jsonl", "b.jsonl")
-    assert code == 0
-    assert "12 verdicts of 12 samples: 9 both 1, 1 both 0, 1 1 in A alone, 1 1 in B alone" in output
-    assert [line.split() for line in output.splitlines() if line.endswith("Fact 2.")] == [
-        ["0", "1", "s2", "context_recall", "Fact", "2."]
-    ]
-    found = json.loads(called(capfd, "label", "--agreement", "a.jsonl", "b.jsonl", "--json")[1])
-    assert found["raw"]["value"] == pytest.approx(10 / 12)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from localjudge.doctor import machine
+from localjudge.engine.protocol import EngineBuild
 from localjudge.run.settings import RunSettings
 
 
@@ -43,3 +44,21 @@ def test_a_gpu_gets_all_layers_unless_asked_otherwise(monkeypatch: pytest.Monkey
     monkeypatch.setattr("llama_cpp.llama_supports_gpu_offload", lambda: True)
     found = {check.name: check for check in machine.processing(RunSettings())}
     assert found["gpu"].found.endswith("has a GPU backend: all layers go there")
+
+
+@pytest.mark.parametrize(
+    ("build", "layers", "status", "said"),
+    [
+        (EngineBuild("llama.cpp", "1.0", uses_gpu=False), None, "ok", "was built for the processor alone"),
+        (
+            EngineBuild("llama.cpp", "1.0", False, ("cuda",)),
+            None,
+            "warning",
+            "cuda, which finds no GPU that it can use",
+        ),
+        (EngineBuild("llama.cpp", "1.0", uses_gpu=True), 12, "ok", "has a GPU backend: 12 layers go there"),
+    ],
+)
+def test_a_build_says_whether_it_uses_a_gpu(build: EngineBuild, layers: int | None, status: str, said: str) -> None:
+    check = machine.gpu_check(build, layers)
+    assert (check.status, said in check.found) == (status, True)

@@ -10,7 +10,6 @@ from localjudge.engine.scripted import ScriptedEngine
 from localjudge.judge import prompts
 from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.progress import Silence
-from localjudge.run.answers import answers_in_order
 from localjudge.types import VerdictRequest
 from tests.doctor.conftest import users_text
 
@@ -54,7 +53,7 @@ def test_a_slow_judge_is_asked_what_takes_five_minutes_and_never_less_than_eight
 def test_answers_stand_beside_their_items_and_what_has_none_is_told_apart() -> None:
     """It does not answer about the sourdough: its 12 items, and no arrangement of other passages."""
     engine = ScriptedEngine(lambda request: "too long" if "rye flour" in users_text(request) else 0.25)
-    found = probe_answers(JUDGE, engine, Silence(), at_most_probes(None), answers_in_order)
+    found = probe_answers(JUDGE, engine, Silence(), at_most_probes(None))
     assert [item.probe for item in found.items] == probes()
     assert {item.probe.passage for item in found.items if item.p_yes is None} == {"sourdough"}
     assert len(found.masses) == 384 - 12

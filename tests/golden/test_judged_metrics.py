@@ -155,21 +155,11 @@ SUPPORTS: dict[str, Label] = {
         ("matrix_recall@9", Scored(value=2 / 3, numerator=2, denominator=3)),
         # Chunks 1 and 3 support something, chunk 2 nothing.
         ("matrix_precision", Scored(value=2 / 3, numerator=2, denominator=3)),
-        # Three supports: One twice, Two once. One of them is beyond a first.
-        ("matrix_redundancy", Scored(value=1 / 3, numerator=1, denominator=3)),
     ],
 )
 def test_one_table_gives_many_metrics(metric: str, expected: Scored) -> None:
     """The table of the module's docstring, read in every way."""
     assert score(metric, MATRIX, SUPPORTS) == expected
-
-
-def test_no_support_leaves_redundancy_undefined() -> None:
-    """0 of 0 supports is not a number."""
-    nothing: dict[str, Label] = dict.fromkeys(SUPPORTS, 0)
-    assert score("matrix_redundancy", MATRIX, nothing) == Undefined(
-        reason="no chunk supports any sentence of the reference"
-    )
 
 
 # Chunk 1 supports the reference, and is relevant; chunks 2 and 3 do not.
@@ -183,42 +173,27 @@ NOISE_VERDICTS = table(
     {
         "Right.": "1100",
         "Misled.": "0100",  # wrong, and in the relevant chunk
-        "Both.": "0110",  # wrong, and in chunks of both kinds: the relevant one's
-        "Distracted.": "0011",  # wrong, and in the irrelevant chunks alone
-        "Invented.": "0000",  # wrong, and in no chunk: neither's
+        "Both.": "0110",  # wrong, and in chunks of both kinds
+        "Distracted.": "0011",  # wrong, and in irrelevant chunks alone
+        "Invented.": "0000",  # wrong, and in no chunk
         "Lucky.": "1010",  # in an irrelevant chunk, and not wrong
     },
     ["reference", "chunk 1", "chunk 2", "chunk 3"],
 ) | table({"It opened in 1936.": "100"}, ["chunk 1", "chunk 2", "chunk 3"])
 
 
-@pytest.mark.parametrize(
-    ("metric", "expected"),
-    [
-        # Misled and Both, of six sentences.
-        ("noise_sensitivity", Scored(value=2 / 6, numerator=2, denominator=6)),
-        # Distracted alone.
-        ("noise_sensitivity(mode=irrelevant)", Scored(value=1 / 6, numerator=1, denominator=6)),
-    ],
-)
-def test_noise_sensitivity_counts_wrong_sentences_by_the_kind_of_chunk_that_says_them(
-    metric: str, expected: Scored
-) -> None:
-    """6 sentences against the reference and 3 chunks, 1 against 3 chunks: every one of 6 * 4 + 3 verdicts is asked."""
-    assert score(metric, NOISE, NOISE_VERDICTS) == expected
+def test_noise_sensitivity_counts_wrong_sentences_that_a_relevant_chunk_says() -> None:
+    """Misled and Both, of six sentences; every one of 6 * 4 + 3 verdicts is asked."""
+    assert score("noise_sensitivity", NOISE, NOISE_VERDICTS) == Scored(value=2 / 6, numerator=2, denominator=6)
     assert len(NOISE_VERDICTS) == 27
 
 
-def test_without_a_relevant_chunk_all_noise_is_irrelevant() -> None:
-    """Misled, Both and Distracted are in chunks that do not support the reference: 3 / 6, and 0 / 6."""
+def test_without_a_relevant_chunk_there_is_no_noise() -> None:
     irrelevant = NOISE_VERDICTS | table({"It opened in 1936.": "000"}, ["chunk 1", "chunk 2", "chunk 3"])
     assert score("noise_sensitivity", NOISE, irrelevant) == Scored(value=0, numerator=0, denominator=6)
-    outcome = score("noise_sensitivity(mode=irrelevant)", NOISE, irrelevant)
-    assert outcome == Scored(value=3 / 6, numerator=3, denominator=6)
 
 
 def test_a_right_response_is_not_sensitive_to_noise() -> None:
-    """Every sentence is in the reference: 0 / 6 in both modes, whatever the chunks say."""
+    """Every sentence is in the reference: 0 / 6, whatever the chunks say."""
     right = NOISE_VERDICTS | {key: 1 for key in NOISE_VERDICTS if key.endswith("| reference")}
-    for mode in ("noise_sensitivity", "noise_sensitivity(mode=irrelevant)"):
-        assert score(mode, NOISE, right) == Scored(value=0, numerator=0, denominator=6)
+    assert score("noise_sensitivity", NOISE, right) == Scored(value=0, numerator=0, denominator=6)

@@ -13,7 +13,7 @@ from localjudge.metrics import Sentences, Steps
 from localjudge.run.evaluate import evaluate_samples
 from localjudge.run.wording import AskedTask
 from localjudge.text import sentences
-from localjudge.types import Failed, NoAnswer, Outcome, Relevance, Sample, Scored, Span, Undefined, Unit, Verdict
+from localjudge.types import Failed, NoAnswer, Outcome, Relevance, Sample, Scored, Span, Unit, Verdict
 
 TASK = Relevance(
     unit=Unit(kind="sentence", index=0, source="response", span=Span(start=0, end=1, text="a")), user_input="?"
@@ -138,21 +138,7 @@ def test_an_error_that_cannot_be_printed_still_fails_its_sample_alone() -> None:
 
 @pytest.mark.parametrize("value", [1.5, -0.1, float("nan"), float("inf"), "much"])
 def test_a_value_outside_0_to_1_fails_the_sample(value: Any) -> None:
-    assert reason(Computed(lambda _: Scored(value=value))).startswith(f"Scored(value={value!r}): ")
-
-
-@pytest.mark.parametrize("part", ["numerator", "denominator"])
-def test_a_part_of_a_ratio_that_no_file_can_hold_fails_the_sample(part: str) -> None:
-    """JSON has no infinity and no NaN."""
-    assert reason(Computed(lambda _: Scored.model_validate({"value": 1, part: float("nan")}))).startswith(
-        f"Scored({part}=nan): "
-    )
-
-
-def test_a_value_changed_behind_the_back_of_its_check_fails_the_sample() -> None:
-    """`model_copy` checks nothing."""
-    found = reason(Computed(lambda _: Scored(value=1).model_copy(update={"value": 7})))
-    assert found.startswith("Scored(value=7): ")
+    assert "validation error for Scored value" in reason(Computed(lambda _: Scored(value=value)))
 
 
 @pytest.mark.parametrize(("returned", "what"), [(0.5, "float"), (None, "NoneType"), (True, "bool")])
@@ -167,53 +153,9 @@ def test_what_is_no_outcome_fails_the_sample(returned: Any, what: str) -> None:
     assert reason(Judged(steps)) == expected
 
 
-@pytest.mark.parametrize(
-    ("asked", "what"),
-    [("a question", "str"), (TASK, "Relevance"), (None, "NoneType"), (3, "int"), ([TASK, "text"], "a list with str")],
-)
-def test_what_is_no_list_of_tasks_fails_the_sample(asked: Any, what: str) -> None:
-    def steps() -> Steps:
-        yield asked
-        return Scored(value=1)
-
-    assert reason(Judged(steps)) == f"the metric asked {what}, not a list of tasks"
-
-
-@pytest.mark.parametrize("returned", [None, [], [TASK], Scored(value=1), 3])
-def test_steps_that_are_no_generator_fail_the_sample(returned: Any) -> None:
-    """Somebody forgot to `yield`."""
-    assert reason(Judged(lambda: returned)) == (
-        f"the metric's steps returned {type(returned).__name__}, and are not a generator "
-        "(a metric that asks nothing begins with: yield from ())"
-    )
-
-
 def test_a_stop_iteration_before_the_first_step_fails_the_sample() -> None:
     """`next` of an empty iterator, outside of any generator."""
     assert "StopIteration" in reason(Judged(lambda: next(iter(()))))
-
-
-@pytest.mark.parametrize("tasks", [[], [TASK]])
-def test_a_metric_that_never_ends_fails_the_sample(tasks: list[Relevance]) -> None:
-    """Whether or not it wants to know anything."""
-
-    def steps() -> Steps:
-        while True:
-            yield tasks
-
-    ask = Asked()
-    assert outcome(Judged(steps), ask) == Failed(reason="the metric still asks after 1,000 rounds")
-    assert ask.rounds == (1000 if tasks else 0)
-
-
-def test_a_metric_may_ask_a_thousand_times() -> None:
-    def steps() -> Steps:
-        for _ in range(1000):
-            yield [TASK]
-        return Undefined(reason="enough")
-
-    ask = Asked()
-    assert (outcome(Judged(steps), ask), ask.rounds) == (Undefined(reason="enough"), 1000)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, MemoryError, OutOfResource])

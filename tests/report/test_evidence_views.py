@@ -21,6 +21,7 @@ from localjudge.report.verification import verification_view
 from localjudge.report.worst import worst_scores
 from localjudge.run.verify import verify_run as verify
 from tests.conftest import ScriptedRun
+from tests.doctor.conftest import users_text
 
 EVIL = "It \x1b[2J\x1b]0;owned\x07 rains. [bold red]Not[/] \u202etxet :smile:."
 
@@ -211,22 +212,29 @@ def test_what_was_changed_by_hand_is_said(scripted_run: ScriptedRun, tmp_path: P
     )
 
 
-def test_where_lower_is_better_a_fall_is_an_improvement(scripted_run: ScriptedRun) -> None:
-    """Of two supports one is redundant before, none after: 1/2 -> 0 in each of twenty samples."""
-    rows = [
-        {"id": str(number), "retrieved_contexts": [f"A {number}.", f"B {number}."], "reference": f"So {number}."}
-        for number in range(20)
-    ]
-    before = scripted_run("old", rows, {}, metrics=["matrix_redundancy"])
-    after = [{**row, "retrieved_contexts": row["retrieved_contexts"][:1]} for row in rows]
-    new = scripted_run("new", after, {}, metrics=["matrix_redundancy"])
-    lines = lines_of(comparison_view(compare(before, new)))
-    first, second, *_ = [line.split() for line in lines if line.startswith("matrix_redundancy ")]
-    assert first[:4] == ["matrix_redundancy", "0.500", "0.000", "-0.500"]
-    assert second[:4] == ["matrix_redundancy", "20", "0", "0"]
-    assert "matrix_redundancy: B is better than A on samples like these" in lines
+def test_where_lower_is_better_a_fall_is_an_improvement(tmp_path: Path) -> None:
+    """One of two sentences is noise before, none after: 1/2 -> 0 in each of twenty samples."""
+
+    def run(response: str) -> Run:
+        rows = [
+            {
+                "id": str(number),
+                "retrieved_contexts": [f"A {number}."],
+                "reference": f"So {number}.",
+                "response": response,
+            }
+            for number in range(20)
+        ]
+        engine = ScriptedEngine(lambda request: 0.1 if {"Wrong.", "So"} <= set(users_text(request).split()) else 0.9)
+        return evaluate(rows, engine=engine, metrics=["noise_sensitivity"], out=tmp_path / response)
+
+    lines = lines_of(comparison_view(compare(run("Right. Wrong."), run("Right. Right."))))
+    first, second, *_ = [line.split() for line in lines if line.startswith("noise_sensitivity ")]
+    assert first[:4] == ["noise_sensitivity", "0.500", "0.000", "-0.500"]
+    assert second[:4] == ["noise_sensitivity", "20", "0", "0"]
+    assert "noise_sensitivity: B is better than A on samples like these" in lines
 
 
 def test_where_lower_is_better_the_highest_scores_are_looked_at_first() -> None:
-    rows = [ScoreRow(str(value), "matrix_redundancy", "scored", value, None, None, None) for value in (0.0, 0.9, 0.4)]
-    assert [row.score for row in worst_scores(rows, ["matrix_redundancy"], 5)] == [0.9, 0.4]
+    rows = [ScoreRow(str(value), "noise_sensitivity", "scored", value, None, None, None) for value in (0.0, 0.9, 0.4)]
+    assert [row.score for row in worst_scores(rows, ["noise_sensitivity"], 5)] == [0.9, 0.4]

@@ -11,7 +11,6 @@ from localjudge.stats.corrected import (
     JudgedUnits,
     labelled_clusters,
     prediction_powered,
-    rogan_gladen,
 )
 from localjudge.stats.resampling import Floats
 
@@ -49,18 +48,6 @@ def test_the_prediction_powered_mean_by_hand() -> None:
     found = prediction_powered(units_of([1, 1, 0, 0, 1, 1, 0, 0], [1, 0, 0, 0, None, None, None, None]))
     assert [found.power, found.mean] == pytest.approx([0.5, 0.25])
     assert found.limits is None
-
-
-def test_the_mean_of_rogan_and_gladen_by_hand() -> None:
-    """Ten units judged 1 and ten judged 0: p = .5. Labelled are five that are 1, of which the judge says 1 of four, and
-    ten that are 0, of which it says 0 of seven.
-
-    Se = 4/5, Sp = 7/10, theta = (.5 + .7 - 1) / (.8 + .7 - 1) = .2 / .5 = .4
-    """
-    human: list[int | None] = [1] * 4 + [0] * 3 + [None] * 3 + [1] + [0] * 7 + [None] * 2
-    found = rogan_gladen(units_of([1] * 10 + [0] * 10, human))
-    assert [found.sensitivity, found.specificity] == pytest.approx([0.8, 0.7])
-    assert found.mean == pytest.approx(0.4)
 
 
 def test_an_error_weighs_what_its_unit_weighs_in_the_mean_of_its_metric() -> None:
@@ -121,9 +108,6 @@ def test_labels_that_agree_with_the_judge_leave_the_mean_as_it_is(run: tuple[Flo
     units = made(judged, judged, samples, strata, labelled)
     mean = float((units.weights * judged).sum())
     assert prediction_powered(units).mean == pytest.approx(mean, abs=1e-9)
-    kinds = set(judged[labelled > 0])
-    if len(kinds) == 2:
-        assert rogan_gladen(units).mean == pytest.approx(mean, abs=1e-9)
 
 
 @given(runs())
@@ -133,27 +117,18 @@ def test_if_all_units_are_labelled_the_mean_is_that_of_people(run: tuple[Floats,
     units = made(judged, human, samples, strata, np.ones(len(judged)))
     truth = float((units.weights * human).sum())
     assert prediction_powered(units).mean == pytest.approx(truth, abs=1e-9)
-    try:
-        found = rogan_gladen(units)
-    except DataError:
-        return
-    assert found.mean == pytest.approx(truth, abs=1e-9)
 
 
 @given(runs())
 def test_limits_hold_the_mean_and_lie_in_0_to_1(run: tuple[Floats, ...]) -> None:
     units = made(*run)
-    for method in (prediction_powered, rogan_gladen):
-        try:
-            found = method(units)
-        except DataError:
-            continue
-        assert 0 <= found.mean <= 1
-        assert (found.limits is None) == (labelled_clusters(units) < FEWEST_CLUSTERS)
-        if found.limits is not None:
-            low, high = found.limits
-            assert 0 <= low <= found.mean + 1e-9
-            assert found.mean - 1e-9 <= high <= 1
+    corrected = prediction_powered(units)
+    assert 0 <= corrected.mean <= 1
+    assert (corrected.limits is None) == (labelled_clusters(units) < FEWEST_CLUSTERS)
+    if corrected.limits is not None:
+        low, high = corrected.limits
+        assert 0 <= low <= corrected.mean + 1e-9
+        assert corrected.mean - 1e-9 <= high <= 1
 
 
 @given(runs(), st.randoms(use_true_random=False))
@@ -181,37 +156,16 @@ def test_more_labels_make_it_narrower() -> None:
     widths = []
     for count in (40, 100, 400):
         labels = [int(one) if place < count else None for place, one in enumerate(human)]
-        for method in (prediction_powered, rogan_gladen):
-            limits = method(units_of(judged.tolist(), labels)).limits
-            assert limits is not None
-            widths.append(limits[1] - limits[0])
-    assert widths[::2] == sorted(widths[::2], reverse=True)
-    assert widths[1::2] == sorted(widths[1::2], reverse=True)
+        limits = prediction_powered(units_of(judged.tolist(), labels)).limits
+        assert limits is not None
+        widths.append(limits[1] - limits[0])
+    assert widths == sorted(widths, reverse=True)
 
 
 def test_ten_labels_of_one_sample_give_no_interval() -> None:
     """They are one draw."""
     found = prediction_powered(units_of([1] * 20, [1] * 10 + [None] * 10, samples=[0] * 10 + list(range(1, 11))))
     assert found.limits is None
-
-
-def test_labels_of_elsewhere_correct_a_mean_that_they_are_not_in() -> None:
-    """Three labelled units with no weight in the mean, of which the judge has one wrong.
-
-    L = 1 1 0, H = 1 0 0: lambda = (2/3 1/3 + (-1/3)(1/3) + (-1/3)(-2/3)) / (1/9 + 1/9 + 4/9) = (1/3) / (2/3) = .5
-    theta = .5 * 1 + (.5 - .5 + 0) / 3 = .5
-    """
-    units = JudgedUnits(
-        judged=np.array([1.0, 1, 1, 1, 0]),
-        weights=np.array([0.5, 0.5, 0, 0, 0]),
-        human=np.array([0.0, 0, 1, 0, 0]),
-        drawn=np.array([0, 0, 1 / 3, 1 / 3, 1 / 3]),
-        strata=np.zeros(5, dtype=np.intp),
-        clusters=np.arange(5),
-        certain=np.zeros(5, dtype=bool),
-    )
-    found = prediction_powered(units)
-    assert [found.power, found.mean] == pytest.approx([0.5, 0.5])
 
 
 def test_what_needs_no_judge_is_neither_corrected_nor_counted_as_labelled() -> None:
@@ -228,21 +182,9 @@ def test_what_needs_no_judge_is_neither_corrected_nor_counted_as_labelled() -> N
     assert labelled_clusters(units) == 4
 
 
-@pytest.mark.parametrize(
-    ("judged", "human", "said"),
-    [
-        ([1, 0, 1], [1, 1, None], "every labelled unit is 1"),
-        ([1, 0, 1], [0, 0, 0], "every labelled unit is 0"),
-        ([1, 0, 1, 0], [0, 1, 0, 1], "does not tell 1 from 0"),
-        ([1, 1, 1, 1], [0, 1, 0, 1], "does not tell 1 from 0"),
-        ([1, 0], [None, None], "no unit is labelled"),
-    ],
-)
-def test_where_there_is_no_such_number_the_reason_is_said(
-    judged: list[int], human: list[int | None], said: str
-) -> None:
-    with pytest.raises(DataError, match=said):
-        rogan_gladen(units_of(judged, human))
+def test_a_correction_without_any_label_is_refused() -> None:
+    with pytest.raises(DataError, match="no unit is labelled"):
+        prediction_powered(units_of([1, 0], [None, None]))
 
 
 @pytest.mark.parametrize(

@@ -73,16 +73,6 @@ def is_loopback(address: ServerAddress) -> bool:
     return "%" not in address.host and is_this_machine(address.host)
 
 
-def is_target(address: ServerAddress, host: str, port: int) -> bool:
-    """Whether a connection to this host and port is one to the server; a name may lead to any host."""
-    if address.socket_path or port != address.port:
-        return False
-    try:
-        return ip_address(address.host) == ip_address(host.partition("%")[0])
-    except ValueError:
-        return is_this_machine(host) or address.host.casefold() != _THIS_MACHINE
-
-
 def is_this_machine(address: str) -> bool:
     """Whether a numeric address, as a connection has it, leads back to this machine."""
     try:

@@ -108,7 +108,7 @@ def _metrics(run: Run) -> list[MetricOverview]:
             counts=metric,
             distribution=scores[name].distribution,
             failure=scores[name].failure,
-            remarks=list(metric_remarks(name, metric, withheld=name in withheld)),
+            remarks=list(metric_remarks(metric, withheld=name in withheld)),
         )
         for name, metric in run.summary.metrics.items()
     ]
