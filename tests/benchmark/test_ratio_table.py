@@ -97,10 +97,10 @@ def test_the_table_goes_between_the_marks_of_a_page_and_nothing_else_changes(tmp
     assert page.read_text(encoding="utf-8") == "no marks"
 
 
-def test_readme_shows_a_table_of_the_bench() -> None:
+def test_the_page_on_speed_shows_a_table_of_the_bench() -> None:
     """Between the marks, with rows that are called as the bench calls them."""
     begin, end = MARKS.split("{}")
-    table = (ROOT / "README.md").read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
+    table = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
     names = [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines() if line.startswith("| ")][1:]
     assert names[0] == f"{NAMES['ours']}, seconds a verdict"
     assert set(names[1:]) == set(NAMES.values()) - {NAMES["ours"]}

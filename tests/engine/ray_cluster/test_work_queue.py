@@ -161,5 +161,5 @@ def test_each_is_answered_once_whoever_dies(units: list[tuple[str, str]], worker
 
 
 def test_three_deaths_are_what_a_request_may_cost() -> None:
-    """The docstring and docs/cluster.md say three."""
+    """The docstring and docs/scaling.md say three."""
     assert MOST_DEATHS == 3
