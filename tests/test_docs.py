@@ -36,8 +36,7 @@ OPTIONS_OF_OTHERS = {
     *("--extra-index-url", "--no-binary", "--only-binary"),  # pip
     "--check",  # sha256sum
     *("--build-arg", "--network", "--rm", "--user"),  # Docker
-    *("--extra", "--llama-wheel", "--native", "--portable", "--python", "--with-tests"),  # scripts/wheelhouse
-    "--test",  # the install script of its folder
+    *("--extra", "--llama-wheel", "--native", "--portable", "--python"),  # scripts/wheelhouse
     *("--localjudge-judge", "--localjudge-out"),  # pytest with our plugin
     *("--array", "--constraint", "--cpus-per-task"),  # Slurm
     "--jobs",  # GNU Parallel
