@@ -36,8 +36,7 @@ OPTIONS_OF_OTHERS = {
     *("--extra-index-url", "--no-binary", "--only-binary"),  # pip
     "--check",  # sha256sum
     *("--build-arg", "--network", "--rm", "--user"),  # Docker
-    *("--extra", "--llama-wheel", "--native", "--portable", "--python", "--with-tests"),  # scripts/wheelhouse
-    "--test",  # the install script of its folder
+    *("--extra", "--llama-wheel", "--native", "--portable", "--python"),  # scripts/wheelhouse
     *("--localjudge-judge", "--localjudge-out"),  # pytest with our plugin
     *("--array", "--constraint", "--cpus-per-task"),  # Slurm
     "--jobs",  # GNU Parallel
@@ -148,9 +147,9 @@ def test_the_python_of_a_page_runs(name: str, tmp_path: Path) -> None:
 def test_ci_runs_the_commands_that_set_up() -> None:
     """What a newcomer is told to type, to use the project or to change it, is what must work before a change lands."""
     ci = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
-    told = setting_up("README.md") + setting_up("CONTRIBUTING.md")
-    assert len(told) == 2
-    assert [command for command in told if f"\n{command}\n" not in ci] == []
+    commands = setting_up("README.md")
+    assert len(commands) == 2
+    assert [command for command in commands if f"\n{command}\n" not in ci] == []
 
 
 def test_a_package_that_holds_a_judge_is_named_with_the_version_that_is_registered() -> None:

@@ -19,7 +19,6 @@ OUR_MODULES = {
     "localjudge",
     "tests",
     "benchmark",
-    "carried_in",
     "corrected_coverage",
     "judge_trials",
     "reference_judge",

@@ -1,17 +1,22 @@
-"""A folder that `scripts/wheelhouse` made installs, tests itself and judges where there is no network, for a new user.
+"""A folder that `scripts/wheelhouse` made installs and judges where there is no network, for a new user.
 
-Slow: llama.cpp is compiled, which takes ten minutes, unless LOCALJUDGE_TEST_LLAMA_WHEEL names a wheel of it. Packages
-are fetched from the index that pip uses. What is made up and quick is tried in `tests/carried_in/`.
+The slow tests compile llama.cpp, which takes ten minutes, unless LOCALJUDGE_TEST_LLAMA_WHEEL names a wheel of it, and
+download packages from the index that pip uses. The others use made-up wheels and folders.
 """
 
+import hashlib
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parent.parent
 ASIDE = ["unshare", "-rn"]
@@ -37,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A whole folder, with a judge that is the bundled one under another name: any GGUF file would be carried so."""
     made = tmp_path_factory.mktemp("wheelhouse") / "carried"
     judge = f"house={ROOT / 'models' / 'reference-judge.gguf'}"
-    make(made, "--judge", judge, "--with-tests")
+    make(made, "--judge", judge)
     return made
 
 
@@ -53,11 +58,9 @@ def test_a_folder_installs_and_judges_for_a_new_user_without_a_network(folder: P
         assert run.returncode == 0, run.stdout + run.stderr
         return run.stdout
 
-    installed = aside("sh", str(folder / "install"), str(tmp_path / "env"), "--python", sys.executable, "--test")
+    installed = aside("sh", str(folder / "install"), str(tmp_path / "env"), "--python", sys.executable)
     assert "bit-identical" in installed
     assert "judge house answers" in installed
-    assert re.search(r"\d{3} passed", installed)
-    assert "failed" not in installed
     localjudge = str(tmp_path / "env" / "bin" / "localjudge")
     assert "signature" in aside(localjudge, "run", "--demo", "--quiet")
     doctor = aside(localjudge, "doctor", "--judge", "house", "--probes", "0", "--injections", "0", "--quiet")
@@ -73,7 +76,7 @@ def test_a_folder_that_is_whole_is_made_again_byte_for_byte_without_fetching(fol
     kept = {path: path.read_bytes() for path in (folder / "requirements.lock", folder / "SHA256SUMS")}
     again = tmp_path / "again"
     shutil.copytree(folder, again)
-    printed = make(again, "--judge", f"house={ROOT / 'models' / 'reference-judge.gguf'}", "--with-tests")
+    printed = make(again, "--judge", f"house={ROOT / 'models' / 'reference-judge.gguf'}")
     assert "Downloading" not in printed.partition("== packages")[2]
     assert {path: (again / path.name).read_bytes() for path in kept} == kept
 
@@ -109,3 +112,104 @@ def test_the_last_stage_of_the_container_file_runs_in_a_bare_system(folder: Path
     run = ["/opt/localjudge/bin/localjudge", "run", "--demo", "--quiet"]
     ran = subprocess.run([*inside, *run], env=environment, capture_output=True, text=True, check=True)
     assert "signature" in ran.stdout
+
+
+@pytest.fixture(scope="module")
+def script() -> dict[str, Any]:
+    return runpy.run_path(str(ROOT / "scripts" / "wheelhouse"))
+
+
+def make_wheel(folder: Path, name: str, *lines: str) -> None:
+    with zipfile.ZipFile(folder / f"{name}.whl", "w") as archive:
+        project, version = name.split("-")[:2]
+        archive.writestr(f"{project}-{version}.dist-info/METADATA", "\n".join(["Metadata-Version: 2.1", *lines]) + "\n")
+
+
+def test_a_python_gets_the_wheels_of_its_markers_tags_and_extras(script: dict[str, Any], tmp_path: Path) -> None:
+    """Python 3.12 takes the stable interface of 3.9 and what only it needs; 3.13 misses a package."""
+    needs = ['old; python_version < "3.13"', 'new; python_version >= "3.13"', 'more>=2; extra == "all"']
+    make_wheel(tmp_path, "top-1-py3-none-any", *(f"Requires-Dist: {line}" for line in needs))
+    make_wheel(tmp_path, "old-1-cp39-abi3-manylinux_2_17_x86_64")
+    make_wheel(tmp_path, "old-2-cp311-cp311-manylinux_2_17_x86_64")
+    make_wheel(tmp_path, "more-2-py3-none-any")
+    make_wheel(tmp_path, "more-3-py3-none-any", "Requires-Python: >=3.14")
+    chosen, missing = script["choose"](tmp_path, [Requirement("top[all]")], [], "3.12")
+    if os.uname().machine == "x86_64":
+        assert (sorted(wheel.path.stem[:6] for wheel in chosen.values()), missing) == (
+            ["more-2", "old-1-", "top-1-"],
+            [],
+        )
+    assert list(map(str, script["choose"](tmp_path, [Requirement("top")], [], "3.13")[1])) == ["new"]
+
+
+def test_the_lock_names_each_version_for_the_pythons_that_take_it(script: dict[str, Any], tmp_path: Path) -> None:
+    make_wheel(tmp_path, "a-1-py3-none-any")
+    make_wheel(tmp_path, "b-1-py3-none-any")
+    a, b = (script["read_wheel"](path) for path in sorted(tmp_path.glob("*.whl")))
+    lines = script["lock"]({"3.11": [a, b], "3.12": [a]}).splitlines()
+    assert [line for line in lines if "==" in line] == ["a==1 \\", 'b==1 ; python_version == "3.11" \\']
+    assert f"    --hash=sha256:{hashlib.sha256(a.path.read_bytes()).hexdigest()}" in lines
+
+
+def test_two_judges_of_one_name_are_refused(tmp_path: Path) -> None:
+    judge = ROOT / "models" / "reference-judge.gguf"
+    options = [f"--judge={name}={judge}" for name in ("a/b", "A-B")]
+    command = [sys.executable, str(ROOT / "scripts" / "wheelhouse"), str(tmp_path / "new"), *options]
+    refused = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert (refused.returncode, "same name" in refused.stderr) == (1, True)
+
+
+@pytest.fixture
+def carried(tmp_path: Path) -> Path:
+    """A folder as the install script checks it, for this machine and no packages."""
+    folder = tmp_path / "carried"
+    shutil.copytree(ROOT / "scripts" / "carried_in", folder, ignore=shutil.ignore_patterns("__pycache__"))
+    version = "{}.{}".format(*sys.version_info)
+    needs = {"system": os.uname().sysname, "machine": os.uname().machine, "glibc": "2.17", "python": version}
+    (folder / "needs").write_text("".join(f"{word} {value}\n" for word, value in needs.items()), encoding="utf-8")
+    sign(folder)
+    return folder
+
+
+def sign(folder: Path) -> None:
+    files = [path for path in folder.iterdir() if path.name != "SHA256SUMS"]
+    sums = "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in files)
+    (folder / "SHA256SUMS").write_text(sums, encoding="utf-8")
+
+
+def install(folder: Path) -> str:
+    """What the install script says; it has no packages to install here, so it must end before it makes anything."""
+    environment = folder.parent / "env"
+    command = ["sh", str(folder / "install"), str(environment), "--python", sys.executable]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert ran.returncode == 1
+    assert not environment.exists()
+    return ran.stderr
+
+
+def test_a_changed_missing_or_added_file_is_named_and_nothing_installed(carried: Path) -> None:
+    (carried / "added").touch()
+    assert "not of this folder: added" in install(carried)
+    (carried / "added").unlink()
+    (carried / "needs").write_text("python 3.0\n", encoding="utf-8")
+    assert "needs: FAILED" in install(carried)
+    (carried / "needs").unlink()
+    assert "needs: FAILED" in install(carried)
+
+
+@pytest.mark.parametrize(
+    ("word", "value", "reason"),
+    [
+        ("machine", "vax", "the folder is for Linux vax"),
+        ("glibc", "2.999", "needs 2.999"),
+        ("processor", "warp", "lacks warp"),
+        ("python", "3.0", "is not Python 3.0"),
+    ],
+)
+def test_a_machine_that_the_folder_is_not_for_is_refused_with_the_reason(
+    word: str, value: str, reason: str, carried: Path
+) -> None:
+    needs = dict(line.split(" ", 1) for line in (carried / "needs").read_text(encoding="utf-8").splitlines())
+    (carried / "needs").write_text("".join(f"{k} {v}\n" for k, v in {**needs, word: value}.items()), encoding="utf-8")
+    sign(carried)
+    assert reason in install(carried)

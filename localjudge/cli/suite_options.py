@@ -87,6 +87,6 @@ _OPTIONS = (
         callback=_take,
         type=click.Path(path_type=Path),
         metavar="FILE",
-        help="Take what is not named here from this file (docs/gates.md). Default: localjudge.toml, if it is here.",
+        help="Take what is not named here from this file (docs/comparing.md). Default: localjudge.toml, if it is here.",
     ),
 )

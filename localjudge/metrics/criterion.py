@@ -68,7 +68,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _LONGEST = 4_000
 _MOST_EXAMPLES = 16
 _WRITTEN = {"yes": '{"answer":"yes"}', "no": '{"answer":"no"}'}
-_HINT = "docs/criteria.md shows a whole one"
+_HINT = "docs/metrics.md shows a whole one"
 
 
 class CriterionExample(Record):

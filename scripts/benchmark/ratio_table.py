@@ -1,11 +1,11 @@
-"""What was measured, as text and as Markdown: seconds a verdict, and how many times ours that is.
+"""What was measured, as a table in Markdown: seconds a verdict, and how many times ours that is.
 
     times ours = (seconds / verdicts) of a way / (seconds / verdicts) of ours, over the samples that both have done
 
 Verdicts are those that came: an answer that leaves out half of the statements costs twice as much for each.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from localjudge.report.terminal import safe
@@ -58,11 +58,6 @@ def rows(measured: Sequence[Measurement]) -> list[Row]:
     return [_row(way, [one for one in measured if one.way == way], ours) for way in NAMES if _has(way, measured)]
 
 
-def text(measured: Sequence[Measurement]) -> str:
-    """Tables of all that is there, for a terminal."""
-    return "\n".join(line for on in _tables(measured) for line in _lines(on, measured))
-
-
 def markdown(measured: Sequence[Measurement]) -> str:
     """A column for each judge, smallest first, one table for each build and number of threads."""
     same = dict.fromkeys((one.threads, one.build) for one in measured)
@@ -104,30 +99,6 @@ def _tables(measured: Sequence[Measurement]) -> list[Measured]:
 
 def _of(on: Measured, context: str, measured: Sequence[Measurement]) -> list[Measurement]:
     return [one for one in measured if (one.on, one.context) == (on, context)]
-
-
-def _lines(on: Measured, measured: Sequence[Measurement]) -> Iterator[str]:
-    yield safe(f"{on.judge}, {on.mib:,} MiB, {_threads(on.threads)}, context of {on.n_ctx:,} tokens ({on.build})")
-    for context in CONTEXTS:
-        here = _of(on, context, measured)
-        if here:
-            yield f"\n  {_extent(context, here)}"
-            yield f"  {'':46}times ours  s/verdict  verdicts  samples  evaluated  generated  peak MiB"
-            yield from (_line(row, here) for row in rows(here))
-    yield ""
-
-
-def _line(row: Row, here: Sequence[Measurement]) -> str:
-    verdicts = f"{sum(one.verdicts for one in row.done)}/{sum(one.asked for one in row.done)}"
-    samples = f"{len(row.done)}/{_samples(here)}"
-    tokens = [sum(getattr(one, name) for one in row.done) for name in ("evaluated", "generated")]
-    peak = max((one.peak_mib for one in row.done), default=0)
-    figures = f"{_number(row.times):>10}  {_number(row.seconds):>9}  {verdicts:>8}  {samples:>7}"
-    return safe(f"  {NAMES[row.way]:46}{figures}  {tokens[0]:>9,}  {tokens[1]:>9,}  {peak:>8,}  {row.remark}".rstrip())
-
-
-def _number(value: float | None) -> str:
-    return "-" if value is None else f"{value:.2f}"
 
 
 def _samples(measured: Sequence[Measurement]) -> int:

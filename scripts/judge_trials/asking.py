@@ -30,6 +30,10 @@ ANSWERS = "answers.jsonl"
 COSTS = "costs.jsonl"
 
 
+TODAY = "today"
+"""The wording of the package."""
+
+
 class Trial(NamedTuple):
     """One wording of one task, and the questions to ask in it."""
 

@@ -10,23 +10,6 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def tiny_model(path: Path) -> Path:
-    make = [sys.executable, str(ROOT / "scripts" / "random_model.py"), str(path), "--context", "8192"]
-    subprocess.run(make, check=True, capture_output=True)
-    return path
-
-
-@pytest.mark.slow
-def test_layouts_of_a_batch_are_held_against_statements_alone(tmp_path: Path) -> None:
-    """Every layout has its count of moved logits, and every length its time."""
-    model = tiny_model(tmp_path / "tiny.gguf")
-    measure = [sys.executable, str(ROOT / "scripts" / "bench-isolation"), str(model), "--trials", "2"]
-    printed = subprocess.run(measure, check=True, capture_output=True, text=True).stdout
-    moved, passes = (line for line in printed.splitlines() if line.startswith("tiny "))
-    assert moved.count(" of ") == 5
-    assert len(passes.split()) == 1 + 9
-
-
 @pytest.mark.slow
 def test_a_large_run_takes_the_memory_that_the_docs_say(tmp_path: Path) -> None:
     """From 10,000 to 60,000 samples memory grows to its bound, which is below 300 MiB; a stopped run goes on."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from benchmark.measurements import Measurement, append
-from benchmark.ratio_table import NAMES, markdown, progress_line, rows, text
+from benchmark.ratio_table import NAMES, markdown, progress_line, rows
 
 OURS = Measurement(
     "house", "ab" * 32, 94, 2, 8192, "localjudge 1", "ours", "short", "a", "done", 2.0, 4, 311, verdicts=4, peak_mib=400
@@ -35,21 +35,13 @@ def test_the_rows_of_what_is_not_there_are_left_out_and_ratios_without_ours_too(
     [joint] = rows([JOINT])
     assert (joint.times, joint.seconds) == (None, 6)
     assert rows([]) == []
-    assert text([]) == markdown([]) == ""
+    assert markdown([]) == ""
 
 
 def test_an_answer_without_a_verdict_has_no_ratio() -> None:
     mute = replace(JOINT, verdicts=0)
     _, joint = rows([OURS, mute])
     assert (joint.times, joint.seconds, joint.remark) == (None, None, "no verdict")
-
-
-def test_the_text_names_samples_verdicts_tokens_and_remarks() -> None:
-    shown = text([OURS, SECOND, JOINT, ENDLESS])
-    assert "house, 94 MiB, 2 threads, context of 8,192 tokens (localjudge 1)" in shown
-    assert "short contexts: prompts of 311 tokens, 2 samples of 4 statements" in shown
-    [joint] = [line.split() for line in shown.splitlines() if "one chat completion" in line]
-    assert joint[6:] == ["12.00", "6.00", "2/4", "1/2", "0", "300", "400", "not", "done", "after", "108", "s"]
 
 
 def test_the_markdown_has_a_column_for_each_judge_and_both_contexts_in_a_cell() -> None:
@@ -79,7 +71,7 @@ def test_a_partial_row_says_so_in_markdown_too() -> None:
 def test_a_file_is_named_safely() -> None:
     """A judge is called by its file, and a failure may quote what a model wrote: no control sequence, no new column."""
     hostile = replace(OURS, judge="a|b\x1b[31m", outcome="failed", why="\x1b]0;x\x07")
-    assert "\x1b" not in text([hostile]) + markdown([hostile]) + progress_line(hostile)
+    assert "\x1b" not in markdown([hostile]) + progress_line(hostile)
     assert "a\\|b" in markdown([hostile])
 
 
@@ -97,10 +89,10 @@ def test_the_table_goes_between_the_marks_of_a_page_and_nothing_else_changes(tmp
     assert page.read_text(encoding="utf-8") == "no marks"
 
 
-def test_readme_shows_a_table_of_the_bench() -> None:
+def test_the_page_on_speed_shows_a_table_of_the_bench() -> None:
     """Between the marks, with rows that are called as the bench calls them."""
     begin, end = MARKS.split("{}")
-    table = (ROOT / "README.md").read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
+    table = (ROOT / "docs" / "scaling.md").read_text(encoding="utf-8").partition(begin)[2].partition(end)[0]
     names = [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines() if line.startswith("| ")][1:]
     assert names[0] == f"{NAMES['ours']}, seconds a verdict"
     assert set(names[1:]) == set(NAMES.values()) - {NAMES["ours"]}

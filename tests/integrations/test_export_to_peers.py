@@ -96,7 +96,7 @@ def test_inspect_gives_the_means_of_the_run_with_what_was_not_scored_left_out(tm
 def test_mlflow_takes_the_means_under_names_that_it_allows(
     run: localjudge.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The recipe of docs/python.md. MLflow allows no `@` in a name."""
+    """MLflow allows no `@` in a name."""
     mlflow: Any = peers.require("mlflow")
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     mlflow.set_tracking_uri(f"file://{tmp_path}/tracked")

@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from judge_trials import asking, figures, items, wordings
+from judge_trials import asking, figures, items
 
 from localjudge import ScriptedEngine
-from localjudge.judge import prompts
-from localjudge.judge.own_prompt import read_prompts, with_prompt
-from localjudge.judge.prompt_writer import PromptWriter
 from localjudge.stats import Interval
 
 
@@ -67,19 +64,6 @@ def test_sentences_of_a_question_are_asked_together(tmp_path: Path) -> None:
     assert len({item.cluster for item in chosen}) == 2
 
 
-def test_every_wording_is_one_of_its_task() -> None:
-    """A wording that `localjudge run --prompt` refused would be measured for nothing; and none is today's own."""
-    profile = prompts.load("instruct")
-    for task in items.TASKS:
-        names = wordings.wordings(task)
-        assert len(names) > 1
-        digests = {
-            PromptWriter(with_prompt(profile, *read_prompts(file)) if file else profile).identity["profile_sha256"]
-            for file in names.values()
-        }
-        assert len(digests) == len(names)
-
-
 def answered(p_yes: Sequence[float], labels: Sequence[int]) -> dict[str, dict[str, Any]]:
     """Rows as they are kept, each a cluster of its own."""
     rows = enumerate(zip(p_yes, labels, strict=True))
@@ -129,7 +113,7 @@ def test_called_too_often_is_the_share_of_calls_less_that_of_ones() -> None:
 def test_what_is_answered_is_not_asked_again(tmp_path: Path) -> None:
     """Also after a kill that cut the last line off."""
     chosen = items.items(data(tmp_path), "attribution", 10)
-    trial = asking.Trial("attribution", wordings.TODAY, None, chosen)
+    trial = asking.Trial("attribution", asking.TODAY, None, chosen)
     first = ScriptedEngine({}, default=0.75)
     asking.OpenModel(first, "m", tmp_path).answer(trial)
     kept = tmp_path / asking.ANSWERS
@@ -143,7 +127,7 @@ def test_what_is_answered_is_not_asked_again(tmp_path: Path) -> None:
 def test_a_question_without_an_answer_is_kept_as_that(tmp_path: Path) -> None:
     """It is no figure, and not asked for ever."""
     chosen = items.items(data(tmp_path), "attribution", 4)
-    trial = asking.Trial("attribution", wordings.TODAY, None, chosen)
+    trial = asking.Trial("attribution", asking.TODAY, None, chosen)
     engine = ScriptedEngine({chosen[0].task.unit.span.text: "it does not fit"}, default=0.75)
     asking.OpenModel(engine, "m", tmp_path).answer(trial)
     rows = asking.rows_of(tmp_path / asking.ANSWERS)

@@ -13,7 +13,7 @@ Invariant: a verdict is bit-identical whatever else is asked, in any order, with
   shared or not: llama.cpp's kernels round differently for other batch shapes.
 - No two statements in one batch, for the same reason: it moved logits by up to 0.18 on a 1.2 B model. Giving each
   statement whole slots of 16 or 64 cells, alone and together, keeps the bits of most Q8_0 and Q4_0 models, but not of
-  F16 and Q4_K ones (`scripts/bench-isolation`: 0 to 12 and 23 to 51 of 59 logit vectors moved). So each goes alone,
+  F16 and Q4_K ones (measured: 0 to 12 and 23 to 51 of 59 logit vectors moved). So each goes alone,
   which costs a pass more for each: as much as about 15 tokens of a batch, on two cores.
 - Flash attention is off: with it, one-token steps over 512 cells or more differ between 1 and 2 threads.
 
