@@ -15,9 +15,8 @@ from localjudge.dataset import load
 from localjudge.dataset.identity import content_hash
 from localjudge.dataset.spreadsheet import inert
 from localjudge.errors import UsageError
-from localjudge.report.export import Format, Rows, exported, plain_rows
+from localjudge.report.export import Added, Format, Rows, exported, plain_rows
 from localjudge.report.parquet import parquet_parts
-from localjudge.report.rows_with_data import Added
 
 
 def lines(content: bytes) -> list[dict[str, Any]]:
