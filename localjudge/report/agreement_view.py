@@ -12,32 +12,24 @@ A B
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from localjudge.analysis.annotator_agreement import Agreement, AnnotatorAgreement
-from localjudge.report.table_layout import LabelledText, LabelledTexts, NumberTable
-from localjudge.report.terminal import number, safe_text
+from localjudge.report.tables import Table
+from localjudge.report.terminal import number
 
 _NOTHING = "-"
 
 
 def agreement_view(found: AnnotatorAgreement) -> RenderableType:
     """Both numbers, the counts, and every verdict that was labelled differently."""
-    table = NumberTable("value", "95 % interval", names="agreement")
-    table.add("raw", *_cells(found.raw))
-    table.add("Cohen's kappa", *_cells(found.kappa))
-    parts: list[RenderableType] = [table, Text()]
-    parts += [Padding(safe_text(line), (0, 1), expand=False) for line in _remarks(found)]
+    rows = [("raw", *_cells(found.raw)), ("Cohen's kappa", *_cells(found.kappa))]
+    parts: list[RenderableType] = [Table(("agreement", "value", "95 % interval"), rows, list(_remarks(found)))]
     if found.disagreements:
-        rows = [
-            LabelledText(
-                (Text(str(one.first)), Text(str(one.second)), safe_text(one.sample_id), safe_text(one.metric)),
-                safe_text(one.text),
-            )
-            for one in found.disagreements
+        labelled = [
+            (str(one.first), str(one.second), one.sample_id, one.metric, one.text) for one in found.disagreements
         ]
-        parts += [Text(), LabelledTexts([LabelledText((Text("A"), Text("B"), Text(), Text()), Text()), *rows])]
+        parts += [Text(), Table((), [("A", "B"), *labelled])]
     return Group(*parts)
 
 

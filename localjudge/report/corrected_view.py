@@ -10,33 +10,23 @@ context_recall: the judge says 1 of 97 % of what is 1, and 0 of 71 % of what is 
 
 from collections.abc import Iterator
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.text import Text
-
-from localjudge.analysis.corrected_means import CorrectedMean, CorrectedMeans, CorrectedMetric
-from localjudge.report.table_layout import NumberTable
-from localjudge.report.terminal import number, safe_text
-
-_NOTHING = "-"
+from localjudge.analysis.corrected_means import CorrectedMeans, CorrectedMetric
+from localjudge.report.table import interval_cells
+from localjudge.report.tables import Table
 
 
-def corrected_view(found: CorrectedMeans, *, metric: str | None = None) -> RenderableType:
+def corrected_view(found: CorrectedMeans, *, metric: str | None = None) -> Table:
     """Table and remarks, of all labelled metrics or of one."""
-    table = NumberTable("mean", "95 % interval", "labels")
-    for name, one in found.metrics.items():
-        if metric in (None, name):
-            for row, mean, interval, labels in corrected_rows(name, one):
-                table.add(row, mean, interval, labels)
-    lines = [*found.warnings, *corrected_remarks(found, metric), f"labels {found.labels}"]
-    return Group(table, Text(), *(Padding(safe_text(line), (0, 1), expand=False) for line in lines))
+    rows = [row for name, one in found.metrics.items() if metric in (None, name) for row in corrected_rows(name, one)]
+    notes = [*found.warnings, *corrected_remarks(found, metric), f"labels {found.labels}"]
+    return Table(("metric", "mean", "95 % interval", "labels"), rows, notes)
 
 
 def corrected_rows(name: str, one: CorrectedMetric) -> Iterator[tuple[str, str, str, str]]:
     """The judge's mean and both corrections: what it is called, mean, interval, labels."""
-    yield name, *_cells(one.judged), _NOTHING
-    yield "  prediction-powered", *_cells(one.prediction_powered), f"{one.labelled:,}"
-    yield "  Rogan-Gladen", *_cells(one.rogan_gladen), f"{one.labelled:,}"
+    yield name, *interval_cells(one.judged), "-"
+    yield "  prediction-powered", *interval_cells(one.prediction_powered), f"{one.labelled:,}"
+    yield "  Rogan-Gladen", *interval_cells(one.rogan_gladen), f"{one.labelled:,}"
 
 
 def corrected_remarks(found: CorrectedMeans, metric: str | None = None) -> Iterator[str]:
@@ -56,8 +46,3 @@ def corrected_remarks(found: CorrectedMeans, metric: str | None = None) -> Itera
         remarks = {one.prediction_powered.remark: "", one.rogan_gladen.remark: "Rogan-Gladen: "}
         remarks |= {one.prediction_powered.remark: ""}
         yield from (f"{name}: {of}{remark}" for remark, of in remarks.items() if remark)
-
-
-def _cells(mean: CorrectedMean) -> tuple[str, str]:
-    interval = " - ".join(map(number, mean.ci95)) if mean.ci95 else _NOTHING
-    return _NOTHING if mean.mean is None else number(mean.mean), interval

@@ -15,10 +15,8 @@ from localjudge.engine.hardware import readable
 from localjudge.record.result_rows import ScoreRow
 from localjudge.record.results import Run
 from localjudge.record.summary import MetricSummary
-from localjudge.report.comparison_view import change_remarks, count_cells, shared_samples
+from localjudge.report.comparison_view import change_remarks, count_cells, reason_of, score_cells, shared_samples
 from localjudge.report.corrected_view import corrected_remarks, corrected_rows
-from localjudge.report.gates_view import reason_of
-from localjudge.report.score_cells import score_cells
 from localjudge.report.table import calibration_lines, decidedness_line, metric_remarks
 from localjudge.report.terminal import number
 from localjudge.types import JudgeCard
