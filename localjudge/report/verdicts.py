@@ -1,8 +1,8 @@
 """The units of a sample with what was found: the sentence, the label, the probability.
 
 eiffel-tower: context_recall 2/3 = 0.667
-  1  0.981  The Eiffel Tower was built in 1889.
-  0  0.031  Gustave Eiffel designed it.
+   1 0.981  The Eiffel Tower was built in 1889.
+   0 0.031  Gustave Eiffel designed it.
 
 Units that were held against one context each are shown as the matrix that they are, once for all metrics that are read
 off it.
@@ -71,14 +71,7 @@ def _is_matrix(verdicts: Sequence[VerdictRow]) -> bool:
 
 
 def _list(verdicts: Sequence[VerdictRow]) -> Table:
-    rows = [
-        (_label(row), "" if row.p_yes is None else number(row.p_yes), _text(row, remark_on(row))) for row in verdicts
-    ]
-    return Table((), rows)
-
-
-def _label(verdict: VerdictRow) -> Text:
-    return Text("?" if verdict.label is None else str(verdict.label), style=_LABEL_STYLE[verdict.label])
+    return Table((), [(_cell(verdict, whole=True), _text(verdict, remark_on(verdict))) for verdict in verdicts])
 
 
 def _text(verdict: VerdictRow, *remarks: str | None) -> Text:
@@ -128,7 +121,9 @@ def _heading(against: int | str | None, *, whole: bool) -> str:
 def _cell(verdict: VerdictRow | None, *, whole: bool) -> Text:
     if verdict is None:
         return Text()
-    return _label(verdict).append(f" {number(verdict.p_yes)}" if whole and verdict.p_yes is not None else "")
+    label = "?" if verdict.label is None else str(verdict.label)
+    probability = f" {number(verdict.p_yes)}" if whole and verdict.p_yes is not None else ""
+    return Text(f"{label}{probability}", style=_LABEL_STYLE[verdict.label])
 
 
 def _sentence(row: Mapping[int | str | None, VerdictRow]) -> Text:

@@ -6,7 +6,7 @@ import io
 import json
 import math
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 import pytest
 
@@ -190,20 +190,6 @@ def test_what_a_spreadsheet_would_compute_is_made_inert(text: str) -> None:
 @pytest.mark.parametrize("cell", ["plain", "a = b", "", None, 0.5, -0.5, 3])
 def test_everything_else_is_left_as_it_is(cell: Any) -> None:
     assert inert(cell) == cell
-
-
-@pytest.mark.parametrize("as_format", get_args(Format))
-def test_a_run_without_rows_has_an_export(run: Run, as_format: str) -> None:
-    """Nothing was judged for it: the file is valid, and empty."""
-
-    class Empty(Run):
-        """No scores and no verdicts."""
-
-        scores = ()
-        verdicts = ()
-
-    empty = Empty(run.directory, run.summary, run.manifest)
-    assert isinstance(exported(empty, cast(Format, as_format)), bytes)
 
 
 def as_before(rows: list[dict[str, Any]]) -> bytes:

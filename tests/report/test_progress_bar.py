@@ -156,21 +156,8 @@ def test_answers_of_earlier_are_done_and_in_no_rate() -> None:
     assert stream.getvalue().splitlines() == ["95 of 100 verdicts, 2.0 s each, 0:00:10 left"]
 
 
-def test_a_terminal_gets_a_bar() -> None:
+def test_a_terminal_gets_a_bar_a_log_gets_lines_and_quiet_gets_nothing() -> None:
     assert isinstance(progress_on(Terminal()), Bar)
-
-
-def test_a_bar_shows_count_and_rate() -> None:
-    stream = Terminal()
-    bar = Bar(stream)
-    bar.expect(1204)
-    bar.advance()
-    bar._progress.refresh()
-    bar.close()
-    assert "1 of 1,204 verdicts" in stream.getvalue()
-
-
-def test_a_log_gets_lines_and_quiet_gets_nothing() -> None:
     assert isinstance(progress_on(io.StringIO()), Lines)
     assert isinstance(progress_on(Terminal(), quiet=True), Silence)
 

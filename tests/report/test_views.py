@@ -86,8 +86,8 @@ def test_a_sample_shows_its_texts_units_and_probabilities(run: Run) -> None:
         "retrieved_contexts[0]",
         "Rain.",
         "context_recall 1/2 = 0.500",
-        "1  0.900  It rains.",
-        "0  0.100  It is red.",
+        "1 0.900  It rains.",
+        "0 0.100  It is red.",
     ):
         assert shown in text
 
