@@ -241,13 +241,13 @@ def test_scores_for_inspect_have_every_metric_and_none_that_is_missing_is_a_numb
     assert first == {
         "id": "a",
         "value": {"context_recall": 0.5, "faithfulness": 1.0},
-        "explanation": "context_recall: 1/2\nfaithfulness: 1/1",
+        "explanation": "context_recall: 1/2 = 0.500\nfaithfulness: 1/1 = 1.000",
     }
     assert math.isnan(second["value"]["context_recall"])
     assert second["value"]["faithfulness"] == 0
-    assert second["explanation"].startswith("context_recall: undefined (")
+    assert second["explanation"].startswith("context_recall: undefined: ")
     assert math.isnan(third["value"]["context_recall"])
-    assert third["explanation"].startswith("context_recall: failed (")
+    assert third["explanation"].startswith("context_recall: failed: ")
 
 
 def test_a_sample_of_a_later_epoch_of_inspect_gets_its_id_and_the_epoch(tmp_path: Path) -> None:

@@ -210,24 +210,3 @@ def test_the_lower_bound_belongs_to_the_band(value: float, words: str) -> None:
 
 def test_only_context_recall_has_bands() -> None:
     assert meaning("context_relevancy", (1.0, 1.0)) is None
-
-
-def test_the_longest_metric_fits_a_terminal_of_80_columns(run: Run) -> None:
-    """`document_recall_single_hit` on one line, with all its columns."""
-    metrics = {"document_recall_single_hit": run.summary.metrics["context_recall"]}
-    wide = Run(run.directory, run.summary.model_copy(update={"metrics": metrics}), run.manifest)
-    stream = io.StringIO()
-    Console(file=stream, width=80).print(summary_view(wide))
-    assert stream.getvalue().splitlines()[2].split() == [
-        "document_recall_single_hit",
-        "0.250",
-        *_interval(run),
-        "2",
-        "1",
-        "0",
-    ]
-
-
-def _interval(run: Run) -> list[str]:
-    low, high = run.summary.metrics["context_recall"].ci95 or (0, 0)
-    return [f"{low:.3f}", "-", f"{high:.3f}"]
