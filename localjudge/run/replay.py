@@ -128,7 +128,8 @@ class Replay:
         """Who judged, named as the open judges are; a copy of a model in another place may have another name."""
         manifest = self._run.manifest
         card = card_of(manifest)
-        if self._panel.source != manifest.environment.get("judge") and self._run.judge.name == card.name:
+        opened_as_then = self._panel.source is not None and self._panel.source == manifest.environment.get("judge")
+        if not opened_as_then and self._run.judge.name == card.name:
             return card
         cards = [
             one.model_copy(update={"name": judge.card.name})
