@@ -1,10 +1,10 @@
 """A calibration as a person reads it: figures with their intervals, the threshold, and a reliability plot.
 
-                         at 0.5                held out
+                                 at 0.5              held out
 balanced accuracy  0.684 [0.651, 0.716]  0.690 [0.657, 0.722]
 ...
-mean p  share of 1                                                  0         .5         1
-0.128   0.220 [0.137, 0.324]  82                                    | --|o---            |
+0             .5              1  mean p            share of 1   n
+   |--o---                        0.128  0.220 [0.137, 0.324]  82
 """
 
 from rich.console import Group, RenderableType
@@ -69,15 +69,15 @@ def _plot(bins: tuple[ReliabilityFigure, ...]) -> Table:
     """A row for each bin: its share of 1 as `o` between the limits of its interval, its mean probability as `|`."""
     rows = [
         (
+            _bar(part),
             number(part.mean_p),
             _figure(Figure(value=part.share, ci95=part.ci95)) if part.ci95 else number(part.share),
             f"{part.verdicts:,}",
-            _bar(part),
         )
         for part in bins
     ]
     scale = f"0{'.5':^{_COLUMNS - 2}}1"
-    return Table(("mean p", "share of 1", "n", scale), rows, ["o share of 1, | mean p: alike if calibrated"])
+    return Table((scale, "mean p", "share of 1", "n"), rows, ["o share of 1, | mean p: alike if calibrated"])
 
 
 def _bar(one: ReliabilityFigure) -> str:
@@ -86,7 +86,7 @@ def _bar(one: ReliabilityFigure) -> str:
     cells = ["-" if low <= column <= high else " " for column in range(_COLUMNS)]
     cells[mean] = "|"
     cells[share] = "o"
-    return "".join(cells)
+    return "".join(cells).rstrip()
 
 
 def _figure(figure: Figure | None) -> str:

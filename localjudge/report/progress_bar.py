@@ -24,7 +24,7 @@ _FIRST_LINE_SECONDS = 10.0
 _LONGEST_PAUSE_SECONDS = 300.0
 
 
-class _Counts(Silence):
+class _Counts:
     """Counts what there is to do and what is done, and says it in the words of bar and log."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -86,6 +86,11 @@ class Lines(_Counts):
         """Write the line."""
         self._stream.write(f"{safe(text)}\n")
         self._stream.flush()
+
+    def pause(self) -> None:
+        """Do nothing: no line is left unfinished."""
+
+    close = pause
 
     def expect(self, count: int) -> None:
         """Raise the number of questions; the first begins the pauses anew."""

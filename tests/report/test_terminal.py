@@ -14,6 +14,8 @@ from rich.console import Console, RenderableType
 
 from localjudge import Run, ScriptedEngine, compare, evaluate, verify
 from localjudge.analysis.gates import decide_gates, parse_gate
+from localjudge.record.calibration import ReliabilityFigure
+from localjudge.report.calibration_view import _plot
 from localjudge.report.comparison_view import comparison_view, gates_view
 from localjudge.report.sample import sample_view
 from localjudge.report.table import summary_view
@@ -115,6 +117,14 @@ def test_what_does_not_fit_is_folded() -> None:
         " a note",
     ]
     assert text_of(table, 22, colour=False).splitlines()[2:4] == [" ten_le      1  12345", " tter"]
+
+
+def test_a_bin_of_a_reliability_plot_stands_below_the_scale() -> None:
+    """Its share of .2 is 6 of 30 columns from the 0."""
+    share = ReliabilityFigure(low=0, high=1, mean_p=0.5, share=0.2, ci95=(0.1, 0.3), verdicts=9)
+    scale, _, plot, *_ = text_of(_plot((share,)), 80, colour=False).splitlines()
+    assert plot.index("o") - scale.index("0") == 6
+    assert plot.index("|") == scale.index(".5")
 
 
 @given(st.lists(st.text(), min_size=1, max_size=5), st.text())
