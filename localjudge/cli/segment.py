@@ -51,7 +51,7 @@ def _text(file: Path) -> str:
 def _show(spans: "list[Span]") -> None:
     from rich.text import Text
 
-    from localjudge.report.tables import Table
+    from localjudge.report.table_layout import Table
     from localjudge.report.terminal import show
 
     offsets = [f"{span.start}-{span.end}" for span in spans]

@@ -15,7 +15,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from localjudge.analysis.annotator_agreement import Agreement, AnnotatorAgreement
-from localjudge.report.tables import Table
+from localjudge.report.table_layout import Table
 from localjudge.report.terminal import number
 
 _NOTHING = "-"

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from localjudge.record.calibration import Calibration, Figure, ReliabilityFigure
-from localjudge.report.tables import Table, line
+from localjudge.report.table_layout import Table, line
 from localjudge.report.terminal import number
 
 _IN_WORDS = {

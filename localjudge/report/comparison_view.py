@@ -25,7 +25,7 @@ from localjudge.analysis.slice_changes import SlicedChanges
 from localjudge.metrics import catalog
 from localjudge.record.untrusted import shown
 from localjudge.report.table import EACH_ALONE, value_in_words
-from localjudge.report.tables import Table, line
+from localjudge.report.table_layout import Table, line
 from localjudge.report.terminal import number
 from localjudge.types import Label
 

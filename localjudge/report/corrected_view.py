@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from localjudge.analysis.corrected_means import CorrectedMeans, CorrectedMetric
 from localjudge.report.table import interval_cells
-from localjudge.report.tables import Table
+from localjudge.report.table_layout import Table
 
 
 def corrected_view(found: CorrectedMeans, *, metric: str | None = None) -> Table:

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from localjudge.doctor.extent import ADMISSION, fit_for
 from localjudge.doctor.health_check import Diagnosis, HealthCheck
-from localjudge.report.tables import Table, line
+from localjudge.report.table_layout import Table, line
 from localjudge.report.terminal import safe, safe_text
 
 _STYLE = {"ok": "green", "warning": "yellow", "failed": "red"}

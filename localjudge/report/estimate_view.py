@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from localjudge.record.untrusted import shown
-from localjudge.report.tables import Table
+from localjudge.report.table_layout import Table
 from localjudge.run.estimate import Estimate
 
 _SHARED = "What several metrics need is counted once, with the first of them."

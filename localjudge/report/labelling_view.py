@@ -21,7 +21,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from localjudge.option_spelling import call
-from localjudge.report.tables import Table, line
+from localjudge.report.table_layout import Table, line
 
 if TYPE_CHECKING:
     from localjudge.analysis.labelling import Labelling

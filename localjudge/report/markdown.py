@@ -29,7 +29,7 @@ from localjudge.report.comparison_view import (
     score_cells,
 )
 from localjudge.report.table import summary_view
-from localjudge.report.tables import Table, as_markdown, markdown_block
+from localjudge.report.table_layout import Table, as_markdown, markdown_block
 from localjudge.report.terminal import number
 
 _MOST_UNITS = 5

@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from localjudge.metrics.description import MetricDescription
-from localjudge.report.tables import Table, line
+from localjudge.report.table_layout import Table, line
 
 _LEGEND = (
     "* computed where no metric is named: the first of those for one question whose columns the data has.",

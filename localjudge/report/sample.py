@@ -12,7 +12,7 @@ from localjudge.record.directory import STORE
 from localjudge.record.panel import combination_of
 from localjudge.record.results import Run
 from localjudge.record.untrusted import shown
-from localjudge.report.tables import Table, line
+from localjudge.report.table_layout import Table, line
 from localjudge.report.terminal import safe_text
 from localjudge.report.verdicts import verdicts_view
 from localjudge.suggestion import suggestion

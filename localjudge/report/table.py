@@ -13,8 +13,8 @@ A mean stands there only if no more samples failed than are allowed; what failur
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import quote
 
 from localjudge.analysis.slices import Slices
 from localjudge.metrics.catalog import question_of
@@ -27,7 +27,7 @@ from localjudge.record.results import Run
 from localjudge.record.summary import NEAR, MetricSummary, VerdictSummary, verdict_summary
 from localjudge.record.untrusted import shown
 from localjudge.report.bands import meaning
-from localjudge.report.tables import Table, as_html
+from localjudge.report.table_layout import Table, as_html, escaped
 from localjudge.report.terminal import number
 
 EACH_ALONE = "each interval is that of its slice alone: of 20 slices, one is expected to miss"
@@ -65,10 +65,15 @@ def summary_view(run: Run, *, max_failed: int = 0, metric: str | None = None) ->
 
 def run_html(run: Run) -> str:
     """The same as a notebook shows it, with a link to the run's page if there is one."""
+    view = as_html(summary_view(run, max_failed=run.max_failed))
     page = run.directory / _PAGE
+    if not page.is_file():
+        return view
+    address = Path(os.path.relpath(page)).as_posix()
+    for character in "%?#":
+        address = address.replace(character, f"%{ord(character):02X}")
     # The first part is a dot, so that no name is taken for a scheme.
-    link = f'\n<p><a href="./{quote(os.fsencode(os.path.relpath(page)))}">report</a></p>' if page.is_file() else ""
-    return as_html(summary_view(run, max_failed=run.max_failed)) + link
+    return f'{view}\n<p><a href="./{escaped(address)}">report</a></p>'
 
 
 def slices_view(run: Run, slices: Slices, *, metric: str | None = None, max_failed: int = 0) -> Table:

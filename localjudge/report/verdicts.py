@@ -17,7 +17,7 @@ from rich.text import Text
 
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.results import Run
-from localjudge.report.tables import Table, line
+from localjudge.report.table_layout import Table, line
 from localjudge.report.terminal import number, safe, safe_text
 
 _LABEL_STYLE = {0: "red", 1: "green", None: "yellow"}

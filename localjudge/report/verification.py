@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from localjudge.report.tables import Table, line
+from localjudge.report.table_layout import Table, line
 from localjudge.run.verify import RowChange, Verification
 
 _STYLE = {"bit-identical": "green", "same verdicts": "yellow", "different": "red"}

@@ -21,7 +21,7 @@ from localjudge.record.archive import stored_ids, stored_sample
 from localjudge.record.directory import STORE
 from localjudge.record.result_rows import ScoreRow
 from localjudge.record.results import Run
-from localjudge.report.tables import Table, line
+from localjudge.report.table_layout import Table, line
 from localjudge.report.terminal import number, safe, safe_text
 
 _MOST_OF_ID = 24

@@ -64,11 +64,12 @@ def line(text: str, style: str = "") -> RenderableType:
 def as_html(table: Table) -> str:
     """The table and its notes without styles or scripts, to look like what they stand in."""
     rows = [("th", table.headings), *(("td", row) for row in table.rows)]
-    lines = [f"<tr>{''.join(f'<{tag}>{_escaped(str(cell))}</{tag}>' for cell in cells)}</tr>" for tag, cells in rows]
-    return "\n".join(["<table>", *lines, "</table>", "<p>", "<br>\n".join(map(_escaped, table.notes)), "</p>"])
+    lines = [f"<tr>{''.join(f'<{tag}>{escaped(str(cell))}</{tag}>' for cell in cells)}</tr>" for tag, cells in rows]
+    return "\n".join(["<table>", *lines, "</table>", "<p>", "<br>\n".join(map(escaped, table.notes)), "</p>"])
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """The text as HTML shows it: nothing in it is markup."""
     return html.escape(printable(text))
 
 
