@@ -180,7 +180,7 @@ def _progress(wanted: Progress | bool | None) -> Progress:
 
 def _html(run: Run) -> str:
     """A run as a notebook shows it; what draws it is imported when there is something to draw."""
-    from localjudge.report.notebook import run_html
+    from localjudge.report.table import run_html
 
     return run_html(run)
 

@@ -1,7 +1,7 @@
 """What work tells while it goes on, to whoever wants to show it."""
 
 from collections.abc import Iterable, Iterator
-from typing import Protocol, TypeVar, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 _TOLD_EVERY = 1_000
 
@@ -48,29 +48,10 @@ class Progress(Protocol):
 class Silence:
     """Shows nothing."""
 
-    def note(self, text: str) -> None:
-        """Say nothing."""
+    def _say_nothing(self, *_: Any, **__: Any) -> None:
+        """Whatever it is told."""
 
-    def rows(self, doing: str, done: int, total: int | None) -> None:
-        """Say nothing."""
-
-    def expect(self, count: int) -> None:
-        """Say nothing."""
-
-    def recall(self, count: int) -> None:
-        """Say nothing."""
-
-    def phase(self, name: str) -> None:
-        """Say nothing."""
-
-    def pause(self) -> None:
-        """Say nothing."""
-
-    def advance(self) -> None:
-        """Say nothing."""
-
-    def close(self) -> None:
-        """Say nothing."""
+    note = rows = expect = recall = phase = pause = advance = close = _say_nothing
 
 
 def counted(rows: Iterable[T], progress: Progress, doing: str, total: int | None = None) -> Iterator[T]:

@@ -85,8 +85,7 @@ def _write_as(
     directory: Path, as_format: "Format", out: Path | None, as_json: bool, *, rows: "Rows", **added: bool
 ) -> None:
     from localjudge.record.results import Run
-    from localjudge.report.export import exported_parts
-    from localjudge.report.rows_with_data import Added
+    from localjudge.report.export import Added, exported_parts
 
     encoding = as_format.rpartition("-")[2]
     if as_json and out is None and encoding in {"csv", "parquet"}:

@@ -143,8 +143,7 @@ def views(found: "Check", report: Path | None = None) -> "list[RenderableType]":
     """For people: the same, and where the report is."""
     from rich.padding import Padding
 
-    from localjudge.report.comparison_view import comparison_view
-    from localjudge.report.gates_view import gates_view
+    from localjudge.report.comparison_view import comparison_view, gates_view
     from localjudge.report.terminal import safe_text
 
     shown = [comparison_view(found.comparison)] if found.comparison else []

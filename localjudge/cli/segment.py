@@ -51,17 +51,11 @@ def _text(file: Path) -> str:
 def _show(spans: "list[Span]") -> None:
     from rich.text import Text
 
-    from localjudge.report.table_layout import LabelledText, LabelledTexts
-    from localjudge.report.terminal import safe_text, show
+    from localjudge.report.table_layout import Table
+    from localjudge.report.terminal import show
 
     offsets = [f"{span.start}-{span.end}" for span in spans]
     width = max(map(len, offsets), default=0)
     if spans:
-        show(
-            LabelledTexts(
-                [
-                    LabelledText((Text(f"{offset:>{width}}", style="dim"),), safe_text(span.text))
-                    for offset, span in zip(offsets, spans, strict=True)
-                ]
-            )
-        )
+        labels = (Text(f"{offset:>{width}}", style="dim") for offset in offsets)
+        show(Table((), [(label, span.text) for label, span in zip(labels, spans, strict=True)]))

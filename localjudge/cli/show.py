@@ -92,7 +92,7 @@ def _show_corrected(run: "Run", metric: str | None, labels: Path, foreign: bool,
 
 def _show_slices(run: "Run", column: str, metric: str | None, as_json: bool) -> None:
     from localjudge.analysis.slices import slices
-    from localjudge.report.slices_view import slices_view
+    from localjudge.report.table import slices_view
     from localjudge.report.terminal import put, show
 
     found = slices(run, column)

@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from localjudge.errors import UsageError
 from localjudge.record.result_rows import ScoreRow, VerdictRow, flat_values
-from localjudge.types import Sample, known_texts
+from localjudge.types import CONTEXT_FIELDS, Sample, known_texts
 
 if TYPE_CHECKING:
     import pandas
     import polars
 
+TEXTS = ("user_input", "retrieved_contexts", "reference_contexts", "response", "reference")
+"""The fields of `sample_texts`, in the order of ragas."""
 FrameRows = Literal["samples", "verdicts"]
 _Kind = Literal["text", "texts", "share", "whole"]
 _KIND_OF_VERDICT_COLUMN: dict[str, _Kind] = {
@@ -43,34 +45,34 @@ class FrameColumns(NamedTuple):
     kinds: dict[str, _Kind]
 
 
-def columns_of_samples(scored: Iterable[tuple[Sample, Mapping[str, ScoreRow]]], metrics: Sequence[str]) -> FrameColumns:
-    """One row for each sample: its id, its texts, and of each metric score and status."""
-    kinds: dict[str, _Kind] = {
-        "sample_id": "text",
-        "user_input": "text",
-        "retrieved_contexts": "texts",
-        "reference_contexts": "texts",
-        "response": "text",
-        "reference": "text",
+def sample_texts(sample: Sample) -> dict[str, Any]:
+    """The texts of a sample by field; None for contexts of which only the ids are known."""
+    return {
+        "user_input": sample.user_input,
+        "retrieved_contexts": known_texts(sample.retrieved_contexts),
+        "reference_contexts": known_texts(sample.reference_contexts),
+        "response": sample.response,
+        "reference": sample.reference,
     }
+
+
+def sample_row(sample: Sample, scores: Mapping[str, ScoreRow], metrics: Iterable[str]) -> dict[str, Any]:
+    """The one row of a sample, for frames and exports: its id, its texts, and of each metric score and status."""
+    row = {"sample_id": sample.id, **sample_texts(sample)}
+    for metric in metrics:
+        score = scores.get(metric)
+        row |= {metric: score and score.score, f"{metric}_status": score and score.status}
+    return row
+
+
+def columns_of_samples(scored: Iterable[tuple[Sample, Mapping[str, ScoreRow]]], metrics: Sequence[str]) -> FrameColumns:
+    """The `sample_row` of each sample, as columns."""
+    kinds: dict[str, _Kind] = {"sample_id": "text"}
+    kinds |= {name: "texts" if name in CONTEXT_FIELDS else "text" for name in TEXTS}
     for metric in metrics:
         kinds |= {metric: "share", f"{metric}_status": "text"}
-    values: dict[str, list[Any]] = {name: [] for name in kinds}
-    for sample, scores in scored:
-        row: dict[str, Any] = {
-            "sample_id": sample.id,
-            "user_input": sample.user_input,
-            "retrieved_contexts": known_texts(sample.retrieved_contexts),
-            "reference_contexts": known_texts(sample.reference_contexts),
-            "response": sample.response,
-            "reference": sample.reference,
-        }
-        for metric in metrics:
-            score = scores.get(metric)
-            row |= {metric: score and score.score, f"{metric}_status": score and score.status}
-        for name, value in row.items():
-            values[name].append(value)
-    return FrameColumns(values, kinds)
+    rows = [sample_row(sample, scores, metrics) for sample, scores in scored]
+    return FrameColumns({name: [row[name] for row in rows] for name in kinds}, kinds)
 
 
 def columns_of_verdicts(verdicts: Iterable[VerdictRow]) -> FrameColumns:

@@ -1,21 +1,18 @@
 """A calibration as a person reads it: figures with their intervals, the threshold, and a reliability plot.
 
-                         at 0.5                held out
+                                 at 0.5              held out
 balanced accuracy  0.684 [0.651, 0.716]  0.690 [0.657, 0.722]
 ...
-mean p  share of 1                                                  0         .5         1
-0.128   0.220 [0.137, 0.324]  82                                    | --|o---            |
+0             .5              1  mean p            share of 1   n
+   |--o---                        0.128  0.220 [0.137, 0.324]  82
 """
 
-from collections.abc import Mapping
-
 from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from localjudge.record.calibration import Calibration, Figure, ReliabilityFigure
-from localjudge.report.terminal import number, safe, safe_text
+from localjudge.report.table_layout import Table, line
+from localjudge.report.terminal import number
 
 _IN_WORDS = {
     "auc": "AUC",
@@ -44,23 +41,11 @@ def calibration_view(calibration: Calibration) -> RenderableType:
         f"{len(folds)} folds, {number(min(folds))} to {number(max(folds))}, each chosen on the other groups"
     )
     undefined = [f"{_words(name)}: {why}" for name, why in calibration.undefined.items()]
-    return Padding(
-        Group(
-            *map(safe_text, head),
-            Text(),
-            _figures(calibration.figures),
-            Text(),
-            _decisions(calibration),
-            Text(),
-            safe_text(threshold),
-            Text(),
-            _plot(calibration.reliability),
-            *([Text()] if undefined or calibration.remarks else []),
-            *map(safe_text, [*undefined, *calibration.remarks]),
-        ),
-        (0, 1),
-        expand=False,
-    )
+    notes = [*undefined, *calibration.remarks]
+    figures = [(_words(name), _figure(figure)) for name, figure in calibration.figures.items()]
+    parts: list[RenderableType] = [*map(line, head), Text(), Table((), figures), Text(), _decisions(calibration)]
+    parts += [Text(), line(threshold), Text(), _plot(calibration.reliability)]
+    return Group(*parts, *([Text()] if notes else []), *map(line, notes))
 
 
 def _weights(calibration: Calibration) -> list[str]:
@@ -71,35 +56,28 @@ def _weights(calibration: Calibration) -> list[str]:
     return [f"log odds weighed: {weights}; intercept {number(rule.intercept)}; every figure is held out"]
 
 
-def _figures(figures: Mapping[str, Figure]) -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    for name, figure in figures.items():
-        grid.add_row(safe(_words(name)), _figure(figure))
-    return grid
-
-
 def _decisions(calibration: Calibration) -> Table:
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_row("", Text("at 0.5", style="bold"), Text("held out", style="bold"))
-    names = [*calibration.at_one_half, *calibration.held_out]
-    for name in dict.fromkeys(names):
-        grid.add_row(
-            safe("gain in balanced accuracy" if name == "gain" else _words(name)),
-            *(_figure(side.get(name)) for side in (calibration.at_one_half, calibration.held_out)),
-        )
-    return grid
+    sides = (calibration.at_one_half, calibration.held_out)
+    rows = [
+        ("gain in balanced accuracy" if name == "gain" else _words(name), *(_figure(side.get(name)) for side in sides))
+        for name in dict.fromkeys([*calibration.at_one_half, *calibration.held_out])
+    ]
+    return Table(("", "at 0.5", "held out"), rows)
 
 
 def _plot(bins: tuple[ReliabilityFigure, ...]) -> Table:
     """A row for each bin: its share of 1 as `o` between the limits of its interval, its mean probability as `|`."""
-    grid = Table.grid(padding=(0, 2, 0, 0))
+    rows = [
+        (
+            _bar(part),
+            number(part.mean_p),
+            _figure(Figure(value=part.share, ci95=part.ci95)) if part.ci95 else number(part.share),
+            f"{part.verdicts:,}",
+        )
+        for part in bins
+    ]
     scale = f"0{'.5':^{_COLUMNS - 2}}1"
-    grid.add_row(*(Text(word, style="bold") for word in ("mean p", "share of 1", "n")), scale)
-    for one in bins:
-        share = _figure(Figure(value=one.share, ci95=one.ci95)) if one.ci95 else number(one.share)
-        grid.add_row(number(one.mean_p), share, f"{one.verdicts:,}", Text(_bar(one), no_wrap=True))
-    grid.add_row("", "", "", Text("o share of 1, | mean p: alike if calibrated", style="dim"))
-    return grid
+    return Table((scale, "mean p", "share of 1", "n"), rows, ["o share of 1, | mean p: alike if calibrated"])
 
 
 def _bar(one: ReliabilityFigure) -> str:

@@ -12,39 +12,79 @@
 The second table counts samples, then verdicts on the same text.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
 from localjudge.analysis.comparison import MetricChange, RunComparison, SampleChange, SharedSamples
-from localjudge.analysis.unit_changes import UnitChange
+from localjudge.analysis.gates import GateDecision, signed
+from localjudge.analysis.score_changes import ScoreChanges
+from localjudge.analysis.slice_changes import SlicedChanges
 from localjudge.metrics import catalog
-from localjudge.report.score_cells import SCORE_HEADINGS, score_cells
-from localjudge.report.slice_changes_view import by_column_view
-from localjudge.report.table_layout import LabelledText, LabelledTexts, NumberTable
-from localjudge.report.terminal import number, safe_text
+from localjudge.record.untrusted import shown
+from localjudge.report.table import EACH_ALONE, value_in_words
+from localjudge.report.table_layout import Table, line
+from localjudge.report.terminal import number
 from localjudge.types import Label
 
+SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
 COUNT_HEADINGS = ("better", "worse", "same", "missing", "0 -> 1", "1 -> 0")
 _NOTHING = "-"
 _UNITS_SHOWN = 10
+_STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
 
 
 def comparison_view(comparison: RunComparison) -> RenderableType:
     """Both tables, what changed by a column, remarks, warnings, judges and signatures, and what moved most."""
-    scores, counts = NumberTable(*SCORE_HEADINGS), NumberTable(*COUNT_HEADINGS)
-    for name, change in comparison.metrics.items():
-        scores.add(name, *score_cells(change.scores))
-        counts.add(name, *count_cells(name, change))
-    lines = (Padding(safe_text(line), (0, 1), expand=False) for line in comparison_lines(comparison))
-    by = [by_column_view(comparison.by), Text()] if comparison.by else []
-    parts: list[RenderableType] = [scores, Text(), counts, Text(), *by, *lines]
+    scores = [(name, *score_cells(change.scores)) for name, change in comparison.metrics.items()]
+    counts = [(name, *count_cells(name, change)) for name, change in comparison.metrics.items()]
+    parts: list[RenderableType] = [Table(("metric", *SCORE_HEADINGS), scores), Text()]
+    parts += [Table(("metric", *COUNT_HEADINGS), counts), Text()]
+    parts += [*_by_column(comparison.by), Text()] if comparison.by else []
+    parts += map(line, comparison_lines(comparison))
     for name, change in comparison.metrics.items():
         for sample in change.moved:
-            parts += [Text(), _moved(name, sample)]
+            parts += [Text(), *_moved(name, sample)]
     return Group(*parts)
+
+
+def _by_column(changes: SlicedChanges) -> Iterator[RenderableType]:
+    """A table for each metric, and what their intervals do not say; `compared` have a score in both runs."""
+    column = shown(changes.column)
+    for metric in changes.slices[0].metrics if changes.slices else ():
+        rows = [
+            (
+                value_in_words(part.value),
+                f"{part.metrics[metric].compared:,}/{part.samples:,}",
+                *score_cells(part.metrics[metric].scores),
+            )
+            for part in changes.slices
+        ]
+        yield from (line(f"{metric} by {column}"), Table((column, "compared", *SCORE_HEADINGS), rows), Text())
+    yield line(f"slices are those of B; {EACH_ALONE}")
+
+
+def score_cells(scores: ScoreChanges | None) -> tuple[str, ...]:
+    """What stands under the `SCORE_HEADINGS`; a dash for what there is not."""
+    if scores is None:
+        return ("-",) * len(SCORE_HEADINGS)
+    interval = " to ".join(map(signed, scores.ci95)) if scores.ci95 else "-"
+    return number(scores.before), number(scores.after), signed(scores.difference), interval
+
+
+def gates_view(decisions: Sequence[GateDecision]) -> Table:
+    """One row for each gate: outcome, gate, reason; an undecided gate with what it counts as."""
+    return Table(
+        (), [(Text(gate.outcome, style=_STYLE[gate.outcome]), gate.gate, reason_of(gate)) for gate in decisions]
+    )
+
+
+def reason_of(decision: GateDecision) -> str:
+    """Why it was decided so; of an undecided gate also what it counts as."""
+    counts_as = f" (counts as {'kept' if decision.kept else 'missed'})" if decision.outcome == "undecided" else ""
+    return f"{decision.reason}{counts_as}"
 
 
 def count_cells(name: str, change: MetricChange) -> tuple[str, ...]:
@@ -109,31 +149,30 @@ def change_remarks(name: str, change: MetricChange) -> Iterator[str]:
     elif change.scores.smallest_detectable > 1:
         yield f"no difference can be told; {change.compared:,} samples are too few to show any"
     else:
-        shown = number(change.scores.smallest_detectable)
-        yield f"no difference can be told; {change.compared:,} samples would show one of {shown} or more"
+        smallest = number(change.scores.smallest_detectable)
+        yield f"no difference can be told; {change.compared:,} samples would show one of {smallest} or more"
     if change.verdicts is not None and change.verdicts.mcnemar_p is not None:
         yield f"one verdict a sample: McNemar's test gives p = {change.verdicts.mcnemar_p:.3g}"
     if change.unscored:
         yield f"{change.unscored:,} samples of both runs are undefined or failed in one of them"
 
 
-def _moved(metric: str, sample: SampleChange) -> RenderableType:
-    rows = [_unit(unit) for unit in sample.units[:_UNITS_SHOWN]]
+def _moved(metric: str, sample: SampleChange) -> Iterator[RenderableType]:
     known_as = "" if sample.sample_id == sample.baseline_id else f" (in A: {sample.baseline_id})"
     heading = f"{sample.sample_id}{known_as}: {metric} {number(sample.before)} -> {number(sample.after)}"
     style = "green" if (sample.after > sample.before) != catalog.lower_is_better(metric) else "red"
-    parts: list[RenderableType] = [Padding(safe_text(heading, style=f"bold {style}"), (0, 1), expand=False)]
-    if rows:
-        parts.append(Padding(LabelledTexts(rows), (0, 0, 0, 2)))
+    yield line(heading, f"bold {style}")
+    rows = [
+        (
+            f"{_label(unit.before)} -> {_label(unit.after)}",
+            Text(f"{_probability(unit.p_before)} -> {_probability(unit.p_after)}", style="dim"),
+            unit.text,
+        )
+        for unit in sample.units[:_UNITS_SHOWN]
+    ]
+    yield Padding(Table((), rows), (0, 0, 0, 2))
     if len(sample.units) > _UNITS_SHOWN:
-        parts.append(Padding(Text(f"and {len(sample.units) - _UNITS_SHOWN:,} more", style="dim"), (0, 1, 0, 3)))
-    return Group(*parts)
-
-
-def _unit(unit: UnitChange) -> LabelledText:
-    labels = f"{_label(unit.before)} -> {_label(unit.after)}"
-    probabilities = f"{_probability(unit.p_before)} -> {_probability(unit.p_after)}"
-    return LabelledText((Text(labels), Text(probabilities, style="dim")), safe_text(unit.text))
+        yield line(f"  and {len(sample.units) - _UNITS_SHOWN:,} more", "dim")
 
 
 def _label(label: Label | None) -> str:

@@ -7,32 +7,22 @@ context_recall          0.708  0.669 - 0.745       -
 
 from collections.abc import Iterator
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.text import Text
-
-from localjudge.analysis.corrected_means import CorrectedMean, CorrectedMeans, CorrectedMetric
-from localjudge.report.table_layout import NumberTable
-from localjudge.report.terminal import number, safe_text
-
-_NOTHING = "-"
+from localjudge.analysis.corrected_means import CorrectedMeans, CorrectedMetric
+from localjudge.report.table import interval_cells
+from localjudge.report.table_layout import Table
 
 
-def corrected_view(found: CorrectedMeans, *, metric: str | None = None) -> RenderableType:
+def corrected_view(found: CorrectedMeans, *, metric: str | None = None) -> Table:
     """Table and remarks, of all labelled metrics or of one."""
-    table = NumberTable("mean", "95 % interval", "labels")
-    for name, one in found.metrics.items():
-        if metric in (None, name):
-            for row, mean, interval, labels in corrected_rows(name, one):
-                table.add(row, mean, interval, labels)
-    lines = [*found.warnings, *corrected_remarks(found, metric), f"labels {found.labels}"]
-    return Group(table, Text(), *(Padding(safe_text(line), (0, 1), expand=False) for line in lines))
+    rows = [row for name, one in found.metrics.items() if metric in (None, name) for row in corrected_rows(name, one)]
+    notes = [*found.warnings, *corrected_remarks(found, metric), f"labels {found.labels}"]
+    return Table(("metric", "mean", "95 % interval", "labels"), rows, notes)
 
 
 def corrected_rows(name: str, one: CorrectedMetric) -> Iterator[tuple[str, str, str, str]]:
     """The judge's mean and the corrected one: what it is called, mean, interval, labels."""
-    yield name, *_cells(one.judged), _NOTHING
-    yield "  corrected", *_cells(one.corrected), f"{one.labelled:,}"
+    yield name, *interval_cells(one.judged), "-"
+    yield "  corrected", *interval_cells(one.corrected), f"{one.labelled:,}"
 
 
 def corrected_remarks(found: CorrectedMeans, metric: str | None = None) -> Iterator[str]:
@@ -46,8 +36,3 @@ def corrected_remarks(found: CorrectedMeans, metric: str | None = None) -> Itera
             yield f"{name}: the judge's mean is too {'high' if judged > interval[1] else 'low'}, by these labels"
         if one.corrected.remark:
             yield f"{name}: {one.corrected.remark}"
-
-
-def _cells(mean: CorrectedMean) -> tuple[str, str]:
-    interval = " - ".join(map(number, mean.ci95)) if mean.ci95 else _NOTHING
-    return _NOTHING if mean.mean is None else number(mean.mean), interval

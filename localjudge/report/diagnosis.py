@@ -11,12 +11,11 @@ attribution: fit for ranking; relevance: not fit
 from collections import Counter
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from localjudge.doctor.extent import ADMISSION, fit_for
 from localjudge.doctor.health_check import Diagnosis, HealthCheck
+from localjudge.report.table_layout import Table, line
 from localjudge.report.terminal import safe, safe_text
 
 _STYLE = {"ok": "green", "warning": "yellow", "failed": "red"}
@@ -26,12 +25,8 @@ _STATUS_WIDTH, _NAME_WIDTH = 7, 14
 
 def check_view(check: HealthCheck) -> RenderableType:
     """One row: status, name, what was found, and under that what to do."""
-    row = Table.grid(padding=(0, 2, 0, 0))
-    row.add_column(no_wrap=True, min_width=_STATUS_WIDTH)
-    row.add_column(no_wrap=True, min_width=_NAME_WIDTH)
-    row.add_column(overflow="fold")
-    row.add_row(Text(check.status, style=_STYLE[check.status]), Text(check.name), _finding(check))
-    return Padding(row, (0, 1), expand=False)
+    status = Text(f"{check.status:<{_STATUS_WIDTH}}", style=_STYLE[check.status])
+    return Table((), [(status, f"{check.name:<{_NAME_WIDTH}}", _finding(check))])
 
 
 def conclusion_view(found: Diagnosis) -> RenderableType:
@@ -42,7 +37,7 @@ def conclusion_view(found: Diagnosis) -> RenderableType:
     if found.not_made:
         lines.append(f"not made: {', '.join(found.not_made)}")
     lines += [fit for check in found.checks if check.name == ADMISSION and (fit := _fit(check))]
-    return Padding(Group(Text(), *(Text(line, overflow="fold") for line in lines)), (0, 1), expand=False)
+    return Group(Text(), *map(line, lines))
 
 
 def _fit(admission: HealthCheck) -> str:

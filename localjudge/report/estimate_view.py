@@ -2,12 +2,11 @@
 
 from datetime import timedelta
 
-from rich import box
 from rich.console import Group, RenderableType
-from rich.table import Table
+from rich.text import Text
 
 from localjudge.record.untrusted import shown
-from localjudge.report.terminal import safe
+from localjudge.report.table_layout import Table
 from localjudge.run.estimate import Estimate
 
 _SHARED = "What several metrics need is counted once, with the first of them."
@@ -17,50 +16,50 @@ _MINUTE = timedelta(minutes=1)
 
 def estimate_view(estimate: Estimate) -> RenderableType:
     """One line for each thing that a run takes, and below one for each metric if there are several."""
-    parts = [_in_all(estimate)]
-    parts += [_by_judge(estimate)] if estimate.by_judge else []
-    parts += [_by_metric(estimate)] if len(estimate.metrics) > 1 else []
+    parts: list[RenderableType] = [_in_all(estimate)]
+    parts += [Text(), _by_judge(estimate)] if estimate.by_judge else []
+    parts += [Text(), _by_metric(estimate)] if len(estimate.metrics) > 1 else []
     return Group(*parts)
 
 
 def _by_judge(estimate: Estimate) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("judge", overflow="fold")
-    for heading in ("questions", "tokens", "time", "memory"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name, share in estimate.by_judge.items():
-        time = "none" if share.seconds is None else _duration(share.seconds)
-        memory = f"{share.memory_bytes / _GIB:.1f} GiB"
-        table.add_row(safe(name), f"{share.requests - share.answered:,}", f"{share.tokens:,}", time, memory)
-    return table
+    rows = [
+        (
+            name,
+            f"{share.requests - share.answered:,}",
+            f"{share.tokens:,}",
+            "none" if share.seconds is None else _duration(share.seconds),
+            f"{share.memory_bytes / _GIB:.1f} GiB",
+        )
+        for name, share in estimate.by_judge.items()
+    ]
+    return Table(("judge", "questions", "tokens", "time", "memory"), rows)
 
 
 def _by_metric(estimate: Estimate) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, caption=_SHARED, caption_justify="left")
-    table.add_column("metric", overflow="fold")
-    for heading in ("verdicts", "tokens", "time"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name, share in estimate.by_metric.items():
-        time = "none" if share.seconds is None or not share.tokens else _duration(share.seconds)
-        table.add_row(safe(name), f"{share.verdicts:,}", f"{share.tokens:,}", time)
-    return table
+    rows = [
+        (
+            name,
+            f"{share.verdicts:,}",
+            f"{share.tokens:,}",
+            "none" if share.seconds is None or not share.tokens else _duration(share.seconds),
+        )
+        for name, share in estimate.by_metric.items()
+    ]
+    return Table(("metric", "verdicts", "tokens", "time"), rows, [_SHARED])
 
 
 def _in_all(estimate: Estimate) -> Table:
-    table = Table.grid(padding=(0, 2))
-    time = "none: nothing is asked" if estimate.seconds is None else f"about {_duration(estimate.seconds)}"
     rows = {
         "samples": f"{estimate.samples:,}",
-        "metrics": safe(", ".join(estimate.metrics)),
+        "metrics": ", ".join(estimate.metrics),
         "verdicts": f"{estimate.verdicts:,}, of which {estimate.requests:,} are distinct questions",
         **_answered(estimate),
         "tokens": f"{estimate.tokens:,} distinct, each evaluated once",
-        "time": time,
+        "time": "none: nothing is asked" if estimate.seconds is None else f"about {_duration(estimate.seconds)}",
         "memory": f"about {estimate.memory_bytes / _GIB:.1f} GiB",
     }
-    for name, value in rows.items():
-        table.add_row(name, value)
-    return table
+    return Table((), list(rows.items()))
 
 
 def _answered(estimate: Estimate) -> dict[str, str]:
@@ -69,7 +68,7 @@ def _answered(estimate: Estimate) -> dict[str, str]:
         return {}
     places = ", ".join(f"{count:,} in {shown(name)}" for name, count in estimate.reused.items())
     answered = estimate.requests - estimate.remaining
-    return {"answered": safe(f"{answered:,} of these questions already ({places}); {estimate.remaining:,} remain")}
+    return {"answered": f"{answered:,} of these questions already ({places}); {estimate.remaining:,} remain"}
 
 
 def _duration(seconds: float) -> str:

@@ -6,8 +6,9 @@
     jsonl, csv, parquet               for programs, for spreadsheets, for data frames
 
 Rows of the last three are the scores, the verdicts, or one row per sample with a column for each metric; the texts of
-the sample and its other columns can stand beside them. In a CSV a text that a spreadsheet would take for a formula gets
-an apostrophe in front.
+the sample and its other columns can be added. A column that has the name of another one gets `data.` in front. In CSV
+and Parquet a list or an object is JSON text, and so is a Parquet column that holds numbers and texts. In a CSV a text
+that a spreadsheet would take for a formula gets an apostrophe in front.
 
 ragas's columns are `user_input, retrieved_contexts, reference_contexts, response, reference`, then the metrics by name
 (its `EvaluationResult.to_pandas`); reference contexts are there if any sample has some. Contexts are lists of texts; in
@@ -18,23 +19,36 @@ contexts of which only the ids are known, in every format.
 
 import csv
 import io
+import json
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, groupby
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from localjudge.dataset.spreadsheet import inert
-from localjudge.errors import UsageError
+from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.option_spelling import option_name
+from localjudge.record.frames import TEXTS, sample_row, sample_texts
 from localjudge.record.result_rows import VerdictRow, flat_values, json_line
 from localjudge.record.results import Run
+from localjudge.record.untrusted import shown
 from localjudge.report.inspect_scores import inspect_lines
 from localjudge.report.parquet import Row, parquet_parts
-from localjudge.report.rows_with_data import Added, rows_with_data
-from localjudge.types import known_texts
 
 Format = Literal["ragas", "ragas-csv", "ragas-parquet", "ragas-classifications", "inspect", "jsonl", "csv", "parquet"]
 Rows = Literal["scores", "verdicts", "samples"]
 CLASSIFIED_METRIC = "context_recall"
+
+MOST_COLUMNS = 1_000
+_LARGEST = 2**63
+_Cell = Callable[[Any], Any]
+
+
+class Added(NamedTuple):
+    """What is added to the rows of their sample."""
+
+    texts: bool = False
+    columns: bool = False
+
 
 _NOTHING_ADDED = Added()
 _NO_GROUP: tuple[str | None, Iterable[VerdictRow]] = (None, ())
@@ -63,7 +77,7 @@ def exported_parts(
             return inspect_lines(run)
         case _:
             if any(added):
-                return _encoded(lambda: rows_with_data(run, plain_rows(run, rows), added, as_format), as_format)
+                return _encoded(lambda: _rows_with_data(run, plain_rows(run, rows), added, as_format), as_format)
             return _encoded(lambda: plain_rows(run, rows), as_format)
 
 
@@ -82,16 +96,10 @@ def ragas_rows(run: Run) -> Iterator[Row]:
 
     Raises RunDirectoryError for a score of a sample that the run does not hold.
     """
-    with_truth = any(sample.reference_contexts is not None for sample in run.iter_samples())
-    for sample, scores in run.iter_scored_samples():
-        yield {
-            "user_input": sample.user_input,
-            "retrieved_contexts": known_texts(sample.retrieved_contexts),
-            **({"reference_contexts": known_texts(sample.reference_contexts)} if with_truth else {}),
-            "response": sample.response,
-            "reference": sample.reference,
-            **{metric: scores[metric].score if metric in scores else None for metric in run.summary.metrics},
-        }
+    columns = [*TEXTS, *run.summary.metrics]
+    if all(sample.reference_contexts is None for sample in run.iter_samples()):
+        columns.remove("reference_contexts")
+    return ({name: row[name] for name in columns} for row in _sample_rows(run))
 
 
 def classification_rows(run: Run) -> Iterator[Row]:
@@ -120,20 +128,91 @@ def plain_rows(run: Run, rows: Rows) -> Iterator[Row]:
     """The rows as flat objects, all with the same keys."""
     match rows:
         case "scores":
-            yield from map(vars, run.iter_scores())
+            return map(vars, run.iter_scores())
         case "verdicts":
-            yield from map(flat_values, run.iter_verdicts())
+            return map(flat_values, run.iter_verdicts())
         case "samples":
-            yield from _sample_rows(run)
+            return ({name: row[name] for name in row if name not in TEXTS} for row in _sample_rows(run))
 
 
 def _sample_rows(run: Run) -> Iterator[Row]:
-    columns = [column for name in run.summary.metrics for column in (name, f"{name}_status")]
-    for sample_id, scores in groupby(run.iter_scores(), key=lambda score: score.sample_id):
-        row = {"sample_id": sample_id, **dict.fromkeys(columns)}
-        for score in scores:
-            row |= {score.metric: score.score, f"{score.metric}_status": score.status}
-        yield row
+    return (sample_row(sample, scores, run.summary.metrics) for sample, scores in run.iter_scored_samples())
+
+
+def _rows_with_data(run: Run, rows: Iterator[Row], added: Added, as_format: Format) -> Iterator[Row]:
+    """The rows, which are in the order of the data, each with texts and columns of its sample.
+
+    Raises UsageError for too many columns, RunDirectoryError where scores and stored samples are not of the same order.
+    """
+    first = next(rows, None)
+    if first is None:
+        return
+    if not run.in_one_order():
+        raise RunDirectoryError(
+            f"the samples in {run.directory} are in another order than their scores",
+            hint="run the same command again to go on, or export without texts and columns",
+        )
+    texts: dict[str, _Cell] = dict.fromkeys(TEXTS if added.texts else (), _as_json if as_format == "csv" else _as_is)
+    columns = _cells(run, as_format) if added.columns else {}
+    keys = _free_keys(columns, {*first, *texts})
+    data = zip(run.iter_samples(), run.iter_extras(), strict=True)
+    for sample_id, rows_of_sample in groupby(chain([first], rows), key=lambda row: row["sample_id"]):
+        sample, (_, extras) = next(entry for entry in data if entry[0].id == sample_id)
+        values = sample_texts(sample)
+        more = {name: cell(values[name]) for name, cell in texts.items()}
+        more |= {keys[name]: cell(extras.get(name)) for name, cell in columns.items()}
+        yield from (row | more for row in rows_of_sample)
+
+
+def _free_keys(columns: Iterable[str], taken: set[str]) -> dict[str, str]:
+    keys = {}
+    for name in columns:
+        key = name
+        while key in taken:
+            key = f"data.{key}"
+        taken.add(key)
+        keys[name] = key
+    return keys
+
+
+def _cells(run: Run, as_format: Format) -> dict[str, _Cell]:
+    """The columns of the data in the order in which they appear, and how a value of each is written."""
+    kinds: dict[str, set[str]] = {}
+    for _, extras in run.iter_extras():
+        for name, value in extras.items():
+            kinds.setdefault(name, set()).add(_kind(value))
+        if len(kinds) > MOST_COLUMNS:
+            raise UsageError(
+                f"the data has more than {MOST_COLUMNS:,} columns, such as {shown(next(iter(kinds)))}",
+                hint="leave out --with-columns",
+            )
+    return {name: _cell(of_column - {"NoneType"}, as_format) for name, of_column in kinds.items()}
+
+
+def _cell(kinds: set[str], as_format: Format) -> _Cell:
+    if as_format != "parquet":
+        return _as_json if as_format == "csv" else _as_is
+    if kinds == {"int", "float"}:
+        return lambda value: None if value is None else float(value)
+    return _as_is if len(kinds) <= 1 and not kinds & {"list", "dict", "large int"} else _as_text
+
+
+def _kind(value: Any) -> str:
+    large = isinstance(value, int) and not -_LARGEST <= value < _LARGEST
+    return "large int" if large else type(value).__name__
+
+
+def _as_is(value: Any) -> Any:
+    return value
+
+
+def _as_json(value: Any) -> Any:
+    """A list or an object as JSON; what is a cell by itself as it is."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+
+
+def _as_text(value: Any) -> Any:
+    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _with_one_type_a_column(row: Row) -> Row:

@@ -1,6 +1,6 @@
-r"""A run's scores as inspect takes scores that were computed elsewhere: `inspect_ai.scorer.precomputed_scores`.
+"""A run's scores as inspect takes scores that were computed elsewhere: `inspect_ai.scorer.precomputed_scores`.
 
-    {"id": "s1", "value": {"context_recall": 0.5, "faithfulness": NaN}, "explanation": "context_recall: 1/2\n..."}
+    {"id": "s1", "value": {"context_recall": 0.5, "faithfulness": NaN}, "explanation": "context_recall: 1/2 = ..."}
 
 (inspect_ai 0.3.) One record for each sample. A metric without a score is NaN, which inspect leaves out of its means and
 counts as unscored; a null it would count as 0, and a metric that is not there is an error. A sample that was read from
@@ -15,6 +15,7 @@ from typing import Any
 from localjudge.record.result_rows import ScoreRow
 from localjudge.record.results import Run
 from localjudge.report.parquet import Row
+from localjudge.report.verdicts import outcome_of
 
 
 def inspect_lines(run: Run) -> Iterator[bytes]:
@@ -43,8 +44,4 @@ def inspect_value(row: ScoreRow | None) -> float:
 
 def explained(row: ScoreRow | None) -> str:
     """What the score was divided from, or why there is none."""
-    if row is None:
-        return "not computed"
-    if row.score is None:
-        return f"{row.status} ({row.detail})"
-    return f"{row.score:.3f}" if row.denominator is None else f"{row.numerator:g}/{row.denominator:g}"
+    return "not computed" if row is None else outcome_of(row)

@@ -11,7 +11,6 @@ cannot hold are written as visible escapes.
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 from xml.etree import ElementTree
 
 from localjudge.analysis.gates import Gate, GateDecision
@@ -22,12 +21,8 @@ _SUITE = "localjudge"
 _NO_CHARACTERS = re.compile("[\ufffe\uffff]")
 
 
-class _Problem(NamedTuple):
-    """What a test case holds unless it passed: the element, its type and its message."""
-
-    element: str
-    kind: str
-    message: str
+_Problem = tuple[str, str, str] | None
+"""What a test case holds unless it passed: the element, its type and its message."""
 
 
 def finished(decisions: Sequence[GateDecision], properties: Mapping[str, str]) -> str:
@@ -37,19 +32,18 @@ def finished(decisions: Sequence[GateDecision], properties: Mapping[str, str]) -
 
 def unfinished(gates: Sequence[Gate]) -> str:
     """The file to have in place while the run goes on: it must not be taken for an earlier one that passed."""
-    problem = _Problem("error", "unfinished", "the run did not finish")
+    problem = ("error", "unfinished", "the run did not finish")
     return _document({str(gate): problem for gate in gates}, {})
 
 
-def _problem(decision: GateDecision) -> _Problem | None:
+def _problem(decision: GateDecision) -> _Problem:
     if decision.outcome == "pass":
         return None
-    element = "skipped" if decision.kept else "failure"
-    return _Problem(element, decision.outcome, decision.reason)
+    return "skipped" if decision.kept else "failure", decision.outcome, decision.reason
 
 
-def _document(cases: Mapping[str, _Problem | None], properties: Mapping[str, str]) -> str:
-    elements = [problem.element for problem in cases.values() if problem]
+def _document(cases: Mapping[str, _Problem], properties: Mapping[str, str]) -> str:
+    elements = [problem[0] for problem in cases.values() if problem]
     counts = {
         "tests": str(len(cases)),
         "failures": str(elements.count("failure")),
@@ -65,8 +59,9 @@ def _document(cases: Mapping[str, _Problem | None], properties: Mapping[str, str
     for name, problem in cases.items():
         case = ElementTree.SubElement(suite, "testcase", {"classname": f"{_SUITE}.gates", "name": _legal(name)})
         if problem:
-            attributes = {"type": problem.kind, "message": _legal(problem.message)}
-            ElementTree.SubElement(case, problem.element, attributes).text = _legal(f"{name}: {problem.message}")
+            element, kind, message = problem
+            attributes = {"type": kind, "message": _legal(message)}
+            ElementTree.SubElement(case, element, attributes).text = _legal(f"{name}: {message}")
     ElementTree.indent(suites)
     return f"{_HEADER}{ElementTree.tostring(suites, encoding='unicode')}\n"
 

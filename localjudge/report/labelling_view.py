@@ -18,12 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from localjudge.option_spelling import call
-from localjudge.report.table_layout import LabelledText, LabelledTexts
-from localjudge.report.terminal import safe_text
+from localjudge.report.table_layout import Table, line
 
 if TYPE_CHECKING:
     from localjudge.analysis.labelling import Labelling
@@ -34,17 +32,17 @@ KEYS = {"1": "yes", "0": "no", "s": "skip", "u": "undo", "q": "quit"}
 def row_view(row: Mapping[str, Any], labelled: int, total: int) -> RenderableType:
     """The row, after how many of all have a label."""
     keys = ", ".join(f"{key} {what}" for key, what in KEYS.items())
-    beside = list(_beside(row))
-    parts: list[RenderableType] = [
-        _line(f"{labelled:,} of {total:,} labelled   {_text(row, 'metric')}", style="bold"),
-        _line(_text(row, "asks")),
+    about = list(_about(row))
+    where: list[RenderableType] = [Table((), about), Text()] if about else []
+    return Group(
+        line(f"{labelled:,} of {total:,} labelled   {_text(row, 'metric')}", "bold"),
+        line(_text(row, "asks")),
         Text(),
-        *_where(beside),
-        _line(f"> {_text(row, 'text')}", style="bold"),
+        *where,
+        line(f"> {_text(row, 'text')}", "bold"),
         Text(),
-        _line(keys, style="dim"),
-    ]
-    return Group(*parts)
+        line(keys, "dim"),
+    )
 
 
 def ended_view(labelling: "Labelling", directory: Path) -> RenderableType:
@@ -52,35 +50,22 @@ def ended_view(labelling: "Labelling", directory: Path) -> RenderableType:
     left = len(labelling) - labelling.labelled
     then = f"then: {call('show', str(directory), 'labels', str(labelling.path))}"
     return Group(
-        _line(f"{labelling.labelled:,} of {len(labelling):,} labelled, in {labelling.path}", style="bold"),
-        *([_line(f"{left:,} are left: the same command goes on")] if left else []),
-        _line(then),
+        line(f"{labelling.labelled:,} of {len(labelling):,} labelled, in {labelling.path}", "bold"),
+        *([line(f"{left:,} are left: the same command goes on")] if left else []),
+        line(then),
     )
 
 
-def _beside(row: Mapping[str, Any]) -> Iterator[LabelledText]:
-    if _text(row, "user_input"):
-        yield _labelled("user_input", _text(row, "user_input"))
+def _about(row: Mapping[str, Any]) -> Iterator[tuple[Text, str]]:
+    """What the text is to be judged by."""
     contexts = row.get("contexts")
+    texts = {"user_input": _text(row, "user_input")}
     for number, context in enumerate(contexts if isinstance(contexts, list) else (), start=1):
-        yield _labelled(f"context {number}", context if isinstance(context, str) else "")
-    for name in ("reference", "response"):
-        if _text(row, name):
-            yield _labelled(name, _text(row, name))
-
-
-def _where(beside: list[LabelledText]) -> list[RenderableType]:
-    return [LabelledTexts(beside), Text()] if beside else []
-
-
-def _labelled(label: str, text: str) -> LabelledText:
-    return LabelledText((Text(label, style="dim"),), safe_text(text))
+        texts[f"context {number}"] = context if isinstance(context, str) else ""
+    texts |= {name: _text(row, name) for name in ("reference", "response")}
+    return ((Text(name, style="dim"), text) for name, text in texts.items() if text or name.startswith("context "))
 
 
 def _text(row: Mapping[str, Any], name: str) -> str:
     value = row.get(name)
     return value if isinstance(value, str) else ""
-
-
-def _line(text: str, style: str = "") -> RenderableType:
-    return Padding(safe_text(text, style=style), (0, 1), expand=False)

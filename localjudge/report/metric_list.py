@@ -11,30 +11,26 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from localjudge.metrics.description import MetricDescription
-from localjudge.report.terminal import safe_text
+from localjudge.report.table_layout import Table, line
 
-_LEGEND = """\
-* computed where no metric is named: the first of those for one question whose columns the data has.
-verdicts: the judge gives one for each of these, in every sample."""
+_LEGEND = (
+    "* computed where no metric is named: the first of those for one question whose columns the data has.",
+    "verdicts: the judge gives one for each of these, in every sample.",
+)
 
 
 def metric_list(metrics: Sequence[MetricDescription]) -> RenderableType:
     """A block for each metric, and what the marks mean."""
-    return Group(*map(_block, metrics), Padding(Text(_LEGEND, style="dim"), (0, 1)))
+    return Group(*map(_block, metrics), *(line(text, "dim") for text in _LEGEND))
 
 
 def _block(metric: MetricDescription) -> RenderableType:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for name, text in _lines(metric):
-        grid.add_row(Text(name, style="dim"), safe_text(text))
-    heading = safe_text(f"{'*' if metric.first_picture else ' '} {metric.name}", style="bold")
-    return Group(Padding(heading, (0, 1), expand=False), Padding(grid, (0, 1, 1, 5), expand=False))
+    rows = [(Text(name, style="dim"), text) for name, text in _lines(metric)]
+    heading = line(f"{'*' if metric.first_picture else ' '} {metric.name}", "bold")
+    return Group(heading, Padding(Table((), rows), (0, 0, 1, 4)))
 
 
 def _lines(metric: MetricDescription) -> Iterator[tuple[str, str]]:

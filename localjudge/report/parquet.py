@@ -46,29 +46,19 @@ def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
     return {column: [row[column] for row in rows] for column in (rows[0] if rows else ())}
 
 
-class _Sink(io.RawIOBase):
+class _Sink(io.BytesIO):
     """What was written, until it is taken."""
 
-    def __init__(self) -> None:
-        self._parts: list[bytes] = []
-        self._written = 0
-
-    def writable(self) -> bool:
-        """It is."""
-        return True
-
-    def write(self, part: Any) -> int:
-        """Keep the bytes."""
-        self._parts.append(bytes(part))
-        self._written += len(self._parts[-1])
-        return len(self._parts[-1])
+    _taken = 0
 
     def tell(self) -> int:
         """How much was written so far, taken or not."""
-        return self._written
+        return self._taken + super().tell()
 
     def taken(self) -> bytes:
         """What was written since this was asked last."""
-        parts = b"".join(self._parts)
-        self._parts.clear()
-        return parts
+        part = self.getvalue()
+        self._taken += len(part)
+        self.seek(0)
+        self.truncate()
+        return part

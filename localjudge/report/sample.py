@@ -12,7 +12,7 @@ from localjudge.record.directory import STORE
 from localjudge.record.panel import combination_of
 from localjudge.record.results import Run
 from localjudge.record.untrusted import shown
-from localjudge.report.table_layout import LabelledText, LabelledTexts
+from localjudge.report.table_layout import Table, line
 from localjudge.report.terminal import safe_text
 from localjudge.report.verdicts import verdicts_view
 from localjudge.suggestion import suggestion
@@ -27,8 +27,9 @@ def sample_view(run: Run, named: str, *, metric: str | None = None) -> Renderabl
     Raises UsageError if the run has no such sample.
     """
     sample = find_sample(run, named)
-    judge = Padding(safe_text(f"judge {run.judge}"), (0, 1), expand=False)
-    return Group(_texts(sample), Text(), verdicts_view(run, sample_id=sample.id, metric=metric), Text(), judge)
+    verdicts = verdicts_view(run, sample_id=sample.id, metric=metric)
+    texts = Padding(Table((), _texts(sample)), (0, 0, 0, 2))
+    return Group(line(sample.id, "bold"), texts, Text(), verdicts, Text(), line(f"judge {run.judge}"))
 
 
 def prompts_view(run: Run, sample_id: str, metric: str) -> RenderableType:
@@ -36,21 +37,11 @@ def prompts_view(run: Run, sample_id: str, metric: str) -> RenderableType:
     prompts = stored_prompts(run.directory / STORE, sample_id, metric)
     combination = combination_of(run.manifest)
     names = {} if combination is None else {one: f" ({name})" for name, one in combination.ids.items()}
-    return Group(
-        *(
-            Group(
-                Padding(
-                    safe_text(
-                        f"{metric}: prompt {number} of {len(prompts)}{names.get(prompt.judge, '')}", style="bold"
-                    ),
-                    (0, 1),
-                    expand=False,
-                ),
-                Padding(Group(*(safe_text(line) for line in prompt.text.split("\n"))), (0, 1, 1, 3), expand=False),
-            )
-            for number, prompt in enumerate(prompts, 1)
-        )
-    )
+    parts: list[RenderableType] = []
+    for number, prompt in enumerate(prompts, 1):
+        parts.append(line(f"{metric}: prompt {number} of {len(prompts)}{names.get(prompt.judge, '')}", "bold"))
+        parts.append(Padding(Group(*map(safe_text, prompt.text.split("\n"))), (0, 1, 1, 3), expand=False))
+    return Group(*parts)
 
 
 def find_sample(run: Run, named: str) -> Sample:
@@ -79,15 +70,9 @@ def find_sample(run: Run, named: str) -> Sample:
     return found
 
 
-def _texts(sample: Sample) -> RenderableType:
-    rows = [
-        LabelledText((Text(field, style="dim"),), safe_text(text))
-        for field in _TEXT_FIELDS
-        if (text := getattr(sample, field)) is not None
-    ]
+def _texts(sample: Sample) -> list[tuple[Text, str]]:
+    texts = {field: text for field in _TEXT_FIELDS if (text := getattr(sample, field)) is not None}
     for field in CONTEXT_FIELDS:
-        for number, context in enumerate(getattr(sample, field) or ()):
-            text = f"(id {context.id}, no text)" if context.text is None else context.text
-            rows.append(LabelledText((Text(f"{field}[{number}]", style="dim"),), safe_text(text)))
-    heading = Padding(safe_text(sample.id, style="bold"), (0, 1), expand=False)
-    return Group(heading, Padding(LabelledTexts(rows), (0, 0, 0, 2))) if rows else heading
+        for place, context in enumerate(getattr(sample, field) or ()):
+            texts[f"{field}[{place}]"] = f"(id {context.id}, no text)" if context.text is None else context.text
+    return [(Text(name, style="dim"), text) for name, text in texts.items()]

@@ -10,13 +10,12 @@
 A mean stands there only if no more samples failed than are allowed; what failures could have made of it is said below.
 """
 
+import os
 from collections.abc import Iterator
-from typing import Any
+from pathlib import Path
+from typing import Any, Protocol
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
-from rich.text import Text
-
+from localjudge.analysis.slices import Slices
 from localjudge.metrics.catalog import question_of
 from localjudge.option_spelling import option, option_name
 from localjudge.record.archive import windowed_units
@@ -25,41 +24,90 @@ from localjudge.record.directory import STORE
 from localjudge.record.kept_criteria import kept_rubrics
 from localjudge.record.results import Run
 from localjudge.record.summary import NEAR, MetricSummary, VerdictSummary, verdict_summary
-from localjudge.report.table_layout import NumberTable
-from localjudge.report.terminal import number, safe_text
+from localjudge.record.untrusted import shown
+from localjudge.report.table_layout import Table, as_html, escaped
+from localjudge.report.terminal import number
 
-HEADINGS = ("mean", "95 % interval", "scored", "undefined", "failed")
-_NOTHING = "-"
+EACH_ALONE = "each interval is that of its slice alone: of 20 slices, one is expected to miss"
+_PAGE = "report.html"
 _HARDLY_DECIDED = 0.5
 """From this share of verdicts near the threshold on, a judge is told to be as good as one that guesses."""
 
 
-def summary_view(run: Run, *, max_failed: int = 0, metric: str | None = None) -> RenderableType:
+class _Estimated(Protocol):
+    """What has a mean and its interval."""
+
+    @property
+    def mean(self) -> float | None: ...
+
+    @property
+    def ci95(self) -> tuple[float, float] | None: ...
+
+
+def summary_view(run: Run, *, max_failed: int = 0, metric: str | None = None) -> Table:
     """Table, remarks and signature of a run, or of one of its metrics.
 
     More than `max_failed` failed samples leave a metric without a mean.
     """
-    table = NumberTable(*HEADINGS)
-    for name, cells in summary_rows(run, max_failed=max_failed, metric=metric):
-        table.add(name, *cells)
-    lines = [*remarks(run, max_failed=max_failed, metric=metric), f"run {run.directory}"]
-    return Group(table, Text(), *(Padding(safe_text(line), (0, 1), expand=False) for line in lines))
+    rows = [
+        (
+            name,
+            *interval_cells(summary, shown=summary.failed <= max_failed),
+            *(f"{count:,}" for count in (summary.scored, summary.undefined, summary.failed)),
+        )
+        for name, summary in _metrics(run, metric).items()
+    ]
+    notes = [*remarks(run, max_failed=max_failed, metric=metric), f"run {run.directory}"]
+    return Table(("metric", "mean", "95 % interval", "scored", "undefined", "failed"), rows, notes)
+
+
+def run_html(run: Run) -> str:
+    """The same as a notebook shows it, with a link to the run's page if there is one."""
+    view = as_html(summary_view(run, max_failed=run.max_failed))
+    page = run.directory / _PAGE
+    if not page.is_file():
+        return view
+    address = Path(os.path.relpath(page)).as_posix()
+    for character in "%?#":
+        address = address.replace(character, f"%{ord(character):02X}")
+    # The first part is a dot, so that no name is taken for a scheme.
+    return f'{view}\n<p><a href="./{escaped(address)}">report</a></p>'
+
+
+def slices_view(run: Run, slices: Slices, *, metric: str | None = None, max_failed: int = 0) -> Table:
+    """Each metric, or one, by the values of a column; one with too many failed samples in a slice has no mean there."""
+    rows = [
+        (
+            "" if place else name,
+            value_in_words(part.value),
+            f"{part.samples:,}",
+            *interval_cells(part.metrics[name], shown=part.metrics[name].failed <= max_failed),
+            f"{part.metrics[name].undefined:,}",
+            f"{part.metrics[name].failed:,}",
+        )
+        for name in _metrics(run, metric)
+        for place, part in enumerate(slices.slices)
+    ]
+    notes = [EACH_ALONE] if len(slices.slices) > 1 else []
+    notes += [f"judge {run.judge}", f"signature {run.summary.signature}", f"run {run.directory}"]
+    headings = ("metric", shown(slices.column), "samples", "mean", "95 % interval", "undefined", "failed")
+    return Table(headings, rows, notes, names=2)
+
+
+def value_in_words(value: str | None) -> str:
+    """The value of a slice; `(none)` for that of the samples that have none."""
+    return "(none)" if value is None else shown(value)
+
+
+def interval_cells(value: _Estimated, *, shown: bool = True) -> tuple[str, str]:
+    """Mean and interval, and a dash for what there is not or what is not to be shown."""
+    mean = number(value.mean) if shown and value.mean is not None else "-"
+    return mean, " - ".join(map(number, value.ci95)) if shown and value.ci95 else "-"
 
 
 def summary_values(run: Run) -> dict[str, Any]:
     """The summary for programs, with the judge as `Run.judge` has it."""
     return {**run.summary.model_dump(mode="json"), "judge": run.judge.model_dump(mode="json")}
-
-
-def summary_rows(run: Run, *, max_failed: int = 0, metric: str | None = None) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Each metric, or one, with its cells under the `HEADINGS`."""
-    withheld = run.summary.failed_beyond(max_failed)
-    for name, found in _metrics(run, metric).items():
-        shown = name not in withheld
-        mean = number(found.mean) if shown and found.mean is not None else _NOTHING
-        interval = " - ".join(map(number, found.ci95)) if shown and found.ci95 else _NOTHING
-        counts = (found.scored, found.undefined, found.failed)
-        yield name, (mean, interval, *(f"{count:,}" for count in counts))
 
 
 def remarks(run: Run, *, max_failed: int = 0, metric: str | None = None) -> Iterator[str]:

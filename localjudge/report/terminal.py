@@ -5,14 +5,16 @@ copied. A reader that has seen enough (`| head`) has closed the pipe, and that i
 """
 
 import os
+import re
 import sys
-from collections.abc import Iterator
 
 from rich.console import Console, RenderableType
-from rich.segment import Segment, Segments
 from rich.text import Text
 
 from localjudge.printable import printable
+
+_END_OF_LINE = re.compile(r"(?:\x1b\[[0-9;]*m| )+$", re.MULTILINE)
+"""Blanks, and what switches colours."""
 
 
 def safe(text: str) -> str:
@@ -38,11 +40,9 @@ def show(*views: RenderableType) -> None:
 
 def drawn(view: RenderableType, console: Console) -> str:
     """The view as the console draws it, without blanks at the ends of lines."""
-    lines = console.render_lines(view, pad=False)
     with console.capture() as captured:
-        for line in lines:
-            console.print(Segments([*_without_blanks_at_the_end(line), Segment.line()]), soft_wrap=True, end="")
-    return captured.get()
+        console.print(view)
+    return _END_OF_LINE.sub(lambda end: end.group().replace(" ", ""), captured.get())
 
 
 def put(text: str) -> None:
@@ -62,12 +62,3 @@ def ignore_output() -> None:
 def number(value: float) -> str:
     """A score with three digits, as tables show it."""
     return f"{value:.3f}"
-
-
-def _without_blanks_at_the_end(line: list[Segment]) -> Iterator[Segment]:
-    text = "".join(segment.text for segment in line)
-    left = len(text.rstrip(" "))
-    for segment in line:
-        if left > 0:
-            yield Segment(segment.text[:left], segment.style, segment.control)
-        left -= len(segment.text)

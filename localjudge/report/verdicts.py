@@ -1,26 +1,27 @@
 """The units of a sample with what was found: the sentence, the label, the probability.
 
 eiffel-tower: context_recall 2/3 = 0.667
-  1  0.981  The Eiffel Tower was built in 1889.
-  0  0.031  Gustave Eiffel designed it.
+   1 0.981  The Eiffel Tower was built in 1889.
+   0 0.031  Gustave Eiffel designed it.
 
 Units that were held against one context each are shown as the matrix that they are, once for all metrics that are read
 off it.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.results import Run
-from localjudge.report.support_matrix import LABEL_STYLE, SupportMatrix
+from localjudge.report.table_layout import Table, line
 from localjudge.report.terminal import number, safe, safe_text
 
+_LABEL_STYLE = {0: "red", 1: "green", None: "yellow"}
+_CELL_COLUMNS, _LABEL_COLUMNS, _LEAST_TEXT_COLUMNS = len("1 0.981  "), len("1   "), 24
 _TEXTS = {"reference": "the reference", "response": "the response", "cited": "what it cites"}
 
 
@@ -44,14 +45,9 @@ def verdicts_view(run: Run, *, metric: str | None = None, sample_id: str | None 
 
 def scored_units(scores: Sequence[ScoreRow], verdicts: Sequence[VerdictRow]) -> RenderableType:
     """Scores of one sample, and the units that all of them rest on."""
-    headings = [
-        Padding(safe_text(f"{score.sample_id}: {score.metric} {outcome_of(score)}", style="bold"), (0, 1), expand=False)
-        for score in scores
-    ]
-    if not verdicts:
-        return Group(*headings)
-    units = SupportMatrix(verdicts) if _is_matrix(verdicts) else _list(verdicts)
-    return Group(*headings, Padding(units, (0, 1, 0, 3), expand=False))
+    headings = [line(f"{score.sample_id}: {score.metric} {outcome_of(score)}", "bold") for score in scores]
+    units = _Matrix(verdicts) if _is_matrix(verdicts) else _list(verdicts)
+    return Group(*headings, *([Padding(units, (0, 0, 0, 2))] if verdicts else []))
 
 
 def _with_the_same_units(
@@ -74,19 +70,70 @@ def _is_matrix(verdicts: Sequence[VerdictRow]) -> bool:
     return None not in held and any(isinstance(against, int) for against in held)
 
 
-def _list(verdicts: Sequence[VerdictRow]) -> RenderableType:
-    grid = Table.grid(padding=(0, 1))
-    for column in ("label", "p_yes"):
-        grid.add_column(column, justify="right", no_wrap=True)
-    grid.add_column("text", overflow="fold")
-    for verdict in verdicts:
-        label = "?" if verdict.label is None else str(verdict.label)
-        text = safe_text(verdict.text)
-        if remark := remark_on(verdict):
-            text.append(f"  ({safe(remark)})", style="dim")
-        probability = "" if verdict.p_yes is None else number(verdict.p_yes)
-        grid.add_row(Text(label, style=LABEL_STYLE[verdict.label]), Text(probability), text)
-    return grid
+def _list(verdicts: Sequence[VerdictRow]) -> Table:
+    return Table((), [(_cell(verdict, whole=True), _text(verdict, remark_on(verdict))) for verdict in verdicts])
+
+
+def _text(verdict: VerdictRow, *remarks: str | None) -> Text:
+    text = safe_text(verdict.text)
+    for remark in filter(None, remarks):
+        text.append(f"  ({safe(remark)})", style="dim")
+    return text
+
+
+class _Matrix:
+    """Sentences by what each was judged against, of the response and of the reference below each other.
+
+         [0]      [1]
+      1 0.981  0 0.120  The Eiffel Tower was built in 1889.
+
+    The labels alone where the terminal is too narrow for the probabilities, and a list where it is too narrow for both.
+    """
+
+    def __init__(self, verdicts: Sequence[VerdictRow]) -> None:
+        self._verdicts = verdicts
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        rows: dict[str, dict[int, dict[int | str | None, VerdictRow]]] = {}
+        for verdict in self._verdicts:
+            rows.setdefault(verdict.source, {}).setdefault(verdict.index, {})[verdict.against] = verdict
+        for sentences in rows.values():
+            columns = list(dict.fromkeys(against for row in sentences.values() for against in row))
+            left = options.max_width - _LEAST_TEXT_COLUMNS
+            if len(columns) * _LABEL_COLUMNS > left:
+                yield _list([verdict for row in sentences.values() for verdict in row.values()])
+                continue
+            whole = len(columns) * _CELL_COLUMNS <= left
+            headings = [Text(_heading(against, whole=whole), style="dim") for against in columns]
+            cells = [
+                [*(_cell(row.get(against), whole=whole) for against in columns), _sentence(row)]
+                for row in sentences.values()
+            ]
+            yield Table((), [headings, *cells])
+
+
+def _heading(against: int | str | None, *, whole: bool) -> str:
+    if against == "reference":
+        return "ref." if whole else "r"
+    return f"[{against}]" if whole else str(against)
+
+
+def _cell(verdict: VerdictRow | None, *, whole: bool) -> Text:
+    if verdict is None:
+        return Text()
+    label = "?" if verdict.label is None else str(verdict.label)
+    probability = f" {number(verdict.p_yes)}" if whole and verdict.p_yes is not None else ""
+    return Text(f"{label}{probability}", style=_LABEL_STYLE[verdict.label])
+
+
+def _sentence(row: Mapping[int | str | None, VerdictRow]) -> Text:
+    """The sentence, and what was said about it with its verdicts."""
+    remarks = []
+    for against, verdict in row.items():
+        window = f"window {verdict.window}" if verdict.window is not None else ""
+        if remark := verdict.error or ", ".join(filter(None, (window, verdict.reason))):
+            remarks.append(f"{_heading(against, whole=True)} {remark}")
+    return _text(next(iter(row.values())), *remarks)
 
 
 def outcome_of(score: ScoreRow) -> str:

@@ -10,11 +10,9 @@ import re
 from collections.abc import Iterator
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
-from localjudge.report.table_layout import LabelledText, LabelledTexts
-from localjudge.report.terminal import safe_text
+from localjudge.report.table_layout import Table, line
 from localjudge.run.verify import RowChange, Verification
 
 _STYLE = {"bit-identical": "green", "same verdicts": "yellow", "different": "red"}
@@ -26,15 +24,13 @@ _CHECKSUM = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
 def verification_view(found: Verification) -> RenderableType:
     """The result, what it rests on, which ingredients changed, and the rows that differ."""
-    parts: list[RenderableType] = [
-        safe_text(f"{_RESULT[found.result]}: {_headline(found)}", style=_STYLE[found.result])
-    ]
-    parts += [safe_text(line) for line in _lines(found)]
+    parts: list[RenderableType] = [line(f"{_RESULT[found.result]}: {_headline(found)}", _STYLE[found.result])]
+    parts += map(line, _lines(found))
     if found.rows:
-        parts += [Text(), LabelledTexts([_row(row) for row in found.rows[:_ROWS_SHOWN]])]
+        parts += [Text(), Table((), [_row(row) for row in found.rows[:_ROWS_SHOWN]])]
     if len(found.rows) > _ROWS_SHOWN:
-        parts.append(Text(f"and {len(found.rows) - _ROWS_SHOWN:,} more rows (--json lists all)"))
-    return Padding(Group(*parts), (0, 1), expand=False)
+        parts.append(line(f"and {len(found.rows) - _ROWS_SHOWN:,} more rows (--json lists all)"))
+    return Group(*parts)
 
 
 def _headline(found: Verification) -> str:
@@ -87,11 +83,10 @@ def _lines(found: Verification) -> Iterator[str]:
     yield f"signature {found.signature}"
 
 
-def _row(row: RowChange) -> LabelledText:
-    where = safe_text(f"{row.sample_id} {row.metric} {row.position}")
+def _row(row: RowChange) -> tuple[str | Text, ...]:
     labels = Text(f"{_shown(row.before)} -> {_shown(row.after)}", style="red" if row.moved else "")
-    probabilities = Text(f"{_shown(row.p_before)} -> {_shown(row.p_after)}")
-    return LabelledText((where, labels, probabilities), safe_text(row.text))
+    probabilities = f"{_shown(row.p_before)} -> {_shown(row.p_after)}"
+    return labels, probabilities, f"{row.sample_id} {row.metric} {row.position}: {row.text}"
 
 
 def _cut(value: object) -> str:

@@ -14,7 +14,6 @@ from statistics import fmean
 from typing import NamedTuple
 
 from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from localjudge.metrics import catalog
@@ -22,7 +21,7 @@ from localjudge.record.archive import stored_ids, stored_sample
 from localjudge.record.directory import STORE
 from localjudge.record.result_rows import ScoreRow
 from localjudge.record.results import Run
-from localjudge.report.table_layout import LabelledText, LabelledTexts
+from localjudge.report.table_layout import Table, line
 from localjudge.report.terminal import number, safe, safe_text
 
 _MOST_OF_ID = 24
@@ -71,11 +70,10 @@ def worst_view(run: Run, *, metric: str | None = None, count: int) -> Renderable
     """The worst samples by all metrics, or by one."""
     samples = worst_samples(run, [metric] if metric else list(run.summary.metrics), count)
     if not samples:
-        return Padding(Text("no sample failed, and none could be better"), (0, 1))
+        return line("no sample failed, and none could be better")
     width = len(str(max(sample.row for sample in samples)))
-    rows = [LabelledText(_labels(sample, width, with_metric=metric is None), _question(sample)) for sample in samples]
-    heading = "worst samples (localjudge show RUN ROW shows one)"
-    return Group(Padding(Text(heading, style="bold"), (0, 1)), LabelledTexts(rows))
+    rows = [(*_labels(sample, width, with_metric=metric is None), _question(sample)) for sample in samples]
+    return Group(line("worst samples (localjudge show RUN ROW shows one)", "bold"), Table((), rows))
 
 
 def _labels(sample: WorstSample, width: int, *, with_metric: bool) -> tuple[Text, ...]:

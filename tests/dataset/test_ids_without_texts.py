@@ -12,9 +12,8 @@ from localjudge.dataset import from_rows, load
 from localjudge.engine import ScriptedEngine
 from localjudge.errors import DataError, UsageError
 from localjudge.metrics import catalog
-from localjudge.report.export import exported
+from localjudge.report.export import Added, exported
 from localjudge.report.progress_bar import Lines
-from localjudge.report.rows_with_data import Added
 from localjudge.text import sentences
 from localjudge.types import Context, Outcome, Sample, Scored, Undefined
 

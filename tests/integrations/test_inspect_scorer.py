@@ -87,7 +87,8 @@ def test_a_task_is_scored_while_it_runs(judge: localjudge.Judge, tmp_path: Path)
     assert means(log) == pytest.approx({"context_recall": 0.75, "faithfulness": 5 / 6})
     [score] = read_eval_log(log.location).samples[1].scores.values()
     assert score.explanation == (
-        "context_recall: 1/2\n  0 0.200 It flows through ten countries.\nfaithfulness: 2/3\n  0 0.100 It is blue."
+        "context_recall: 1/2 = 0.500\n  0 0.200 It flows through ten countries.\n"
+        "faithfulness: 2/3 = 0.667\n  0 0.100 It is blue."
     )
     assert [one["label"] for one in score.metadata["verdicts"]] == [1, 0, 1, 0, 1]
     json.dumps(score.metadata)
@@ -106,7 +107,7 @@ def test_what_has_no_score_is_unscored_with_its_reason(judge: localjudge.Judge, 
     [first, second] = [next(iter(sample.scores.values())) for sample in scored.samples]
     assert first.value["context_recall"] == 1
     assert math.isnan(first.value["faithfulness"])
-    assert "faithfulness: undefined (the response has no sentence)" in first.explanation
+    assert "faithfulness: undefined: the response has no sentence" in first.explanation
     assert "faithfulness: failed (no verdict for 1 of 1 units: no words)\n  no words It fails." in second.explanation
     by_name = {one.name: one for one in scored.results.scores}
     assert by_name["faithfulness"].unscored_samples == 2

@@ -15,9 +15,8 @@ from localjudge.cli.gate_options import Checks
 from localjudge.record.examination import NOT_EXAMINED, Examination, remember_examination
 from localjudge.report.comparison_view import comparison_lines
 from localjudge.report.markdown import run_markdown
-from localjudge.report.notebook import run_html
 from localjudge.report.page.html_report import page
-from localjudge.report.table import remarks, summary_values
+from localjudge.report.table import remarks, run_html, summary_values
 
 ROWS = [{"id": "a", "retrieved_contexts": ["Rain."], "reference": "It rains. It is red.", "response": "It rains."}]
 UNFIT = Examination(uses={"attribution": (), "relevance": ()}, items=384)

@@ -13,8 +13,7 @@ from localjudge import Run, ScriptedEngine, check, evaluate
 from localjudge.analysis.comparison import compare
 from localjudge.analysis.gates import GateDecision, decide_gates, parse_gate, signed
 from localjudge.record.result_rows import ScoreRow
-from localjudge.report.comparison_view import comparison_view
-from localjudge.report.gates_view import gates_view
+from localjudge.report.comparison_view import comparison_view, gates_view
 from localjudge.report.markdown import run_markdown
 from localjudge.report.page.overview import overview
 from localjudge.report.verification import verification_view
@@ -199,7 +198,7 @@ def test_on_another_processor_bytes_are_not_promised(scripted_run: ScriptedRun) 
     assert text.startswith("not verified: 2 of 2 stored answers asked for again, 1 the same; 1 of 2 verdicts")
     assert "bytes are promised per kind of processor, not across; 1 of 2 verdicts moved" in text
     assert "changed since: engine.system: None then, CPU : NEON = 1 now" in text
-    assert "1 context_recall 0  1 -> 0  1.000000 -> 0.250000  Sentence 1." in text
+    assert "1 -> 0  1.000000 -> 0.250000  1 context_recall 0: Sentence 1." in text
 
 
 def test_what_was_changed_by_hand_is_said(scripted_run: ScriptedRun, tmp_path: Path) -> None:

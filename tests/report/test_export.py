@@ -6,7 +6,7 @@ import io
 import json
 import math
 from pathlib import Path
-from typing import Any, cast, get_args
+from typing import Any, cast
 
 import pytest
 
@@ -15,9 +15,8 @@ from localjudge.dataset import load
 from localjudge.dataset.identity import content_hash
 from localjudge.dataset.spreadsheet import inert
 from localjudge.errors import UsageError
-from localjudge.report.export import Format, Rows, exported, plain_rows
+from localjudge.report.export import Added, Format, Rows, exported, plain_rows
 from localjudge.report.parquet import parquet_parts
-from localjudge.report.rows_with_data import Added
 
 
 def lines(content: bytes) -> list[dict[str, Any]]:
@@ -193,20 +192,6 @@ def test_everything_else_is_left_as_it_is(cell: Any) -> None:
     assert inert(cell) == cell
 
 
-@pytest.mark.parametrize("as_format", get_args(Format))
-def test_a_run_without_rows_has_an_export(run: Run, as_format: str) -> None:
-    """Nothing was judged for it: the file is valid, and empty."""
-
-    class Empty(Run):
-        """No scores and no verdicts."""
-
-        scores = ()
-        verdicts = ()
-
-    empty = Empty(run.directory, run.summary, run.manifest)
-    assert isinstance(exported(empty, cast(Format, as_format)), bytes)
-
-
 def as_before(rows: list[dict[str, Any]]) -> bytes:
     """A Parquet file of all rows at once."""
     import pyarrow
@@ -256,13 +241,13 @@ def test_scores_for_inspect_have_every_metric_and_none_that_is_missing_is_a_numb
     assert first == {
         "id": "a",
         "value": {"context_recall": 0.5, "faithfulness": 1.0},
-        "explanation": "context_recall: 1/2\nfaithfulness: 1/1",
+        "explanation": "context_recall: 1/2 = 0.500\nfaithfulness: 1/1 = 1.000",
     }
     assert math.isnan(second["value"]["context_recall"])
     assert second["value"]["faithfulness"] == 0
-    assert second["explanation"].startswith("context_recall: undefined (")
+    assert second["explanation"].startswith("context_recall: undefined: ")
     assert math.isnan(third["value"]["context_recall"])
-    assert third["explanation"].startswith("context_recall: failed (")
+    assert third["explanation"].startswith("context_recall: failed: ")
 
 
 def test_a_sample_of_a_later_epoch_of_inspect_gets_its_id_and_the_epoch(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge import Run
-from localjudge.report.notebook import run_html
+from localjudge.report.table import run_html
 
 
 class _Elements(HTMLParser):
@@ -43,12 +43,6 @@ def test_the_table_is_that_of_the_terminal_with_the_judge_beside_it(run: Run) ->
     assert cells[3:6] == ["2", "1", "0"]
     assert "judge scripted<br>" in html
     assert f"signature {run.summary.signature}" in html
-
-
-def test_more_failures_than_allowed_leave_no_mean(failed_run: Run) -> None:
-    html = run_html(failed_run)
-    assert "<td>context_recall</td><td>-</td><td>-</td><td>1</td><td>0</td><td>1</td>" in html
-    assert "more than allowed (max_failed): no mean" in html
 
 
 def test_the_page_of_a_run_is_linked_if_there_is_one(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

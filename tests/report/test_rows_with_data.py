@@ -10,9 +10,8 @@ import pytest
 
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.errors import RunDirectoryError, UsageError
-from localjudge.report import rows_with_data as module
-from localjudge.report.export import Rows, exported
-from localjudge.report.rows_with_data import Added
+from localjudge.report import export as module
+from localjudge.report.export import Added, Rows, exported
 
 BOTH = Added(texts=True, columns=True)
 ROWS: list[dict[str, Any]] = [

@@ -1,4 +1,4 @@
-"""Outputs fit terminals of 60 to 200 columns: words whole, no blanks at the ends of lines, with colour or without."""
+"""Outputs fit terminals of 80 to 200 columns: words whole, no blanks at the ends of lines, with colour or without."""
 
 import io
 import re
@@ -11,21 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
-from rich.text import Text
 
 from localjudge import Run, ScriptedEngine, compare, evaluate, verify
 from localjudge.analysis.gates import decide_gates, parse_gate
-from localjudge.report.comparison_view import comparison_view
-from localjudge.report.gates_view import gates_view
+from localjudge.record.calibration import ReliabilityFigure
+from localjudge.report.calibration_view import _plot
+from localjudge.report.comparison_view import comparison_view, gates_view
 from localjudge.report.sample import sample_view
 from localjudge.report.table import summary_view
-from localjudge.report.table_layout import LabelledText, LabelledTexts, NumberTable
+from localjudge.report.table_layout import Table
 from localjudge.report.terminal import drawn
 from localjudge.report.verdicts import verdicts_view
 from localjudge.report.verification import verification_view
 from localjudge.report.worst import worst_view
 
-WIDTHS = (60, 80, 120, 200)
+WIDTHS = (80, 200)
 METRICS = ["context_recall", "context_relevancy_chunk", "matrix_recall", "context_precision(against=response)"]
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -106,26 +106,28 @@ def test_the_worst_samples_stand_once_each_with_their_question_on_one_line(runs:
     assert len([line for line in lines if "sample-with-a-rather-lo…" in line]) == 3
 
 
-def test_numbers_stand_below_their_name_where_both_do_not_fit() -> None:
+def test_what_does_not_fit_is_folded() -> None:
     """One blank, the name of 10, two blanks and 5, two blanks and 5, one blank: 26 columns."""
-    table = NumberTable("first", "next", names="name")
-    table.add("ten_letter", "1", "12345")
+    table = Table(("name", "first", "next"), [("ten_letter", "1", "12345")], ["a note"])
     assert text_of(table, 26, colour=False).splitlines() == [
         " name        first   next",
         " ────────────────────────",
         " ten_letter      1  12345",
+        "",
+        " a note",
     ]
-    assert text_of(table, 25, colour=False).splitlines() == [
-        " name",
-        "     first   next",
-        " ────────────────",
-        " ten_letter",
-        "         1  12345",
-    ]
+    assert text_of(table, 22, colour=False).splitlines()[2:4] == [" ten_le      1  12345", " tter"]
+
+
+def test_a_bin_of_a_reliability_plot_stands_below_the_scale() -> None:
+    """Its share of .2 is 6 of 30 columns from the 0."""
+    share = ReliabilityFigure(low=0, high=1, mean_p=0.5, share=0.2, ci95=(0.1, 0.3), verdicts=9)
+    scale, _, plot, *_ = text_of(_plot((share,)), 80, colour=False).splitlines()
+    assert plot.index("o") - scale.index("0") == 6
+    assert plot.index("|") == scale.index("5")
 
 
 @given(st.lists(st.text(), min_size=1, max_size=5), st.text())
 def test_nothing_ends_in_blanks_whatever_is_shown(labels: list[str], text: str) -> None:
-    rows = [LabelledText(tuple(map(Text, labels)), Text(text))] * 2
-    lines = drawn(LabelledTexts(rows), Console(file=io.StringIO(), width=60)).split("\n")
+    lines = drawn(Table((), [[*labels, text]] * 2), Console(file=io.StringIO(), width=60)).split("\n")
     assert [line for line in lines if line.endswith(" ")] == []
