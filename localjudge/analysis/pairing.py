@@ -20,7 +20,6 @@ import numpy as np
 import numpy.typing as npt
 
 from localjudge.dataset.identity import Hashes, content_hash
-from localjudge.dataset.positions import Positions
 from localjudge.types import Sample
 
 Ground = Literal["id", "content", "question"]
@@ -46,7 +45,7 @@ class HashedSamples:
     """The samples of a run in the order of the data: what each is called, says and asks."""
 
     def __init__(self, samples: Iterable[Sample] = ()) -> None:
-        self.ids = Positions()
+        self.ids = Hashes(_BYTES)
         self.contents = Hashes(_BYTES)
         self.questions = Hashes(_BYTES)
         self.user_inputs = Hashes(_BYTES)
@@ -58,7 +57,7 @@ class HashedSamples:
 
     def append(self, sample: Sample) -> None:
         """The next sample."""
-        self.ids.append(sample.id)
+        self.ids.append(hashlib.sha256(sample.id.encode()).digest())
         self.contents.append(bytes.fromhex(content_hash(sample)))
         self.questions.append(_hash(sample.user_input, sample.reference))
         self.user_inputs.append(_hash(sample.user_input))
@@ -66,7 +65,7 @@ class HashedSamples:
     def columns(self) -> dict[str, _Hashed]:
         """The hashes that make two samples the same, each (n,)."""
         return {
-            "id": self.ids.hashes.array(),
+            "id": self.ids.array(),
             "content": self.contents.array(),
             "question": self.questions.array(),
             "user_input": self.user_inputs.array(),

@@ -5,7 +5,7 @@
     score        0.5     -   1.0         of each metric that is compared
     verdicts at    0     -   912         where those of the metric on the sample begin in their file
 
-The samples are read once, and so are the rows of scores and of verdicts: of each metric 18 bytes a sample are held.
+The samples are read once, and so are the rows of scores and of verdicts.
 """
 
 from array import array
@@ -50,24 +50,25 @@ def sample_columns(run: Run, metrics: Sequence[str], numbers: dict[str, int]) ->
     Raises RunDirectoryError for a file that localjudge does not write, and for a score of no sample.
     """
     samples = HashedSamples()
+    positions: dict[str, int] = {}
     groups = array("q")
     clusters = run.cluster_of
-    for sample in run.iter_samples():
+    for position, sample in enumerate(run.iter_samples()):
         samples.append(sample)
+        positions[sample.id] = position
         if clusters is not None:
             groups.append(numbers.setdefault(clusters.get(sample.id, ""), len(numbers)))
     return samples, SampleColumns(
         groups=None if clusters is None else np.asarray(groups),
-        scores=_scores(run, samples, metrics),
-        places=_places(run, samples, metrics),
+        scores=_scores(run, positions, metrics),
+        places=_places(run, positions, metrics),
     )
 
 
-def _scores(run: Run, samples: HashedSamples, metrics: Sequence[str]) -> dict[str, SampleColumn[np.float64]]:
-    columns = {metric: _empty(len(samples), np.float64) for metric in metrics}
-    position_of = samples.ids.finder()
+def _scores(run: Run, positions: dict[str, int], metrics: Sequence[str]) -> dict[str, SampleColumn[np.float64]]:
+    columns = {metric: _empty(len(positions), np.float64) for metric in metrics}
     for row in run.iter_scores():
-        position = position_of(row.sample_id)
+        position = positions.get(row.sample_id)
         if position is None:
             raise unknown_sample(run, row.sample_id)
         if row.metric in columns and row.score is not None:
@@ -76,11 +77,10 @@ def _scores(run: Run, samples: HashedSamples, metrics: Sequence[str]) -> dict[st
     return columns
 
 
-def _places(run: Run, samples: HashedSamples, metrics: Sequence[str]) -> dict[str, SampleColumn[np.int64]]:
-    columns = {metric: _empty(len(samples), np.int64) for metric in metrics}
-    position_of = samples.ids.finder()
+def _places(run: Run, positions: dict[str, int], metrics: Sequence[str]) -> dict[str, SampleColumn[np.int64]]:
+    columns = {metric: _empty(len(positions), np.int64) for metric in metrics}
     for row, place in run.verdict_places():
-        position = position_of(row.sample_id) if row.metric in columns else None
+        position = positions.get(row.sample_id) if row.metric in columns else None
         if position is not None and not columns[row.metric].there[position]:
             column = columns[row.metric]
             column.numbers[position], column.there[position] = place, True

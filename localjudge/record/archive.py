@@ -13,7 +13,6 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 from pydantic import Field, TypeAdapter
 
 from localjudge.errors import RunDirectoryError
-from localjudge.record.clusters import Clusters
 from localjudge.record.database import Reader, read_only
 from localjudge.record.store import (
     PANEL_VERSION,
@@ -139,21 +138,22 @@ def stored_positions(path: Path) -> "array[int]":
         return array("q", (position for (position,) in rows))
 
 
-def stored_clusters(path: Path) -> Clusters | None:
-    """The group of each sample; None for a run whose samples each stand alone.
+def stored_clusters(path: Path) -> dict[str, str] | None:
+    """The group of each sample by its id; None for a run whose samples each stand alone.
 
     Raises RunDirectoryError if the file cannot be read, or gives a group to some samples only.
     """
-    clusters = Clusters()
+    groups: dict[str, str] = {}
+    names: dict[str, str] = {}
     samples = 0
     with reading(path) as reader:
-        for sample_id, cluster in reader.rows(TypeAdapter(tuple[str, str | None]), "SELECT id, cluster FROM sample"):
+        for sample_id, name in reader.rows(TypeAdapter(tuple[str, str | None]), "SELECT id, cluster FROM sample"):
             samples += 1
-            if cluster is not None:
-                clusters.add(sample_id, cluster)
-    if 0 < len(clusters) < samples:
+            if name is not None:
+                groups[sample_id] = names.setdefault(name, name)
+    if 0 < len(groups) < samples:
         raise RunDirectoryError(f"{path} gives a group to some samples only", hint=BY_HAND)
-    return clusters if len(clusters) else None
+    return groups or None
 
 
 def stored_prompts(path: Path, sample_id: str, metric: str) -> list[StoredPrompt]:

@@ -8,7 +8,7 @@ The result files are byte for byte those of one run over all of the data, since 
 each shard knows where its samples stand. So that the whole is what it is signed as, the shards have to be all of them,
 of one judge, each with the samples that its number gives it, and together the data that each says that it is one of.
 
-Of the data are held the hashes, the positions and, with groups, their numbers: about 60 bytes a sample.
+Of the data are held the hashes, the positions and the groups.
 """
 
 import heapq
@@ -27,13 +27,13 @@ from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.option_spelling import option
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
-from localjudge.record.archive import stored_extras, stored_ids, stored_positions
-from localjudge.record.clusters import Clusters, clusters_sha256
+from localjudge.record.archive import stored_extras, stored_positions
 from localjudge.record.copied_answers import copy_answers
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.evaluation import Evaluation
 from localjudge.record.extra_columns import extras_fingerprint
 from localjudge.record.kept_criteria import kept_rubrics
+from localjudge.record.keys import canonical_sha256
 from localjudge.record.manifest import WHEN_FINISHED, Manifest, differences, finished_part, in_lines, refuse_other_run
 from localjudge.record.panel import combination_of
 from localjudge.record.result_files import ResultFiles, write_manifest
@@ -63,7 +63,7 @@ class _Whole(NamedTuple):
     """What the shards come to: the data's part of the signature, the group of each sample, positions by shard."""
 
     data: dict[str, Any]
-    groups: Clusters | None
+    groups: dict[str, str] | None
     positions: list["array[int]"]
 
 
@@ -186,7 +186,8 @@ def _beside(run: Run) -> dict[str, Any]:
 
 def _whole(shards: Sequence[_ShardRun], progress: Progress) -> _Whole:
     """What the shards come to. Raises RunDirectoryError unless that is the data that they say they are shards of."""
-    hashes, groups = Hashes(32), Clusters()
+    hashes = Hashes(32)
+    groups: dict[str, str] = {}
     said = shard_of(shards[0].run.manifest)
     for shard, run in shards:
         if not run.in_one_order():
@@ -204,16 +205,15 @@ def _whole(shards: Sequence[_ShardRun], progress: Progress) -> _Whole:
                 )
             hashes.append(hash_of(sample.model_dump(exclude_defaults=True)))
             if of is not None:
-                groups.add(sample.id, of[sample.id])
+                groups[sample.id] = of[sample.id]
     if (len(hashes), fingerprint_of(hashes)) != (said.rows, said.sha256):
         raise RunDirectoryError(
             f"the shards come to {len(hashes):,} samples that are not the {said.rows:,} that they are shards of",
             hint="`localjudge verify` says which of them was changed",
         )
-    ids = chain.from_iterable(stored_ids(one.store) for one in shards)
-    groups_hash = clusters_sha256(ids, groups) if len(groups) else None
+    groups_hash = canonical_sha256(groups) if groups else None
     positions = [stored_positions(one.store) for one in shards]
-    return _Whole(manifests.data_part(said.sha256, said.rows, groups_hash), groups if len(groups) else None, positions)
+    return _Whole(manifests.data_part(said.sha256, said.rows, groups_hash), groups or None, positions)
 
 
 def _rows(shards: Sequence[_ShardRun], whole: _Whole) -> Iterator[list[Evaluation]]:

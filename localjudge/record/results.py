@@ -22,7 +22,6 @@ from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.printable import numbered, printable
 from localjudge.record import begun_by
 from localjudge.record.archive import stored_clusters, stored_extras, stored_ids, stored_samples, stored_samples_at
-from localjudge.record.clusters import Clusters
 from localjudge.record.consistency import check_files
 from localjudge.record.directory import MANIFEST, STORE, part_path, starts_with
 from localjudge.record.examination import Examination, with_examination
@@ -295,7 +294,7 @@ class Run:
         return placed_rows(part_path(self.directory / name), kind, start, self.so_far.parts[name].size)
 
     @cached_property
-    def cluster_of(self) -> Clusters | None:
+    def cluster_of(self) -> dict[str, str] | None:
         """The group of each sample by its id; None if each stands alone."""
         return stored_clusters(self.directory / STORE)
 

@@ -22,7 +22,6 @@ from pydantic import TypeAdapter
 
 from localjudge.errors import OutOfResource, RunDirectoryError
 from localjudge.option_spelling import option
-from localjudge.record.clusters import GroupOf
 from localjudge.record.database import DAMAGED, Reader, guard, refuse_strange_files
 from localjudge.record.extra_columns import extras_text
 from localjudge.record.keys import KeyedRequest
@@ -142,7 +141,10 @@ class Store:
         """Numbers of the requests that were added last, by their keys."""
 
     def add_samples(
-        self, samples: Iterable[Sample], cluster_of: GroupOf | None = None, positions: Iterable[int] | None = None
+        self,
+        samples: Iterable[Sample],
+        cluster_of: Mapping[str, str] | None = None,
+        positions: Iterable[int] | None = None,
     ) -> None:
         """Keep the data, in the order of this run, and the group that each sample belongs to, by its id.
 

@@ -13,12 +13,11 @@ judge that gives legal answers little of its probability hardly answers what it 
 
 from array import array
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from pydantic import ConfigDict, Field
 
-from localjudge.record.clusters import GroupOf
 from localjudge.record.evaluation import Evaluation
 from localjudge.record.result_rows import VerdictRow
 from localjudge.types import Failed, JudgeCard, NoAnswer, Record, Scored, Undefined, Verdict, VerdictRule
@@ -111,7 +110,7 @@ class Totals:
         self,
         metric_names: Iterable[str],
         rule: VerdictRule | Summary,
-        cluster_of: GroupOf | None = None,
+        cluster_of: Mapping[str, str] | None = None,
         rubrics: Collection[str] = (),
     ) -> None:
         self._metrics = {name: _MetricTotals(cluster_of) for name in metric_names}
@@ -150,7 +149,7 @@ class Totals:
 
 
 class _MetricTotals:
-    def __init__(self, cluster_of: GroupOf | None) -> None:
+    def __init__(self, cluster_of: Mapping[str, str] | None) -> None:
         self._cluster_of = cluster_of
         self._numbers: dict[str, int] = {}
         self._values = array("d")

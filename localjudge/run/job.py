@@ -27,13 +27,13 @@ from localjudge.progress import Progress, counted
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_extras
 from localjudge.record.calibration import kept_calibrations
-from localjudge.record.clusters import clusters_sha256
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.earlier_answers import EarlierAnswers
 from localjudge.record.evaluation import JudgedUnit
 from localjudge.record.examination import examinations_here
 from localjudge.record.extra_columns import extras_fingerprint
 from localjudge.record.kept_criteria import kept_criteria
+from localjudge.record.keys import canonical_sha256
 from localjudge.record.panel import combination_of
 from localjudge.record.result_files import ResultFiles, write_manifest
 from localjudge.record.results import Run, as_run, read_manifest
@@ -180,7 +180,7 @@ class _Job:
         dataset = planned.dataset
         self._judge_part = judge_part_of(panel, planned.metrics, settings)
         groups = planned.cluster_of
-        groups_hash = None if groups is None else clusters_sha256((one.id for one in dataset.samples), groups)
+        groups_hash = None if groups is None else canonical_sha256(groups)
         self._data_part = manifests.data_part(dataset.fingerprint, len(dataset.samples), groups_hash)
         self._signature = manifests.signature(self._judge_part, self._data_part)
 

@@ -22,7 +22,6 @@ from localjudge.metrics.first_picture import ALL_CHOICES, FIRST_CHOICES, first_p
 from localjudge.option_spelling import option_name
 from localjudge.progress import Progress, Silence
 from localjudge.record.archive import stored_positions
-from localjudge.record.clusters import Clusters
 from localjudge.record.directory import STORE
 from localjudge.record.keys import canonical_sha256
 from localjudge.record.manifest import part_of
@@ -65,7 +64,7 @@ class Plan(NamedTuple):
     metrics: tuple[Metric, ...]
     left_out: Mapping[str, frozenset[str]]
     also_possible: tuple[str, ...]
-    cluster_of: Clusters | None
+    cluster_of: Mapping[str, str] | None
     settings: RunSettings
     whole: int
     suite: Mapping[str, Any] | None = None
@@ -240,15 +239,16 @@ def _are_files(data: Data) -> TypeGuard[Files]:
     return isinstance(data, Sequence) and len(data) > 0 and all(isinstance(item, str | Path) for item in data)
 
 
-def _clusters(dataset: Dataset, column: str) -> Clusters:
-    clusters = Clusters()
+def _clusters(dataset: Dataset, column: str) -> dict[str, str]:
+    names: dict[str, str] = {}
+    clusters = {}
     for sample, value in zip(dataset.samples, dataset.column(column), strict=True):
         if value is None:
             raise UsageError(
                 f"the sample {sample.id!r} has no value in the column {column!r}",
                 hint=f"{option_name('cluster_by')} needs a value for every sample",
             )
-        clusters.add(sample.id, str(value))
+        clusters[sample.id] = names.setdefault(str(value), str(value))
     return clusters
 
 

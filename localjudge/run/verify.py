@@ -36,11 +36,10 @@ from localjudge.record.archive import (
     stored_keys,
     stored_requests,
 )
-from localjudge.record.clusters import clusters_sha256
 from localjudge.record.directory import STORE
 from localjudge.record.extra_columns import extras_fingerprint
 from localjudge.record.kept_criteria import kept_criteria
-from localjudge.record.keys import RequestKeys
+from localjudge.record.keys import RequestKeys, canonical_sha256
 from localjudge.record.manifest import Difference, data_part, differences
 from localjudge.record.panel import combination_of, parts_by_judge
 from localjudge.record.results import Run, as_run
@@ -380,7 +379,7 @@ def _place(row: RowChange) -> RowPlace:
 def _data_changes(run: Run) -> tuple[Difference, ...]:
     rows = sum(1 for _ in stored_ids(run.directory / STORE))
     groups = run.cluster_of
-    groups_hash = None if groups is None else clusters_sha256(stored_ids(run.directory / STORE), groups)
+    groups_hash = None if groups is None else canonical_sha256(groups)
     now = data_part(fingerprint(run.iter_samples()), rows, groups_hash)
     found = differences(run.manifest.data, now)
     kept = run.manifest.environment.get("extras_sha256")
