@@ -33,6 +33,7 @@ _STARTED = {
     "RAY_worker_niceness": "0",  # a judge in process does not wait for all else that the machine does,
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # and sees its GPUs
 }
+_QUIETLY = {"log_to_driver": False, "configure_logging": False}
 _OBJECT_STORE_BYTES = 128 << 20
 """Requests on their way to workers, and answers on their way back; Ray would take a third of the memory for it."""
 _lock = threading.Lock()
@@ -106,7 +107,7 @@ def _join(ray: Any, address: str, undo: ExitStack) -> None:
     undo.callback(ray.shutdown)
     if "://" in (os.environ.get("RAY_ADDRESS", "") if address == "auto" else address):
         raise ValueError("workers cannot be started through a client's address")
-    ray.init(address=address, log_to_driver=False, configure_logging=False)
+    ray.init(address=address, **_QUIETLY)
 
 
 def _start(ray: Any, processors: int, undo: ExitStack) -> None:
@@ -114,20 +115,11 @@ def _start(ray: Any, processors: int, undo: ExitStack) -> None:
     undo.callback(shutil.rmtree, folder, ignore_errors=True)
     undo.enter_context(_environment(_STARTED | {"RAY_TMPDIR": folder}))
     undo.callback(ray.shutdown)
-    ray.init(
-        address="local",
-        num_cpus=processors,
-        object_store_memory=_OBJECT_STORE_BYTES,
-        include_dashboard=False,
-        log_to_driver=False,
-        configure_logging=False,
-    )
+    store = {"num_cpus": processors, "object_store_memory": _OBJECT_STORE_BYTES, "include_dashboard": False}
+    ray.init(address="local", **store, **_QUIETLY)
     where = ray.nodes()[0]["NodeManagerAddress"]
     if not ip_address(where).is_loopback:
-        raise RuntimeError(
-            f"it would listen at {where}, where other machines can reach it: set RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0 "
-            "before the program imports ray"
-        )
+        raise RuntimeError(f"it would listen at {where}, where other machines can reach it")
 
 
 @contextmanager

@@ -45,7 +45,6 @@ _MOST_DEATHS = 3
 _MOST_DEATHS_IN_A_ROW = 12
 """Workers that may die with no answer between them, where there are few; twice as many as there are workers else."""
 _PATIENCE_SECONDS = 60
-_SHOWN = 80
 _log = logging.getLogger(__name__)
 OpenEngine = Callable[[ModelFile, EngineSettings, bool | None], Engine]
 _Pairs = list[tuple[int, Answer | NoAnswer]]
@@ -113,10 +112,7 @@ class Work:
         return bool(self.waiting) and self.waiting[0] in self._alone
 
     def deal(self, workers: int) -> list[int]:
-        """What the next free one of so many workers gets: smaller towards the end, contexts whole where they are small.
-
-        Nothing while nothing waits.
-        """
+        """What the next free one of so many workers gets, less towards the end; nothing while nothing waits."""
         waiting, portion = self.waiting, list[int]()
         size = min(_PORTION // 2, len(waiting) // (2 * _PORTIONS * workers))
         while waiting:
@@ -278,7 +274,10 @@ class RayEngine:
             report: Report = self._ray.get(reference)
             self._require_kind(report)
         except self._ray.exceptions.RayError as error:
-            refusal = _refusal(error)
+            refusal = getattr(error, "cause", None)
+            if not isinstance(refusal, LocaljudgeError):
+                why = f"a worker of the Ray cluster cannot start: {_in_one_line(error)}"
+                refusal = OutOfResource(why, hint="is there memory for it, and is localjudge installed on its node?")
         except ModelError as error:
             refusal = error
         else:
@@ -357,17 +356,6 @@ def _kind(identity: Mapping[str, Any]) -> dict[str, Any]:
     return {**identity, "processor": processor_name(), **{package: version(package) for package in _PACKAGES}}
 
 
-def _refusal(error: Exception) -> LocaljudgeError:
-    """Why a worker cannot open its engine."""
-    cause = getattr(error, "cause", None)
-    if isinstance(cause, LocaljudgeError):
-        return cause
-    return OutOfResource(
-        f"a worker of the Ray cluster cannot start: {_in_one_line(error)}",
-        hint="is there memory for it, and is localjudge installed on its node, in the same version as here?",
-    )
-
-
 def _in_one_line(error: Exception) -> str:
     """What Ray says of a death, without the numbers that it calls things by."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
@@ -379,7 +367,7 @@ def _deadly(requests: Sequence[VerdictRequest]) -> OutOfResource:
     text = "".join(piece.text for piece in requests[0].path[-1] if not piece.trusted)
     more = f", and of {len(requests) - 1} more" if len(requests) > 1 else ""
     return OutOfResource(
-        f"{_MOST_DEATHS} workers died of one question, the one about {printable(text[:_SHOWN])!r}{more}; all that was "
+        f"{_MOST_DEATHS} workers died of one question, the one about {printable(text[:80])!r}{more}; all that was "
         "asked with it is answered and stored",
         hint="give the workers more memory, or leave its sample out of the data, and run the same command again",
     )
