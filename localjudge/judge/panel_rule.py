@@ -17,8 +17,7 @@ Weights may take the place of the mean, such as those of `localjudge.stats.panel
 
 import math
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Literal, NamedTuple, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -50,7 +49,7 @@ class PanelRule(Record):
         return cls(rule="weighted log odds", weights=dict(weights), intercept=intercept)
 
     def combined(self, probabilities: Mapping[str, float]) -> float:
-        """The panel's probability of 1 from each judge's, by their ids, at least one. Their order moves no bit.
+        """The probability of 1 from that of each judge's, by their ids, at least one. Their order moves no bit.
 
         Raises KeyError for a judge without a weight.
         """
@@ -63,26 +62,6 @@ class PanelRule(Record):
 
 
 MEAN_LOG_ODDS = PanelRule()
-
-
-class Combination(NamedTuple):
-    """The judges of a panel, their ids by the names under which results show them, and the rule.
-
-    `rules` are those of metrics for whose question a calibration has weights.
-    """
-
-    ids: Mapping[str, str]
-    rule: PanelRule
-    rules: Mapping[str, PanelRule] = MappingProxyType({})
-
-    @property
-    def in_words(self) -> str:
-        """`mean log odds; faithfulness by weighted log odds`."""
-        return "; ".join([self.rule.rule, *(f"{metric} by {one.rule}" for metric, one in sorted(self.rules.items()))])
-
-    def of(self, metric: str) -> PanelRule:
-        """The rule of one metric."""
-        return self.rules.get(metric, self.rule)
 
 
 def log_odds(probability: float, clip: float) -> float:

@@ -42,9 +42,9 @@ from localjudge.metrics.matrix import MatrixMetric
 from localjudge.metrics.refusal import ResponseRefusal
 from localjudge.record.calibration import other_calibrations
 from localjudge.record.clusters import GroupOf
+from localjudge.record.judge_card import in_the_judge
 from localjudge.record.kept_criteria import kept_criteria, other_criteria
 from localjudge.record.manifest import Manifest, signature
-from localjudge.record.panel import combination_of, in_the_judge, in_the_opinions
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.summary import MetricSummary, Summary
 from localjudge.record.untrusted import shown
@@ -268,7 +268,6 @@ class _Verdicts:
         self._of, self._rows = self._next()
         self._first = _First()
         self._criteria = kept_criteria(results.manifest)
-        self._combination = combination_of(results.manifest)
 
     def add(self, score: ScoreRow) -> None:
         """The next score: its verdicts, if it has any, are the next ones."""
@@ -280,9 +279,6 @@ class _Verdicts:
             self._of, self._rows = self._next()
         summary, manifest = self._results.summary, self._results.manifest
         self._first.of(f"{_place(unit)}: {problem}" for unit in units for problem in _in_a_verdict(unit, summary))
-        self._first.of(
-            f"{_place(unit)}: {problem}" for unit in units for problem in in_the_opinions(unit, self._combination)
-        )
         metric = self._criteria.get(score.metric) or _known(score.metric, manifest)
         self._first.of(f"{_place(score)}: {problem}" for problem in _in_a_count(score, units, metric))
 

@@ -121,7 +121,7 @@ def answering_part(judge: Mapping[str, Any]) -> dict[str, Any]:
     The rest cannot: metrics, the tasks that only some of them ask, and cuts decide what is asked, and every word of
     that is in the key of a request; the threshold and the smallest legal mass decide what is made of an answer. So an
     answer is as good in any run whose part this is the same, and in no other: a key does not name the packages that
-    turned a request into an answer. Give it the part of one judge: of a panel, one of `parts_by_judge`.
+    turned a request into an answer.
     """
     part = {name: judge.get(name) for name in ("engine", "judge", "versions")}
     if isinstance(asks := part["judge"], Mapping):

@@ -35,7 +35,6 @@ from localjudge.record.evaluation import Evaluation
 from localjudge.record.extra_columns import extras_fingerprint
 from localjudge.record.kept_criteria import kept_rubrics
 from localjudge.record.manifest import Manifest, differences, in_lines, refuse_other_run
-from localjudge.record.panel import combination_of
 from localjudge.record.result_files import ResultFiles, write_manifest
 from localjudge.record.results import Run, as_run, read_manifest
 from localjudge.record.sample_rows import evaluations_by_sample
@@ -89,7 +88,7 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
         if (there := read_manifest(path)) is not None:
             refuse_other_run(path, there, manifest)
         write_manifest(directory, manifest)
-        store = stack.enter_context(closing(Store(path / STORE, panel=combination_of(first.manifest) is not None)))
+        store = stack.enter_context(closing(Store(path / STORE)))
         stack.callback(told.close)
         for one, positions in zip(found, whole.positions, strict=True):
             store.add_samples(one.run.iter_samples(), whole.groups, positions)
@@ -171,13 +170,11 @@ def _refuse_different(shards: Sequence[_ShardRun]) -> None:
 def _beside(run: Run) -> dict[str, Any]:
     """What shards of one run have in common beside their judge."""
     settings = run.manifest.environment["settings"]
-    combination = combination_of(run.manifest)
     return {
         "data": shard_of(run.manifest).model_dump(),
         "samples_read": run.manifest.environment.get("samples_read"),
         "skipped_rows": run.summary.skipped_rows,
         "metrics": list(run.summary.metrics),
-        "panel": list(combination.ids.items()) if combination else None,
         **{name: settings.get(name) for name in _THE_SAME},
     }
 

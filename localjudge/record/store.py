@@ -12,7 +12,7 @@ last commits may be missing, and are asked again.)
 
 import json
 import sqlite3
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from functools import cache
 from itertools import chain, count, islice
@@ -31,7 +31,6 @@ from localjudge.record.untrusted import MOST_BYTES_OF_VALUE, shown
 from localjudge.types import Answer, NoAnswer, Node, Sample
 
 STORE_VERSION = 2
-PANEL_VERSION = 3
 _CACHE_KIB = 65_536
 _NAMED_AT_ONCE = 500
 _BUSY_SECONDS = 30
@@ -68,22 +67,9 @@ CREATE TABLE reused (request INTEGER PRIMARY KEY REFERENCES request, source TEXT
 -- The columns of the data that are no field of ours, one JSON object for each sample.
 CREATE TABLE extra (sample_id TEXT PRIMARY KEY, columns TEXT NOT NULL);
 """
-_OF_A_PANEL = """
--- Who asked whom: as in the file of one judge, and which judge of the panel, by its id.
-DROP VIEW verdict;
-DROP TABLE unit;
-CREATE TABLE unit (sample_id TEXT NOT NULL, metric TEXT NOT NULL, position INTEGER NOT NULL, judge TEXT NOT NULL,
-                   window INTEGER NOT NULL, request INTEGER NOT NULL REFERENCES request,
-                   PRIMARY KEY (sample_id, metric, position, judge, window)) WITHOUT ROWID;
-CREATE VIEW verdict AS
-    SELECT unit.sample_id, unit.metric, unit.position, unit.judge, unit.window, prompt.text AS prompt, answer.p_yes,
-           answer.legal_mass, answer.raw, answer.reason, answer.error
-    FROM unit JOIN prompt ON prompt.request = unit.request LEFT JOIN answer ON answer.request = unit.request;
-"""
-_ADDED = {1: _FIRST, 2: _SECOND, PANEL_VERSION: _OF_A_PANEL}
+_ADDED = {1: _FIRST, 2: _SECOND}
 """What each version has beside those before it: a file of an earlier version is read as it is, and is made one of this
-version when its run is gone on with. The file of a panel is one from its beginning, and no file of one judge becomes
-one."""
+version when its run is gone on with."""
 READ_VERSIONS = tuple(_ADDED)
 # What stands there already is not written again: a run that goes on would double the size of its log.
 _PUT_SAMPLE = """
@@ -91,11 +77,7 @@ INSERT INTO sample VALUES (?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET position = excluded.position, content = excluded.content, cluster = excluded.cluster
 WHERE (position, content, cluster) IS NOT (excluded.position, excluded.content, excluded.cluster)
 """
-
-_PUT_UNIT = {
-    STORE_VERSION: "INSERT OR IGNORE INTO unit VALUES (?1, ?2, ?3, ?5, ?6)",
-    PANEL_VERSION: "INSERT OR IGNORE INTO unit VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-}
+_PUT_UNIT = "INSERT OR IGNORE INTO unit VALUES (?, ?, ?, ?, ?)"
 _PUT_EXTRA = """
 INSERT INTO extra VALUES (?, ?) ON CONFLICT DO UPDATE SET columns = excluded.columns WHERE columns <> excluded.columns
 """
@@ -117,20 +99,17 @@ class Asking(NamedTuple):
     position: int
     window: int
     request_key: str
-    judge: str = ""
-    """The id of the judge in its panel."""
 
 
 class Store:
-    """The open file `run.sqlite`, of one judge or of a `panel`.
+    """The open file `run.sqlite`.
 
     Raises RunDirectoryError or OutOfResource where the file or the disk is to blame.
     A file that is there already may be a stranger's: `database.py` says what is refused.
     """
 
-    def __init__(self, path: Path, *, panel: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._version = PANEL_VERSION if panel else STORE_VERSION
         with self._translated(), ExitStack() as undo:
             refuse_strange_files(path)
             path.touch(mode=0o600)
@@ -199,10 +178,10 @@ class Store:
                 statement = "INSERT INTO request (key, shape, entry, path) VALUES (?, ?, ?, ?)"
                 numbers[keyed.key] = self._inserted(statement, row)
             units = (
-                (storable(one.sample_id), one.metric, one.position, one.judge, one.window, numbers[one.request_key])
+                (storable(one.sample_id), one.metric, one.position, one.window, numbers[one.request_key])
                 for one in askings
             )
-            self._connection.executemany(_PUT_UNIT[self._version], units)
+            self._connection.executemany(_PUT_UNIT, units)
         self._asked = numbers
 
     def add_answer(self, request_key: str, answer: Answer | NoAnswer) -> None:
@@ -244,19 +223,14 @@ class Store:
     def _prepare(self) -> None:
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
         tables = self._reader().schema()
-        if (version or tables) and version not in self._written_on:
+        if (version or tables) and version not in READ_VERSIONS:
             raise RunDirectoryError(
-                f"{self._path} has schema version {version}, this localjudge writes {self._version}",
+                f"{self._path} has schema version {version}, this localjudge writes {STORE_VERSION}",
                 hint=f"name another directory with {option('out')}",
             )
         refuse_other_tables(self._path, tables, schema(version))
-        if version < self._version:
-            self._connection.executescript(_script(version, self._version))
-
-    @property
-    def _written_on(self) -> Collection[int]:
-        """Versions of files that are gone on with."""
-        return {PANEL_VERSION} if self._version == PANEL_VERSION else range(1, STORE_VERSION + 1)
+        if version < STORE_VERSION:
+            self._connection.executescript(_script(version))
 
     def _put(self, request_key: str, answer: Answer | NoAnswer) -> None:
         columns = dict.fromkeys(_ANSWER_COLUMNS) | answer.model_dump()

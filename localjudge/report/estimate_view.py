@@ -1,4 +1,4 @@
-"""What a run would take, as a person reads it: in all, and what each judge of a panel and each metric takes."""
+"""What a run would take, as a person reads it: in all, and what each metric takes."""
 
 from datetime import timedelta
 
@@ -18,21 +18,8 @@ _MINUTE = timedelta(minutes=1)
 def estimate_view(estimate: Estimate) -> RenderableType:
     """One line for each thing that a run takes, and below one for each metric if there are several."""
     parts = [_in_all(estimate)]
-    parts += [_by_judge(estimate)] if estimate.by_judge else []
     parts += [_by_metric(estimate)] if len(estimate.metrics) > 1 else []
     return Group(*parts)
-
-
-def _by_judge(estimate: Estimate) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("judge", overflow="fold")
-    for heading in ("questions", "tokens", "time", "memory"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for name, share in estimate.by_judge.items():
-        time = "none" if share.seconds is None else _duration(share.seconds)
-        memory = f"{share.memory_bytes / _GIB:.1f} GiB"
-        table.add_row(safe(name), f"{share.requests - share.answered:,}", f"{share.tokens:,}", time, memory)
-    return table
 
 
 def _by_metric(estimate: Estimate) -> Table:

@@ -9,7 +9,6 @@ from rich.text import Text
 from localjudge.errors import UsageError
 from localjudge.record.archive import stored_ids, stored_prompts, stored_sample
 from localjudge.record.directory import STORE
-from localjudge.record.panel import combination_of
 from localjudge.record.results import Run
 from localjudge.record.untrusted import shown
 from localjudge.report.table_layout import LabelledText, LabelledTexts
@@ -34,19 +33,11 @@ def sample_view(run: Run, named: str, *, metric: str | None = None) -> Renderabl
 def prompts_view(run: Run, sample_id: str, metric: str) -> RenderableType:
     """Every prompt of one metric on the sample, whole, as the judge was asked."""
     prompts = stored_prompts(run.directory / STORE, sample_id, metric)
-    combination = combination_of(run.manifest)
-    names = {} if combination is None else {one: f" ({name})" for name, one in combination.ids.items()}
     return Group(
         *(
             Group(
-                Padding(
-                    safe_text(
-                        f"{metric}: prompt {number} of {len(prompts)}{names.get(prompt.judge, '')}", style="bold"
-                    ),
-                    (0, 1),
-                    expand=False,
-                ),
-                Padding(Group(*(safe_text(line) for line in prompt.text.split("\n"))), (0, 1, 1, 3), expand=False),
+                Padding(safe_text(f"{metric}: prompt {number} of {len(prompts)}", style="bold"), (0, 1), expand=False),
+                Padding(Group(*(safe_text(line) for line in prompt.split("\n"))), (0, 1, 1, 3), expand=False),
             )
             for number, prompt in enumerate(prompts, 1)
         )

@@ -340,6 +340,6 @@ def test_a_run_and_an_open_judge_use_them(kept: Path, rows: list[dict[str, objec
     assert (tmp_path / "second" / "verdicts.jsonl").read_bytes() == (tmp_path / "plain" / "verdicts.jsonl").read_bytes()
     with localjudge.Judge.open(threads=1) as judge:
         found = [row.p_yes for row in judge.verdicts(rows, ["faithfulness"])]
-        with judge.in_use() as panel:
-            assert panel.stats.restored_tokens == effort["restored_tokens"]
+        with judge.in_use() as opened:
+            assert opened.engine.stats.restored_tokens == effort["restored_tokens"]
     assert found == [row.p_yes for row in plain.verdicts]

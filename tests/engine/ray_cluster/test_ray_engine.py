@@ -317,19 +317,6 @@ def test_an_address_where_no_cluster_is_is_refused(address: str, tmp_path: Path)
         localjudge.evaluate(made_up_data(tmp_path, 1), ray=address)
 
 
-def test_a_panel_says_how_many_workers_each_of_its_judges_has(tmp_path: Path, make_model: ModelMaker) -> None:
-    """Two models of one worker each; without the number the first would take all."""
-    judges = [str(make_model("llama", vocabulary="pieces").path), str(make_model("gemma2", vocabulary="pieces").path)]
-    data, options = made_up_data(tmp_path, 2), {"metrics": ["context_recall"], "min_legal_mass": 0, "n_ctx": 2048}
-    with pytest.raises(UsageError, match="each judge of a panel has workers of its own"):
-        localjudge.evaluate(data, judge=judges, ray="local", **options)  # type: ignore[arg-type]
-    ours = localjudge.evaluate(data, judge=judges, ray="local", ray_workers=1, out=tmp_path / "ours", **options)  # type: ignore[arg-type]
-    alone = localjudge.evaluate(data, judge=judges, threads=1, out=tmp_path / "alone", **options)  # type: ignore[arg-type]
-    assert [(ours.directory / name).read_bytes() for name in FILES] == [
-        (alone.directory / name).read_bytes() for name in FILES
-    ]
-
-
 def test_a_run_is_verified_in_a_cluster(tmp_path: Path) -> None:
     run = localjudge.evaluate(made_up_data(tmp_path, 4), metrics=["context_recall"], out=tmp_path / "run", threads=1)
     assert localjudge.verify(run, ray="local", ray_workers=1).result == "bit-identical"
