@@ -23,6 +23,7 @@ from localjudge.progress import Progress, Silence
 from localjudge.record.calibration import Calibration
 from localjudge.record.merge import merge_shards
 from localjudge.record.results import Run
+from localjudge.run.combine import Weights, combine_runs
 from localjudge.run.job import rescore_run, run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
 from localjudge.run.plan import Data, plan
@@ -109,6 +110,26 @@ def merge(shards: Sequence[Run | str | Path], *, out: str | Path, progress: Prog
     """
     with closing(_progress(progress)) as told:
         return merge_shards(shards, out, told)
+
+
+def combine(
+    runs: Sequence[Run | str | Path],
+    *,
+    out: str | Path,
+    weights: Weights = (),
+    progress: Progress | bool | None = None,
+) -> Run:
+    """Combine runs of different judges on the same data; the same as the command `localjudge combine`.
+
+    runs: runs, or their directories, with the same data, metrics and threshold, each by another judge.
+    out: the directory of the combined run, whose probabilities are those of the mean log odds.
+    weights: calibrations of a combined run of the same judges, made with `weights=True`, which decide the metrics that
+        ask their questions.
+
+    Raises UsageError for runs that do not judge the same units, and RunDirectoryError where one cannot be read.
+    """
+    with closing(_progress(progress)) as told:
+        return combine_runs(runs, out, weights=weights, progress=told)
 
 
 def verify(

@@ -72,6 +72,7 @@ class _Environment(_Part):
 
 class _JudgePart(_Part):
     engine: dict[str, Any]
+    combined: dict[str, Any] | None = None
     metrics: dict[str, Any]
     threshold: float
     thresholds: dict[str, float] = Field(default_factory=dict)

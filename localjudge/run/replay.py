@@ -76,17 +76,8 @@ class Replay:
         run = self._run
         names = [metric.name for metric in self._metrics]
         totals = Totals(names, self._rule, run.cluster_of, rubrics(self._metrics))
-        with ExitStack() as stack:
-            files = {name: stack.enter_context(closing(_RowFile(run.directory / name))) for name in ROW_FILES}
-            for block in blocks(counted(run.iter_samples(), progress, "working out", run.summary.samples)):
-                evaluations = self._evaluated(block)
-                totals.add(evaluations)
-                for name, lines in row_lines(evaluations).items():
-                    files[name].compare(lines)
-            changes = {name: file.changed_rows for name, file in files.items()}
-        changes[SUMMARY] = _changes_in(run.directory / SUMMARY, self._summary(totals))
-        changes[STORE] = () if schema_is_ours(run.directory / STORE) else ("tables",)
-        return {name: places for name, places in changes.items() if places}
+        samples = counted(run.iter_samples(), progress, "working out", run.summary.samples)
+        return changed_files(run.directory, map(self._evaluated, blocks(samples)), totals, self._summary)
 
     def texts(self, places: Iterable[RowPlace]) -> dict[RowPlace, str]:
         """The texts of these rows, as far as there are such rows."""
@@ -131,6 +122,22 @@ class Replay:
         questions = distinct(worded)
         answers = self._answers_to(questions)
         return verdicts_of(tasks, worded, {key: answers.get(key, _NOT_ASKED) for key in questions}, self._rule)
+
+
+def changed_files(
+    directory: Path, evaluated: Iterable[Sequence[Evaluation]], totals: Totals, summary: Callable[[Totals], Summary]
+) -> dict[str, tuple[str, ...]]:
+    """The files in the directory that are not, byte for byte, those of the evaluations; the totals are filled."""
+    with ExitStack() as stack:
+        files = {name: stack.enter_context(closing(_RowFile(directory / name))) for name in ROW_FILES}
+        for evaluations in evaluated:
+            totals.add(evaluations)
+            for name, lines in row_lines(evaluations).items():
+                files[name].compare(lines)
+        changes = {name: file.changed_rows for name, file in files.items()}
+    changes[SUMMARY] = _changes_in(directory / SUMMARY, summary(totals))
+    changes[STORE] = () if schema_is_ours(directory / STORE) else ("tables",)
+    return {name: places for name, places in changes.items() if places}
 
 
 class _RowFile:

@@ -34,17 +34,20 @@ from localjudge.record.archive import (
     stored_keys,
     stored_requests,
 )
+from localjudge.record.calibration import kept_calibrations
 from localjudge.record.clusters import clusters_sha256
 from localjudge.record.directory import STORE
 from localjudge.record.extra_columns import extras_fingerprint
+from localjudge.record.judge_card import combination_of
 from localjudge.record.keys import RequestKeys
 from localjudge.record.manifest import Difference, data_part, differences
 from localjudge.record.results import Run, as_run
 from localjudge.record.run_metrics import metrics_of
 from localjudge.record.untrusted import shown, too_much
 from localjudge.run.answers import Answers, WindowAnswer, answers_in_order, verdict_of
+from localjudge.run.combine import CombinedRuns, runs_combined_in
 from localjudge.run.judges import JudgeName, judge_part_of, opened_judge
-from localjudge.run.replay import Replay, RowPlace
+from localjudge.run.replay import Replay, RowPlace, changed_files
 from localjudge.run.settings import judge_of, settings_again
 from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
 
@@ -119,6 +122,8 @@ class Verification(Record):
     files: dict[str, tuple[str, ...]]
     judge_changes: tuple[Difference, ...]
     data_changes: tuple[Difference, ...]
+    combined_from: tuple[str, ...] = ()
+    """Of a combined run the runs that it was combined from again, each to be verified by itself."""
     isolated: bool = True
     """Whether the run's judge promises the same bits whatever else it is asked; a server does not."""
 
@@ -144,6 +149,8 @@ def verify_run(
     model. Raises UsageError (ModelError, RunDirectoryError) where a judge or the run cannot be opened.
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
+    if combination_of(run.manifest):
+        return _verify_combined(run, progress or Silence())
     settings = settings_again(run.manifest, **{"threads": None, **where}).model_copy(
         update={"threshold": run.summary.threshold}
     )
@@ -181,6 +188,34 @@ def verify_run(
         judge_changes=tuple(differences(run.manifest.judge, now)),
         data_changes=_data_changes(run),
         isolated=not str(run.manifest.judge["engine"].get("batching")).startswith("not isolated"),
+    )
+    return found.model_copy(update={"result": _result(found)})
+
+
+def _verify_combined(run: Run, progress: Progress) -> Verification:
+    """Whether combining the same runs again gives the same files. Raises RunDirectoryError if one is not there."""
+    combined = CombinedRuns(runs_combined_in(run), kept_calibrations(run.manifest), progress)
+    try:
+        files = changed_files(run.directory, combined.evaluations(progress), combined.totals(), combined.summary)
+    finally:
+        progress.close()
+    found = Verification(
+        run=str(run.directory),
+        signature=run.manifest.signature,
+        judge=combined.combination.card,
+        result="bit-identical",
+        stored_requests=0,
+        asked_again=0,
+        identical=0,
+        verdicts=0,
+        verdicts_moved=0,
+        largest_move=0.0,
+        rows=(),
+        altered_requests=0,
+        files=files,
+        judge_changes=tuple(differences(run.manifest.judge, combined.manifest.judge)),
+        data_changes=_data_changes(run),
+        combined_from=tuple(str(source.directory) for source in combined.runs),
     )
     return found.model_copy(update={"result": _result(found)})
 
