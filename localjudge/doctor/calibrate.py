@@ -30,7 +30,7 @@ from localjudge.dataset import from_rows
 from localjudge.dataset.dotted_names import lookup
 from localjudge.engine.protocol import Engine
 from localjudge.errors import UsageError
-from localjudge.judge.panel_rule import PanelRule, log_odds
+from localjudge.judge.combining_rule import CombiningRule, log_odds
 from localjudge.metrics import catalog
 from localjudge.metrics.labelled import ATTRIBUTION_LABELS, RELEVANCE_LABELS
 from localjudge.option_spelling import option, option_name
@@ -52,8 +52,8 @@ from localjudge.run.plan import Plan, list_names
 from localjudge.run.settings import CALIBRATION_OPTIONS, Options, checked
 from localjudge.stats.agreement import roc_auc
 from localjudge.stats.intervals import STATISTIC_RESAMPLES, statistic_interval
-from localjudge.stats.panel_fit import fit_panel
 from localjudge.stats.resampling import SEED, Floats
+from localjudge.stats.weight_fit import fit_weights
 from localjudge.types import Context, Label, Sample
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
@@ -234,7 +234,7 @@ def _calibration(labels: HumanLabels, judged: _Judged, name: str | None, *, weig
             failed=found.failed,
             weighted=found.weighted,
         ),
-        panel_rule=weighed.rule if weighed else None,
+        combining_rule=weighed.rule if weighed else None,
         figures=figures.figures | ({"auc_gain": weighed.gain} if weighed else {}),
         at_one_half=figures.at_one_half,
         held_out=figures.held_out,
@@ -263,7 +263,7 @@ def _by_the_base_rule(run: Run, found: MatchedLabels) -> MatchedLabels:
 class _Weighed(NamedTuple):
     """Weights for the judges of a combined run, what rows get from those of other clusters, and the gain in AUC."""
 
-    rule: PanelRule
+    rule: CombiningRule
     held_out: Floats
     gain: Figure
 
@@ -282,12 +282,14 @@ def _weighed(run: Run, found: MatchedLabels) -> _Weighed:
         )
     clip = combination.rule.clip
     odds = [[log_odds(row[judge] or 0.0, clip) for judge in combination.ids] for row in found.votes]
-    fit = fit_panel(found.rows.labels, odds, found.rows.clusters)
+    fit = fit_weights(found.rows.labels, odds, found.rows.clusters)
     both = np.column_stack([np.asarray(found.rows.scores, dtype=np.float64), fit.held_out])
     gain = statistic_interval(_auc_gain, found.rows.labels, both, clusters=found.rows.clusters)
     weights = dict(zip(combination.ids.values(), map(float, fit.weights), strict=True))
     return _Weighed(
-        PanelRule.weighted(weights, fit.intercept), fit.held_out, Figure(value=gain.mean, ci95=(gain.low, gain.high))
+        CombiningRule.weighted(weights, fit.intercept),
+        fit.held_out,
+        Figure(value=gain.mean, ci95=(gain.low, gain.high)),
     )
 
 

@@ -19,7 +19,7 @@ from pydantic import ConfigDict, Field, FiniteFloat
 
 from localjudge import resources
 from localjudge.errors import OutOfResource, RunDirectoryError, UsageError
-from localjudge.judge.panel_rule import PanelRule
+from localjudge.judge.combining_rule import CombiningRule
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import Metric
 from localjudge.option_spelling import option_name
@@ -92,7 +92,7 @@ class Calibration(Record):
     name: str
     question: str
     threshold: float = Field(ge=0, le=1)
-    panel_rule: PanelRule | None = None
+    combining_rule: CombiningRule | None = None
     """Of a combined run, the weights that its judges' log odds get, if they were fitted; the figures are then of
     held-out probabilities."""
     judge: dict[str, Any]

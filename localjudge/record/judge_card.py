@@ -15,7 +15,7 @@ from typing import Any, Self
 from pydantic import ConfigDict, Field, model_validator
 
 from localjudge import model_registry
-from localjudge.judge.panel_rule import PanelRule
+from localjudge.judge.combining_rule import CombiningRule
 from localjudge.record.manifest import Manifest
 from localjudge.record.untrusted import shown, validated
 from localjudge.types import JudgeCard, Record
@@ -43,8 +43,8 @@ class Combination(Record):
     """Which runs were combined, and how; `rules` are those of metrics for whose question a calibration has weights."""
 
     runs: tuple[CombinedRun, ...]
-    rule: PanelRule
-    rules: dict[str, PanelRule] = Field(default_factory=dict)
+    rule: CombiningRule
+    rules: dict[str, CombiningRule] = Field(default_factory=dict)
     judges: dict[str, _JudgePart]
 
     @model_validator(mode="after")
@@ -71,7 +71,7 @@ class Combination(Record):
         """The ids of the judges by the names that results show."""
         return {run.name: run.judge for run in self.runs}
 
-    def rule_of(self, metric: str) -> PanelRule:
+    def rule_of(self, metric: str) -> CombiningRule:
         """The rule of one metric."""
         return self.rules.get(metric, self.rule)
 

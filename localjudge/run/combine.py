@@ -5,8 +5,8 @@
                              samples   ┘
 
 Nobody is asked: the probabilities are combined by the mean of their log odds, or by the weights of a calibration (see
-`localjudge.judge.panel_rule`), and the metrics count the verdicts as they do in any run. The order of the runs moves no
-byte of the result files. A unit that one of them has no verdict on has none, and the reason names that judge.
+`localjudge.judge.combining_rule`), and the metrics count the verdicts as they do in any run. The order of the runs moves
+no byte of the result files. A unit that one of them has no verdict on has none, and the reason names that judge.
 """
 
 import os
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from localjudge.errors import RunDirectoryError, UsageError
-from localjudge.judge.panel_rule import MEAN_LOG_ODDS, PanelRule
+from localjudge.judge.combining_rule import MEAN_LOG_ODDS, CombiningRule
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
 from localjudge.option_spelling import option
@@ -111,10 +111,10 @@ class CombinedRuns:
         self.rule = settings.rule_for(self.metrics)
         self._sentences = settings.sentences
         rules = {
-            metric.name: calibration.panel_rule
+            metric.name: calibration.combining_rule
             for metric in self.metrics
             for calibration in settings.calibration
-            if calibration.panel_rule and calibration.question == question_of(metric.name)
+            if calibration.combining_rule and calibration.question == question_of(metric.name)
         }
         judge = judge_part({"engine": "combined"}, {}, settings.sentences.identity, self.metrics, self.rule)
         judge |= settings.calibrations_used | {"combined": _combined_part(self.runs, rules)}
@@ -274,7 +274,7 @@ def _named(runs: Sequence[Run]) -> list[CombinedRun]:
     ]
 
 
-def _combined_part(runs: Sequence[Run], rules: Mapping[str, PanelRule]) -> dict[str, Any]:
+def _combined_part(runs: Sequence[Run], rules: Mapping[str, CombiningRule]) -> dict[str, Any]:
     return {
         "rule": MEAN_LOG_ODDS.model_dump(),
         "rules": {metric: rule.model_dump() for metric, rule in sorted(rules.items())},

@@ -194,7 +194,7 @@ def check_calibrations(
             )
         names = ", ".join(metric.name for metric in decided)
         elsewhere = f"; made where rounding differs:{in_lines(rounding)}" if rounding else ""
-        how = f"{calibration.panel_rule.rule}, " if calibration.panel_rule else ""
+        how = f"{calibration.combining_rule.rule}, " if calibration.combining_rule else ""
         progress.note(
             f"calibration {calibration.name}: {how}threshold {calibration.threshold:.3g} for {names}{elsewhere}"
         )

@@ -59,21 +59,21 @@ def combined(out: str, *scripts: Any, **options: Any) -> Run:
 def test_weights_find_the_judge_that_knows_something() -> None:
     """In the mean the loud one drowns the other: the gain of the weights, held out, is far from 0."""
     weighed = calibrated()
-    assert weighed.panel_rule is not None
-    heard, ignored = sorted(weighed.panel_rule.weights.values(), key=abs, reverse=True)
+    assert weighed.combining_rule is not None
+    heard, ignored = sorted(weighed.combining_rule.weights.values(), key=abs, reverse=True)
     assert heard > 5
     assert abs(ignored) < 0.5
     gain = weighed.figures["auc_gain"]
     assert gain.ci95[0] > 0.1
     plain = localjudge.calibrate("labels.jsonl", run="asked")
-    assert plain.panel_rule is None
+    assert plain.combining_rule is None
     assert weighed.figures["auc"].value - plain.figures["auc"].value == pytest.approx(gain.value)
 
 
 def test_runs_are_combined_by_the_weights_and_verify_finds_the_same() -> None:
     """P = 1 / (1 + exp(-(intercept + sum of weight x log odds))), and the signature is another one."""
     calibration = calibrated()
-    rule = calibration.panel_rule
+    rule = calibration.combining_rule
     assert rule is not None
     weighed, mean = combined("weighed", weights="both"), combined("mean")
     assert weighed.summary.signature != mean.summary.signature

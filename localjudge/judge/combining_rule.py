@@ -10,7 +10,7 @@ sure, outvotes all others by a rounding error of its logits. Sources: C. Genest 
 probability distributions, Statistical Science 1, 114-135 (the logarithmic opinion pool); V. A. Satopää et al. (2014),
 Combining multiple probability predictions using a simple logit model, International Journal of Forecasting 30, 344-356.
 
-Weights may take the place of the mean, such as those of `localjudge.stats.panel_fit`, from labels:
+Weights may take the place of the mean, such as those of `localjudge.stats.weight_fit`, from labels:
 
     log odds = intercept + weight of A x log odds of A + weight of B x log odds of B
 """
@@ -24,7 +24,7 @@ from pydantic import Field, model_validator
 from localjudge.types import Record
 
 
-class PanelRule(Record):
+class CombiningRule(Record):
     """The mean of the judges' log odds, or their weighted sum with an intercept; `weights` are by a judge's id.
 
     A judge's id is the beginning of its model's checksum: the rule does not depend on names, nor on an order.
@@ -61,7 +61,7 @@ class PanelRule(Record):
         return _probability(total)
 
 
-MEAN_LOG_ODDS = PanelRule()
+MEAN_LOG_ODDS = CombiningRule()
 
 
 def log_odds(probability: float, clip: float) -> float:
