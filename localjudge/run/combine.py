@@ -5,8 +5,8 @@
                              samples   ┘
 
 Nobody is asked: the probabilities are combined by the mean of their log odds, or by the weights of a calibration (see
-`localjudge.judge.combining_rule`), and the metrics count the verdicts as they do in any run. The order of the runs moves
-no byte of the result files. A unit that one of them has no verdict on has none, and the reason names that judge.
+`localjudge.judge.combining_rule`), and the metrics count the verdicts as in any run. The order of the runs moves no
+byte of the result files. A unit that one of them has no verdict on has none, and the reason names that judge.
 """
 
 import os
