@@ -29,7 +29,7 @@ def read_arrow(stream: IO[bytes], source: str, head: bytes) -> Iterator[RawRow]:
 
     try:
         stream = seekable(stream)
-        size = size_of(stream)
+        size = stream_size(stream)
         if head.startswith(FILE_MAGIC):
             file = ipc.open_file(stream)
             check_column_names(file.schema.names, source)
@@ -66,7 +66,7 @@ def seekable(stream: IO[bytes]) -> IO[bytes]:
     return stream if stream.seekable() else io.BytesIO(stream.read())
 
 
-def size_of(stream: IO[bytes]) -> int:
+def stream_size(stream: IO[bytes]) -> int:
     """The bytes of a stream that can go back."""
     size = stream.seek(0, io.SEEK_END)
     stream.seek(0)

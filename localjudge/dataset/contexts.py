@@ -65,7 +65,7 @@ def objects_of_columns(value: Any) -> list[dict[str, Any]] | None:
     return [dict(zip(value, items, strict=True)) for items in zip(*value.values(), strict=True)]
 
 
-def text_of(item: Any) -> Any:
+def context_text(item: Any) -> Any:
     """The text of an element of a list of contexts, under whichever of the names of ours."""
     if not isinstance(item, Mapping):
         return item

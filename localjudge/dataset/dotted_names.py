@@ -16,7 +16,7 @@ MISSING = object()
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 _EACH = "[]"
 _INDEX = re.compile(r"\.(-?[0-9]{1,9}|\*|\[[0-9*]*\])(?=\.|$)")
-_DEEPEST = 4
+_DEEPEST = 8
 _ELEMENTS_SEEN = 3
 
 

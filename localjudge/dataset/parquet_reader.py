@@ -9,7 +9,7 @@ from localjudge.dataset.arrow_reader import (
     limited_rows,
     pyarrow_for,
     seekable,
-    size_of,
+    stream_size,
 )
 from localjudge.dataset.rows import RawRow
 from localjudge.dataset.sources import ALWAYS_UNPACKED, check_expansion
@@ -29,7 +29,7 @@ def read_parquet(stream: IO[bytes], source: str) -> Iterator[RawRow]:
 
     try:
         stream = seekable(stream)
-        size = size_of(stream)
+        size = stream_size(stream)
         table = parquet.ParquetFile(stream)
         check_column_names(table.schema_arrow.names, source)
         largest = _largest_column(table.metadata)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from localjudge.dataset.aliases import ID_COLUMNS, Resolved, columns_of
 from localjudge.dataset.cells import printed_value, read_cell, says_nothing
 from localjudge.dataset.checks import Report, check_id, check_text
-from localjudge.dataset.contexts import add_ids, check_contexts, objects_of_columns, text_of
+from localjudge.dataset.contexts import add_ids, check_contexts, context_text, objects_of_columns
 from localjudge.dataset.dotted_names import lookup, through_each
 from localjudge.dataset.joined_lists import Split
 from localjudge.dataset.problems import Place, Problem, describe
@@ -111,7 +111,7 @@ def _leave_out_elements(given: dict[str, Any], field: str, ids: str) -> list[str
     elements = objects_of_columns(given.get(field)) or given.get(field)
     if not isinstance(elements, list | tuple):
         return []
-    texts = [text_of(element) for element in elements]
+    texts = [context_text(element) for element in elements]
     keep = [not (isinstance(text, str) and says_nothing(text)) for text in texts]
     if not all(keep):
         given[field] = [*compress(elements, keep)] or None

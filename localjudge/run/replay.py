@@ -110,7 +110,8 @@ class Replay:
         """Who judged, named as the open judge is; a copy of a model in another place may have another name."""
         manifest = self._run.manifest
         card = card_of(manifest)
-        if self._judge.source != manifest.environment.get("judge") and self._run.judge.name == card.name:
+        opened_as_then = self._judge.source is not None and self._judge.source == manifest.environment.get("judge")
+        if not opened_as_then and self._run.judge.name == card.name:
             return card
         return card.model_copy(update={"name": self._judge.card.name})
 

@@ -314,7 +314,7 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "sample of another id": (
         stored_as("replace(content, '\"a\"', '\"x\"')"),
         {"compare", "report", "sample", "merge", "label"},
-        " sample ",
+        " sample",
     ),
     "sample, not UTF-8": (stored_as("CAST(x'ff' AS TEXT)"), READ_BACK, "Could not decode to UTF-8"),
     "store, not a database": (put("run.sqlite", b"text" * 999), STORED, "file is not a database"),
