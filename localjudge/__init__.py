@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from localjudge.analysis.comparison import compare
     from localjudge.analysis.corrected_means import corrected_means
     from localjudge.analysis.label_sheet import label_sheet
-    from localjudge.api import calibrate, evaluate, merge, rescore, verify
+    from localjudge.api import calibrate, combine, evaluate, merge, rescore, verify
     from localjudge.engine.scripted import ScriptedEngine
     from localjudge.errors import (
         DataError,
@@ -55,6 +55,7 @@ __all__ = [
     "__version__",
     "calibrate",
     "check",
+    "combine",
     "compare",
     "corrected_means",
     "evaluate",
@@ -84,6 +85,7 @@ _HOMES = {
     "UsageError": "localjudge.errors",
     "calibrate": "localjudge.api",
     "check": "localjudge.analysis.check",
+    "combine": "localjudge.api",
     "compare": "localjudge.analysis.comparison",
     "corrected_means": "localjudge.analysis.corrected_means",
     "evaluate": "localjudge.api",

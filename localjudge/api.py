@@ -15,6 +15,7 @@ from typing import Unpack, get_type_hints
 from pydantic.fields import FieldInfo
 
 from localjudge.doctor.calibrate import CalibrationOptions, measured
+from localjudge.engine.protocol import Engine
 from localjudge.errors import UsageError
 from localjudge.open_judge import Judge
 from localjudge.option_spelling import option_name
@@ -22,8 +23,9 @@ from localjudge.progress import Progress, Silence
 from localjudge.record.calibration import Calibration
 from localjudge.record.merge import merge_shards
 from localjudge.record.results import Run
+from localjudge.run.combine import Weights, combine_runs
 from localjudge.run.job import rescore_run, run_plan
-from localjudge.run.judges import DEFAULT_JUDGE, Engines, Judges
+from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
 from localjudge.run.plan import Data, plan
 from localjudge.run.settings import Options, RunSettings, checked
 from localjudge.run.verify import Verification, WhereAsked, verify_run
@@ -34,10 +36,10 @@ _WIDTH = 100
 def evaluate(
     data: Data,
     *,
-    judge: Judges | Judge = DEFAULT_JUDGE,
+    judge: JudgeName | Judge = DEFAULT_JUDGE,
     metrics: Sequence[str] | None = None,
     out: str | Path | None = None,
-    engine: Engines | None = None,
+    engine: Engine | None = None,
     progress: Progress | bool | None = None,
     **options: Unpack[Options],
 ) -> Run:
@@ -46,13 +48,12 @@ def evaluate(
     data: a file or several (JSONL, JSON, CSV, Parquet, Arrow, logs of inspect), rows as mappings, models or
         dataclasses, a mapping of columns, or a frame, table or data set of another package as it is.
     judge: a registered name, the path of a GGUF file, a name that `localjudge models` lists, or the address of a server
-        on this machine ("http://127.0.0.1:8080", "unix:/run/llama.sock"); several in a list are a panel, whose mean log
-        odds decide. Or an open `localjudge.Judge`, which stays open, and whose settings hold where the options name
-        no others; other threads that use it wait until the run ends.
+        on this machine ("http://127.0.0.1:8080", "unix:/run/llama.sock"). Or an open `localjudge.Judge`, which stays
+        open, and whose settings hold where the options name no others; other threads that use it wait until the run
+        ends.
     metrics: names such as "context_recall"; None for a first picture of the data.
     out: the run directory; None for one under `runs/`, named after the data and all that can move a number.
-    engine: takes the place of the judge's model (a `ScriptedEngine` in tests), or several those of a panel's; it is
-        not closed.
+    engine: takes the place of the judge's model (a `ScriptedEngine` in tests); it is not closed.
     progress: True shows a bar, False nothing; None a bar in notebooks and on terminals and nothing elsewhere.
         An object with the methods of `localjudge.progress.Progress` is told what goes on.
 
@@ -71,8 +72,8 @@ def evaluate(
             return run_plan(planned, judge=judge, out=out, engine=engine, progress=told)
         if "calibration" not in options:
             planned = planned._replace(settings=settings.for_metrics(planned.metrics))
-        with judge.in_use() as panel:
-            return run_plan(planned, judge=panel, out=out, progress=told)
+        with judge.in_use() as opened:
+            return run_plan(planned, judge=opened, out=out, progress=told)
 
 
 def rescore(
@@ -80,8 +81,8 @@ def rescore(
     *,
     metrics: Sequence[str] | None = None,
     out: str | Path | None = None,
-    judge: Judges | None = None,
-    engine: Engines | None = None,
+    judge: JudgeName | None = None,
+    engine: Engine | None = None,
     progress: Progress | bool | None = None,
     **options: Unpack[Options],
 ) -> Run:
@@ -111,11 +112,31 @@ def merge(shards: Sequence[Run | str | Path], *, out: str | Path, progress: Prog
         return merge_shards(shards, out, told)
 
 
+def combine(
+    runs: Sequence[Run | str | Path],
+    *,
+    out: str | Path,
+    weights: Weights = (),
+    progress: Progress | bool | None = None,
+) -> Run:
+    """Combine runs of different judges on the same data; the same as the command `localjudge combine`.
+
+    runs: runs, or their directories, with the same data, metrics and threshold, each by another judge.
+    out: the directory of the combined run, whose probabilities are those of the mean log odds.
+    weights: calibrations of a combined run of the same judges, made with `weights=True`, which decide the metrics that
+        ask their questions.
+
+    Raises UsageError for runs that do not judge the same units, and RunDirectoryError where one cannot be read.
+    """
+    with closing(_progress(progress)) as told:
+        return combine_runs(runs, out, weights=weights, progress=told)
+
+
 def verify(
     run: Run | str | Path,
     *,
-    judge: Judges | None = None,
-    engine: Engines | None = None,
+    judge: JudgeName | None = None,
+    engine: Engine | None = None,
     count: int | None = None,
     seed: int = 0,
     progress: Progress | bool | None = None,
@@ -124,7 +145,7 @@ def verify(
     """Ask the judge of a run again and work out its files again; the same as the command `localjudge verify`.
 
     run: a run, or its directory, in which nothing is changed.
-    judge: where the run's model is now, or each of its models; None for where it was.
+    judge: where the run's model is now; None for where it was.
     count: how many of the stored requests are asked, drawn by `seed`; None for all. Files and data are always checked.
 
     Options are `threads`, `allow_host` and those of a Ray cluster. What `engine` and `progress` may be, `evaluate`
@@ -137,10 +158,10 @@ def verify(
 def calibrate(
     labels: str | Path,
     *,
-    judge: Judges | None = None,
+    judge: JudgeName | None = None,
     run: Run | str | Path | None = None,
     name: str | None = None,
-    engine: Engines | None = None,
+    engine: Engine | None = None,
     progress: Progress | bool | None = None,
     **options: Unpack[CalibrationOptions],
 ) -> Calibration:
@@ -152,7 +173,7 @@ def calibrate(
     name: what it is saved under, for `evaluate(calibration=name)`; None for that of judge and question.
 
     Options are `metrics` (whose labelled verdicts count), `out` (the run directory in which the judge is asked),
-    `weights` (True: several judges are weighed by the labels, by cross-validation, in place of their mean log odds),
+    `weights` (True: the judges of a combined run are weighed by the labels, for `combine`),
     `cluster_by`, `profile`, `prompts`, `reasons`, `min_legal_mass`, `reuse`, `n_ctx`, `threads`, `gpu_layers` and
     `allow_host`; what `engine` and `progress` may be, `evaluate` says. Raises DataError for labels that cannot be used,
     and what `evaluate` raises.

@@ -9,7 +9,7 @@ It asks in the same words, cuts the same sentences and gives the same numbers as
 remembered while it is open, as many as stated below, so that the verdicts behind a score cost nothing more; nothing is
 written anywhere.
 
-Invariant: whatever uses its models does so inside `Judge.in_use`, one use at a time. Two threads in one llama.cpp
+Invariant: whatever uses its model does so inside `Judge.in_use`, one use at a time. Two threads in one llama.cpp
 context end the process or read each other's logits, and a model that is freed while it is asked ends the process, too.
 Threads may share a judge: they wait for each other. A forked process may not: the model's threads are not in it.
 """
@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import NoReturn, Self, Unpack
 
 from localjudge.engine.engine_settings import EngineSettings
+from localjudge.engine.protocol import Engine
 from localjudge.errors import UsageError
 from localjudge.metrics.criterion import Criterion
 from localjudge.option_spelling import option
@@ -33,7 +34,15 @@ from localjudge.record.keys import KeyedRequest
 from localjudge.record.result_rows import ScoreRow, VerdictRow, score_rows, verdict_rows
 from localjudge.record.store import Asking
 from localjudge.run.blocks import Blocks
-from localjudge.run.judges import DEFAULT_JUDGE, Engines, Judges, Panel, calibrated, opened_panel, refuse_unaskable
+from localjudge.run.judges import (
+    DEFAULT_JUDGE,
+    JudgeName,
+    OpenJudge,
+    check_calibrations,
+    judge_part_of,
+    opened_judge,
+    refuse_unaskable,
+)
 from localjudge.run.plan import Data, plan
 from localjudge.run.settings import Options, RunSettings, checked
 from localjudge.types import Answer, JudgeCard, NoAnswer
@@ -47,11 +56,11 @@ ANSWERS_KEPT = 65_536
 
 
 class Judge:
-    """An open judge, or a panel. Make one with `Judge.open`, and close it after use, or use it as a context manager."""
+    """An open judge. Make one with `Judge.open`, and close it after use, or use it as a context manager."""
 
-    def __init__(self, panel: Panel, settings: RunSettings, undo: ExitStack) -> None:
+    def __init__(self, opened: OpenJudge, settings: RunSettings, undo: ExitStack) -> None:
         self._memory = _Memory()
-        self._panel = panel._replace(memory=self._memory)
+        self._opened = opened._replace(memory=self._memory)
         self.settings = settings
         self._undo = undo
         self._lock = Lock()
@@ -60,8 +69,10 @@ class Judge:
         self._open = True
 
     @classmethod
-    def open(cls, judge: Judges = DEFAULT_JUDGE, *, engine: Engines | None = None, **options: Unpack[Options]) -> Self:
-        """Load a judge: a registered name, the path of a GGUF file, a server's address; several in a list are a panel.
+    def open(
+        cls, judge: JudgeName = DEFAULT_JUDGE, *, engine: Engine | None = None, **options: Unpack[Options]
+    ) -> Self:
+        """Load a judge: a registered name, the path of a GGUF file, a server's address.
 
         The options are those of `localjudge.evaluate`; `engine` takes the place of the judge's model and is not closed.
         Raises ModelError if the model cannot be found or used, UsageError for options that cannot be, OutOfResource if
@@ -75,19 +86,19 @@ class Judge:
                 )
         settings = checked(options)
         with ExitStack() as undo:
-            panel = undo.enter_context(opened_panel(judge, engine, settings))
-            return cls(panel, settings, undo.pop_all())
+            opened = undo.enter_context(opened_judge(judge, engine, settings))
+            return cls(opened, settings, undo.pop_all())
 
     @contextmanager
-    def in_use(self) -> Iterator[Panel]:
-        """Its models, each with its profile and engine, for one use: all other threads wait until it ends.
+    def in_use(self) -> Iterator[OpenJudge]:
+        """Its model, with its profile and engine, for one use: all other threads wait until it ends.
 
         Raises UsageError if the judge is closed, was opened by another process, or is in use by this very thread.
         """
         with self._alone():
             if not self._open:
                 raise UsageError("the judge is closed", hint="use it inside its `with` block, or open another one")
-            yield self._panel
+            yield self._opened
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -111,7 +122,7 @@ class Judge:
     @property
     def card(self) -> JudgeCard:
         """Who judges: name, sha256 and size of the model."""
-        return self._panel.card
+        return self._opened.card
 
     def settings_with(self, options: Options) -> RunSettings:
         """Its settings but for these options. Raises UsageError for one that a loaded model cannot change."""
@@ -153,10 +164,12 @@ class Judge:
             settings = self.settings_with({"criteria": [*settings.criteria, *criteria]})
         planned = plan(rows, metrics, settings)
         settings = settings.for_metrics(planned.metrics)
-        with self.in_use() as panel:
-            refuse_unaskable(panel, planned.metrics)
+        with self.in_use() as opened:
+            refuse_unaskable(opened, planned.metrics)
+            part = judge_part_of(opened, planned.metrics, settings)
+            check_calibrations(part, planned.metrics, settings, Silence())
             judging = Blocks(
-                calibrated(panel, planned.metrics, settings, Silence()),
+                opened,
                 self._memory,
                 metrics=planned.metrics,
                 segmenter=self.settings.sentences,

@@ -71,7 +71,7 @@ class SuiteKeys(Record):
     """What a suite may say beside the settings of a run."""
 
     data: Texts = Field(default=(), description="files with the samples")
-    judge: Texts | None = Field(default=None, description="registered name or GGUF file, or several")
+    judge: str | None = Field(default=None, description="registered name or GGUF file")
     metrics: Texts | None = Field(default=None, description="names of metrics")
     out: str | None = Field(default=None, description="run directory")
     gates: Texts = Field(default=(), description="promises such as context_recall>=0.8")
@@ -163,7 +163,7 @@ def _value(key: str, value: Any) -> Any:
     if key not in SuiteKeys.model_fields:
         known = [*SuiteKeys.model_fields, *RunSettings.model_fields]
         raise UsageError(f"a suite has no key {key!r}", hint=suggestion(key, known, "its keys"))
-    given = [value] if isinstance(value, str) and key in ("data", "judge", "metrics", "gates") else value
+    given = [value] if isinstance(value, str) and key in ("data", "metrics", "gates") else value
     try:
         return getattr(
             SuiteKeys.model_validate({key: tuple(given) if isinstance(given, list) else given}, strict=True), key

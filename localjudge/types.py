@@ -240,8 +240,8 @@ class Answer(Record):
     reason: str | None = None
 
 
-class Opinion(NamedTuple):
-    """What one judge of a panel said about a unit: its probability of 1, None where it gave none."""
+class JudgeVote(NamedTuple):
+    """What one judge of a combined run said about a unit: its probability of 1, None where it gave none."""
 
     judge: str
     p_yes: float | None
@@ -252,8 +252,8 @@ class NoAnswer(Record):
 
     error: str
     legal_mass: float | None = None
-    opinions: tuple[Opinion, ...] = Field(default=(), exclude=True, repr=False)
-    """Those of a panel's judges. They are of the verdict that there is not, and no part of a stored answer."""
+    votes: tuple[JudgeVote, ...] = Field(default=(), exclude=True, repr=False)
+    """Those of the judges of a combined run. They are not part of a stored answer."""
 
 
 class Verdict(Record):
@@ -264,8 +264,8 @@ class Verdict(Record):
     legal_mass: float | None = None
     reason: str | None = None
     window: int | None = None
-    opinions: tuple[Opinion, ...] = ()
-    """Of a panel, what each of its judges said."""
+    votes: tuple[JudgeVote, ...] = ()
+    """Those of the judges of a combined run."""
 
 
 class VerdictRule(NamedTuple):
@@ -283,8 +283,8 @@ class VerdictRule(NamedTuple):
 class JudgeCard(Record):
     """Who judged, as every result says it. `size` in bytes; `caution` must stand beside every number.
 
-    `sha256`, `size` and `quantisation` are None for an engine without a model file, and for a panel, whose judges have
-    cards of their own.
+    `sha256`, `size` and `quantisation` are None for an engine without a model file, and for the judges of a combined
+    run together.
     """
 
     model_config = ConfigDict(extra="ignore")
@@ -296,32 +296,13 @@ class JudgeCard(Record):
     caution: str | None = None
     examined: str | None = None
     """What `doctor` found it fit for, as far as that is known where the card is shown; in no file of a run."""
-    panel: tuple["JudgeCard", ...] = ()
-    """The judges of a panel; empty for one judge."""
-    rule: str | None = None
-    """How the judges of a panel are combined."""
 
     def __str__(self) -> str:
-        """`reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92`; of a panel all, and its rule."""
-        if self.panel:
-            return f"{' + '.join(map(str, self.panel))}, combined by {self.rule}"
+        """`reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92`."""
         caution = f" ({self.caution})" if self.caution else ""
         size = "" if self.size is None else f", {_in_mib(self.size)}"
         sha256 = f", sha256 {self.sha256[:12]}" if self.sha256 else ""
         return f"{self.name}{caution}{size}{sha256}" + (f", {self.examined}" if self.examined else "")
-
-
-def panel_card(judges: Sequence[JudgeCard], rule: str) -> JudgeCard:
-    """The card of several judges that are combined by a rule: what has to be said of one has to be said of all."""
-    sizes = [judge.size for judge in judges if judge.size is not None]
-    cautions = [f"{judge.name}: {judge.caution}" for judge in judges if judge.caution]
-    return JudgeCard(
-        name=" + ".join(judge.name for judge in judges),
-        size=sum(sizes) if sizes else None,
-        caution="; ".join(cautions) or None,
-        panel=tuple(judges),
-        rule=rule,
-    )
 
 
 class Scored(Record):

@@ -29,7 +29,7 @@ ENGINE = (
     "tests/cli/test_exit_codes.py",
     "tests/cli/test_gate_options.py",
     "tests/cli/test_judge_named.py",
-    "tests/cli/test_panel_command.py",
+    "tests/cli/test_combine_command.py",
     "tests/cli/test_ray_command.py",
     "tests/cli/test_judge_of_a_program.py",
     "tests/cli/test_label_command.py::test_one_key",  # processes in a terminal

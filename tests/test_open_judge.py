@@ -253,17 +253,6 @@ def test_memory_is_bounded(engine: ScriptedEngine, monkeypatch: pytest.MonkeyPat
     assert len(engine.asked) > 3
 
 
-def test_a_panel_stays_open_too(tmp_path: Path) -> None:
-    """Log odds of .9 and .1 cancel: p is .5 for the one statement, and 1 at that threshold."""
-    rows = [{"id": "a", "retrieved_contexts": ["Rain."], "reference": "It rains."}]
-    engines = [ScriptedEngine({"It rains.": 0.9}), ScriptedEngine({"It rains.": 0.1})]
-    with Judge.open(engine=engines) as judge:
-        [row] = judge.verdicts(rows, ["context_recall"])
-        assert row.p_yes == pytest.approx(0.5)
-        run = localjudge.evaluate(rows, judge=judge, metrics=["context_recall"], out=tmp_path / "run", progress=False)
-    assert run.manifest.environment["answers"]["asked"] == 0
-
-
 @pytest.mark.parametrize("part", [{"limit": 1}, {"shard": "1/3"}, {"sample": 1}])
 def test_settings_that_would_leave_rows_out_are_refused(part: dict[str, Any]) -> None:
     """Whoever gives rows wants a score for each."""

@@ -41,7 +41,7 @@ def test_paths_are_meant_from_the_folder_of_the_file(tmp_path: Path) -> None:
     arguments = read_suite(file).arguments
     assert arguments["profile"] == "instruct"
     assert arguments["data"] == ["-", str(tmp_path / "suite" / "d.jsonl")]
-    assert arguments["judge"] == ["reference"]
+    assert arguments["judge"] == "reference"
     assert arguments["baseline"] == str(tmp_path / "suite" / "runs" / "main")
     assert arguments["criteria"] == ["refuses", str(own)]
 
@@ -101,7 +101,6 @@ def test_the_manifest_does_not_hold_where_a_suite_lets_the_judge_work(tmp_path: 
         ('ray = "head.example:6379"', "--ray"),
         ('ray = "auto"', "--ray"),
         ('judge = "http://gpu:8080"', "--judge"),
-        ('judge = ["reference", "http://192.0.2.7"]', "--judge"),
     ],
 )
 def test_a_suite_sends_no_text_away(tmp_path: Path, text: str, option: str) -> None:

@@ -39,8 +39,8 @@ def verify(run: Run, **arguments: Any) -> object:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda _: evaluate(judge=3), "a judge must be a name, a path or a list of them, got 3"),
-        (lambda _: evaluate(judge=None), "a judge must be a name, a path or a list of them, got None"),
+        (lambda _: evaluate(judge=3), "a judge must be a name or a path, got 3"),
+        (lambda _: evaluate(judge=None), "a judge must be a name or a path, got None"),
         (lambda _: evaluate(judge=["reference", 3]), "a judge must be a name"),
         (lambda _: Judge.open(3), "a judge must be a name"),  # type: ignore[arg-type]
         (lambda run: verify(run, judge=Judge.open(engine=rain())), "a judge must be a name"),

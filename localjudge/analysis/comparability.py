@@ -4,7 +4,7 @@ nothing in common      samples without a partner      other judges      other qu
 failed samples
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,27 +12,30 @@ import numpy as np
 from localjudge.analysis.pairing import Pairing
 from localjudge.analysis.sample_columns import Groups
 from localjudge.record.manifest import Difference, differences
-from localjudge.record.panel import parts_by_judge
 from localjudge.record.results import Run
 
 
 def judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
     """What differs between the judges, metrics aside that only one of the runs has.
 
-    Of a panel and other judges than its own, who they are, as `judges`: all else of them differs, too.
+    Of a combined run and one of other judges, who they are, as `judges`: all else of them differs, too.
     """
     one_sided = baseline.summary.metrics.keys() ^ run.summary.metrics.keys()
     aside = tuple(f"metrics.{name}." for name in one_sided)
     before, after = baseline.manifest.judge, run.manifest.judge
-    if parts_by_judge(before).keys() != parts_by_judge(after).keys():
+    if _combined_judges(before) != _combined_judges(after):
         before, after = _by_their_names(baseline), _by_their_names(run)
     found = differences(before, after)
     return tuple(change for change in found if not change.ingredient.startswith(aside))
 
 
+def _combined_judges(judge: Mapping[str, Any]) -> set[str]:
+    return set(judge.get("combined", {}).get("judges", ()))
+
+
 def _by_their_names(run: Run) -> dict[str, Any]:
     """The part of the judge with its names in place of all that is of one judge."""
-    rest = {name: value for name, value in run.manifest.judge.items() if name not in ("engine", "judge", "panel")}
+    rest = {name: value for name, value in run.manifest.judge.items() if name not in ("engine", "judge", "combined")}
     return {**rest, "judges": str(run.summary.judge)}
 
 

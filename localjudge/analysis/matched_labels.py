@@ -37,8 +37,8 @@ class MatchedLabels(NamedTuple):
     metric: str
     """One of those that ask it."""
     rows: LabelledScores
-    opinions: list[dict[str, float | None]]
-    """Of each row of a panel what its judges gave, by their names; empty for one judge."""
+    votes: list[dict[str, float | None]]
+    """Of each row of a combined run what its judges gave, by their names; empty for one judge."""
     verdicts: int
     failed: int
     weighted: bool
@@ -72,7 +72,7 @@ def matched(run: Run, wanted: Sequence[WantedLabel]) -> MatchedLabels:
         question=questions[0],
         metric=wanted[0].key.metric,
         rows=rows,
-        opinions=[dict(row.judges or {}) for _, row, _ in judged],
+        votes=[dict(row.judges or {}) for _, row, _ in judged],
         verdicts=len(judged),
         failed=len(wanted) - len(judged),
         weighted=len(set(weights)) > 1,

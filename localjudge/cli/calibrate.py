@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 @click.argument("labels", metavar="LABELS", type=click.Path())
 @click.option(
     "--judge",
-    multiple=True,
     metavar="NAME|PATH|URL",
-    help="Registered name or GGUF file; several are a panel.  [default: reference]",
+    help="Registered name or GGUF file.  [default: reference]",
 )
 @click.option(
-    "--weights", is_flag=True, help="Weigh the judges of a panel by the labels, in place of their mean log odds."
+    "--weights",
+    is_flag=True,
+    help="Weigh the judges of a combined RUN by the labels, for localjudge combine --weights.",
 )
 @click.option("--run", type=click.Path(path_type=Path), metavar="RUN", help="The run whose verdicts are labelled.")
 @metrics("all that are labelled. With --run: whose verdicts count.")
@@ -62,7 +63,7 @@ def command(labels: str, quiet: bool, as_json: bool, required: str | None, **opt
     judge, run, name = (options.pop(one) for one in ("judge", "run", "name"))
     given = cast("CalibrationOptions", _given(options))
     with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
-        found = measured(labels, given, judge=list(judge) or None, run=run, name=name, progress=progress)
+        found = measured(labels, given, judge=judge, run=run, name=name, progress=progress)
     if as_json:
         put(f"{found.model_dump_json(indent=2)}\n")
     else:

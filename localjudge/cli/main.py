@@ -32,6 +32,7 @@ COMMANDS = {
     "doctor": "Check a judge and this machine before a run.",
     "calibrate": "Hold a judge against people's labels: figures and a threshold.",
     "merge": "Make one run of the shards that several processes judged.",
+    "combine": "Combine runs of several judges on the same data.",
     "rescore": "Score a run again with another threshold or other metrics.",
     "show": "Look at a finished run, or at one of its samples.",
     "label": "Label verdicts of a run, to correct its means for the judge's errors.",

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Default: runs/<data>-<hash>.")
 @click.option(
     "--judge",
-    multiple=True,
     metavar="NAME|PATH|URL",
-    help="Where the model of RUN is now, if it was moved (of a panel, all of them: may be repeated).",
+    help="Where the model of RUN is now, if it was moved.",
 )
 @settings(*RESCORE_OPTIONS, default="as in RUN")
 @click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
@@ -45,7 +44,7 @@ def command(directory: Path, quiet: bool, as_json: bool, **options: Any) -> int:
     judge, out, names = (options.pop(name) for name in ("judge", "out", "metrics"))
     given = cast("Options", {name: value for name, value in options.items() if value is not None})
     with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
-        run = rescore_run(directory, names, given, out=out, judge=judge or None, progress=progress)
+        run = rescore_run(directory, names, given, out=out, judge=judge, progress=progress)
     if as_json:
         put(f"{json.dumps({'run': str(run.directory), **summary_values(run)}, indent=2)}\n")
     else:

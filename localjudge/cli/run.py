@@ -36,12 +36,11 @@ _CHECKS = ("gates", "baseline", "undecided", "junit", "markdown", "with_texts")
 )
 @click.option(
     "--judge",
-    multiple=True,
-    default=["reference"],
-    show_default="reference",
+    default="reference",
+    show_default=True,
     metavar="NAME|PATH|URL",
     help="Registered name, GGUF file, a name that localjudge models lists, or the address of a server on this machine "
-    "(http://127.0.0.1:8080). Given several times, a panel: all are asked, and their mean log odds decide.",
+    "(http://127.0.0.1:8080).",
 )
 @metrics(
     "a first picture of the data. Options in parentheses: 'document_map(compare_by=id)'. "

@@ -20,9 +20,8 @@ _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same ver
 @click.option("--seed", type=int, default=0, show_default=True, help="Which answers --sample draws.")
 @click.option(
     "--judge",
-    multiple=True,
     metavar="NAME|PATH|URL",
-    help="Default: the judge of the run (of a panel, all of them: may be repeated).",
+    help="Default: the judge of the run.",
 )
 @click.option(
     "--accept",
@@ -46,7 +45,7 @@ _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same ver
 @settings("threads", "ray", "ray_workers", "allow_host")
 @click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def command(directory: Path, accept: str, judge: tuple[str, ...], quiet: bool, as_json: bool, **options: Any) -> int:
+def command(directory: Path, accept: str, judge: str | None, quiet: bool, as_json: bool, **options: Any) -> int:
     """Judge RUN again and say what is the same: bit-identical, same verdicts, or different.
 
     The judge is asked for the stored answers again. Sentences, scores and intervals are computed again from the
@@ -70,7 +69,7 @@ def command(directory: Path, accept: str, judge: tuple[str, ...], quiet: bool, a
 
     if quiet:
         be_quiet()
-    found = verify_run(directory, judge=judge or None, progress=progress_on(sys.stderr, quiet=quiet), **options)
+    found = verify_run(directory, judge=judge, progress=progress_on(sys.stderr, quiet=quiet), **options)
     if as_json:
         put(f"{found.model_dump_json(indent=2)}\n")
     else:

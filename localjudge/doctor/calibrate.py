@@ -28,12 +28,13 @@ from localjudge.analysis.judge_figures import judge_figures
 from localjudge.analysis.matched_labels import MatchedLabels, WantedLabel, matched
 from localjudge.dataset import from_rows
 from localjudge.dataset.dotted_names import lookup
+from localjudge.engine.protocol import Engine
 from localjudge.errors import UsageError
-from localjudge.judge.panel_rule import PanelRule, log_odds
+from localjudge.judge.combining_rule import CombiningRule, log_odds
 from localjudge.metrics import catalog
 from localjudge.metrics.labelled import ATTRIBUTION_LABELS, RELEVANCE_LABELS
 from localjudge.option_spelling import option, option_name
-from localjudge.progress import Progress, Silence
+from localjudge.progress import Progress
 from localjudge.record.calibration import (
     Calibration,
     Figure,
@@ -42,17 +43,17 @@ from localjudge.record.calibration import (
     measured_part,
     save_calibration,
 )
+from localjudge.record.judge_card import combination_of
 from localjudge.record.kept_criteria import kept_criteria
-from localjudge.record.panel import combination_of
 from localjudge.record.results import Run, as_run
 from localjudge.run.job import run_plan
-from localjudge.run.judges import DEFAULT_JUDGE, Engines, Judges
+from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
 from localjudge.run.plan import Plan, list_names
 from localjudge.run.settings import CALIBRATION_OPTIONS, Options, checked
 from localjudge.stats.agreement import roc_auc
 from localjudge.stats.intervals import STATISTIC_RESAMPLES, statistic_interval
-from localjudge.stats.panel_fit import fit_panel
 from localjudge.stats.resampling import SEED, Floats
+from localjudge.stats.weight_fit import fit_weights
 from localjudge.types import Context, Label, Sample
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
@@ -63,7 +64,7 @@ class CalibrationOptions(Options, total=False):
     """What a calibration takes beside options of a run.
 
     `metrics` are those of a run whose labelled verdicts count, all if None; `out` is the run directory in which the
-    judge is asked, one under `runs/` if None. With `weights`, the judges of a panel are weighed by the labels.
+    judge is asked, one under `runs/` if None. With `weights`, the judges of a combined run are weighed by the labels.
     """
 
     metrics: Sequence[str] | None
@@ -83,17 +84,17 @@ def measured(
     labels: str | Path,
     options: CalibrationOptions,
     *,
-    judge: Judges | None = None,
+    judge: JudgeName | None = None,
     run: Run | str | Path | None = None,
     name: str | None = None,
-    engine: Engines | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Calibration:
     """The judge held against the labels in a file, saved under a name: that of judge and question if None.
 
     Labels of verdicts need the `run` that they are of, whose judge is measured; for others `judge` (or `engine`) is
-    asked. Raises DataError for labels that cannot be used, UsageError for what does not go together, and what a run
-    raises.
+    asked, unless a `run` names where it was. Raises DataError for labels that cannot be used, UsageError for what does
+    not go together, and what a run raises.
     """
     if name is not None:
         calibration_file(name)
@@ -104,22 +105,23 @@ def measured(
             taken = ", ".join(map(option_name, CALIBRATION_OPTIONS))
             raise UsageError(f"a calibration takes no {option_name(one)}", hint=f"it takes {taken}")
     found = read_labels(labels)
+    asked = judge is not None or engine is not None or out is not None or any(given.values())
+    if asked and (run is not None or found.shape == "verdicts"):
+        raise UsageError(
+            f"the judge of the labels in {found.name} is that of their run, and is not asked",
+            hint=f"give nothing but {option('run', 'RUN')}",
+        )
     if found.shape == "verdicts":
-        if judge is not None or engine is not None or out is not None or any(given.values()):
-            raise UsageError(
-                f"{found.name} holds labels of verdicts: the judge is that of their run, and is not asked",
-                hint=f"give nothing but {option('run', 'RUN')}",
-            )
         judged = _of_verdicts(found, run, metrics, column)
     else:
-        if run is not None or metrics is not None:
+        if metrics is not None:
             raise UsageError(
                 f"{found.name} holds texts, not verdicts of a run: the judge is asked about them",
-                hint=f"leave out {option_name('run')} and {option_name('metrics')}",
+                hint=f"leave out {option_name('metrics')}",
             )
         planned, wanted = _plan(found, cast(Options, given), column)
-        done = run_plan(planned, judge=judge or DEFAULT_JUDGE, out=out, engine=engine, progress=progress or Silence())
-        judged = _Judged(done, wanted, column or _DEFAULT_CLUSTERS[found.shape])
+        run = run or run_plan(planned, judge=judge or DEFAULT_JUDGE, out=out, engine=engine, progress=progress)
+        judged = _Judged(as_run(run), wanted, column or _DEFAULT_CLUSTERS[found.shape])
     calibration = _calibration(found, judged, name, weigh=bool(weights))
     save_calibration(calibration)
     return calibration
@@ -232,7 +234,7 @@ def _calibration(labels: HumanLabels, judged: _Judged, name: str | None, *, weig
             failed=found.failed,
             weighted=found.weighted,
         ),
-        panel_rule=weighed.rule if weighed else None,
+        combining_rule=weighed.rule if weighed else None,
         figures=figures.figures | ({"auc_gain": weighed.gain} if weighed else {}),
         at_one_half=figures.at_one_half,
         held_out=figures.held_out,
@@ -247,21 +249,21 @@ def _calibration(labels: HumanLabels, judged: _Judged, name: str | None, *, weig
 
 
 def _by_the_base_rule(run: Run, found: MatchedLabels) -> MatchedLabels:
-    """What the judges of a panel gave, combined without the weights of an earlier calibration."""
+    """What the judges of a combined run gave, without the weights of an earlier calibration."""
     combination = combination_of(run.manifest)
     if combination is None or not combination.rules:
         return found
     probabilities = [
         combination.rule.combined({combination.ids[name]: p_yes for name, p_yes in row.items() if p_yes is not None})
-        for row in found.opinions
+        for row in found.votes
     ]
     return found._replace(rows=found.rows._replace(scores=probabilities))
 
 
 class _Weighed(NamedTuple):
-    """Weights for the judges of a panel, what each row gets from those of other clusters, and the gain in AUC."""
+    """Weights for the judges of a combined run, what rows get from those of other clusters, and the gain in AUC."""
 
-    rule: PanelRule
+    rule: CombiningRule
     held_out: Floats
     gain: Figure
 
@@ -271,7 +273,7 @@ def _weighed(run: Run, found: MatchedLabels) -> _Weighed:
     if combination is None:
         raise UsageError(
             f"{run.directory} was judged by one judge: there is nothing to weigh",
-            hint=f"name several with {option('judge')}, or leave out {option_name('weights')}",
+            hint=f"combine the runs of several: localjudge combine, or leave out {option_name('weights')}",
         )
     if found.weighted:
         raise UsageError(
@@ -279,13 +281,15 @@ def _weighed(run: Run, found: MatchedLabels) -> _Weighed:
             hint=f"leave out {option_name('weights')}, or label verdicts that were all as likely",
         )
     clip = combination.rule.clip
-    odds = [[log_odds(row[judge] or 0.0, clip) for judge in combination.ids] for row in found.opinions]
-    fit = fit_panel(found.rows.labels, odds, found.rows.clusters)
+    odds = [[log_odds(row[judge] or 0.0, clip) for judge in combination.ids] for row in found.votes]
+    fit = fit_weights(found.rows.labels, odds, found.rows.clusters)
     both = np.column_stack([np.asarray(found.rows.scores, dtype=np.float64), fit.held_out])
     gain = statistic_interval(_auc_gain, found.rows.labels, both, clusters=found.rows.clusters)
     weights = dict(zip(combination.ids.values(), map(float, fit.weights), strict=True))
     return _Weighed(
-        PanelRule.weighted(weights, fit.intercept), fit.held_out, Figure(value=gain.mean, ci95=(gain.low, gain.high))
+        CombiningRule.weighted(weights, fit.intercept),
+        fit.held_out,
+        Figure(value=gain.mean, ci95=(gain.low, gain.high)),
     )
 
 

@@ -3,7 +3,7 @@
 What an engine rests on is imported when it is first needed: a model library takes seconds to load.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from localjudge import model_registry
@@ -135,20 +135,3 @@ def who_it_is(model: NamedModel) -> Mapping[str, str]:
 
     header = gguf_header.read(model.path)
     return {key: header.text(key) for key in WHO_IT_IS}
-
-
-def require_room(models: Sequence[NamedModel], settings: EngineSettings) -> None:
-    """Raise OutOfResource, with the numbers, if there is too little memory for all of these models' files at once.
-
-    In a cluster each worker looks for itself, and Ray how many there are: raises UsageError where one of the models
-    would take all that there is.
-    """
-    if settings.ray is None:
-        from localjudge.engine.llamacpp import loading
-
-        loading.require_room([model for model in models if isinstance(model, ModelFile)], settings)
-    elif settings.ray_workers is None:
-        raise UsageError(
-            "each judge of a panel has workers of its own, and the first would take all that there is room for",
-            hint=f"say how many each has: {option('ray_workers', 4)}",
-        )

@@ -2,11 +2,11 @@
 
 from localjudge.errors import UsageError
 from localjudge.open_judge import Judge
-from localjudge.run.judges import Judges
+from localjudge.run.judges import JudgeName
 from localjudge.run.settings import Options
 
-GivenJudge = Judges | Judge
-"""A registered name, the path of a GGUF file, several of them, or an open judge."""
+GivenJudge = JudgeName | Judge
+"""A registered name, the path of a GGUF file, or an open judge."""
 
 
 def open_given(judge: GivenJudge, options: Options) -> Judge:

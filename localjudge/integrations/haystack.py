@@ -55,7 +55,7 @@ class LocaljudgeEvaluator:
     """Scores questions on one or more of localjudge's metrics, and on criteria, with a local judge.
 
     metrics: names such as "faithfulness". Inputs that they need are mandatory, all others may be given.
-    judge: a registered name, the path of a GGUF file, several in a list, or an open `localjudge.Judge`, which stays
+    judge: a registered name, the path of a GGUF file, or an open `localjudge.Judge`, which stays
         open; a pipeline with that one cannot be written to YAML.
     options: those of `localjudge.evaluate` that are not about the data; names of files where they take files.
 

@@ -15,8 +15,7 @@ from pydantic import Field, TypeAdapter
 from localjudge.errors import RunDirectoryError
 from localjudge.record.database import Reader, read_only
 from localjudge.record.store import (
-    PANEL_VERSION,
-    READ_VERSIONS,
+    STORE_VERSION,
     answers_by_key,
     answers_by_number,
     rows_named,
@@ -36,7 +35,7 @@ _SAMPLE = TypeAdapter(Sample)
 _Count = Annotated[int, Field(ge=0)]
 _PIECES = TypeAdapter(list[tuple[_Count, int]])
 _PATH = TypeAdapter(list[int])
-_UNIT = TypeAdapter(tuple[str, str, int, str, int, int | None, int | None])
+_UNIT = TypeAdapter(tuple[str, str, int, int, int | None, int | None])
 _REQUEST = TypeAdapter(tuple[int, str, int, _Count, str])
 
 _Value = TypeVar("_Value")
@@ -58,15 +57,6 @@ class StoredAsking(NamedTuple):
     metric: str
     position: int
     number: int
-    judge: str
-    """The id of the judge in its panel; empty where there is one judge."""
-
-
-class StoredPrompt(NamedTuple):
-    """A prompt as text, and the id of the judge in its panel; empty where there is one judge."""
-
-    text: str
-    judge: str
 
 
 class WindowedUnits(NamedTuple):
@@ -156,22 +146,18 @@ def stored_clusters(path: Path) -> dict[str, str] | None:
     return groups or None
 
 
-def stored_prompts(path: Path, sample_id: str, metric: str) -> list[StoredPrompt]:
-    """Prompts asked for one metric on one sample, in the order of its units, judges, and windows."""
+def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
+    """Prompts asked for one metric on one sample, in the order of its units and windows."""
     with reading(path) as reader:
-        judge = judge_in_query(reader)
-        query = (
-            f"SELECT request, {judge.column} FROM unit WHERE sample_id = ? AND metric = ? "
-            f"ORDER BY position, {judge.comma}window"
-        )
-        asked = list(reader.rows(_NUMBER_AND_TEXT, query, (storable(sample_id), metric)))
-        rows = rows_named(reader, _NUMBER_AND_TEXT, _named("request", "path"), {request for request, _ in asked})
+        query = "SELECT request FROM unit WHERE sample_id = ? AND metric = ? ORDER BY position, window"
+        asked = [request for (request,) in reader.rows(_ID, query, (storable(sample_id), metric))]
+        rows = rows_named(reader, _NUMBER_AND_TEXT, _named("request", "path"), set(asked))
         paths = _Known(path, ((number, reader.json(_PATH, steps)) for number, steps in rows))
-        steps = set(chain.from_iterable(paths[request] for request, _ in asked))
+        steps = set(chain.from_iterable(paths[request] for request in asked))
         texts = _Known(path, rows_named(reader, _NUMBER_AND_TEXT, _named("node", "text"), steps))
-    if sum(len(texts[node]) for request, _ in asked for node in paths[request]) > MOST_BYTES_OF_VALUE:
+    if sum(len(texts[node]) for request in asked for node in paths[request]) > MOST_BYTES_OF_VALUE:
         raise too_much(path, f"{MOST_BYTES_OF_VALUE >> 20} MiB of prompts of one sample")
-    return [StoredPrompt("".join(texts[node] for node in paths[request]), of) for request, of in asked]
+    return ["".join(texts[node] for node in paths[request]) for request in asked]
 
 
 def windowed_units(path: Path, metric: str | None = None) -> WindowedUnits:
@@ -180,13 +166,10 @@ def windowed_units(path: Path, metric: str | None = None) -> WindowedUnits:
     Raises RunDirectoryError if the file cannot be read.
     """
     with reading(path) as reader:
-        judge = judge_in_query(reader)
         of_metric, values = ("", ()) if metric is None else ("WHERE metric = ? ", (storable(metric),))
         query = (
-            "SELECT count(*), coalesce(sum(questions), 0) FROM (SELECT sum(questions) AS questions FROM "
-            f"(SELECT sample_id, metric, position, count(*) AS questions FROM unit {of_metric}"
-            f"GROUP BY sample_id, metric, {judge.comma}position HAVING count(*) > 1) "
-            "GROUP BY sample_id, metric, position)"
+            "SELECT count(*), coalesce(sum(questions), 0) FROM (SELECT count(*) AS questions FROM unit "
+            f"{of_metric}GROUP BY sample_id, metric, position HAVING count(*) > 1)"
         )
         return WindowedUnits(*next(reader.rows(TypeAdapter(tuple[int, int]), query, values)))
 
@@ -242,19 +225,18 @@ def numbered_answers(path: Path, numbers: Iterable[int]) -> dict[int, Answer | N
 
 
 def stored_askings(path: Path) -> Iterator[StoredAsking]:
-    """Which unit of which sample asked which request, by sample, metric, position, judge and window."""
+    """Which unit of which sample asked which request, by sample, metric, position and window."""
     with reading(path) as reader:
-        judge = judge_in_query(reader)
         query = (
-            f"SELECT sample_id, metric, position, {judge.column}, unit.request, request.id, answer.request FROM unit "
+            "SELECT sample_id, metric, position, unit.request, request.id, answer.request FROM unit "
             "LEFT JOIN request ON request.id = unit.request LEFT JOIN answer ON answer.request = unit.request "
-            f"ORDER BY sample_id, metric, position, {judge.comma}window"
+            "ORDER BY sample_id, metric, position, window"
         )
-        for sample_id, metric, position, of, number, known, answered in reader.rows(_UNIT, query):
+        for sample_id, metric, position, number, known, answered in reader.rows(_UNIT, query):
             if known is None:
                 raise _lacking(path, number)
             if answered is not None:
-                yield StoredAsking(sample_id, metric, position, number, of)
+                yield StoredAsking(sample_id, metric, position, number)
 
 
 class _Known(dict[int, _Value]):
@@ -304,18 +286,6 @@ def _named(table: str, *columns: str) -> str:
     return f"SELECT {', '.join(('rowid', *columns))} FROM {table} WHERE rowid IN "
 
 
-class JudgeInQuery(NamedTuple):
-    """What names the judge of a unit, and the same in an order, where there is a column for it."""
-
-    column: str
-    comma: str
-
-
-def judge_in_query(reader: Reader) -> JudgeInQuery:
-    """What names the judge of a unit in a file of that version."""
-    return JudgeInQuery("judge", "judge, ") if reader.version == PANEL_VERSION else JudgeInQuery("''", "")
-
-
 def reading(path: Path) -> AbstractContextManager[Reader]:
     """The file as long as it is read. Raises RunDirectoryError where it is not what localjudge writes."""
-    return read_only(path, READ_VERSIONS)
+    return read_only(path, STORE_VERSION)

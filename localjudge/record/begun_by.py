@@ -36,9 +36,9 @@ def command(directory: Path, manifest: Manifest) -> str | None:
     advise or of which the manifest holds the words and not the file, for one whose judge is a server, for one that asks
     about labels of people, and for what no line can hold.
     """
-    judges, sources = manifest.environment.get("judge"), manifest.environment.get("sources")
+    judge, sources = manifest.environment.get("judge"), manifest.environment.get("sources")
     settings = manifest.environment["settings"]
-    if not judges or not sources or sources == [_PYTHON_ROWS]:
+    if not judge or _SERVER.match(judge) or not sources or sources == [_PYTHON_ROWS]:
         return None
     if not {ATTRIBUTION_LABELS, RELEVANCE_LABELS}.isdisjoint(manifest.judge["metrics"]):
         return None
@@ -46,11 +46,7 @@ def command(directory: Path, manifest: Manifest) -> str | None:
     if own_profile or any(_values(value) for name, value in settings.items() if name not in _SAFE):
         return None
     words = ["localjudge", "run"]
-    for judge in judges if isinstance(judges, list) else [judges]:
-        if _SERVER.match(judge):
-            return None
-        words += ["--judge", judge]
-    words += ["--metrics", ",".join(manifest.judge["metrics"])]
+    words += ["--judge", judge, "--metrics", ",".join(manifest.judge["metrics"])]
     words += ["--out", str(directory), *_options(settings)]
     words += ["--", *("-" if source == "stdin" else source for source in sources)]
     line = shlex.join(words)

@@ -19,13 +19,12 @@ from pydantic import ConfigDict, Field, FiniteFloat
 
 from localjudge import resources
 from localjudge.errors import OutOfResource, RunDirectoryError, UsageError
-from localjudge.judge.panel_rule import PanelRule
+from localjudge.judge.combining_rule import CombiningRule
 from localjudge.metrics import catalog
 from localjudge.metrics.metric import Metric
 from localjudge.option_spelling import option_name
 from localjudge.record.keys import canonical_sha256
 from localjudge.record.manifest import Difference, Manifest, answering_part, differences
-from localjudge.record.panel import parts_by_judge
 from localjudge.record.untrusted import BY_HAND, read_object, shown, validated
 from localjudge.suggestion import suggestion
 from localjudge.types import JudgeCard, Record
@@ -34,7 +33,7 @@ from localjudge.whole_file import write_whole
 CALIBRATION_VERSION = 1
 _NAME = re.compile(r"\w[\w.-]{0,79}", re.ASCII)
 _ROUNDING = re.compile(
-    r"(panel\.judges\.\w+\.)?(versions\..*|engine\.(llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention))"
+    r"(judges\.\w+\.)?(versions\..*|engine\.(llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention))"
 )
 """Ingredients of a judge that move the last digits of a probability alone."""
 _GUESSING = 0.5
@@ -93,9 +92,9 @@ class Calibration(Record):
     name: str
     question: str
     threshold: float = Field(ge=0, le=1)
-    panel_rule: PanelRule | None = None
-    """Of a panel, the weights that its judges' log odds get, if they were fitted; the figures are then of held-out
-    probabilities."""
+    combining_rule: CombiningRule | None = None
+    """Of a combined run, the weights that its judges' log odds get, if they were fitted; the figures are then of
+    held-out probabilities."""
     judge: dict[str, Any]
     """The `measured_part` of the run in which it was asked."""
     card: JudgeCard
@@ -134,17 +133,11 @@ class Calibration(Record):
 def measured_part(judge: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
     """What of a judge part makes the answers to the question of the metric: all that moves any answer, and its words.
 
-    Of a metric that is not ours, its definition, too: a criterion of the same name may ask something else. Of a panel,
-    the same of each judge, and the rule.
+    Of a metric that is not ours, its definition, too: a criterion of the same name may ask something else. Of combined
+    runs, the same of each judge.
     """
-    parts = parts_by_judge(judge)
-    if (one := parts.get("")) is not None:
-        return _measured(one, metric)
-    judges = {name: _measured(part, metric) for name, part in parts.items()}
-    return {"panel": {"rule": judge["panel"]["rule"], "judges": judges}}
-
-
-def _measured(judge: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
+    if "combined" in judge:
+        return {"judges": {name: measured_part(part, metric) for name, part in judge["combined"]["judges"].items()}}
     special = judge["judge"].get("special_tasks", {})
     words = {task: special[task] for task in sorted(catalog.special_tasks_of([metric])) if task in special}
     own = {} if catalog.is_ours(metric.name) else {metric.name: judge["metrics"][metric.name]}

@@ -16,9 +16,9 @@ from pathlib import Path
 
 from localjudge.errors import RunDirectoryError
 from localjudge.record.calibration import other_calibrations
+from localjudge.record.judge_card import in_the_judge
 from localjudge.record.kept_criteria import other_criteria
 from localjudge.record.manifest import Manifest, signature
-from localjudge.record.panel import in_the_judge
 from localjudge.record.result_files import ROW_FILES, SUMMARY
 from localjudge.record.summary import Summary
 from localjudge.record.untrusted import open_regular, shown

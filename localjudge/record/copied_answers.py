@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 
 from localjudge.errors import RunDirectoryError
 from localjudge.progress import Progress, counted
-from localjudge.record.archive import StoredRequest, judge_in_query, numbered_requests, reading, stored_ids
+from localjudge.record.archive import StoredRequest, numbered_requests, reading, stored_ids
 from localjudge.record.directory import STORE
 from localjudge.record.keys import KeyedRequest, canonical_sha256
 from localjudge.record.store import Asking, Store, rows_named, storable
@@ -23,7 +23,7 @@ from localjudge.record.untrusted import shown
 from localjudge.types import Answer, NoAnswer
 
 _SAMPLES_AT_ONCE = 32
-_UNIT = TypeAdapter(tuple[str, str, int, str, int, int])
+_UNIT = TypeAdapter(tuple[str, str, int, int, int])
 _REUSED = TypeAdapter(tuple[int, str])
 
 
@@ -47,9 +47,8 @@ def copy_answers(directory: Path, into: Store, progress: Progress) -> None:
 
 def _asked_about(path: Path, sample_ids: Sequence[str]) -> _Part:
     with reading(path) as reader:
-        judge = judge_in_query(reader)
         query = (
-            f"SELECT sample_id, metric, position, {judge.column}, window, unit.request FROM unit "
+            "SELECT sample_id, metric, position, window, unit.request FROM unit "
             "JOIN answer ON answer.request = unit.request WHERE sample_id IN "
         )
         units = list(rows_named(reader, _UNIT, query, map(storable, sample_ids)))
@@ -58,8 +57,8 @@ def _asked_about(path: Path, sample_ids: Sequence[str]) -> _Part:
         source_of = dict(rows_named(reader, _REUSED, "SELECT request, source FROM reused WHERE request IN ", numbers))
     keys = {one.number: one.key for one in requests}
     askings = [
-        Asking(sample_id, metric, position, window, keys[number], of)
-        for sample_id, metric, position, of, window, number in units
+        Asking(sample_id, metric, position, window, keys[number])
+        for sample_id, metric, position, window, number in units
     ]
     return _Part(requests, askings, source_of)
 

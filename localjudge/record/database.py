@@ -11,7 +11,7 @@ anything is written.
 
 import os
 import sqlite3
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -56,7 +56,7 @@ def guard(connection: sqlite3.Connection) -> None:
 
 
 @contextmanager
-def read_only(path: Path, versions: Collection[int]) -> Iterator["Reader"]:
+def read_only(path: Path, version: int) -> Iterator["Reader"]:
     """The database for as long as it is read. Raises RunDirectoryError where it is not what localjudge writes."""
     refuse_strange_files(path)
     # A file that nobody writes is opened as immutable: that works on a read-only disk, too.
@@ -66,13 +66,13 @@ def read_only(path: Path, versions: Collection[int]) -> Iterator["Reader"]:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as connection:
             guard(connection)
             connection.execute("PRAGMA query_only = ON")
-            version = connection.execute("PRAGMA user_version").fetchone()[0]
-            if version not in versions:
+            written = connection.execute("PRAGMA user_version").fetchone()[0]
+            if written != version:
                 raise RunDirectoryError(
-                    f"{path} has schema version {version}, this localjudge reads {max(versions)}",
+                    f"{path} has schema version {written}, this localjudge reads {version}",
                     hint="read it with the version of localjudge that wrote it",
                 )
-            yield Reader(connection, path, version)
+            yield Reader(connection, path)
     except DAMAGED as error:
         raise RunDirectoryError(
             f"{path} cannot be read: {shown(error)}", hint="is it the directory of a run?"
@@ -82,9 +82,8 @@ def read_only(path: Path, versions: Collection[int]) -> Iterator["Reader"]:
 class Reader:
     """Rows of an open database, each of the type that it should have."""
 
-    def __init__(self, connection: sqlite3.Connection, path: Path, version: int) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self.path = path
-        self.version = version
         self._connection = connection
 
     def rows(self, kind: TypeAdapter[_Value], query: str, parameters: Sequence[Any] = ()) -> Iterator[_Value]:

@@ -20,7 +20,6 @@ from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.record.archive import stored_answers
 from localjudge.record.directory import STORE
 from localjudge.record.manifest import answering_part, differences, in_lines
-from localjudge.record.panel import parts_by_judge
 from localjudge.record.results import read_manifest
 from localjudge.types import Answer, NoAnswer
 
@@ -66,22 +65,16 @@ class OtherRun:
         """Nothing is open."""
 
 
-def judges_known_to(directory: Path, judges: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    """The ids of those judges, by their parts of the signature, whose answers a run holds: alone, or in its panel.
+def check_same_judge(directory: Path, judge: Mapping[str, Any]) -> None:
+    """Raise UsageError if the answers in a run are of a judge that might have answered otherwise than this judge part.
 
-    Raises RunDirectoryError if there is no run, UsageError if its answers are of judges that might have answered
-    otherwise than each of these.
+    Raises RunDirectoryError if there is no run.
     """
     manifest = read_manifest(directory)
     if manifest is None:
         raise RunDirectoryError(f"{directory} holds no run", hint="name the directory of one")
-    theirs = [answering_part(part) for part in parts_by_judge(manifest.judge).values()]
-    ours = {one: answering_part(part) for one, part in judges.items()}
-    known = {one for one, part in ours.items() if not all(differences(other, part) for other in theirs)}
-    if not known:
-        nearest = min((differences(other, part) for other in theirs for part in ours.values()), key=len)
+    if different := differences(answering_part(manifest.judge), answering_part(judge)):
         raise UsageError(
-            f"the answers in {directory} are of another judge:{in_lines(nearest)}",
+            f"the answers in {directory} are of another judge:{in_lines(different)}",
             hint="score the data without them: every answer is then asked for",
         )
-    return known

@@ -17,7 +17,6 @@ from pydantic import Field, ValidationError
 from localjudge import resources
 from localjudge.record.keys import canonical_sha256
 from localjudge.record.manifest import Manifest, answering_part
-from localjudge.record.panel import combination_of, parts_by_judge
 from localjudge.types import JudgeCard, Record
 
 NOT_EXAMINED = "not examined: localjudge doctor --judge ..."
@@ -44,24 +43,16 @@ def remember_examination(part: Mapping[str, Any], examination: Examination) -> N
 
 
 def examinations_here(judge: Mapping[str, Any]) -> dict[str, Any]:
-    """What this machine found of the judges of a judge part, by their keys: for the manifest of their run."""
-    keys = filter(None, map(_key, parts_by_judge(judge).values()))
-    return {key: found.model_dump(mode="json") for key in keys if (found := _remembered(key))}
+    """What this machine found of the judge of a judge part, by its key: for the manifest of its run."""
+    key = _key(judge)
+    examination = _remembered(key) if key else None
+    return {key: examination.model_dump(mode="json")} if key and examination else {}
 
 
 def with_examination(card: JudgeCard, manifest: Manifest) -> JudgeCard:
-    """The card of a run's judge, or of each of its judges, with what was found of it."""
-    parts = parts_by_judge(manifest.judge)
+    """The card of a run's judge with what was found of it."""
     recorded = manifest.environment.get("examined", {})
-    if combination := combination_of(manifest):
-        parts = {name: parts[one] for name, one in combination.ids.items()}
-        judges = tuple(_examined(one, parts.get(one.name, {}), recorded) for one in card.panel)
-        return card.model_copy(update={"panel": judges})
-    return _examined(card, parts[""], recorded)
-
-
-def _examined(card: JudgeCard, part: Mapping[str, Any], recorded: Mapping[str, Any]) -> JudgeCard:
-    key, words = _key(part), None
+    key, words = _key(manifest.judge), None
     if key and (examination := _remembered(key)):
         words = str(examination)
     elif key and key in recorded:

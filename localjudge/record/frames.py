@@ -1,7 +1,7 @@
 """Results as data frames, for whoever analyses them further: pandas or polars, imported when one is asked for.
 
     samples     sample_id  user_input  retrieved_contexts  ...  context_recall  context_recall_status  ...
-    verdicts    sample_id  metric  unit  index  text  p_yes  label  ...  p_yes of A  p_yes of B     of a panel
+    verdicts    sample_id  metric  unit  index  text  p_yes  label  ...  p_yes of A  p_yes of B     combined
 
 A sample without a score has none here: NaN in pandas, null in polars, with `undefined` or `failed` as its status.
 Contexts of which only the ids are known are None, as in an export. Types

@@ -122,7 +122,7 @@ def answering_part(judge: Mapping[str, Any]) -> dict[str, Any]:
     The rest cannot: metrics, the tasks that only some of them ask, and cuts decide what is asked, and every word of
     that is in the key of a request; the threshold and the smallest legal mass decide what is made of an answer. So an
     answer is as good in any run whose part this is the same, and in no other: a key does not name the packages that
-    turned a request into an answer. Give it the part of one judge: of a panel, one of `parts_by_judge`.
+    turned a request into an answer.
     """
     part = {name: judge.get(name) for name in ("engine", "judge", "versions")}
     if isinstance(asks := part["judge"], Mapping):
@@ -145,6 +145,11 @@ def finished_part(manifest: Manifest | None) -> dict[str, Any]:
     """What a manifest says of a finished run: it stays there while the run is begun once more."""
     environment = manifest.environment if manifest else {}
     return {name: environment[name] for name in WHEN_FINISHED if name in environment}
+
+
+def with_environment(manifest: Manifest, more: Mapping[str, Any]) -> Manifest:
+    """The manifest, of whose environment more is known."""
+    return manifest.model_copy(update={"environment": {**manifest.environment, **more}})
 
 
 def signature(judge: Mapping[str, Any], data: Mapping[str, Any]) -> str:

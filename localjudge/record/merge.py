@@ -14,7 +14,7 @@ Of the data are held the hashes, the positions and the groups.
 import heapq
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from itertools import chain, islice
 from operator import itemgetter
@@ -34,8 +34,15 @@ from localjudge.record.evaluation import Evaluation
 from localjudge.record.extra_columns import extras_fingerprint
 from localjudge.record.kept_criteria import kept_rubrics
 from localjudge.record.keys import canonical_sha256
-from localjudge.record.manifest import WHEN_FINISHED, Manifest, differences, finished_part, in_lines, refuse_other_run
-from localjudge.record.panel import combination_of
+from localjudge.record.manifest import (
+    WHEN_FINISHED,
+    Manifest,
+    differences,
+    finished_part,
+    in_lines,
+    refuse_other_run,
+    with_environment,
+)
 from localjudge.record.result_files import ResultFiles, write_manifest
 from localjudge.record.results import Run, as_run, read_manifest
 from localjudge.record.sample_rows import evaluations_by_sample
@@ -88,8 +95,8 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
         directory = stack.enter_context(closing(RunDirectory(path)))
         if (there := read_manifest(path)) is not None:
             refuse_other_run(path, there, manifest)
-        write_manifest(directory, _with_environment(manifest, finished_part(there)))
-        store = stack.enter_context(closing(Store(path / STORE, panel=combination_of(first.manifest) is not None)))
+        write_manifest(directory, with_environment(manifest, finished_part(there)))
+        store = stack.enter_context(closing(Store(path / STORE)))
         stack.callback(told.close)
         for one, positions in zip(found, whole.positions, strict=True):
             store.add_samples(one.run.iter_samples(), whole.groups, positions)
@@ -109,12 +116,8 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
             "answers": {"asked": store.answer_count - sum(reused.values()), "reused": reused},
             "extras_sha256": extras_fingerprint(stored_extras(path / STORE)),
         }
-        manifest = results.finish(summary, _with_environment(manifest, done))
+        manifest = results.finish(summary, with_environment(manifest, done))
     return Run(path, summary, manifest)
-
-
-def _with_environment(manifest: Manifest, more: Mapping[str, Any]) -> Manifest:
-    return manifest.model_copy(update={"environment": {**manifest.environment, **more}})
 
 
 def _in_order(runs: Sequence[Run]) -> list[_ShardRun]:
@@ -173,13 +176,11 @@ def _refuse_different(shards: Sequence[_ShardRun]) -> None:
 def _beside(run: Run) -> dict[str, Any]:
     """What shards of one run have in common beside their judge."""
     settings = run.manifest.environment["settings"]
-    combination = combination_of(run.manifest)
     return {
         "data": shard_of(run.manifest).model_dump(),
         "samples_read": run.manifest.environment.get("samples_read"),
         "skipped_rows": run.summary.skipped_rows,
         "metrics": list(run.summary.metrics),
-        "panel": list(combination.ids.items()) if combination else None,
         **{name: settings.get(name) for name in _THE_SAME},
     }
 

@@ -17,9 +17,9 @@ from localjudge.record.evaluation import Evaluation, JudgedUnit
 from localjudge.types import (
     AgainstText,
     Failed,
+    JudgeVote,
     Label,
     NoAnswer,
-    Opinion,
     Outcome,
     Scored,
     Span,
@@ -61,7 +61,7 @@ class VerdictRow:
     """One judged unit: where its text stands, and what was found. `against`: the one context, or which text.
 
     `position` counts through the verdicts of its metric on its sample, in the order in which they were asked for.
-    `judges` is there in the rows of a panel alone: what each judge gave as `p_yes`, by its name.
+    `judges` is there in the rows of a combined run alone: what each judge gave as `p_yes`, by its name.
     """
 
     sample_id: str
@@ -132,7 +132,7 @@ def row_values(row: ScoreRow | VerdictRow) -> dict[str, Any]:
 
 
 def flat_values(row: ScoreRow | VerdictRow) -> dict[str, Any]:
-    """The same without an object in it, for tables: `p_yes of NAME` for each judge of a panel."""
+    """The same without an object in it, for tables: `p_yes of NAME` for each judge of a combined run."""
     values = row_values(row)
     judges = values.pop("judges", {})
     return values | {f"p_yes of {name}": p_yes for name, p_yes in judges.items()}
@@ -179,16 +179,16 @@ def _unit(row: VerdictRow) -> Unit:
 
 
 def _verdict(row: VerdictRow) -> Verdict | NoAnswer:
-    opinions = tuple(Opinion(name, p_yes) for name, p_yes in (row.judges or {}).items())
+    votes = tuple(JudgeVote(name, p_yes) for name, p_yes in (row.judges or {}).items())
     if row.label is None:
-        return NoAnswer(error=row.error or "", legal_mass=row.legal_mass, opinions=opinions)
+        return NoAnswer(error=row.error or "", legal_mass=row.legal_mass, votes=votes)
     return Verdict(
         label=row.label,
         p_yes=row.p_yes,
         legal_mass=row.legal_mass,
         reason=row.reason,
         window=row.window,
-        opinions=opinions,
+        votes=votes,
     )
 
 
@@ -216,5 +216,5 @@ def _verdict_row(evaluation: Evaluation, position: int, judged: JudgedUnit) -> V
         against=unit.against,
         legal_mass=verdict.legal_mass,
         position=position,
-        judges=dict(verdict.opinions) or None,
+        judges=dict(verdict.votes) or None,
     )

@@ -33,9 +33,9 @@ from localjudge.record.frames import (
     pandas_frame,
     polars_frame,
 )
+from localjudge.record.judge_card import card_of, combination_of
 from localjudge.record.kept_criteria import kept_rubrics
 from localjudge.record.manifest import MANIFEST_VERSION, Manifest, Part, part_of
-from localjudge.record.panel import PanelPart, card_of, combination_of
 from localjudge.record.result_files import SCORES, SUMMARY, VERDICTS, ResumePoint, resume_point
 from localjudge.record.result_rows import SCORE_ROWS, VERDICT_ROWS, ScoreRow, VerdictRow, evaluations_of, rows_of_sample
 from localjudge.record.summary import SUMMARY_VERSION, MetricSummary, Summary, Totals
@@ -67,13 +67,13 @@ class _Environment(_Part):
     sessions: list[dict[str, Any]]
     samples_read: int = Field(ge=0)
     sources: list[str] = Field(default_factory=list)
-    judge: str | list[str] | None = None
+    judge: str | None = None
     examined: dict[str, Examination] = Field(default_factory=dict)
 
 
 class _JudgePart(_Part):
     engine: dict[str, Any]
-    panel: PanelPart | None = None
+    combined: dict[str, Any] | None = None
     metrics: dict[str, Any]
     threshold: float
     thresholds: dict[str, float] = Field(default_factory=dict)

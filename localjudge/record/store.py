@@ -29,11 +29,10 @@ from localjudge.record.untrusted import MOST_BYTES_OF_VALUE, shown
 from localjudge.types import Answer, NoAnswer, Node, Sample
 
 STORE_VERSION = 1
-PANEL_VERSION = 2
 _CACHE_KIB = 65_536
 _NAMED_AT_ONCE = 500
 _BUSY_SECONDS = 30
-_ONE_JUDGE = """
+_TABLES = """
 -- The data as it was read, one JSON object for each sample, in the order of the data, with its group if it has one.
 CREATE TABLE sample (id TEXT PRIMARY KEY, position INTEGER NOT NULL, content TEXT NOT NULL, cluster TEXT);
 CREATE INDEX sample_in_order ON sample (position);
@@ -65,31 +64,13 @@ CREATE TABLE reused (request INTEGER PRIMARY KEY REFERENCES request, source TEXT
 -- The columns of the data that are no field of ours, one JSON object for each sample.
 CREATE TABLE extra (sample_id TEXT PRIMARY KEY, columns TEXT NOT NULL);
 """
-_OF_A_PANEL = """
--- Who asked whom: as in the file of one judge, and which judge of the panel, by its id.
-DROP VIEW verdict;
-DROP TABLE unit;
-CREATE TABLE unit (sample_id TEXT NOT NULL, metric TEXT NOT NULL, position INTEGER NOT NULL, judge TEXT NOT NULL,
-                   window INTEGER NOT NULL, request INTEGER NOT NULL REFERENCES request,
-                   PRIMARY KEY (sample_id, metric, position, judge, window)) WITHOUT ROWID;
-CREATE VIEW verdict AS
-    SELECT unit.sample_id, unit.metric, unit.position, unit.judge, unit.window, prompt.text AS prompt, answer.p_yes,
-           answer.legal_mass, answer.raw, answer.reason, answer.error
-    FROM unit JOIN prompt ON prompt.request = unit.request LEFT JOIN answer ON answer.request = unit.request;
-"""
-_TABLES = {STORE_VERSION: _ONE_JUDGE, PANEL_VERSION: _ONE_JUDGE + _OF_A_PANEL}
-READ_VERSIONS = tuple(_TABLES)
 # What stands there already is not written again: a run that goes on would double the size of its log.
 _PUT_SAMPLE = """
 INSERT INTO sample VALUES (?, ?, ?, ?)
 ON CONFLICT DO UPDATE SET position = excluded.position, content = excluded.content, cluster = excluded.cluster
 WHERE (position, content, cluster) IS NOT (excluded.position, excluded.content, excluded.cluster)
 """
-
-_PUT_UNIT = {
-    STORE_VERSION: "INSERT OR IGNORE INTO unit VALUES (?1, ?2, ?3, ?5, ?6)",
-    PANEL_VERSION: "INSERT OR IGNORE INTO unit VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-}
+_PUT_UNIT = "INSERT OR IGNORE INTO unit VALUES (?, ?, ?, ?, ?)"
 _PUT_EXTRA = """
 INSERT INTO extra VALUES (?, ?) ON CONFLICT DO UPDATE SET columns = excluded.columns WHERE columns <> excluded.columns
 """
@@ -111,20 +92,17 @@ class Asking(NamedTuple):
     position: int
     window: int
     request_key: str
-    judge: str = ""
-    """The id of the judge in its panel."""
 
 
 class Store:
-    """The open file `run.sqlite`, of one judge or of a `panel`.
+    """The open file `run.sqlite`.
 
     Raises RunDirectoryError or OutOfResource where the file or the disk is to blame.
     A file that is there already may be a stranger's: `database.py` says what is refused.
     """
 
-    def __init__(self, path: Path, *, panel: bool = False) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
-        self._version = PANEL_VERSION if panel else STORE_VERSION
         with self._translated(), ExitStack() as undo:
             refuse_strange_files(path)
             path.touch(mode=0o600)
@@ -195,10 +173,10 @@ class Store:
                 statement = "INSERT INTO request (key, shape, entry, path) VALUES (?, ?, ?, ?)"
                 numbers[keyed.key] = self._inserted(statement, row)
             units = (
-                (storable(one.sample_id), one.metric, one.position, one.judge, one.window, numbers[one.request_key])
+                (storable(one.sample_id), one.metric, one.position, one.window, numbers[one.request_key])
                 for one in askings
             )
-            self._connection.executemany(_PUT_UNIT[self._version], units)
+            self._connection.executemany(_PUT_UNIT, units)
         self._asked = numbers
 
     def add_answer(self, request_key: str, answer: Answer | NoAnswer) -> None:
@@ -240,14 +218,13 @@ class Store:
     def _prepare(self) -> None:
         version = self._connection.execute("PRAGMA user_version").fetchone()[0]
         is_empty = not version and not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if not is_empty and version != self._version:
+        if not is_empty and version != STORE_VERSION:
             raise RunDirectoryError(
-                f"{self._path} has schema version {version}, this localjudge writes {self._version}",
+                f"{self._path} has schema version {version}, this localjudge writes {STORE_VERSION}",
                 hint=f"name another directory with {option('out')}",
             )
         if is_empty:
-            tables = _TABLES[self._version]
-            self._connection.executescript(f"BEGIN;{tables}PRAGMA user_version = {self._version};COMMIT;")
+            self._connection.executescript(f"BEGIN;{_TABLES}PRAGMA user_version = {STORE_VERSION};COMMIT;")
 
     def _put(self, request_key: str, answer: Answer | NoAnswer) -> None:
         columns = dict.fromkeys(_ANSWER_COLUMNS) | answer.model_dump()
@@ -258,7 +235,7 @@ class Store:
         )
 
     def _reader(self) -> Reader:
-        return Reader(self._connection, self._path, self._version)
+        return Reader(self._connection, self._path)
 
     def _numbers(self, query: str, names: Iterable[str]) -> dict[str, int]:
         """Numbers of the rows that have one of these names."""

@@ -49,7 +49,7 @@ def calibration_view(calibration: Calibration) -> RenderableType:
 
 
 def _weights(calibration: Calibration) -> list[str]:
-    rule = calibration.panel_rule
+    rule = calibration.combining_rule
     if rule is None:
         return []
     weights = ", ".join(f"{judge} {number(weight)}" for judge, weight in rule.weights.items())

@@ -1,4 +1,4 @@
-"""What a run would take, as a person reads it: in all, and what each judge of a panel and each metric takes."""
+"""What a run would take, as a person reads it: in all, and what each metric takes."""
 
 from datetime import timedelta
 
@@ -17,23 +17,8 @@ _MINUTE = timedelta(minutes=1)
 def estimate_view(estimate: Estimate) -> RenderableType:
     """One line for each thing that a run takes, and below one for each metric if there are several."""
     parts: list[RenderableType] = [_in_all(estimate)]
-    parts += [Text(), _by_judge(estimate)] if estimate.by_judge else []
     parts += [Text(), _by_metric(estimate)] if len(estimate.metrics) > 1 else []
     return Group(*parts)
-
-
-def _by_judge(estimate: Estimate) -> Table:
-    rows = [
-        (
-            name,
-            f"{share.requests - share.answered:,}",
-            f"{share.tokens:,}",
-            "none" if share.seconds is None else _duration(share.seconds),
-            f"{share.memory_bytes / _GIB:.1f} GiB",
-        )
-        for name, share in estimate.by_judge.items()
-    ]
-    return Table(("judge", "questions", "tokens", "time", "memory"), rows)
 
 
 def _by_metric(estimate: Estimate) -> Table:

@@ -26,9 +26,9 @@ from localjudge.errors import UsageError
 from localjudge.metrics import catalog
 from localjudge.option_spelling import option, option_name
 from localjudge.record.consistency import file_sha256
+from localjudge.record.judge_card import combination_of, judge_parts
 from localjudge.record.kept_criteria import kept_criteria
 from localjudge.record.keys import canonical_sha256
-from localjudge.record.panel import combination_of, parts_by_judge
 from localjudge.record.result_files import ROW_FILES, SUMMARY
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
 from localjudge.record.results import Run
@@ -226,7 +226,7 @@ class _Redaction:
         }
 
     def verdict(self, row: VerdictRow) -> dict[str, Any]:
-        """A row of `verdicts.jsonl` without text, reason and error; of a panel with the ids of its judges."""
+        """A row of `verdicts.jsonl` without text, reason and error; of a combined run with the ids of its judges."""
         kept = ("unit", "index", "source", "source_index", "start", "end", "p_yes", "label", "window", "against")
         return {
             "row": "verdict",
@@ -245,17 +245,17 @@ class _Redaction:
         thresholds = judge.get("thresholds", {})
         return {
             "sha256": canonical_sha256(judge),
-            "models": [_of_model(part["engine"]) for part in parts_by_judge(judge).values()],
+            "models": [_of_model(part["engine"]) for part in judge_parts(judge)],
             "threshold": judge["threshold"],
-            **self._panel_rules(judge.get("panel", {})),
+            **self._rules(judge.get("combined", {})),
             "thresholds": {self._metric[name]: found for name, found in thresholds.items() if name in self._metric},
             "versions": _versions(judge.get("versions")),
         }
 
-    def _panel_rules(self, panel: Mapping[str, Any]) -> dict[str, Any]:
-        """How the probabilities of a panel follow from those of its judges: numbers and ids alone."""
-        rules = {self._metric[name]: rule for name, rule in panel.get("rules", {}).items() if name in self._metric}
-        return {"rule": panel["rule"], **({"rules": rules} if rules else {})} if panel else {}
+    def _rules(self, combined: Mapping[str, Any]) -> dict[str, Any]:
+        """How the probabilities of a combined run follow from those of its judges: numbers and ids alone."""
+        rules = {self._metric[name]: rule for name, rule in combined.get("rules", {}).items() if name in self._metric}
+        return {"rule": combined["rule"], **({"rules": rules} if rules else {})} if combined else {}
 
     def _sample(self, sample_id: str) -> str:
         return _keyed(self._salt, "sample", sample_id) if self._salt else sample_id

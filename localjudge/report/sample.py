@@ -9,7 +9,6 @@ from rich.text import Text
 from localjudge.errors import UsageError
 from localjudge.record.archive import stored_ids, stored_prompts, stored_sample
 from localjudge.record.directory import STORE
-from localjudge.record.panel import combination_of
 from localjudge.record.results import Run
 from localjudge.record.untrusted import shown
 from localjudge.report.table_layout import Table, line
@@ -35,12 +34,10 @@ def sample_view(run: Run, named: str, *, metric: str | None = None) -> Renderabl
 def prompts_view(run: Run, sample_id: str, metric: str) -> RenderableType:
     """Every prompt of one metric on the sample, whole, as the judge was asked."""
     prompts = stored_prompts(run.directory / STORE, sample_id, metric)
-    combination = combination_of(run.manifest)
-    names = {} if combination is None else {one: f" ({name})" for name, one in combination.ids.items()}
     parts: list[RenderableType] = []
     for number, prompt in enumerate(prompts, 1):
-        parts.append(line(f"{metric}: prompt {number} of {len(prompts)}{names.get(prompt.judge, '')}", "bold"))
-        parts.append(Padding(Group(*map(safe_text, prompt.text.split("\n"))), (0, 1, 1, 3), expand=False))
+        parts.append(line(f"{metric}: prompt {number} of {len(prompts)}", "bold"))
+        parts.append(Padding(Group(*map(safe_text, prompt.split("\n"))), (0, 1, 1, 3), expand=False))
     return Group(*parts)
 
 

@@ -154,13 +154,13 @@ def remark_on(verdict: VerdictRow) -> str | None:
     parts = [
         f"against {context}" if verdict.against is not None else "",
         f"window {verdict.window}" if verdict.window is not None else "",
-        opinions_of(verdict),
+        votes_of(verdict),
         verdict.reason or "",
     ]
     return ", ".join(part for part in parts if part) or None
 
 
-def opinions_of(verdict: VerdictRow) -> str:
-    """`reference 0.91, qwen 0.42`; nothing for one judge."""
+def votes_of(verdict: VerdictRow) -> str:
+    """`reference 0.91, qwen 0.42`; nothing for a run of one judge."""
     judges = (verdict.judges or {}).items()
     return ", ".join(f"{name} {'-' if p_yes is None else number(p_yes)}" for name, p_yes in judges)

@@ -34,6 +34,8 @@ def verification_view(found: Verification) -> RenderableType:
 
 
 def _headline(found: Verification) -> str:
+    if found.combined_from:
+        return "; ".join(["the same runs were combined again", *_changed(found)])
     if not found.stored_requests:
         return "; ".join(["the run asked its judge nothing", *_changed(found)])
     repeats = found.asked_again == found.identical
@@ -80,6 +82,8 @@ def _lines(found: Verification) -> Iterator[str]:
         yield f"stored data is not the manifest's: {change.ingredient}: {there} there, {stored} stored"
     if not any(_changed(found)):
         yield "data, requests and result files are as the run left them"
+    if found.combined_from:
+        yield f"combined from {' and '.join(found.combined_from)}: verify each of them, too"
     yield f"signature {found.signature}"
 
 

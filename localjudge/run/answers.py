@@ -3,7 +3,6 @@
     p_yes       0.93   0.12          windows of one unit: it holds if any of them supports it, so the largest decides
     threshold   0.5                  -> 1, by window 0
     legal mass  0.99   0.0001        -> no verdict: of the second window, the model has not answered
-    panel       A 0.93, B 0.40       -> what the rule of the panel makes of the verdicts of its judges
 
 The legal mass is the probability that the model gave to legal answers before all others were ruled out. What little a
 model leaves there is noise, and the grammar would scale it up to a verdict like any other.
@@ -13,10 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from localjudge.engine.protocol import Engine
-from localjudge.judge.panel_rule import Combination
 from localjudge.progress import Progress
 from localjudge.run.wording import AskedTask, Worded
-from localjudge.types import Answer, NoAnswer, Opinion, Verdict, VerdictRequest, VerdictRule
+from localjudge.types import Answer, NoAnswer, Verdict, VerdictRequest, VerdictRule
 
 Answers = Mapping[str, Answer | NoAnswer]
 """Answers by the keys of their questions."""
@@ -70,53 +68,6 @@ def verdict_of(answers: Sequence[WindowAnswer], rule: VerdictRule) -> Verdict | 
         reason=best.reason,
         window=window,
     )
-
-
-def panel_verdict(
-    found: Sequence[Verdict | NoAnswer], combination: Combination, metric: str, rule: VerdictRule
-) -> Verdict | NoAnswer:
-    """The verdict of a panel from those of its judges, in their order: none if one of them has none, and who.
-
-    Its probability is that of the panel's rule, its legal mass the least, its window that of the first judge that was
-    asked in windows. The reasons stand one behind the other, each with its judge.
-    """
-    opinions = tuple(
-        Opinion(name, verdict.p_yes if isinstance(verdict, Verdict) else None)
-        for name, verdict in zip(combination.ids, found, strict=True)
-    )
-    given: dict[str, Verdict] = {}
-    for name, verdict in zip(combination.ids, found, strict=True):
-        if isinstance(verdict, NoAnswer):
-            return NoAnswer(error=f"{name}: {verdict.error}", legal_mass=verdict.legal_mass, opinions=opinions)
-        given[name] = verdict
-    probabilities = {combination.ids[name]: p_yes for name, p_yes in opinions if p_yes is not None}
-    if not probabilities:  # nobody had to be asked
-        return found[0].model_copy(update={"opinions": opinions})
-    p_yes = combination.of(metric).combined(probabilities)
-    masses = [verdict.legal_mass for verdict in given.values() if verdict.legal_mass is not None]
-    return Verdict(
-        label=1 if p_yes >= rule.of(metric).threshold else 0,
-        p_yes=p_yes,
-        legal_mass=min(masses, default=None),
-        reason=" | ".join(f"{name}: {verdict.reason}" for name, verdict in given.items() if verdict.reason) or None,
-        window=next((verdict.window for verdict in given.values() if verdict.window is not None), None),
-        opinions=opinions,
-    )
-
-
-def panel_verdicts(
-    found: Sequence[Sequence[Verdict | NoAnswer]],
-    combination: Combination | None,
-    metrics: Sequence[str],
-    rule: VerdictRule,
-) -> list[Verdict | NoAnswer]:
-    """One verdict for each task of these metrics, from those of each judge; those of one judge stand as they are."""
-    if combination is None:
-        return list(found[0])
-    return [
-        panel_verdict(of_task, combination, metric, rule)
-        for of_task, metric in zip(zip(*found, strict=True), metrics, strict=True)
-    ]
 
 
 def verdicts_of(

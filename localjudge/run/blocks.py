@@ -1,7 +1,6 @@
 """A run in blocks of samples: memory does not grow with the data, and the first verdict comes at once.
 
     block of samples ──metrics──> tasks ──wording──> questions ──known? else the engine──> answers ──rule──> verdicts
-                                        └─ of a panel, so far once for each judge ─┘                         combined
 
 Answers are stored the moment they are there, so a run that was stopped asks only what is missing. What was answered
 before, in another run or to this user, is copied into the store. A verdict is a function of its own question, so
@@ -10,18 +9,18 @@ neither the size of the blocks nor where they are cut moves a byte.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
-from localjudge.engine.protocol import Engine, ParallelEngine
+from localjudge.engine.protocol import ParallelEngine
 from localjudge.metrics import Metric
 from localjudge.progress import Progress
 from localjudge.record.earlier_answers import EarlierAnswers
 from localjudge.record.evaluation import Evaluation
 from localjudge.record.keys import KeyedRequest
 from localjudge.record.store import Asking
-from localjudge.run.answers import Answers, ask, panel_verdicts, verdicts_of
+from localjudge.run.answers import Answers, ask, verdicts_of
 from localjudge.run.evaluate import evaluate_samples
-from localjudge.run.judges import Panel
+from localjudge.run.judges import OpenJudge
 from localjudge.run.wording import AskedTask, Worded, Wording, distinct
 from localjudge.text import Segmenter
 from localjudge.types import Answer, NoAnswer, Sample, Verdict, VerdictRule
@@ -56,25 +55,18 @@ class Blocks:
 
     def __init__(
         self,
-        panel: Panel,
+        judge: OpenJudge,
         store: AnswerStore,
         *,
         metrics: Sequence[Metric],
         segmenter: Segmenter,
         rule: VerdictRule,
         progress: Progress,
-        earlier: Sequence[Sequence[EarlierAnswers]] = (),
+        earlier: Sequence[EarlierAnswers] = (),
     ) -> None:
-        self._combination = panel.combination
-        self._asked_judges = [
-            _AskedJudge(
-                "" if self._combination is None else judge.id,
-                judge.engine,
-                Wording(judge.judge, judge.engine, segmenter),
-                known_before,
-            )
-            for judge, known_before in zip(panel.judges, earlier or [()] * len(panel.judges), strict=True)
-        ]
+        self._engine = judge.engine
+        self._wording = Wording(judge.judge, judge.engine, segmenter)
+        self._earlier = earlier
         self._store = store
         self._metrics = metrics
         self._segmenter = segmenter
@@ -101,27 +93,20 @@ class Blocks:
             yield evaluate_samples(block, self._metrics, self._segmenter, self.verdicts)
 
     def _at_once(self) -> int:
-        """How many requests the engines work on at the same time."""
-        engines = [judge.engine for judge in self._asked_judges]
-        return max(engine.works_at_once if isinstance(engine, ParallelEngine) else 1 for engine in engines)
+        """How many requests the engine works on at the same time."""
+        return self._engine.works_at_once if isinstance(self._engine, ParallelEngine) else 1
 
     def verdicts(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
         """One verdict for each task, in their order; what is not known is asked."""
-        found = [verdicts_of(tasks, worded, answers, self._rule) for worded, answers in self._answered(tasks)]
-        return panel_verdicts(found, self._combination, [task.metric for task in tasks], self._rule)
+        worded = self._wording.worded(tasks)
+        return verdicts_of(tasks, worded, self._answers(tasks, worded), self._rule)
 
-    def _answered(self, tasks: Sequence[AskedTask]) -> Iterator[tuple[list[Worded], Answers]]:
-        """Of each judge the tasks in its words, and the answers to them."""
-        worded = [judge.wording.worded(tasks) for judge in self._asked_judges]
-        self._expected.add(sum(len(distinct(one)) for one in worded))
-        for judge, its in zip(self._asked_judges, worded, strict=True):
-            yield its, self._answers(judge, tasks, its)
-
-    def _answers(self, judge: "_AskedJudge", tasks: Sequence[AskedTask], worded: Sequence[Worded]) -> Answers:
+    def _answers(self, tasks: Sequence[AskedTask], worded: Sequence[Worded]) -> Answers:
         questions = distinct(worded)
+        self._expected.add(len(questions))
         known = dict(self._store.answers_to(questions))
-        self._store.add_requests(questions, _askings(judge.id, tasks, worded))
-        for earlier in judge.earlier:
+        self._store.add_requests(questions, _askings(tasks, worded))
+        for earlier in self._earlier:
             found = earlier.answers_to([key for key in questions if key not in known])
             self._store.add_reused(found, earlier.name)
             known |= found
@@ -129,22 +114,13 @@ class Blocks:
 
         def keep(key: str, answer: Answer | NoAnswer) -> None:
             self._store.add_answer(key, answer)
-            for earlier in judge.earlier:
+            for earlier in self._earlier:
                 earlier.keep(key, answer)
 
         requests = {key: keyed.request for key, keyed in questions.items() if key not in known}
-        asked = ask(judge.engine, requests, self._progress, on_answer=keep)
+        asked = ask(self._engine, requests, self._progress, on_answer=keep)
         self.asked += len(asked)
         return {**known, **asked}
-
-
-class _AskedJudge(NamedTuple):
-    """A judge of the run: its id in the panel (empty if it judges alone), and what it has answered before."""
-
-    id: str
-    engine: Engine
-    wording: Wording
-    earlier: Sequence[EarlierAnswers]
 
 
 def blocks(samples: Iterable[Sample], at_once: Callable[[], int] = lambda: 1) -> Iterator[list[Sample]]:
@@ -186,8 +162,8 @@ class _Expected:
             self._progress.recall(known)
 
 
-def _askings(judge: str, tasks: Sequence[AskedTask], worded: Sequence[Worded]) -> Iterator[Asking]:
+def _askings(tasks: Sequence[AskedTask], worded: Sequence[Worded]) -> Iterator[Asking]:
     for task, questions in zip(tasks, worded, strict=True):
         if isinstance(questions, tuple):
             for question in questions:
-                yield Asking(task.sample_id, task.metric, task.position, question.window or 0, question.key, judge)
+                yield Asking(task.sample_id, task.metric, task.position, question.window or 0, question.key)

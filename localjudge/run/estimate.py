@@ -7,19 +7,14 @@
 Questions that another run (`--reuse`) or the user's cache has answered are counted apart: they take no tokens and no
 time. Nothing is written. Of a metric that asks in several rounds only the first is counted.
 
-A panel asks each of its judges: the whole is the sum over them, and what each takes is said, too.
-
 Metrics share questions, and questions share the beginnings of their prompts. What several metrics need is counted once,
 with the first of them: a metric's share is what it adds to those before it, and the shares sum up to the whole.
 """
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from itertools import islice
 from typing import Unpack
-
-from pydantic import Field
 
 from localjudge.engine.protocol import Engine
 from localjudge.metrics.metric import Metric, Sentences
@@ -32,11 +27,11 @@ from localjudge.run.data_notes import Noted, tell
 from localjudge.run.evaluate import evaluate_samples
 from localjudge.run.judges import (
     DEFAULT_JUDGE,
-    Engines,
-    Judges,
-    calibrated,
+    JudgeName,
+    check_calibrations,
     earlier_answers,
-    opened_panel,
+    judge_part_of,
+    opened_judge,
     refuse_unaskable,
 )
 from localjudge.run.plan import Data, Plan, plan
@@ -64,21 +59,11 @@ class MetricShare(Record):
     seconds: float | None = None
 
 
-class JudgeShare(Record):
-    """What one judge of a panel takes: `seconds` is None where it is asked nothing."""
-
-    requests: int
-    answered: int
-    tokens: int
-    seconds: float | None
-    memory_bytes: int
-
-
 class Estimate(Record):
     """What a run would take. `requests` are all distinct questions; `tokens` and `seconds` are of those that remain.
 
     `reused` counts the questions that are answered already, by where: other runs, the cache; each is counted once.
-    `seconds` is None where nothing is asked. `by_judge` is empty where there is one judge.
+    `seconds` is None where nothing is asked.
     """
 
     schema_version: int = 1
@@ -91,7 +76,6 @@ class Estimate(Record):
     tokens: int
     seconds: float | None
     memory_bytes: int
-    by_judge: dict[str, JudgeShare] = Field(default_factory=dict)
 
     @property
     def remaining(self) -> int:
@@ -102,9 +86,9 @@ class Estimate(Record):
 def estimate(
     data: Data,
     *,
-    judge: Judges = DEFAULT_JUDGE,
+    judge: JudgeName = DEFAULT_JUDGE,
     metrics: Sequence[str] | None = None,
-    engine: Engines | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
     **options: Unpack[Options],
 ) -> Estimate:
@@ -118,62 +102,40 @@ def estimate(
 def estimate_plan(
     planned: Plan,
     *,
-    judge: Judges = DEFAULT_JUDGE,
-    engine: Engines | None = None,
+    judge: JudgeName = DEFAULT_JUDGE,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Estimate:
     """The same for what was planned; raises what opening the judge raises."""
     settings, told = planned.settings, Noted(progress)
     with (
-        opened_panel(judge, engine, settings) as panel,
-        earlier_answers(panel, planned.metrics, settings) as earlier,
+        opened_judge(judge, engine, settings) as opened,
+        earlier_answers(opened, planned.metrics, settings) as earlier,
     ):
         tell(planned, told)
-        refuse_unaskable(panel, planned.metrics)
-        for line in panel.remarks:  # to count tokens, a server is sent texts too
+        refuse_unaskable(opened, planned.metrics)
+        for line in opened.remarks:  # to count tokens, a server is sent texts too
             told.note(line)
-        calibrated(panel, planned.metrics, settings, told)
+        check_calibrations(judge_part_of(opened, planned.metrics, settings), planned.metrics, settings, told)
         names = tuple(metric.name for metric in planned.metrics)
-        wordings = [Wording(one.judge, one.engine, settings.sentences) for one in panel.judges]
-        counts = [_Counts(one.engine, names, known) for one, known in zip(panel.judges, earlier, strict=True)]
+        wording = Wording(opened.judge, opened.engine, settings.sentences)
+        counts = _Counts(opened.engine, names, earlier)
         samples = planned.dataset.samples
         for block in blocks(counted(samples, told, "counting", len(samples))):
             tasks = first_tasks(block, planned.metrics, settings.sentences)
-            for its, wording in zip(counts, wordings, strict=True):
-                its.add(tasks, wording.worded(tasks))
-        of_judge = {one.card.name: its.of_judge() for one, its in zip(panel.judges, counts, strict=True)}
-        shares = [its.shares(one.seconds) for its, one in zip(counts, of_judge.values(), strict=True)]
-        reused: Counter[str] = Counter()
-        for its in counts:
-            reused.update(its.reused)
+            counts.add(tasks, wording.worded(tasks))
+        seconds = counts.seconds()
         return Estimate(
             samples=len(samples),
             metrics=names,
-            by_metric={name: _together([share[name] for share in shares]) for name in names},
-            verdicts=counts[0].verdicts,
-            requests=sum(one.requests for one in of_judge.values()),
-            reused=dict(reused),
-            tokens=sum(one.tokens for one in of_judge.values()),
-            seconds=_sum([one.seconds for one in of_judge.values()]),
-            memory_bytes=sum(one.memory_bytes for one in of_judge.values()),
-            by_judge=of_judge if len(of_judge) > 1 else {},
+            by_metric=counts.shares(seconds),
+            verdicts=counts.verdicts,
+            requests=counts.requests,
+            reused=counts.reused,
+            tokens=counts.tokens,
+            seconds=seconds,
+            memory_bytes=opened.engine.memory_bytes,
         )
-
-
-def _together(shares: Sequence[MetricShare]) -> MetricShare:
-    """A metric's share over all judges; its verdicts are those that all of them give together."""
-    return MetricShare(
-        verdicts=shares[0].verdicts,
-        requests=sum(share.requests for share in shares),
-        answered=sum(share.answered for share in shares),
-        tokens=sum(share.tokens for share in shares),
-        seconds=_sum([share.seconds for share in shares]),
-    )
-
-
-def _sum(seconds: Sequence[float | None]) -> float | None:
-    known = [one for one in seconds if one is not None]
-    return sum(known) if known else None
 
 
 def first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences: Sentences) -> list[AskedTask]:
@@ -260,16 +222,6 @@ class _Counts:
             name: share.model_copy(update={"seconds": None if per_token is None else per_token * share.tokens})
             for name, share in self._shares.items()
         }
-
-    def of_judge(self) -> JudgeShare:
-        """What the judge takes; its first questions are asked."""
-        return JudgeShare(
-            requests=self.requests,
-            answered=sum(self.reused.values()),
-            tokens=self.tokens,
-            seconds=self.seconds(),
-            memory_bytes=self._engine.memory_bytes,
-        )
 
     def seconds(self) -> float | None:
         """Time for all requests, from the time of the first few."""

@@ -16,9 +16,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from localjudge.engine.protocol import EngineStats
+from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import UsageError
-from localjudge.judge.panel_rule import MEAN_LOG_ODDS, PanelRule
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
 from localjudge.option_spelling import option, option_name
@@ -29,12 +28,11 @@ from localjudge.record.archive import stored_extras
 from localjudge.record.calibration import kept_calibrations
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.earlier_answers import EarlierAnswers
-from localjudge.record.evaluation import JudgedUnit
 from localjudge.record.examination import examinations_here
 from localjudge.record.extra_columns import extras_fingerprint
+from localjudge.record.judge_card import combination_of
 from localjudge.record.kept_criteria import kept_criteria
 from localjudge.record.keys import canonical_sha256
-from localjudge.record.panel import combination_of
 from localjudge.record.result_files import ResultFiles, write_manifest
 from localjudge.record.results import Run, as_run, read_manifest
 from localjudge.record.store import Store
@@ -43,14 +41,12 @@ from localjudge.run.blocks import Blocks
 from localjudge.run.data_notes import Noted, tell
 from localjudge.run.judges import (
     DEFAULT_JUDGE,
-    Engines,
-    Judges,
-    Panel,
-    calibrated,
+    JudgeName,
+    OpenJudge,
+    check_calibrations,
     earlier_answers,
     judge_part_of,
-    opened_panel,
-    panel_as_in,
+    opened_judge,
     refuse_unaskable,
 )
 from localjudge.run.plan import (
@@ -61,7 +57,7 @@ from localjudge.run.plan import (
     refuse_taken_names,
     with_criteria,
 )
-from localjudge.run.settings import ONE_HALF, RESCORE_OPTIONS, Options, RunSettings, checked, judges_of, settings_again
+from localjudge.run.settings import ONE_HALF, RESCORE_OPTIONS, Options, RunSettings, checked, judge_of, settings_again
 from localjudge.types import Sample
 
 _log = logging.getLogger(__name__)
@@ -70,29 +66,30 @@ _log = logging.getLogger(__name__)
 def run_plan(
     planned: Plan,
     *,
-    judge: Judges | Panel = DEFAULT_JUDGE,
+    judge: JudgeName | OpenJudge = DEFAULT_JUDGE,
     out: str | Path | None = None,
-    engine: Engines | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
-    rule: PanelRule = MEAN_LOG_ODDS,
 ) -> Run:
     """Score what was planned and leave a run directory.
 
-    `out` is a directory under `runs/` if None; `engine` takes the place of the judge's model and is not closed. The
-    verdicts of several judges are combined by the `rule`, those of one stand as they are. Raises UsageError
-    (ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same call goes on later.
+    `out` is a directory under `runs/` if None; `engine` takes the place of the judge's model and is not closed.
+
+    Raises UsageError (ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same call goes
+    on later.
     """
-    with opened_panel(judge, engine, planned.settings, rule) as panel:
-        return _scored(planned, panel, out, Noted(progress))
+    with opened_judge(judge, engine, planned.settings) as opened:
+        return _scored(planned, opened, out, Noted(progress))
 
 
-def _scored(planned: Plan, panel: Panel, out: str | Path | None, progress: Noted) -> Run:
+def _scored(planned: Plan, judge: OpenJudge, out: str | Path | None, progress: Noted) -> Run:
     tell(planned, progress)
-    refuse_unaskable(panel, planned.metrics)
-    for line in panel.announcement.splitlines():
+    refuse_unaskable(judge, planned.metrics)
+    for line in judge.announcement.splitlines():
         progress.note(line)
-    panel = calibrated(panel, planned.metrics, planned.settings, progress)
-    return _Job(planned, panel, progress).run(None if out is None else Path(os.path.expanduser(out)))
+    part = judge_part_of(judge, planned.metrics, planned.settings)
+    check_calibrations(part, planned.metrics, planned.settings, progress)
+    return _Job(planned, judge, part, progress).run(None if out is None else Path(os.path.expanduser(out)))
 
 
 def rescore_run(
@@ -101,16 +98,16 @@ def rescore_run(
     options: Options,
     *,
     out: str | Path | None = None,
-    judge: Judges | None = None,
-    engine: Engines | None = None,
+    judge: JudgeName | None = None,
+    engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Run:
     """Score the samples of a run once more, with other metrics or options; only what it did not ask is asked.
 
     The result is a run of its own, which holds the answers that it took. What is None or not among the options is as it
-    was in the run; `judge` says where the run's model, or each of its models, is now. Raises what `run_plan` raises,
-    and UsageError if the judge, or a package that it rests on, is another one now, or if an option would make the
-    questions others.
+    was in the run; `judge` says where the run's model is now. Raises what `run_plan` raises, and UsageError if the
+    judge, or a package that it rests on, is another one now, if an option would make the questions others, and for a
+    combined run.
     """
     for name in options:
         if name not in RESCORE_OPTIONS:
@@ -119,6 +116,11 @@ def rescore_run(
                 hint=f"run the data again; what is the same is not asked again with {option('reuse')}",
             )
     before = as_run(run)
+    if combination_of(before.manifest):
+        raise UsageError(
+            f"{before.directory} was combined from other runs, and has no answers of its own",
+            hint="rescore those, and combine them again",
+        )
     given = checked(options)
     refuse_taken_names(given.criteria)
     kept = kept_criteria(before.manifest)
@@ -131,10 +133,9 @@ def rescore_run(
     changed |= _thresholds(before, options, given, names)
     settings = settings_again(before.manifest, **{**options, **changed})
     planned = plan_again(before, with_criteria(names, given.criteria), settings)
-    combination = combination_of(before.manifest)
-    named = judge or judges_of(before, needed=engine is None)
-    with opened_panel(named, engine, settings, combination.rule if combination else MEAN_LOG_ODDS) as panel:
-        return _scored(planned, panel_as_in(before, panel), out, Noted(progress))
+    named = judge or judge_of(before, needed=engine is None)
+    with opened_judge(named, engine, settings) as opened:
+        return _scored(planned, opened, out, Noted(progress))
 
 
 def _thresholds(before: Run, options: Options, given: RunSettings, names: Sequence[str]) -> dict[str, Any]:
@@ -168,17 +169,17 @@ class _Resumed(NamedTuple):
 
 
 class _Job:
-    """A plan with its open judges."""
+    """A plan with its open judge, and the judge's part of the signature."""
 
-    def __init__(self, planned: Plan, panel: Panel, progress: Noted) -> None:
+    def __init__(self, planned: Plan, judge: OpenJudge, part: dict[str, Any], progress: Noted) -> None:
         self._plan = planned
-        self._panel, self._combination = panel, panel.combination
+        self._judge = judge
         self._settings = settings = planned.settings
         self._rule = settings.rule_for(planned.metrics)
         self._progress = progress
         self._segmenter = settings.sentences
         dataset = planned.dataset
-        self._judge_part = judge_part_of(panel, planned.metrics, settings)
+        self._judge_part = part
         groups = planned.cluster_of
         groups_hash = None if groups is None else canonical_sha256(groups)
         self._data_part = manifests.data_part(dataset.fingerprint, len(dataset.samples), groups_hash)
@@ -188,14 +189,14 @@ class _Job:
         """Judge what is not judged yet, in the directory, and write the results."""
         path = out or default_directory(self._plan, self._judge_part, self._data_part)
         with ExitStack() as stack:
-            earlier = stack.enter_context(earlier_answers(self._panel, self._plan.metrics, self._settings))
+            earlier = stack.enter_context(earlier_answers(self._judge, self._plan.metrics, self._settings))
             directory = stack.enter_context(closing(RunDirectory(path)))
             before = self._manifest_before(path)
             sessions = before.environment["sessions"] if before else []
             session = _Session(started=_now())
             finished = manifests.finished_part(before)
             write_manifest(directory, self._manifest([*sessions, session._asdict()], **finished))
-            store = stack.enter_context(closing(Store(path / STORE, panel=len(self._panel.judges) > 1)))
+            store = stack.enter_context(closing(Store(path / STORE)))
             stack.callback(self._progress.close)
             samples = self._plan.dataset.samples
             storing = counted(samples, self._progress, "storing", len(samples))
@@ -208,7 +209,9 @@ class _Job:
             judging = self._judging(store, earlier)
             totals = self._judged(judging, results, store)
             summary = self._summary(totals)
-            session = session._replace(finished=_now(), asked=judging.asked, effort=self._panel.stats.model_dump())
+            session = session._replace(
+                finished=_now(), asked=judging.asked, effort=self._judge.engine.stats.model_dump()
+            )
             reused = store.reused_from()
             asked = store.answer_count - sum(reused.values())
             manifest = self._manifest(
@@ -219,7 +222,7 @@ class _Job:
             manifest = results.finish(summary, manifest)
         for metric, reason in totals.failed_everywhere.items():
             self._progress.note(f"{metric} failed on every sample: {reason}")
-        stats = self._panel.stats
+        stats = self._judge.engine.stats
         self._progress.note(f"asked {numbered(judging.asked, 'verdict')} in {stats.seconds_total:.1f} s")
         _log.debug(_work_done(stats))
         for source, count in reused.items():
@@ -258,23 +261,16 @@ class _Job:
             evaluations, sample = list(of_sample), next(samples, None)
             if sample is None or sample.id != sample_id or [one.metric for one in evaluations] != names:
                 return None
-            if not all(self._names_our_judges(judged) for one in evaluations for judged in one.units):
-                return None
             totals.add(evaluations)
         return _Resumed(totals, samples, point.answers) if totals.samples == point.samples else None
-
-    def _names_our_judges(self, judged: JudgedUnit) -> bool:
-        """Whether a row calls the judges of a panel as they are called now: a model's file may have another name."""
-        names = self._combination.ids if self._combination else ()
-        return [opinion.judge for opinion in judged.verdict.opinions] == list(names)
 
     def _totals(self) -> Totals:
         metrics = self._plan.metrics
         return Totals([metric.name for metric in metrics], self._rule, self._plan.cluster_of, rubrics(metrics))
 
-    def _judging(self, store: Store, earlier: Sequence[Sequence[EarlierAnswers]]) -> Blocks:
+    def _judging(self, store: Store, earlier: Sequence[EarlierAnswers]) -> Blocks:
         return Blocks(
-            self._panel,
+            self._judge,
             store,
             metrics=self._plan.metrics,
             segmenter=self._segmenter,
@@ -290,7 +286,7 @@ class _Job:
             thresholds=dict(self._rule.thresholds),
             samples=totals.samples,
             skipped_rows=self._plan.dataset.skipped,
-            judge=self._panel.card,
+            judge=self._judge.card,
             verdicts=totals.verdicts,
             metrics=totals.metrics,
         )
@@ -310,8 +306,7 @@ class _Job:
             judge=self._judge_part,
             data=self._data_part,
             environment={
-                "judge": self._panel.source,
-                **({"panel": dict(self._combination.ids)} if self._combination else {}),
+                "judge": self._judge.source,
                 "sources": list(dataset.sources),
                 "samples_read": self._plan.whole,
                 "skipped_rows": dataset.skipped,

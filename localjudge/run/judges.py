@@ -2,24 +2,18 @@
 
 The profile hangs on the model's checksum and on what its file says of itself, not on the name or the path that it was
 called by, and not on who opened it; unless the user names one.
-
-A run has a panel: one judge, or several that are all asked the same, each in its own words. Who is named first moves
-nothing.
 """
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from localjudge import model_registry
-from localjudge.engine.opening import find_model, open_judging_engine, require_room, who_it_is
-from localjudge.engine.protocol import DescribedEngine, Engine, EngineStats, NamedModel
+from localjudge.engine.opening import find_model, open_judging_engine, who_it_is
+from localjudge.engine.protocol import DescribedEngine, Engine, NamedModel
 from localjudge.errors import UsageError
 from localjudge.judge.own_prompt import with_prompt
-from localjudge.judge.panel_rule import MEAN_LOG_ODDS, Combination, PanelRule
 from localjudge.judge.profile_choice import ChosenProfile, choose
 from localjudge.judge.prompt_writer import PromptWriter, require
 from localjudge.judge.prompts import PromptProfile
@@ -29,19 +23,15 @@ from localjudge.option_spelling import option, option_name
 from localjudge.progress import Progress
 from localjudge.record.answer_cache import open_cache
 from localjudge.record.calibration import measured_part
-from localjudge.record.earlier_answers import EarlierAnswers, OtherRun, judges_known_to
-from localjudge.record.keys import canonical_sha256
+from localjudge.record.earlier_answers import EarlierAnswers, OtherRun, check_same_judge
+from localjudge.record.judge_card import UNPROVED, is_unproved, judge_card
 from localjudge.record.manifest import in_lines, judge_part
-from localjudge.record.panel import UNPROVED, combination_of, is_unproved, judge_card, panel_part
-from localjudge.record.results import Run
 from localjudge.run.settings import RunSettings
-from localjudge.types import ChatEnds, JudgeCard, panel_card
+from localjudge.types import ChatEnds, JudgeCard
 
 DEFAULT_JUDGE = "reference"
-Judges = str | Path | Sequence[str | Path]
-"""A registered name, the path of a GGUF file, or the address of a server; several are a panel."""
-Engines = Engine | Sequence[Engine]
-_ID_DIGITS = 12
+JudgeName = str | Path
+"""A registered name, the path of a GGUF file, or the address of a server."""
 _SLOW = "; it cannot share prompts on this machine, so every verdict costs a whole prompt"
 
 
@@ -58,139 +48,36 @@ class OpenJudge(NamedTuple):
     announcement: str
     source: str | None
 
-    @property
-    def id(self) -> str:
-        """The beginning of its model's checksum, or of that of the engine's identity: its name in what is signed."""
-        identity = self.engine.identity
-        return str(identity.get("model_sha256") or canonical_sha256(identity))[:_ID_DIGITS]
-
-
-class Panel(NamedTuple):
-    """The judges of a run, at least one, each with a name of its own, and how the verdicts of several are combined."""
-
-    judges: tuple[OpenJudge, ...]
-    rule: PanelRule
-    rules: Mapping[str, PanelRule] = MappingProxyType({})
-    """Those of metrics for whose question a calibration has weights."""
     memory: EarlierAnswers | None = None
-    """What they have answered while they were open, if somebody remembers it."""
-
-    @property
-    def combination(self) -> Combination | None:
-        """Whose verdicts are combined, and how; None for one judge, whose verdicts stand as they are."""
-        if len(self.judges) == 1:
-            return None
-        return Combination({judge.card.name: judge.id for judge in self.judges}, self.rule, self.rules)
-
-    @property
-    def card(self) -> JudgeCard:
-        """Who judges."""
-        cards = [judge.card for judge in self.judges]
-        return panel_card(cards, self.combination.in_words) if self.combination else cards[0]
-
-    @property
-    def announcement(self) -> str:
-        """Lines that say who judges."""
-        if len(self.judges) == 1:
-            return self.judges[0].announcement
-        lines = [f"judge {judge.card}{'' if judge.engine.forks else _SLOW}" for judge in self.judges]
-        return "\n".join([*lines, f"their verdicts are combined by {self.rule.rule}", *self.remarks])
+    """What it has answered while it was open, if somebody remembers it."""
 
     @property
     def remarks(self) -> list[str]:
         """Lines that say where texts go, and what has no effect."""
-        return [line for judge in self.judges for line in judge.announcement.splitlines()[1:]]
-
-    @property
-    def source(self) -> str | list[str] | None:
-        """The `source` of the judge, or of each; None for engines that were brought along."""
-        sources = [judge.source for judge in self.judges if judge.source]
-        if len(sources) < len(self.judges):
-            return None
-        return sources[0] if len(sources) == 1 else sources
-
-    @property
-    def stats(self) -> EngineStats:
-        """Work done by all."""
-        done = [judge.engine.stats.model_dump() for judge in self.judges]
-        return EngineStats(**{name: sum(one[name] for one in done) for name in EngineStats.model_fields})
+        return self.announcement.splitlines()[1:]
 
 
 @contextmanager
-def opened_panel(
-    judges: "Judges | Panel", engines: Engines | None, settings: RunSettings, rule: PanelRule = MEAN_LOG_ODDS
-) -> Iterator[Panel]:
-    """The judges while they are used, all at once. Engines take the place of models, and are not closed afterwards.
+def opened_judge(judge: JudgeName | OpenJudge, engine: Engine | None, settings: RunSettings) -> Iterator[OpenJudge]:
+    """The judge while it is used. An engine takes the place of the model, and is not closed afterwards.
 
-    A panel that is open is asked by these settings, and stays open: its models, and their context, are as they are.
-
-    Raises as `open_judge` does, UsageError for a judge that is named twice and for weights that are not those of these
-    judges, and OutOfResource if there is too little memory for all together.
+    A judge that is open is asked by these settings, and stays open: its model, and its context, are as they are.
+    Raises as `open_judge` does, and UsageError for what does not name a judge.
     """
-    if isinstance(judges, Panel):
-        again = [judge_on(one.engine, settings)._replace(source=one.source) for one in judges.judges]
-        yield panel_of(again, rule)._replace(memory=judges.memory)
-        return
-    with ExitStack() as stack:
-        if engines is not None:
-            given = engines if isinstance(engines, Sequence) else [engines]
-            ours = [judge_on(engine, settings) for engine in given]
-        else:
-            names = _names(judges)
-            _refuse_together(names, settings)
-            ours = []
-            for name in names:
-                ours.append(open_judge(name, settings))
-                stack.enter_context(closing(ours[-1].engine))
-        yield panel_of(ours, rule)
-
-
-def _names(judges: Judges) -> list[str]:
-    """What the judges are called. Raises UsageError for what is no name and no path, such as an open judge."""
-    names = judges if isinstance(judges, Sequence) and not isinstance(judges, str) else [judges]
-    if not all(isinstance(name, str | Path) for name in names):
+    if isinstance(judge, OpenJudge):
+        yield judge_on(judge.engine, settings)._replace(source=judge.source, memory=judge.memory)
+    elif engine is not None:
+        yield judge_on(engine, settings)
+    elif isinstance(judge, str | Path):
+        opened = open_judge(str(judge), settings)
+        with closing(opened.engine):
+            yield opened
+    else:
         raise UsageError(
-            f"a judge must be a name, a path or a list of them, got {judges!r:.80}",
-            hint=f"write {option('judge', 'model.gguf')}; only localjudge.evaluate takes an open judge",
+            f"a judge must be a name or a path, got {judge!r:.80}",
+            hint=f"write {option('judge', 'model.gguf')}; only localjudge.evaluate takes an open judge, and "
+            "localjudge.combine makes one run of those of several judges",
         )
-    return [str(name) for name in names]
-
-
-def panel_of(judges: Sequence[OpenJudge], rule: PanelRule = MEAN_LOG_ODDS) -> Panel:
-    """The panel of these judges, in the order of their names. Where two have one name, their ids stand behind it.
-
-    Raises UsageError for none, for two that are one, and for weights that are not those of these judges.
-    """
-    if not judges:
-        raise UsageError("no judge was named", hint=f"name one with {option('judge')}")
-    shared = {name for name, count in Counter(judge.card.name for judge in judges).items() if count > 1}
-    named = [
-        judge._replace(card=judge.card.model_copy(update={"name": f"{judge.card.name} {judge.id}"}))
-        if judge.card.name in shared
-        else judge
-        for judge in judges
-    ]
-    _refuse_twice([judge.id for judge in judges])
-    if rule.weights and rule.weights.keys() != {judge.id for judge in judges}:
-        raise UsageError("the weights are not those of these judges", hint="leave them out, or fit them again")
-    return Panel(tuple(sorted(named, key=lambda judge: (judge.card.name, judge.id))), rule)
-
-
-def panel_as_in(run: Run, panel: Panel) -> Panel:
-    """The panel, its judges in the order of the run. Raises UsageError if a run of several judges had others."""
-    combination = combination_of(run.manifest)
-    if combination is None and len(panel.judges) == 1:
-        return panel
-    there = {judge.id: judge for judge in panel.judges}
-    needed = combination.ids if combination else {run.judge.name: ""}
-    if there.keys() != set(needed.values()):
-        needed_too = ", ".join(f"{name} ({one})" if one else name for name, one in needed.items())
-        raise UsageError(
-            f"{run.directory} was judged by {needed_too}, and not by {panel.card.name}",
-            hint=f"name each of its judges with {option('judge')}",
-        )
-    rules = combination.rules if combination else {}
-    return panel._replace(judges=tuple(there[one] for one in needed.values()), rules=rules)
 
 
 def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:
@@ -239,21 +126,11 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     return OpenJudge(judge, engine, card, announcement, None)
 
 
-def judge_part_of(panel: Panel, metrics: Sequence[Metric], settings: RunSettings) -> dict[str, Any]:
+def judge_part_of(judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings) -> dict[str, Any]:
     """The judge's part of the signature of a run with these metrics and settings."""
-    parts = _parts(panel, metrics, settings)
-    return panel_part(parts, panel.rule, panel.rules) if len(parts) > 1 else parts[panel.judges[0].id]
-
-
-def _parts(panel: Panel, metrics: Sequence[Metric], settings: RunSettings) -> dict[str, dict[str, Any]]:
-    """The part that each judge would have alone, by its id."""
-    return {judge.id: _part_of_one(judge, metrics, settings) for judge in panel.judges}
-
-
-def _part_of_one(ours: OpenJudge, metrics: Sequence[Metric], settings: RunSettings) -> dict[str, Any]:
     part = judge_part(
-        ours.engine.identity,
-        ours.judge.identity_for(special_tasks_of(metrics)),
+        judge.engine.identity,
+        judge.judge.identity_for(special_tasks_of(metrics)),
         settings.sentences.identity,
         metrics,
         settings.rule_for(metrics),
@@ -263,70 +140,45 @@ def _part_of_one(ours: OpenJudge, metrics: Sequence[Metric], settings: RunSettin
 
 @contextmanager
 def earlier_answers(
-    panel: Panel, metrics: Sequence[Metric], settings: RunSettings
-) -> Iterator[list[list[EarlierAnswers]]]:
-    """What each judge has answered before, while it is used: in the runs to reuse, then in the cache if it is on.
+    judge: OpenJudge, metrics: Sequence[Metric], settings: RunSettings
+) -> Iterator[list[EarlierAnswers]]:
+    """What the judge has answered before, while it is used: in the runs to reuse, then in the cache if it is on.
 
     No answer of an engine that was brought along outlives its run unasked, nor one of a model whose bytes are not
-    proved: how well its identity names it is not known. Raises as `judges_known_to`, `OtherRun` and `open_cache` do.
+    proved: how well its identity names it is not known. Raises as `check_same_judge`, `OtherRun` and `open_cache` do.
     """
-    parts = _parts(panel, metrics, settings)
+    part = judge_part_of(judge, metrics, settings)
     with ExitStack() as stack:
-        found: dict[str, list[EarlierAnswers]] = {one: [] for one in parts}
+        earlier: list[EarlierAnswers] = []
         for name in settings.reuse:
-            known = judges_known_to(Path(name), parts)
-            other = stack.enter_context(closing(OtherRun(Path(name))))
-            for one in known:
-                found[one].append(other)
-        for judge in panel.judges:
-            if panel.memory:
-                found[judge.id].append(panel.memory)
-            proved = "model_sha256" in judge.engine.identity
-            if judge.source and proved and (cache := open_cache(parts[judge.id])):
-                found[judge.id].append(stack.enter_context(closing(cache)))
-        yield [found[judge.id] for judge in panel.judges]
+            check_same_judge(Path(name), part)
+            earlier.append(stack.enter_context(closing(OtherRun(Path(name)))))
+        if judge.memory:
+            earlier.append(judge.memory)
+        proved = "model_sha256" in judge.engine.identity
+        if judge.source and proved and (cache := open_cache(part)):
+            earlier.append(stack.enter_context(closing(cache)))
+        yield earlier
 
 
-def refuse_unaskable(panel: Panel, metrics: Sequence[Metric]) -> None:
-    """Raise UsageError for a metric whose questions a judge has no words for, before anything is asked."""
-    for judge in panel.judges:
-        unaskable = [metric.name for metric in metrics if judge.judge.cannot_be_asked(tasks_of([metric]))]
-        if unaskable:
-            names = ", ".join(unaskable)
-            raise UsageError(
-                f"the judge {judge.card.name} cannot be asked what {names} asks: {judge.judge.why_not_asked}",
-                hint=f"name a model that can with {option('judge')}, or leave out {names}",
-            )
-
-
-def _refuse_twice(judges: Sequence[str]) -> None:
-    if len(set(judges)) < len(judges):
+def refuse_unaskable(judge: OpenJudge, metrics: Sequence[Metric]) -> None:
+    """Raise UsageError for a metric whose questions the judge has no words for, before anything is asked."""
+    unaskable = [metric.name for metric in metrics if judge.judge.cannot_be_asked(tasks_of([metric]))]
+    if unaskable:
+        names = ", ".join(unaskable)
         raise UsageError(
-            "a judge of the panel is named twice: it would only count double", hint="leave one of them out"
+            f"the judge {judge.card.name} cannot be asked what {names} asks: {judge.judge.why_not_asked}",
+            hint=f"name a model that can with {option('judge')}, or leave out {names}",
         )
 
 
-def _refuse_together(named: Sequence[str], settings: RunSettings) -> None:
-    """Refuse several judges before gigabytes are loaded: one that cannot be asked so, and all if they do not fit."""
-    if len(named) <= 1:
-        return
-    files = [find_model(name, settings.engine) for name in named]
-    _refuse_twice([file.sha256 or file.source for file in files])
-    for name, file in zip(named, files, strict=True):
-        try:
-            profile_for(file.profile, metadata_of(file, settings), settings)
-        except UsageError as error:
-            raise UsageError(f"{name}, a judge of the panel: {error.message}", hint=error.hint) from error
-    require_room(files, settings.engine)
+def check_calibrations(
+    judge: Mapping[str, Any], metrics: Sequence[Metric], settings: RunSettings, progress: Progress
+) -> None:
+    """Tell the progress what the calibrations decide.
 
-
-def calibrated(panel: Panel, metrics: Sequence[Metric], settings: RunSettings, progress: Progress) -> Panel:
-    """The panel, with the weights of its calibrations where they have any; the progress is told what they decide.
-
-    Raises UsageError for a calibration of another judge, or of what no metric asks.
+    Raises UsageError for a calibration of another judge than that of the judge part, or of what no metric asks.
     """
-    rules: dict[str, PanelRule] = {}
-    judge = judge_part_of(panel, metrics, settings)
     for calibration in settings.calibration:
         decided = [metric for metric in metrics if question_of(metric.name) == calibration.question]
         if not decided:
@@ -342,14 +194,10 @@ def calibrated(panel: Panel, metrics: Sequence[Metric], settings: RunSettings, p
             )
         names = ", ".join(metric.name for metric in decided)
         elsewhere = f"; made where rounding differs:{in_lines(rounding)}" if rounding else ""
-        weights = calibration.panel_rule
-        if weights:
-            rules |= {metric.name: weights for metric in decided}
-        how = f"{weights.rule}, " if weights else ""
+        how = f"{calibration.combining_rule.rule}, " if calibration.combining_rule else ""
         progress.note(
             f"calibration {calibration.name}: {how}threshold {calibration.threshold:.3g} for {names}{elsewhere}"
         )
-    return panel._replace(rules=rules)
 
 
 def metadata_of(model: NamedModel, settings: RunSettings) -> Mapping[str, str]:

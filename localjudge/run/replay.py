@@ -16,18 +16,18 @@ from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, counted
 from localjudge.record import manifest as manifests
 from localjudge.record.evaluation import Evaluation
+from localjudge.record.judge_card import card_of
 from localjudge.record.manifest import differences
-from localjudge.record.panel import card_of, combination_of, parts_by_judge
 from localjudge.record.result_files import ROW_FILES, SUMMARY, row_lines, summary_text
 from localjudge.record.results import Run
 from localjudge.record.summary import Summary, Totals
 from localjudge.record.untrusted import MOST_BYTES_OF_OBJECT, MOST_BYTES_OF_VALUE, open_regular, read_object, shown
-from localjudge.run.answers import panel_verdicts, verdicts_of
+from localjudge.run.answers import verdicts_of
 from localjudge.run.blocks import blocks
 from localjudge.run.evaluate import evaluate_samples
-from localjudge.run.judges import Panel
+from localjudge.run.judges import OpenJudge
 from localjudge.run.wording import AskedTask, Wording, distinct
-from localjudge.types import Answer, JudgeCard, NoAnswer, Sample, Verdict, VerdictRule, panel_card
+from localjudge.types import Answer, JudgeCard, NoAnswer, Sample, Verdict, VerdictRule
 
 _MOST_PLACES = 20
 _UNREADABLE = "it cannot be read"
@@ -41,15 +41,12 @@ RowPlace = tuple[str, str, int]
 
 
 class Replay:
-    """A run worked out again, block by block, from its stored samples and the answers to the questions about them.
-
-    The panel's judges are in the order of the run.
-    """
+    """A run worked out again, block by block, from its stored samples and the answers to the questions about them."""
 
     def __init__(
         self,
         run: Run,
-        panel: Panel,
+        judge: OpenJudge,
         answers_to: AnswersTo,
         *,
         metrics: Sequence[Metric],
@@ -57,23 +54,17 @@ class Replay:
         rule: VerdictRule,
     ) -> None:
         self._run = run
-        self._panel = panel
+        self._judge = judge
         self._answers_to = answers_to
-        self._combination = combination_of(run.manifest)
-        parts = parts_by_judge(run.manifest.judge)
-        ids = self._combination.ids.values() if self._combination else parts
-        self._wordings = [
-            Wording(judge.judge, judge.engine, sentences, identity=parts[one]["engine"])
-            for judge, one in zip(panel.judges, ids, strict=True)
-        ]
+        self._wording = Wording(judge.judge, judge.engine, sentences, identity=run.manifest.judge["engine"])
         self._metrics = metrics
         self._sentences = sentences
         self._rule = rule
 
     @property
     def shapes(self) -> Set[str]:
-        """Shapes of the answers that the judges would let their models give to all questions so far, as JSON."""
-        return set().union(*(wording.shapes for wording in self._wordings))
+        """Shapes of the answers that the judge would let its model give to all questions so far, as JSON."""
+        return self._wording.shapes
 
     def changed_files(self, progress: Progress) -> dict[str, tuple[str, ...]]:
         """The files that are not, byte for byte, what the stored samples and answers give, each with the first places.
@@ -83,16 +74,8 @@ class Replay:
         run = self._run
         names = [metric.name for metric in self._metrics]
         totals = Totals(names, self._rule, run.cluster_of, rubrics(self._metrics))
-        with ExitStack() as stack:
-            files = {name: stack.enter_context(closing(_RowFile(run.directory / name))) for name in ROW_FILES}
-            for block in blocks(counted(run.iter_samples(), progress, "working out", run.summary.samples)):
-                evaluations = self._evaluated(block)
-                totals.add(evaluations)
-                for name, lines in row_lines(evaluations).items():
-                    files[name].compare(lines)
-            changes = {name: file.changed_rows for name, file in files.items()}
-        changes[SUMMARY] = _changes_in(run.directory / SUMMARY, self._summary(totals))
-        return {name: places for name, places in changes.items() if places}
+        samples = counted(run.iter_samples(), progress, "working out", run.summary.samples)
+        return changed_files(run.directory, map(self._evaluated, blocks(samples)), totals, self._summary)
 
     def texts(self, places: Iterable[RowPlace]) -> dict[RowPlace, str]:
         """The texts of these rows, as far as there are such rows."""
@@ -122,30 +105,37 @@ class Replay:
         )
 
     def _judge_card(self) -> JudgeCard:
-        """Who judged, named as the open judges are; a copy of a model in another place may have another name."""
+        """Who judged, named as the open judge is; a copy of a model in another place may have another name."""
         manifest = self._run.manifest
         card = card_of(manifest)
-        opened_as_then = self._panel.source is not None and self._panel.source == manifest.environment.get("judge")
+        opened_as_then = self._judge.source is not None and self._judge.source == manifest.environment.get("judge")
         if not opened_as_then and self._run.judge.name == card.name:
             return card
-        cards = [
-            one.model_copy(update={"name": judge.card.name})
-            for one, judge in zip(card.panel or [card], self._panel.judges, strict=True)
-        ]
-        return panel_card(cards, card.rule or "") if card.panel else cards[0]
+        return card.model_copy(update={"name": self._judge.card.name})
 
     def _evaluated(self, samples: Sequence[Sample]) -> list[Evaluation]:
         return evaluate_samples(samples, self._metrics, self._sentences, self._remembered)
 
     def _remembered(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
-        found = [self._of_one(wording, tasks) for wording in self._wordings]
-        return panel_verdicts(found, self._combination, [task.metric for task in tasks], self._rule)
-
-    def _of_one(self, wording: Wording, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
-        worded = wording.worded(tasks)
+        worded = self._wording.worded(tasks)
         questions = distinct(worded)
         answers = self._answers_to(questions)
         return verdicts_of(tasks, worded, {key: answers.get(key, _NOT_ASKED) for key in questions}, self._rule)
+
+
+def changed_files(
+    directory: Path, evaluated: Iterable[Sequence[Evaluation]], totals: Totals, summary: Callable[[Totals], Summary]
+) -> dict[str, tuple[str, ...]]:
+    """The files in the directory that are not, byte for byte, those of the evaluations; the totals are filled."""
+    with ExitStack() as stack:
+        files = {name: stack.enter_context(closing(_RowFile(directory / name))) for name in ROW_FILES}
+        for evaluations in evaluated:
+            totals.add(evaluations)
+            for name, lines in row_lines(evaluations).items():
+                files[name].compare(lines)
+        changes = {name: file.changed_rows for name, file in files.items()}
+    changes[SUMMARY] = _changes_in(directory / SUMMARY, summary(totals))
+    return {name: places for name, places in changes.items() if places}
 
 
 class _RowFile:

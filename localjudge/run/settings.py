@@ -287,31 +287,29 @@ def settings_again(manifest: Manifest, **changed: Any) -> RunSettings:
     known = RunSettings.model_fields.keys() - NOT_IN_FILES
     kept = {name: value for name, value in manifest.environment["settings"].items() if name in known}
     kept |= {"criteria": tuple(kept_criteria(manifest).values()), "calibration": kept_calibrations(manifest)}
-    n_ctx = manifest.judge["engine"].get("n_ctx", kept.get("n_ctx"))  # of a panel each judge has its own
+    n_ctx = manifest.judge["engine"].get("n_ctx", kept.get("n_ctx"))
     values = {**kept, "n_ctx": n_ctx, **{name: getattr(typed, name) for name in changed}}
     return validated(RunSettings, values, f"{MANIFEST}: settings")
 
 
-def judges_of(run: Run, *, needed: bool = True) -> list[str]:
-    """The judges that a run was made with, as its manifest names them.
+def judge_of(run: Run, *, needed: bool = True) -> str:
+    """The judge that a run was made with, as its manifest names it.
 
     The address of a server is where the texts would go, and a run's directory may come from anybody. So this raises
     UsageError if it names a server that is not this machine's by its very address, with no name looked up; and if it
-    names none. Neither if an engine that is there makes the names needless.
+    names none. Neither if an engine that is there makes the name needless.
     """
     named = run.manifest.environment.get("judge")
     if named is None and needed:
         raise UsageError(
             f"{run.directory} does not say which judge it was made with", hint=f"name it with {option('judge')}"
         )
-    judges = [str(one) for one in named] if isinstance(named, list) else [str(named)]
-    elsewhere = next((judge for judge in judges if may_be_elsewhere(judge)), None) if needed else None
-    if elsewhere is not None:
+    if needed and may_be_elsewhere(str(named)):
         raise UsageError(
-            f"{run.directory} was judged by {shown(elsewhere)}, which may be another machine: its texts would go there",
+            f"{run.directory} was judged by {shown(named)}, which may be another machine: its texts would go there",
             hint=f"if you want that, name the judge yourself with {option('judge')}",
         )
-    return judges
+    return str(named)
 
 
 def _expected(problem: Mapping[str, Any]) -> str:

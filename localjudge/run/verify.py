@@ -12,17 +12,16 @@ import random
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from itertools import groupby, islice
 from pathlib import Path
-from typing import Literal, NamedTuple, TypedDict, Unpack
+from typing import Literal, TypedDict, Unpack
 
 from localjudge import model_registry
 from localjudge.dataset.identity import fingerprint
 from localjudge.engine.opening import is_server
 from localjudge.engine.protocol import Engine
 from localjudge.errors import ModelError
-from localjudge.judge.panel_rule import MEAN_LOG_ODDS, Combination
 from localjudge.metrics import catalog
 from localjudge.option_spelling import call
 from localjudge.progress import Progress, Silence
@@ -36,18 +35,20 @@ from localjudge.record.archive import (
     stored_keys,
     stored_requests,
 )
+from localjudge.record.calibration import kept_calibrations
 from localjudge.record.directory import STORE
 from localjudge.record.extra_columns import extras_fingerprint
+from localjudge.record.judge_card import combination_of
 from localjudge.record.kept_criteria import kept_criteria
 from localjudge.record.keys import RequestKeys, canonical_sha256
 from localjudge.record.manifest import Difference, data_part, differences
-from localjudge.record.panel import combination_of, parts_by_judge
 from localjudge.record.results import Run, as_run
 from localjudge.record.untrusted import shown, too_much
-from localjudge.run.answers import Answers, WindowAnswer, answers_in_order, panel_verdicts, verdict_of
-from localjudge.run.judges import Engines, Judges, judge_part_of, opened_panel, panel_as_in
-from localjudge.run.replay import Replay, RowPlace
-from localjudge.run.settings import judges_of, settings_again
+from localjudge.run.answers import Answers, WindowAnswer, answers_in_order, verdict_of
+from localjudge.run.combine import CombinedRuns, runs_combined_in
+from localjudge.run.judges import JudgeName, judge_part_of, opened_judge
+from localjudge.run.replay import Replay, RowPlace, changed_files
+from localjudge.run.settings import judge_of, settings_again
 from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRule
 
 VERIFICATION_VERSION = 1
@@ -120,6 +121,8 @@ class Verification(Record):
     files: dict[str, tuple[str, ...]]
     judge_changes: tuple[Difference, ...]
     data_changes: tuple[Difference, ...]
+    combined_from: tuple[str, ...] = ()
+    """Of a combined run the runs that it was combined from again, each to be verified by itself."""
     isolated: bool = True
     """Whether the run's judge promises the same bits whatever else it is asked; a server does not."""
 
@@ -132,8 +135,8 @@ class Verification(Record):
 def verify_run(
     run: Run | str | Path,
     *,
-    judge: Judges | None = None,
-    engine: Engines | None = None,
+    judge: JudgeName | None = None,
+    engine: Engine | None = None,
     count: int | None = None,
     seed: int = 0,
     progress: Progress | None = None,
@@ -142,37 +145,36 @@ def verify_run(
     """Ask the judge again, all requests of the run or `count` of them drawn by `seed`, and check data and files.
 
     `run` is a run or its directory. `judge` takes the place of the one that it was made with, `engine` that of any
-    model; of a panel, name all. Raises UsageError (ModelError, RunDirectoryError) where a judge or the run cannot be
-    opened.
+    model. Raises UsageError (ModelError, RunDirectoryError) where a judge or the run cannot be opened.
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
+    if combination_of(run.manifest):
+        return _verify_combined(run, progress or Silence())
     settings = settings_again(run.manifest, **{"threads": None, **where}).model_copy(
         update={"threshold": run.summary.threshold}
     )
-    named = judge or judges_of(run, needed=engine is None)
+    named = judge or judge_of(run, needed=engine is None)
     if judge is None and engine is None:
-        _refuse_moved(judges_of(run), run)
+        _refuse_moved(str(named), run)
     told = progress or Silence()
     stored = _Stored(run)
     chosen = stored.drawn(count, seed)
     own = kept_criteria(run.manifest)
     metrics = [own.get(name) or catalog.get(name) for name in run.summary.metrics]
     rule = VerdictRule(run.summary.threshold, settings.min_legal_mass, run.summary.thresholds)
-    combination = combination_of(run.manifest)
-    with opened_panel(named, engine, settings, combination.rule if combination else MEAN_LOG_ODDS) as opened:
-        panel = panel_as_in(run, opened)
-        replay = Replay(run, panel, stored.answers_to, metrics=metrics, sentences=settings.sentences, rule=rule)
+    with opened_judge(named, engine, settings) as opened:
+        replay = Replay(run, opened, stored.answers_to, metrics=metrics, sentences=settings.sentences, rule=rule)
         files = replay.changed_files(told)
-        again = _Again([judge.engine for judge in panel.judges], stored.asked_whom, replay.shapes, told)
-        again.ask(stored_requests(run.directory / STORE), chosen, stored.count, note=panel.announcement)
-        verdicts, changed = _rows(run, again, _RowRule(combination, rule))
+        again = _Again(opened.engine, replay.shapes, told)
+        again.ask(stored_requests(run.directory / STORE), chosen, stored.count, note=opened.announcement)
+        verdicts, changed = _rows(run, again, rule)
         texts = replay.texts(map(_place, changed))
         rows = [row.model_copy(update={"text": texts.get(_place(row), "")}) for row in changed]
-        now = judge_part_of(panel, metrics, settings)
+        now = judge_part_of(opened, metrics, settings)
     found = Verification(
         run=str(run.directory),
         signature=run.manifest.signature,
-        judge=panel.card,
+        judge=opened.card,
         result="bit-identical",
         stored_requests=stored.count,
         asked_again=len(again.asked),
@@ -185,30 +187,50 @@ def verify_run(
         files=files,
         judge_changes=tuple(differences(run.manifest.judge, now)),
         data_changes=_data_changes(run),
-        isolated=not any(
-            str(part["engine"].get("batching")).startswith("not isolated")
-            for part in parts_by_judge(run.manifest.judge).values()
-        ),
+        isolated=not str(run.manifest.judge["engine"].get("batching")).startswith("not isolated"),
     )
     return found.model_copy(update={"result": _result(found)})
 
 
-def _refuse_moved(judges: Sequence[str], run: Run) -> None:
-    """Raise ModelError if a model that the run was made with is not where it was."""
-    cards = run.judge.panel or [run.judge]
-    for judge, card in zip(judges, cards, strict=False):
-        if is_server(judge):
-            continue
-        file = model_registry.place_of(judge)
-        if file and file.is_file():
-            continue
-        sha256 = shown((card.sha256 or "unknown")[:_SHA256_SHOWN])
-        place = f"at {file}" if file else "there"
-        raise ModelError(
-            f"the model of this run ({Path(judge).stem}, sha256 {sha256}) is not {place} any more",
-            hint=f"say where it is now: {call('verify', str(run.directory), 'judge', 'PATH')}"
-            + (", and the same of each other judge" if run.judge.panel else ""),
-        )
+def _verify_combined(run: Run, progress: Progress) -> Verification:
+    """Whether combining the same runs again gives the same files. Raises RunDirectoryError if one is not there."""
+    combined = CombinedRuns(runs_combined_in(run), kept_calibrations(run.manifest), progress)
+    try:
+        files = changed_files(run.directory, combined.evaluations(progress), combined.totals(), combined.summary)
+    finally:
+        progress.close()
+    found = Verification(
+        run=str(run.directory),
+        signature=run.manifest.signature,
+        judge=combined.combination.card,
+        result="bit-identical",
+        stored_requests=0,
+        asked_again=0,
+        identical=0,
+        verdicts=0,
+        verdicts_moved=0,
+        largest_move=0.0,
+        rows=(),
+        altered_requests=0,
+        files=files,
+        judge_changes=tuple(differences(run.manifest.judge, combined.manifest.judge)),
+        data_changes=_data_changes(run),
+        combined_from=tuple(str(source.directory) for source in combined.runs),
+    )
+    return found.model_copy(update={"result": _result(found)})
+
+
+def _refuse_moved(judge: str, run: Run) -> None:
+    """Raise ModelError if the model that the run was made with is not where it was."""
+    file = None if is_server(judge) else model_registry.place_of(judge)
+    if is_server(judge) or (file and file.is_file()):
+        return
+    sha256 = shown((run.judge.sha256 or "unknown")[:_SHA256_SHOWN])
+    place = f"at {file}" if file else "there"
+    raise ModelError(
+        f"the model of this run ({Path(judge).stem}, sha256 {sha256}) is not {place} any more",
+        hint=f"say where it is now: {call('verify', str(run.directory), 'judge', 'PATH')}",
+    )
 
 
 class _Stored:
@@ -222,22 +244,16 @@ class _Stored:
         self._altered: set[str] = set()
         self._answering: dict[str, str] = {}
         self._sound: Counter[str] = Counter()
-        combination, parts = combination_of(run.manifest), parts_by_judge(run.manifest.judge)
-        ids = combination.ids.values() if combination else parts
-        self._keys = [RequestKeys(parts[one]["engine"]) for one in ids]
+        keys = RequestKeys(run.manifest.judge["engine"])
         for one in stored_requests(self._path):
-            found = [keys.keyed(one.request) for keys in self._keys]
-            if any(keyed.key == one.key for keyed in found):
-                self._sound[found[0].shape] += 1
+            keyed = keys.keyed(one.request)
+            if keyed.key == one.key:
+                self._sound[keyed.shape] += 1
             else:
                 self._altered.add(one.key)
-                self._answering |= {keyed.key: one.key for keyed in found}
+                self._answering[keyed.key] = one.key
             if len(self._altered) > _MOST_ALTERED:
                 raise too_much(self._path, f"{_MOST_ALTERED:,} requests that are not what was asked")
-
-    def asked_whom(self, one: StoredRequest) -> int:
-        """Which judge, by its place in the panel: whose key it is. The first if it is of none, having been altered."""
-        return next((place for place, keys in enumerate(self._keys) if keys.keyed(one.request).key == one.key), 0)
 
     @property
     def count(self) -> int:
@@ -271,15 +287,8 @@ class _Again:
     A grammar that is none of the judge's `shapes` is asked no model: it can be made so that no end of it is ever found.
     """
 
-    def __init__(
-        self,
-        engines: Sequence[Engine],
-        asked_whom: Callable[[StoredRequest], int],
-        shapes: Set[str],
-        progress: Progress,
-    ) -> None:
-        self._engines = engines
-        self._asked_whom = asked_whom
+    def __init__(self, engine: Engine, shapes: Set[str], progress: Progress) -> None:
+        self._engine = engine
         self._shapes = shapes
         self._progress = progress
         self.asked = array("q")
@@ -302,14 +311,10 @@ class _Again:
 
     def _ask(self, block: Sequence[StoredRequest]) -> None:
         self.asked.extend(one.number for one in block)
-        by_judge: dict[int, list[StoredRequest]] = {}
-        for one in block:
-            by_judge.setdefault(self._asked_whom(one), []).append(one)
-        for place, its in by_judge.items():
-            answers = answers_in_order(self._engines[place], [one.request for one in its], self._progress)
-            for one, answer in zip(its, answers, strict=True):
-                if answer != one.answer:
-                    self.changed[one.number] = (one.answer, answer)
+        answers = answers_in_order(self._engine, [one.request for one in block], self._progress)
+        for one, answer in zip(block, answers, strict=True):
+            if answer != one.answer:
+                self.changed[one.number] = (one.answer, answer)
 
     def was_asked(self, number: int) -> bool:
         """Whether the request with this number was asked for again."""
@@ -317,7 +322,7 @@ class _Again:
         return place < len(self.asked) and self.asked[place] == number
 
 
-def _rows(run: Run, again: _Again, rule: "_RowRule") -> tuple[int, list[RowChange]]:
+def _rows(run: Run, again: _Again, rule: VerdictRule) -> tuple[int, list[RowChange]]:
     """How many verdict rows were asked about again, whole or in part, and those whose answers changed, without text."""
     count = 0
     touched: list[tuple[RowPlace, list[StoredAsking]]] = []
@@ -333,33 +338,17 @@ def _rows(run: Run, again: _Again, rule: "_RowRule") -> tuple[int, list[RowChang
     return count, [_row_change(place, of_row, answers, rule) for place, of_row in touched]
 
 
-class _RowRule(NamedTuple):
-    combination: Combination | None
-    rule: VerdictRule
-
-    def verdict(
-        self, metric: str, askings: Sequence[StoredAsking], answers: Mapping[int, Answer | NoAnswer]
-    ) -> Verdict | None:
-        """The verdict of a unit from the answers about its windows, of each judge; None where there is none."""
-        ids = [""] if self.combination is None else list(self.combination.ids.values())
-        of_judge = [[one.number for one in askings if one.judge == judge] for judge in ids]
-        if not all(of_judge):  # one of them was asked nothing
-            return None
-        rule = self.rule.of(metric)
-        found = [verdict_of([WindowAnswer(answers[one], None) for one in its], rule) for its in of_judge]
-        [verdict] = panel_verdicts([[one] for one in found], self.combination, [metric], self.rule)
-        return verdict if isinstance(verdict, Verdict) else None
-
-
 def _row_change(
     place: RowPlace,
     askings: Sequence[StoredAsking],
     answers: Mapping[int, tuple[Answer | NoAnswer, Answer | NoAnswer]],
-    rule: _RowRule,
+    rule: VerdictRule,
 ) -> RowChange:
-    before, after = (
-        rule.verdict(place[1], askings, {one.number: answers[one.number][side] for one in askings}) for side in (0, 1)
+    both = (
+        verdict_of([WindowAnswer(answers[one.number][side], None) for one in askings], rule.of(place[1]))
+        for side in (0, 1)
     )
+    before, after = (verdict if isinstance(verdict, Verdict) else None for verdict in both)
     return RowChange(
         sample_id=place[0],
         metric=place[1],

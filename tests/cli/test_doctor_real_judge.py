@@ -47,8 +47,7 @@ def test_a_judge_at_chance_level_has_failed(smollm2: str, capfd: pytest.CaptureF
 
 def test_attempts_move_it_by_as_much_in_any_number(smollm2: str) -> None:
     """Two attempts asked alone, and among 18: the same bits, whatever number its speed would allow."""
-    with judges.opened_panel(smollm2, None, RunSettings(n_ctx=2048)) as panel:
-        [ours] = panel.judges
+    with judges.opened_judge(smollm2, None, RunSettings(n_ctx=2048)) as ours:
         requests = [ours.judge.request(one.attacked.task()) for one in injection.spread(18)]
         alone = [answers_in_order(ours.engine, [request], Silence())[0] for request in requests[:2]]
         among = answers_in_order(ours.engine, requests, Silence())

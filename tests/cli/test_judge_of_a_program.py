@@ -10,7 +10,7 @@ import localjudge
 from localjudge import model_registry, resources
 from localjudge.doctor.model_checks import file_check
 from localjudge.errors import ModelError
-from localjudge.run.settings import judges_of
+from localjudge.run.settings import judge_of
 from tests.cli.conftest import called
 from tests.local_models.conftest import pulled, user
 
@@ -35,12 +35,12 @@ def test_a_run_is_the_same_whatever_its_judge_is_called(store: Path, capfd: pyte
     """It is known by its checksum; the manifest keeps the name that finds it again, whole."""
     assert called(capfd, *RUN, "--judge", "ollama:judge")[0] == 0
     run = localjudge.Run.open("run")
-    assert judges_of(run) == [NAME]
+    assert judge_of(run) == NAME
     assert run.summary == localjudge.evaluate(ROWS, metrics=["context_recall"], threads=1, out="by-name").summary
     assert called(capfd, *RUN, "--judge", NAME)[0] == 0
     assert called(capfd, "verify", "run", "--quiet")[0] == 0
     assert called(capfd, "rescore", "run", "--threshold", "0.4", "--out", "again", "--quiet")[0] == 0
-    assert judges_of(localjudge.Run.open("again")) == [NAME]
+    assert judge_of(localjudge.Run.open("again")) == NAME
 
 
 def test_a_run_whose_model_was_removed_says_so(store: Path, capfd: pytest.CaptureFixture[str]) -> None:

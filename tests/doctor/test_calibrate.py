@@ -175,10 +175,10 @@ def test_what_does_not_go_together_is_said(run: localjudge.Run) -> None:
     rows = written(verdict_labels(run))
     with pytest.raises(UsageError, match="they are held against their run"):
         localjudge.calibrate(rows)
-    with pytest.raises(UsageError, match="the judge is that of their run"):
+    with pytest.raises(UsageError, match="is that of their run, and is not asked"):
         localjudge.calibrate(rows, run=run, judge="reference")
     with pytest.raises(UsageError, match="the judge is asked about them"):
-        calibrated(run=run)
+        calibrated(metrics=["faithfulness"])
     with pytest.raises(UsageError, match="takes no threshold"):
         calibrated(threshold=0.4)
     with pytest.raises(UsageError, match=r"cannot be called '\.\./x'"):

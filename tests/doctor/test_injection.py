@@ -90,8 +90,7 @@ def test_fewer_attempts_are_the_first_of_more(count: int) -> None:
 def test_what_an_attempt_does_to_a_real_judge_does_not_depend_on_how_many_are_asked() -> None:
     """The same probability, to the bit, among 18 attempts and among 72."""
     reference = reference_judge()
-    with judges.opened_panel(reference, None, RunSettings(threads=1)) as panel:
-        [ours] = panel.judges
+    with judges.opened_judge(reference, None, RunSettings(threads=1)) as ours:
         few, every = injection.spread(18), injection.spread(72)
         asked = [[ours.judge.request(one.attacked.task()) for one in group] for group in (few, every)]
         alone, among = (answers_in_order(ours.engine, requests, Silence()) for requests in asked)
@@ -127,8 +126,7 @@ def test_an_attempt_without_an_answer_is_no_fall() -> None:
 
 def test_the_reference_judge_is_not_talked_into_a_verdict() -> None:
     """It counts covered words, and orders cover none of a statement."""
-    with judges.opened_panel(reference_judge(), None, RunSettings(threads=1)) as panel:
-        [reference] = panel.judges
+    with judges.opened_judge(reference_judge(), None, RunSettings(threads=1)) as reference:
         found = injection.resistance(reference.judge, reference.engine)
     assert found.unusable == found.unanswered == 0
     assert found.falls == ()

@@ -380,8 +380,7 @@ def test_the_result_is_kept_as_plain_json(home: Path, make_model: ModelMaker, op
 def test_the_run_says_that_prompts_are_not_shared(home: Path, make_model: ModelMaker, open_engine: Opener) -> None:
     open_engine(make_model("mamba"), n_ctx=512)
     remembered_as(home, SelfCheckResult(rewind_mode="recompute", difference=0))
-    with judges.opened_panel(str(make_model("mamba").path), None, RunSettings(threads=1, n_ctx=512)) as panel:
-        [ours] = panel.judges
+    with judges.opened_judge(str(make_model("mamba").path), None, RunSettings(threads=1, n_ctx=512)) as ours:
         assert "every verdict costs a whole prompt" in ours.announcement
 
 

@@ -60,7 +60,6 @@ def test_an_option_that_was_taken_out_is_not_recommended(manifest: MakeManifest,
     "environment",
     [
         {"judge": "http://203.0.113.5:8080"},
-        {"judge": ["reference", "UNIX:/tmp/x"]},
         {"settings": {"allow_host": ["203.0.113.5"]}},
         {"settings": {"ray": "203.0.113.5:6379"}},
         {"settings": {"markdown": "/home/user/.bashrc"}},
@@ -97,12 +96,6 @@ def test_every_setting_is_an_option_of_the_command(manifest: MakeManifest) -> No
 def test_what_no_command_began_has_none(manifest: MakeManifest, environment: dict[str, Any]) -> None:
     """An engine or rows of Python code; and nothing that would act on the terminal is printed to be copied."""
     assert command(Path("x"), manifest(**environment)) is None
-
-
-def test_each_judge_of_a_panel_is_named(manifest: MakeManifest) -> None:
-    said = command(Path("x"), manifest(judge=["/models/a.gguf", "reference"]))
-    assert said is not None
-    assert shlex.split(said)[:6] == ["localjudge", "run", "--judge", "/models/a.gguf", "--judge", "reference"]
 
 
 def test_the_command_goes_on_with_the_run(

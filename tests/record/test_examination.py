@@ -95,20 +95,6 @@ def test_another_way_of_asking_is_another_judge(make: Make) -> None:
     assert make("other metric", metrics=["faithfulness"]).judge.examined == SAID
 
 
-def test_each_judge_of_a_panel_says_it(make: Make, tmp_path: Path) -> None:
-    class Other(Model):
-        @property
-        def identity(self) -> dict[str, Any]:
-            """Of another file."""
-            return {**super().identity, "model_sha256": "cd" * 32}
-
-    remember_examination(make().manifest.judge, UNFIT)
-    engines = [Model({}, default=0.9), Other({}, default=0.9)]
-    panel = localjudge.evaluate(ROWS, out=tmp_path / "panel", engine=engines)
-    assert {one.examined for one in panel.judge.panel} == {SAID, NOT_EXAMINED}
-    assert SAID in str(panel.judge)
-
-
 @pytest.mark.parametrize("said", [{"uses": {"attribution": ["by 2,000 clinicians"]}, "items": 1}, "fit", {"items": -1}])
 def test_a_strangers_manifest_says_nothing_of_its_own(make: Make, said: Any) -> None:
     run = make()

@@ -204,17 +204,6 @@ def test_merging_again_changes_nothing(folder: Path, tmp_path: Path) -> None:
     assert stored(again) == before
 
 
-def test_a_panel(tmp_path: Path) -> None:
-    def engines() -> list[Named]:
-        return [Named("A", 0.9), Named("B", 0.4)]
-
-    whole = judged(rows(30), tmp_path / "whole", engines())
-    merged = merge(sharded(rows(30), tmp_path, 4, engines), out=tmp_path / "merged")
-    assert results(merged) == results(whole)
-    assert merged.verdicts[0].judges == {"A": 0.9, "B": 0.4}
-    assert verify(merged, engine=engines()).result == "bit-identical"
-
-
 def test_shards_of_a_part_come_to_the_part(tmp_path: Path) -> None:
     whole = judged(rows(40), tmp_path / "whole", sample=15, seed=2)
     merged = merge(sharded(rows(40), tmp_path, 2, sample=15, seed=2), out=tmp_path / "merged")

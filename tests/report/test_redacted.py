@@ -223,28 +223,6 @@ def test_with_a_salt_no_hash_of_texts_can_be_tried(run: Run) -> None:
     assert all(one in "".join(redacted_lines(run)) for one in known)
 
 
-def test_judges_of_a_panel_are_called_by_their_ids(tmp_path: Path) -> None:
-    class Other(Talkative):
-        @property
-        def identity(self) -> dict[str, Any]:
-            """Another one."""
-            return {"engine": "other"}
-
-        @property
-        def name(self) -> str:
-            """Another one."""
-            return "sharpened-by-Oppenheimer"
-
-    panel = evaluate(DATA, metrics=["context_recall"], engine=[Talkative(), Other()], out=tmp_path / "run")
-    out = list(redacted_lines(panel, SALT))
-    assert "Kowalczyk" not in "".join(out)
-    assert "Oppenheimer" not in "".join(out)
-    ids = set(panel.manifest.judge["panel"]["judges"])
-    judged = [json.loads(line)["judges"] for line in out if "judges" in json.loads(line)]
-    assert judged
-    assert all(set(one) == ids for one in judged)
-
-
 def written(run: Run, folder: Path, salt: bytes = b"") -> Path:
     file = folder / "redacted.jsonl"
     file.write_text("".join(redacted_lines(run, salt)))

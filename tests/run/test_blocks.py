@@ -14,7 +14,7 @@ from localjudge.progress import Silence
 from localjudge.record.store import Store
 from localjudge.run import blocks as run_blocks
 from localjudge.run.blocks import Blocks, blocks
-from localjudge.run.judges import judge_on, panel_of
+from localjudge.run.judges import judge_on
 from localjudge.run.settings import RunSettings
 from localjudge.run.wording import AskedTask
 from localjudge.text import Segmenter
@@ -34,7 +34,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 def judging(engine: ScriptedEngine, store: Store, threshold: float = 0.5, least: float = 0.0) -> Blocks:
     opened = judge_on(engine, RunSettings())._replace(judge=JUDGE)
     rule = VerdictRule(threshold, least)
-    return Blocks(panel_of([opened]), store, metrics=[], segmenter=SEGMENTER, rule=rule, progress=Silence())
+    return Blocks(opened, store, metrics=[], segmenter=SEGMENTER, rule=rule, progress=Silence())
 
 
 def asked(text: str, *contexts: str, metric: str = "context_recall", position: int = 0) -> AskedTask:

@@ -61,8 +61,7 @@ def judge() -> Iterator[OpenJudge]:
     path = Path(folder) / NAME
     if not path.is_file():
         pytest.skip(f"needs {path}")
-    with judges.opened_panel(str(path), None, RunSettings(n_ctx=2048)) as panel:
-        [ours] = panel.judges
+    with judges.opened_judge(str(path), None, RunSettings(n_ctx=2048)) as ours:
         yield ours
 
 

@@ -8,7 +8,6 @@ Invariant: the weights in memory are the bytes whose checksum the run records.
 """
 
 import logging
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,18 +75,6 @@ def load(file: ModelFile, settings: EngineSettings) -> LoadedModel:
     return LoadedModel(
         opened, shape, n_ctx=n_ctx, memory_bytes=need.total, gpu_layers=gpu_layers, self_check=self_check
     )
-
-
-def require_room(files: Sequence[ModelFile], settings: EngineSettings) -> None:
-    """Raise OutOfResource if these models do not fit into memory together; ModelError as `load` does."""
-    if used_gpu_layers(settings):  # what is free there is not known
-        return
-    needs = {}
-    for file in files:
-        checked = model_check.check(file.path)
-        n_ctx = memory.context_for(checked, settings.n_ctx or file.n_ctx)
-        needs[file.name] = memory.needed(checked, n_ctx=n_ctx, n_ubatch=UBATCH)
-    memory.require_together(needs)
 
 
 def _opened_as_hashed(file: ModelFile, *, gpu_layers: int, repack: bool) -> OpenModel:

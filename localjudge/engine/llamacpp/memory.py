@@ -11,7 +11,6 @@ other layers keep (tens of MiB for a model of billions of weights) are not count
 """
 
 import re
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from localjudge.engine import hardware
@@ -79,18 +78,6 @@ def require(model: CheckedModel, need: MemoryNeed, *, n_ctx: int) -> None:
     if free is not None and need.total > free:
         raise OutOfResource(
             f"{model.header.path} does not fit into memory: it needs {beside_free(need, n_ctx)}", hint=what_to_do()
-        )
-
-
-def require_together(needs: Mapping[str, MemoryNeed]) -> None:
-    """Raise OutOfResource with the numbers if models, by their names, do not fit all at once into what is free."""
-    free, total = hardware.available_bytes(), sum(need.total for need in needs.values())
-    if free is not None and total > free:
-        each = ", ".join(f"{name} {readable(need.total)}" for name, need in needs.items())
-        raise OutOfResource(
-            f"the judges of the panel do not fit into memory together: they need about {readable(total)} ({each}), and "
-            f"{readable(free)} are free",
-            hint=f"leave one out; or {what_to_do()}",
         )
 
 

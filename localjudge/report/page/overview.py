@@ -42,20 +42,15 @@ def _to_mind(judge: JudgeCard) -> Iterator[str]:
     """What must stand beside every number of the judge."""
     if judge.caution:
         yield judge.caution
-    for one in judge.panel or [judge]:
-        if one.examined:
-            yield f"{one.name}: {one.examined}" if judge.panel else one.examined
+    if judge.examined:
+        yield judge.examined
 
 
 def _facts(run: Run) -> Iterator[tuple[str, str]]:
     judge, summary = run.judge, run.summary
     model = [readable(judge.size)] if judge.size is not None else []
     model += [judge.quantisation] if judge.quantisation else []
-    for one in judge.panel:
-        yield "Judge", str(one)
-    if judge.rule:
-        yield "Combined", f"by {judge.rule}"
-    elif model:
+    if model:
         yield "Model", ", ".join(model)
     if judge.sha256:
         yield "sha256", judge.sha256

@@ -22,7 +22,7 @@ from localjudge.errors import ModelError, OutOfResource, RunDirectoryError, Usag
 from localjudge.progress import Silence
 from localjudge.record.answer_cache import cache_folder
 from localjudge.run.estimate import estimate_plan
-from localjudge.run.judges import opened_panel
+from localjudge.run.judges import opened_judge
 from localjudge.run.plan import plan
 from localjudge.run.settings import RESCORE_OPTIONS, RunSettings, settings_again
 from localjudge.types import Answer
@@ -168,10 +168,8 @@ def test_where_texts_go_is_announced(fake: FakeServer, monkeypatch: pytest.Monke
     for module in ("address", "connection"):
         monkeypatch.setattr(f"localjudge.engine.server.{module}.is_this_machine", lambda _: False)
     settings = RunSettings(allow_host=("127.0.0.1",))
-    with opened_panel([fake.url, "reference"], None, settings) as panel:
-        assert panel.announcement.splitlines()[-1] == "the texts go to 127.0.0.1, unencrypted"
-    with opened_panel(fake.url, None, settings) as panel:
-        assert panel.announcement.splitlines()[-1] == "the texts go to 127.0.0.1, unencrypted"
+    with opened_judge(fake.url, None, settings) as opened:
+        assert opened.announcement.splitlines()[-1] == "the texts go to 127.0.0.1, unencrypted"
     noted: list[str] = []
     told = Silence()
     monkeypatch.setattr(told, "note", noted.append)
@@ -313,20 +311,6 @@ def test_a_run_goes_on_after_its_server_died(tmp_path: Path) -> None:
         assert (run.directory / name).read_bytes() == (whole.directory / name).read_bytes()
 
 
-def test_a_panel_may_hold_two_servers(fake: FakeServer, tmp_path: Path) -> None:
-    with serving(FakeServer()) as other:
-        other.named = "other.gguf"
-        run = localjudge.evaluate(ROWS, judge=[fake.url, other.url], metrics=["faithfulness"], out=tmp_path / "run")
-    assert run.judge.name == "made-up + other"
-    assert run.manifest.environment["judge"] == [fake.url, other.url]
-
-
-def test_a_panel_may_hold_a_server_and_a_file(fake: FakeServer, tmp_path: Path) -> None:
-    run = localjudge.evaluate(ROWS, judge=[fake.url, "reference"], metrics=["faithfulness"], out=tmp_path / "run")
-    assert run.judge.name == "made-up + reference"
-    assert localjudge.verify(run).result == "bit-identical"
-
-
 def test_an_open_judge_may_be_a_server(fake: FakeServer) -> None:
     with localjudge.Judge.open(fake.url) as judge:
         rows = judge.scores(ROWS, ["faithfulness"])
@@ -361,6 +345,6 @@ def test_doctor_of_an_address_that_is_none_is_a_failed_check() -> None:
 
 
 def test_what_has_no_effect_on_a_server_is_said(fake: FakeServer) -> None:
-    with opened_panel(fake.url, None, RunSettings(threads=2)) as panel:
-        said = panel.announcement.splitlines()
+    with opened_judge(fake.url, None, RunSettings(threads=2)) as opened:
+        said = opened.announcement.splitlines()
     assert said[1:] == ["threads has no effect on made-up: its server says how it runs"]

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from localjudge.judge.panel_rule import MEAN_LOG_ODDS, PanelRule
+from localjudge.judge.combining_rule import MEAN_LOG_ODDS, CombiningRule
 
 PROBABILITY = st.floats(0, 1)
 
@@ -20,7 +20,7 @@ def test_the_mean_of_log_odds_is_the_geometric_mean_of_odds() -> None:
 
 def test_weights_and_intercept() -> None:
     """Odds 9 and 2/3 with weights 1/2 and 1 and the intercept log 2: 3 * 2/3 * 2 = 4, which is .8."""
-    rule = PanelRule.weighted({"a": 0.5, "b": 1.0}, math.log(2))
+    rule = CombiningRule.weighted({"a": 0.5, "b": 1.0}, math.log(2))
     assert rule.combined({"a": 0.9, "b": 0.4}) == pytest.approx(0.8)
 
 
@@ -33,7 +33,7 @@ def test_who_is_sure_is_sure_up_to_the_clip() -> None:
 @given(st.dictionaries(st.sampled_from("abcde"), PROBABILITY, min_size=1))
 def test_the_order_of_judges_moves_no_bit(given_by: dict[str, float]) -> None:
     orders = itertools.permutations(given_by.items())
-    weighted = PanelRule.weighted({judge: 0.1 * (1 + ord(judge) - ord("a")) for judge in given_by}, 0.3)
+    weighted = CombiningRule.weighted({judge: 0.1 * (1 + ord(judge) - ord("a")) for judge in given_by}, 0.3)
     found = {(MEAN_LOG_ODDS.combined(dict(order)), weighted.combined(dict(order))) for order in orders}
     assert len(found) == 1
 
@@ -45,14 +45,14 @@ def test_the_mean_lies_between_the_judges(given_by: list[float]) -> None:
 
 
 @given(PROBABILITY, PROBABILITY, st.floats(0, 1))
-def test_a_judge_that_becomes_surer_never_lowers_the_panel(one: float, other: float, beside: float) -> None:
+def test_a_judge_that_becomes_surer_never_lowers_the_result(one: float, other: float, beside: float) -> None:
     low, high = (MEAN_LOG_ODDS.combined({"a": p_yes, "b": beside}) for p_yes in sorted((one, other)))
     assert low <= high
 
 
 @given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6), PROBABILITY)
 def test_no_weight_leaves_the_unit_interval(weight: float, intercept: float, p_yes: float) -> None:
-    assert 0 <= PanelRule.weighted({"a": weight}, intercept).combined({"a": p_yes}) <= 1
+    assert 0 <= CombiningRule.weighted({"a": weight}, intercept).combined({"a": p_yes}) <= 1
 
 
 @pytest.mark.parametrize(
@@ -68,9 +68,9 @@ def test_no_weight_leaves_the_unit_interval(weight: float, intercept: float, p_y
 )
 def test_a_rule_that_contradicts_itself_is_refused(fields: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
-        PanelRule.model_validate(fields)
+        CombiningRule.model_validate(fields)
 
 
 def test_a_judge_without_a_weight_is_no_guess() -> None:
     with pytest.raises(KeyError):
-        PanelRule.weighted({"a": 1.0}, 0).combined({"b": 0.5})
+        CombiningRule.weighted({"a": 1.0}, 0).combined({"b": 0.5})

@@ -10,22 +10,21 @@ sure, outvotes all others by a rounding error of its logits. Sources: C. Genest 
 probability distributions, Statistical Science 1, 114-135 (the logarithmic opinion pool); V. A. Satopää et al. (2014),
 Combining multiple probability predictions using a simple logit model, International Journal of Forecasting 30, 344-356.
 
-Weights may take the place of the mean, such as those of `localjudge.stats.panel_fit`, from labels:
+Weights may take the place of the mean, such as those of `localjudge.stats.weight_fit`, from labels:
 
     log odds = intercept + weight of A x log odds of A + weight of B x log odds of B
 """
 
 import math
 from collections.abc import Mapping
-from types import MappingProxyType
-from typing import Literal, NamedTuple, Self
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from localjudge.types import Record
 
 
-class PanelRule(Record):
+class CombiningRule(Record):
     """The mean of the judges' log odds, or their weighted sum with an intercept; `weights` are by a judge's id.
 
     A judge's id is the beginning of its model's checksum: the rule does not depend on names, nor on an order.
@@ -50,7 +49,7 @@ class PanelRule(Record):
         return cls(rule="weighted log odds", weights=dict(weights), intercept=intercept)
 
     def combined(self, probabilities: Mapping[str, float]) -> float:
-        """The panel's probability of 1 from each judge's, by their ids, at least one. Their order moves no bit.
+        """The probability of 1 from that of each judge's, by their ids, at least one. Their order moves no bit.
 
         Raises KeyError for a judge without a weight.
         """
@@ -62,27 +61,7 @@ class PanelRule(Record):
         return _probability(total)
 
 
-MEAN_LOG_ODDS = PanelRule()
-
-
-class Combination(NamedTuple):
-    """The judges of a panel, their ids by the names under which results show them, and the rule.
-
-    `rules` are those of metrics for whose question a calibration has weights.
-    """
-
-    ids: Mapping[str, str]
-    rule: PanelRule
-    rules: Mapping[str, PanelRule] = MappingProxyType({})
-
-    @property
-    def in_words(self) -> str:
-        """`mean log odds; faithfulness by weighted log odds`."""
-        return "; ".join([self.rule.rule, *(f"{metric} by {one.rule}" for metric, one in sorted(self.rules.items()))])
-
-    def of(self, metric: str) -> PanelRule:
-        """The rule of one metric."""
-        return self.rules.get(metric, self.rule)
+MEAN_LOG_ODDS = CombiningRule()
 
 
 def log_odds(probability: float, clip: float) -> float:

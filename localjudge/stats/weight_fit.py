@@ -1,4 +1,4 @@
-"""Weights for the judges of a panel, from what people said: logistic regression on the judges' log odds.
+"""Weights for several judges, from what people said: logistic regression on the judges' log odds.
 
     labels      1     0     1     0    ...        logit P(label = 1) = intercept + w of A x log odds of A + w of B x ...
     A           2.2  -0.4   0.1  -1.0
@@ -26,7 +26,7 @@ FOLDS = 5
 _LEAST_CURVATURE = 1e-9
 
 
-class PanelFit(NamedTuple):
+class WeightFit(NamedTuple):
     """Weights (judges,) and intercept by all rows, and what each row gets from those fitted without its cluster."""
 
     weights: Floats
@@ -41,14 +41,14 @@ class _Rows(NamedTuple):
     """Log odds (n, judges + 1), the last column 1."""
 
 
-def fit_panel(
+def fit_weights(
     labels: npt.ArrayLike,
     log_odds: npt.ArrayLike,
     clusters: npt.ArrayLike | None = None,
     *,
     folds: int = FOLDS,
     seed: int = SEED,
-) -> PanelFit:
+) -> WeightFit:
     """Weights for log odds (n, judges) by labels (n,) of 0 and 1; rows of one cluster are held out together.
 
     Raises ValueError for unequal lengths or other labels, DataError where too few clusters or labels of one kind leave
@@ -73,7 +73,7 @@ def fit_panel(
         inside = [group for group, of in zip(groups, dealt, strict=True) if of != fold]
         outside = np.concatenate([group for group, of in zip(groups, dealt, strict=True) if of == fold])
         held_out[outside] = _probability(rows.odds[outside] @ _fitted(rows, np.concatenate(inside)))
-    return PanelFit(line[:-1], float(line[-1]), held_out)
+    return WeightFit(line[:-1], float(line[-1]), held_out)
 
 
 def _fitted(rows: _Rows, chosen: npt.NDArray[np.intp]) -> Floats:

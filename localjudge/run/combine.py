@@ -1,0 +1,298 @@
+"""Makes one run of several that judged the same data with different judges: what `localjudge combine` does.
+
+    RUN A   verdicts.jsonl   p_yes .9  ┐
+    RUN B   verdicts.jsonl   p_yes .4  ├──> p_yes .71, label 1 ──metrics──> scores, verdicts, summary, manifest
+                             samples   ┘
+
+Nobody is asked: the probabilities are combined by the mean of their log odds, or by the weights of a calibration (see
+`localjudge.judge.combining_rule`), and the metrics count the verdicts as in any run. The order of the runs moves no
+byte of the result files. A unit that one of them has no verdict on has none, and the reason names that judge.
+"""
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.judge.combining_rule import MEAN_LOG_ODDS, CombiningRule
+from localjudge.metrics import catalog
+from localjudge.metrics.catalog import question_of
+from localjudge.metrics.criterion import rubrics
+from localjudge.option_spelling import option
+from localjudge.progress import Progress, counted
+from localjudge.record import manifest as manifests
+from localjudge.record.archive import stored_extras
+from localjudge.record.calibration import Calibration
+from localjudge.record.directory import STORE, RunDirectory
+from localjudge.record.evaluation import Evaluation, JudgedUnit
+from localjudge.record.extra_columns import extras_fingerprint
+from localjudge.record.judge_card import Combination, CombinedRun, combination_of
+from localjudge.record.kept_criteria import kept_criteria
+from localjudge.record.keys import canonical_sha256
+from localjudge.record.manifest import Manifest, differences, in_lines, judge_part
+from localjudge.record.result_files import ResultFiles, write_manifest
+from localjudge.record.results import Run, as_run, read_manifest
+from localjudge.record.sample_rows import evaluations_by_sample
+from localjudge.record.store import Store
+from localjudge.record.summary import Summary, Totals
+from localjudge.record.untrusted import shown
+from localjudge.run.blocks import blocks
+from localjudge.run.data_notes import Noted
+from localjudge.run.evaluate import evaluate_samples
+from localjudge.run.judges import check_calibrations
+from localjudge.run.settings import settings_again
+from localjudge.run.wording import AskedTask
+from localjudge.types import JudgeVote, NoAnswer, Sample, Verdict, VerdictRule
+
+Weights = str | Path | Calibration | Sequence[str | Path | Calibration]
+_ID_DIGITS = 12
+_THE_SAME = ("metrics", "segmenter", "threshold", "min_legal_mass")
+"""What of their judge parts the runs have in common."""
+_OF_THE_DATA = ("sources", "samples_read", "skipped_rows", "mapping")
+
+
+def combine_runs(
+    runs: Sequence[Run | str | Path],
+    out: str | Path,
+    *,
+    weights: Weights = (),
+    progress: Progress | None = None,
+) -> Run:
+    """One run of all, in the directory `out`. The runs are not changed.
+
+    `weights` are calibrations of these judges: their weights and thresholds decide the metrics that ask their
+    questions. Raises UsageError for runs that do not judge the same units, or are of one judge, and for weights of
+    other judges, RunDirectoryError where a run cannot be read or the directory cannot be written or holds another run.
+    """
+    told = Noted(progress)
+    combined = CombinedRuns([as_run(run) for run in runs], weights, told)
+    path, first = Path(os.path.expanduser(out)), combined.runs[0]
+    if any(path.resolve() == run.directory.resolve() for run in combined.runs):
+        raise UsageError(f"{path} is one of the runs", hint=f"name another directory with {option('out')}")
+    manifest = combined.manifest
+    with ExitStack() as stack:
+        directory = stack.enter_context(closing(RunDirectory(path)))
+        if (there := read_manifest(path)) is not None:
+            manifests.refuse_other_run(path, there, manifest)
+        write_manifest(directory, manifests.with_environment(manifest, manifests.finished_part(there)))
+        store = stack.enter_context(closing(Store(path / STORE)))
+        stack.callback(told.close)
+        store.add_samples(first.iter_samples(), first.cluster_of)
+        store.add_extras(first.iter_extras())
+        results = stack.enter_context(closing(ResultFiles(directory)))
+        results.begin()
+        totals = combined.totals()
+        for evaluations in combined.evaluations(told):
+            totals.add(evaluations)
+            results.add(evaluations, totals.samples, 0)
+        summary = combined.summary(totals)
+        extras = {"extras_sha256": extras_fingerprint(stored_extras(path / STORE))}
+        manifest = results.finish(summary, manifests.with_environment(manifest, extras))
+    return Run(path, summary, manifest, notes=tuple(told.notes))
+
+
+class CombinedRuns:
+    """Runs of the same data and metrics by different judges, in the order of the judges' names.
+
+    Raises as `combine_runs` does.
+    """
+
+    def __init__(self, runs: Sequence[Run], weights: Weights, progress: Progress) -> None:
+        self.runs = sorted(runs, key=lambda run: (run.summary.judge.name, _judge_id(run)))
+        _check_same_work(self.runs)
+        first = self.runs[0]
+        settings = settings_again(first.manifest, calibration=weights, reuse=())
+        own = kept_criteria(first.manifest)
+        self.metrics = [own.get(name) or catalog.get(name) for name in first.summary.metrics]
+        self.rule = settings.rule_for(self.metrics)
+        self._sentences = settings.sentences
+        rules = {
+            metric.name: calibration.combining_rule
+            for metric in self.metrics
+            for calibration in settings.calibration
+            if calibration.combining_rule and calibration.question == question_of(metric.name)
+        }
+        judge = judge_part({"engine": "combined"}, {}, settings.sentences.identity, self.metrics, self.rule)
+        judge |= settings.calibrations_used | {"combined": _combined_part(self.runs, rules)}
+        check_calibrations(judge, self.metrics, settings, progress)
+        data, environment = first.manifest.data, first.manifest.environment
+        self.manifest = Manifest(
+            signature=manifests.signature(judge, data),
+            judge=judge,
+            data=data,
+            environment={
+                "combined": [named.model_dump() for named in _named(self.runs)],
+                **{name: environment[name] for name in _OF_THE_DATA if name in environment},
+                "settings": settings.model_dump(mode="json"),
+                "host": manifests.host(),
+                "sessions": [{"started": datetime.now(UTC).isoformat(timespec="seconds")}],
+            },
+        )
+        combination = combination_of(self.manifest)
+        assert combination is not None, "its judge part says what was combined"
+        self.combination = combination
+
+    def totals(self) -> Totals:
+        """Totals to add the evaluations to."""
+        first = self.runs[0]
+        return Totals([metric.name for metric in self.metrics], self.rule, first.cluster_of, rubrics(self.metrics))
+
+    def evaluations(self, progress: Progress) -> Iterator[list[Evaluation]]:
+        """Every metric on every sample by the combined verdicts, some samples at a time."""
+        first = self.runs[0]
+        rows = zip(*(evaluations_by_sample(run.directory) for run in self.runs), strict=True)
+        for block in blocks(counted(first.iter_samples(), progress, "combining", first.summary.samples)):
+            judged: list[dict[tuple[str, str, int], JudgedUnit]] = [{} for _ in self.runs]
+            for sample, of_runs in zip(block, rows, strict=False):
+                for run, of_run, evaluations in zip(self.runs, judged, of_runs, strict=True):
+                    of_run.update(_units(run, sample, evaluations))
+
+            def verdicts(tasks: Sequence[AskedTask], judged: Any = judged) -> list[Verdict | NoAnswer]:
+                return [self._verdict(task, judged) for task in tasks]
+
+            yield evaluate_samples(block, self.metrics, self._sentences, verdicts)
+
+    def summary(self, totals: Totals) -> Summary:
+        """The summary of the combined run."""
+        return Summary(
+            signature=self.manifest.signature,
+            threshold=self.rule.threshold,
+            thresholds=dict(self.rule.thresholds),
+            samples=totals.samples,
+            skipped_rows=self.runs[0].summary.skipped_rows,
+            judge=self.combination.card,
+            verdicts=totals.verdicts,
+            metrics=totals.metrics,
+        )
+
+    def _verdict(
+        self, asked: AskedTask, judged: Sequence[Mapping[tuple[str, str, int], JudgedUnit]]
+    ) -> Verdict | NoAnswer:
+        verdicts: dict[str, Verdict | NoAnswer] = {}
+        for run, name, units in zip(self.runs, self.combination.ids, judged, strict=True):
+            unit = units.get((asked.sample_id, asked.metric, asked.position))
+            if unit is None or unit.unit != asked.task.unit:
+                raise UsageError(
+                    f"{run.directory} did not judge what {asked.metric} now asks about {shown(asked.sample_id)}",
+                    hint="was it made by another version? judge its data again",
+                )
+            verdicts[name] = unit.verdict
+        return combined_verdict(verdicts, self.combination, asked.metric, self.rule)
+
+
+def combined_verdict(
+    verdicts: Mapping[str, Verdict | NoAnswer], combination: Combination, metric: str, rule: VerdictRule
+) -> Verdict | NoAnswer:
+    """The verdict from those of the judges, by their names; there is none if one of them has none.
+
+    Its legal mass is the least, its window that of the first judge that was asked in windows. The reasons stand one
+    behind the other, each with its judge.
+    """
+    votes = tuple(JudgeVote(name, one.p_yes if isinstance(one, Verdict) else None) for name, one in verdicts.items())
+    answered: dict[str, Verdict] = {}
+    for name, verdict in verdicts.items():
+        if isinstance(verdict, NoAnswer):
+            return NoAnswer(error=f"{name}: {verdict.error}", legal_mass=verdict.legal_mass, votes=votes)
+        answered[name] = verdict
+    probabilities = {combination.ids[name]: p_yes for name, p_yes in votes if p_yes is not None}
+    if not probabilities:  # nobody had to be asked
+        return next(iter(answered.values())).model_copy(update={"votes": votes})
+    p_yes = combination.rule_of(metric).combined(probabilities)
+    return Verdict(
+        label=1 if p_yes >= rule.of(metric).threshold else 0,
+        p_yes=p_yes,
+        legal_mass=min((one.legal_mass for one in answered.values() if one.legal_mass is not None), default=None),
+        reason=" | ".join(f"{name}: {one.reason}" for name, one in answered.items() if one.reason) or None,
+        window=next((one.window for one in answered.values() if one.window is not None), None),
+        votes=votes,
+    )
+
+
+def _units(run: Run, sample: Sample, evaluations: Sequence[Evaluation]) -> dict[tuple[str, str, int], JudgedUnit]:
+    if any(evaluation.sample_id != sample.id for evaluation in evaluations):
+        raise UsageError(
+            f"the rows of {run.directory} are in another order than those of the other runs",
+            hint="judge the same file with each judge",
+        )
+    return {
+        (sample.id, evaluation.metric, position): judged
+        for evaluation in evaluations
+        for position, judged in enumerate(evaluation.units)
+    }
+
+
+def _check_same_work(runs: Sequence[Run]) -> None:
+    """Raise UsageError unless the runs are of several judges, and the same in all else."""
+    if len(runs) <= 1:
+        raise UsageError("nothing to combine", hint="name the runs of two judges or more")
+    first = runs[0]
+    for run in runs:
+        if combination_of(run.manifest):
+            raise UsageError(f"{run.directory} is a combined run", hint="name the runs that it was combined from")
+        data = differences(first.manifest.data, run.manifest.data)
+        different = data + [
+            change for name in _THE_SAME for change in differences(_part(first, name), _part(run, name))
+        ]
+        if different:
+            raise UsageError(
+                f"{first.directory} and {run.directory} did not judge the same:{in_lines(different)}",
+                hint="run the same data with the same metrics and settings with each judge",
+            )
+    judge, count = Counter(map(_judge_id, runs)).most_common(1)[0]
+    if count > 1:
+        raise UsageError(
+            f"{count} of the runs are of one judge ({judge}), which would count {count} times",
+            hint="leave all but one of them out",
+        )
+
+
+def _part(run: Run, name: str) -> dict[str, Any]:
+    return {name: run.manifest.judge.get(name)}
+
+
+def _judge_id(run: Run) -> str:
+    """The beginning of the checksum of the judge's model, or of the engine's identity."""
+    engine = run.manifest.judge["engine"]
+    return str(engine.get("model_sha256") or canonical_sha256(engine))[:_ID_DIGITS]
+
+
+def _named(runs: Sequence[Run]) -> list[CombinedRun]:
+    """The runs, with the names of their judges; where two have one name, their ids stand behind it."""
+    names = Counter(run.summary.judge.name for run in runs)
+    return [
+        CombinedRun(
+            name=run.summary.judge.name
+            if names[run.summary.judge.name] == 1
+            else f"{run.summary.judge.name} {_judge_id(run)}",
+            judge=_judge_id(run),
+            run=str(run.directory.absolute()),
+            signature=run.manifest.signature,
+        )
+        for run in runs
+    ]
+
+
+def _combined_part(runs: Sequence[Run], rules: Mapping[str, CombiningRule]) -> dict[str, Any]:
+    return {
+        "rule": MEAN_LOG_ODDS.model_dump(),
+        "rules": {metric: rule.model_dump() for metric, rule in sorted(rules.items())},
+        "judges": {_judge_id(run): run.manifest.judge for run in runs},
+    }
+
+
+def runs_combined_in(run: Run) -> list[Run]:
+    """The runs that a combined run was made of. Raises RunDirectoryError if one is not there any more."""
+    combination = combination_of(run.manifest)
+    runs = []
+    for named in combination.runs if combination else ():
+        if not Path(named.run).is_dir():
+            raise RunDirectoryError(
+                f"{run.directory} was combined from {shown(named.run)}, which is not there any more",
+                hint="move it back to verify that combining gives the same",
+            )
+        runs.append(as_run(named.run))
+    return runs

@@ -1,0 +1,170 @@
+"""Runs of several judges on the same data, combined into one."""
+
+import json
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from localjudge import (
+    Run,
+    RunDirectoryError,
+    ScriptedEngine,
+    UsageError,
+    check,
+    combine,
+    compare,
+    evaluate,
+    rescore,
+    verify,
+)
+
+FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
+ROWS = [
+    {"id": "a", "reference": "One. Two.", "retrieved_contexts": ["A context."]},
+    {"id": "b", "reference": "Three.", "retrieved_contexts": ["Another."]},
+    {"id": "c", "reference": "Four.", "retrieved_contexts": []},
+]
+SAYS: dict[str, dict[str, float | str]] = {"A": {"One.": 0.9, "Two.": 0.3}, "B": {"One.": 0.4, "Two.": 0.6}}
+
+
+class Named(ScriptedEngine):
+    """A scripted engine that people call something."""
+
+    def __init__(self, name: str, **changes: float | str) -> None:
+        script = SAYS.get(name, {}) | {f"{text}.": said for text, said in changes.items()}
+        super().__init__(script, default=0.8)
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        """As given."""
+        return self._name
+
+
+def judged(out: Path, engine: ScriptedEngine, rows: Any = ROWS, **options: Any) -> Run:
+    return evaluate(rows, out=out, engine=engine, **{"metrics": ["context_recall"], **options})
+
+
+def results(run: Run) -> dict[str, bytes]:
+    return {name: (run.directory / name).read_bytes() for name in FILES}
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> list[Run]:
+    return [judged(tmp_path / name, Named(name)) for name in "AB"]
+
+
+@pytest.fixture
+def both(tmp_path: Path, runs: list[Run]) -> Run:
+    return combine(runs, out=tmp_path / "both")
+
+
+def test_each_row_has_what_each_judge_gave_and_what_they_come_to(both: Run) -> None:
+    """One: odds 9 and 2/3, root 2.449: .710. Two: odds 3/7 and 3/2, root .802: .445. Three: both .8."""
+    one, two, three, four = both.verdicts
+    root = math.sqrt(6)
+    assert (one.judges, one.label) == ({"A": 0.9, "B": 0.4}, 1)
+    assert one.p_yes == pytest.approx(root / (1 + root))
+    assert (two.judges, two.label) == ({"A": 0.3, "B": 0.6}, 0)
+    assert three.p_yes == pytest.approx(0.8)
+    assert (four.judges, four.label, four.p_yes) == ({"A": None, "B": None}, 0, None)
+    assert [row.score for row in both.scores] == [0.5, 1.0, 0.0]
+
+
+def test_it_is_a_run_like_any_other(both: Run, runs: list[Run]) -> None:
+    opened = Run.open(both.directory)
+    assert (opened.summary, opened.verdicts, opened.samples) == (both.summary, both.verdicts, runs[0].samples)
+    assert str(opened.judge) == "A + B by mean log odds"
+    assert check(opened, gates=["context_recall>=0.05"]).kept
+    changes = compare(runs[0], opened).judge_changes
+    assert [(change.before, change.after) for change in changes] == [("A", "A + B by mean log odds")]
+    assert compare(both, opened).warnings == ()
+
+
+def test_which_run_is_named_first_moves_no_byte(both: Run, runs: list[Run], tmp_path: Path) -> None:
+    assert results(combine(runs[::-1], out=tmp_path / "other")) == results(both)
+
+
+def test_a_unit_that_one_judge_has_no_verdict_on_has_none(runs: list[Run], tmp_path: Path) -> None:
+    """A mean over those who answered would be that of other judges."""
+    broken = judged(tmp_path / "broken", Named("C", Two="it is too long"), max_failed=1)
+    run = combine([runs[0], broken], out=tmp_path / "both")
+    two = run.verdicts[1]
+    assert (two.label, two.p_yes, two.error, two.judges) == (None, None, "C: it is too long", {"A": 0.3, "C": None})
+    assert run.scores[0].detail == "no verdict for 1 of 2 units: C: it is too long"
+
+
+def test_verify_combines_the_same_runs_again(both: Run, runs: list[Run]) -> None:
+    found = verify(both)
+    assert (found.result, found.combined_from) == ("bit-identical", tuple(str(run.directory) for run in runs))
+    file = both.directory / "verdicts.jsonl"
+    file.write_text(file.read_text().replace('"label": 1', '"label": 0', 1))
+    found = verify(both.directory)
+    assert (found.result, dict(found.files)) == ("different", {"verdicts.jsonl": ("row 1",)})
+
+
+def test_verify_says_that_a_run_was_made_anew_and_that_one_is_gone(both: Run, runs: list[Run], tmp_path: Path) -> None:
+    shutil.rmtree(runs[1].directory)
+    with pytest.raises(RunDirectoryError, match=r"was combined from .*/B, which is not there any more"):
+        verify(both)
+    judged(tmp_path / "B", Named("B", One=0.5))
+    found = verify(both)
+    assert found.result == "different"
+    assert "verdicts.jsonl" in found.files
+    assert any(change.ingredient.startswith("combined.judges.") for change in found.judge_changes)
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "said"),
+    [
+        (ROWS[:2], {}, "the data differ"),
+        (ROWS, {"metrics": ["context_recall", "matrix_recall"]}, "this run has matrix_recall"),
+        (ROWS, {"threshold": 0.7}, r"threshold: 0\.5 there, 0\.7 now"),
+        (ROWS[::-1], {}, "are in another order"),
+    ],
+)
+def test_runs_that_did_not_judge_the_same_are_refused(
+    rows: Any, options: dict[str, Any], said: str, runs: list[Run], tmp_path: Path
+) -> None:
+    other = judged(tmp_path / "other", Named("C"), rows, **options)
+    with pytest.raises(UsageError, match=said):
+        combine([runs[0], other], out=tmp_path / "both")
+
+
+def test_what_cannot_be_combined_is_refused(both: Run, runs: list[Run], tmp_path: Path) -> None:
+    for names, said in (
+        ([], "nothing to combine"),
+        ([runs[0]], "nothing to combine"),
+        ([runs[0], runs[0]], "of one judge"),
+        ([runs[0], both], "is a combined run"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            combine(names, out=tmp_path / "other")
+    with pytest.raises(UsageError, match="is one of the runs"):
+        combine(runs, out=runs[1].directory)
+    with pytest.raises(UsageError, match="rescore those"):
+        rescore(both, threshold=0.3)
+    with pytest.raises(UsageError, match="are of another judge"):
+        judged(tmp_path / "other", Named("A"), reuse=both.directory)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda manifest: manifest["environment"].pop("combined"),
+        lambda manifest: manifest["environment"]["combined"].pop(),
+        lambda manifest: manifest["judge"]["combined"]["judges"].popitem(),
+        lambda manifest: manifest["judge"]["combined"]["rule"].update(weights={"x": 1}),
+        lambda manifest: manifest["judge"].update(combined="\x1b[2J"),
+    ],
+)
+def test_a_manifest_whose_judges_are_not_those_of_its_runs_is_refused(change: Any, both: Run) -> None:
+    file = both.directory / "manifest.json"
+    manifest = json.loads(file.read_text())
+    change(manifest)
+    file.write_text(json.dumps(manifest))
+    with pytest.raises(RunDirectoryError, match="combined"):
+        Run.open(both.directory)
