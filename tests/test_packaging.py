@@ -24,6 +24,7 @@ OUR_MODULES = {
     "reference_judge",
     "interval_coverage",
     "made_up_vocabulary",
+    "paired_coverage",
     "random_model",
 }
 TEXTS = {".py", ".md", ".toml", ".json", ".txt", ""}
