@@ -18,7 +18,7 @@ from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from importlib.metadata import version
-from itertools import pairwise
+from itertools import islice, pairwise
 from time import perf_counter
 from typing import Any, NamedTuple
 
@@ -101,15 +101,10 @@ class Work:
         order = list(depth_first(paths))
         self._begins = {after for before, after in pairwise(order) if shared_nodes(paths[before], paths[after]) <= 1}
         self.waiting = deque(order)
-        self._alone: set[int] = set()
+        self.alone: set[int] = set()
         self._deaths: Counter[int] = Counter()
         self.set_aside: list[int] = []
         """Requests of which so many workers died that they are not asked again."""
-
-    @property
-    def careful(self) -> bool:
-        """Whether the next request may be one that kills: the answer before it has to be on its way."""
-        return bool(self.waiting) and self.waiting[0] in self._alone
 
     def deal(self, workers: int) -> list[int]:
         """What the next free one of so many workers gets, less towards the end; nothing while nothing waits."""
@@ -117,7 +112,7 @@ class Work:
         size = min(_PORTION // 2, len(waiting) // (2 * _PORTIONS * workers))
         while waiting:
             enough = size if waiting[0] in self._begins else _PORTION
-            if portion and (len(portion) >= enough or not self._alone.isdisjoint((portion[0], waiting[0]))):
+            if portion and (len(portion) >= enough or not self.alone.isdisjoint((portion[0], waiting[0]))):
                 break
             portion.append(waiting.popleft())
         return portion
@@ -130,7 +125,7 @@ class Work:
             if self._deaths[begun[0]] >= _MOST_DEATHS:
                 self.set_aside.append(begun[0])
                 begun = []
-        self._alone.update(begun)
+        self.alone.update(begun)
         self.waiting.extendleft(reversed([*begun, *(index for portion in others for index in portion)]))
 
 
@@ -244,13 +239,11 @@ class RayEngine:
         self._opening[actor.open.remote(self._open_engine)] = actor
 
     def _deal(self, work: Work, requests: Sequence[VerdictRequest]) -> None:
-        for _ in range(_PORTIONS):
-            for worker in self._workers:
-                if len(worker.portions) < (1 if work.careful else _PORTIONS) and (
-                    portion := work.deal(len(self._workers))
-                ):
-                    asked = [requests[index] for index in portion]
-                    worker.portions[worker.actor.answers.remote(asked)] = portion
+        for worker in [*self._workers, *self._workers]:
+            # Before a request that may kill, the answers before it have to be there.
+            most = _PORTIONS if work.alone.isdisjoint(islice(work.waiting, 1)) else 1
+            if len(worker.portions) < most and (portion := work.deal(len(self._workers))):
+                worker.portions[worker.actor.answers.remote([requests[index] for index in portion])] = portion
 
     def _wait_for(self, asked: Sequence[Any]) -> Any | None:
         """One of what is asked that is answered; None if something else happened: a worker that opened is let in.
@@ -288,10 +281,7 @@ class RayEngine:
         _log.warning("a worker is refused: %s", printable_lines(str(refusal)))
 
     def _require_kind(self, report: Report) -> None:
-        """Raise ModelError for a worker that would not give the bytes of this machine.
-
-        The first is compared with what is known here without the weights, the others with the first.
-        """
+        """Raise ModelError unless a worker is as this machine, as far as that is known, and as the first."""
         there, here = report.kind, self._kind if self.identity else {**report.kind, **self._kind}
         names = [name for name in {**here, **there} if there.get(name) != here.get(name)]
         if names:
