@@ -53,7 +53,7 @@ KINDS: Mapping[str, Kind] = {
         ("metrics", "gates", "undecided", "report", "shard", "limit", "sample", "seed", "max_failed"), "value"
     ),
     **dict.fromkeys(("threshold", "min_legal_mass", "reasons", "protocol", "language", "segmenter"), "value"),
-    **dict.fromkeys(("mapping", "context_separator", "skip_bad_rows", "cluster_by"), "value"),
+    **dict.fromkeys(("mapping", "rows", "context_separator", "skip_bad_rows", "cluster_by"), "value"),
     **dict.fromkeys(("n_ctx", "gpu_layers", "threads", "ray_workers"), "value"),
 }
 """What each key names: a file or folder that is read, a place that is written, a judge (a model's file may lie

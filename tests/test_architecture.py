@@ -82,11 +82,8 @@ def test_every_script_in_python_is_checked() -> None:
 
 
 @pytest.mark.parametrize("module", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_module_is_one_readable_idea(module: Path) -> None:
-    """At most 400 lines, and a docstring that says why the module exists."""
-    source = module.read_text(encoding="utf-8")
-    assert len(source.splitlines()) <= 400
-    assert ast.get_docstring(ast.parse(source))
+def test_a_module_says_why_it_exists(module: Path) -> None:
+    assert ast.get_docstring(ast.parse(module.read_text(encoding="utf-8")))
 
 
 def test_no_module_is_a_drawer() -> None:

@@ -21,7 +21,7 @@ from localjudge.record.manifest import Manifest
 _PYTHON_ROWS = "rows"
 _LONGEST = 2_000
 _SAFE = {
-    *("threshold", "min_legal_mass", "language", "segmenter", "profile", "reasons", "protocol", "mapping"),
+    *("threshold", "min_legal_mass", "language", "segmenter", "profile", "reasons", "protocol", "mapping", "rows"),
     *("context_separator", "skip_bad_rows", "cluster_by", "max_failed", "reuse", "limit", "sample", "seed", "shard"),
     *("n_ctx", "gpu_layers", "threads"),
 }

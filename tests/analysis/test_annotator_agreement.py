@@ -52,7 +52,7 @@ def test_intervals_are_over_samples(tmp_path: Path) -> None:
         content = [{**row, "sample_id": "s", "index": number} for number, row in enumerate(rows)]
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in content))
     found = label_agreement(tmp_path / "a.jsonl", tmp_path / "b.jsonl")
-    assert (found.samples, found.raw.value, found.raw.ci95) == (1, 1.0, (0.0, 1.0))
+    assert (found.samples, found.raw.value, found.raw.ci95) == (1, 1.0, None)
     assert found.kappa is not None
     assert found.kappa.ci95 is None
 

@@ -84,7 +84,8 @@ def test_every_setting_is_an_option_of_the_command(manifest: MakeManifest) -> No
     options = {option for parameter in run_command.params for option in parameter.opts}
     assert {word for word in shlex.split(given or "") if word.startswith("--")} <= options | {"--"}
     assert (
-        RunSettings.model_fields.keys() - NOT_IN_FILES - {"criteria", "calibration", "abbreviations"} == begun_by._SAFE
+        RunSettings.model_fields.keys() - NOT_IN_FILES - {"criteria", "calibration", "abbreviations", "prompts"}
+        == begun_by._SAFE
     )
     names = {option.removeprefix("--").replace("-", "_") for option in options}
     assert names | {"criteria", "prompts", "mapping"} >= RunSettings.model_fields.keys()
@@ -119,7 +120,7 @@ def test_the_command_goes_on_with_the_run(
     capfd.readouterr()
     assert exit_code("show", "mine") == 1
     said, hint = capfd.readouterr().err.splitlines()
-    assert said == "localjudge: the run in mine is not finished"
+    assert said == "localjudge: the run in mine has no finished sample yet"
     words = shlex.split(hint.removeprefix("  hint: go on with it: "))
     assert words[0] == "localjudge"
     assert exit_code(*words[1:]) == 0

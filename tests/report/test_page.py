@@ -295,7 +295,7 @@ def test_what_is_not_a_report_is_not_replaced(run: Run, tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(write_report(run))
     with pytest.raises(RunDirectoryError, match="link is a link"):
         write_report(run, out=tmp_path / "link")
-    with pytest.raises(RunDirectoryError, match="cannot be written"):
+    with pytest.raises(UsageError, match="cannot be written"):
         write_report(run, out=tmp_path / "none" / "report.html")
     assert data.read_text() == "{}"
 

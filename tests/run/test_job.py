@@ -60,7 +60,8 @@ def test_scores_of_a_small_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("data", [None, 3, object])
 def test_what_is_neither_files_nor_rows_is_refused(data: Any, tmp_path: Path) -> None:
     with pytest.raises(
-        UsageError, match=r"the data are a \w+\n  hint: give the name of a file, several, rows or a data frame"
+        UsageError,
+        match=r"the data are of the type \w+\n  hint: give the name of a file, several, rows or a data frame",
     ):
         run(tmp_path, data)
 
