@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from localjudge.judge import grammars
 from localjudge.judge.answer_forms import AnswerForm
 from localjudge.types import Grammar
 
@@ -67,14 +66,6 @@ def test_a_pattern_is_taken_as_it_is() -> None:
 def test_a_form_that_could_not_be_read_back_is_refused(given: dict[str, Any], complaint: str) -> None:
     with pytest.raises(ValidationError, match=re.escape(complaint)):
         AnswerForm(**given)
-
-
-@pytest.mark.parametrize("name", ["attributed", "reason_attributed", "level"])
-def test_grammars_of_json_are_written_as_ever(name: str) -> None:
-    """Answers are stored under keys that hold this text: a field more would make every stored answer a stranger."""
-    written = grammars.load(name).model_dump_json()
-    assert list(grammars.load(name).model_dump()) == ["name", "pattern", "labels", "verdicts", "reason_tokens"]
-    assert Grammar.model_validate_json(written) == grammars.load(name)
 
 
 def test_the_end_of_a_reason_is_in_the_key_and_comes_back_from_it() -> None:

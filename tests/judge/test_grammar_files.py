@@ -92,10 +92,11 @@ def test_the_schema_of_a_joint_answer_names_its_statements() -> None:
 
 
 def test_the_schema_is_in_no_key_and_no_file() -> None:
-    """Keys of requests and hashes of grammars are those of versions that did not keep it."""
+    """What names a request and a grammar is the pattern that is decoded."""
     grammar = grammars.load("attributed")
     pattern = r"(\\{\"attributed\":(0|1)\\})"
-    dumped = f'{{"name":"attributed","pattern":"{pattern}","labels":{{"0":0,"1":1}},"verdicts":1,"reason_tokens":0}}'
+    dumped = f'{{"name":"attributed","pattern":"{pattern}","labels":{{"0":0,"1":1}},"verdicts":1,"reason_tokens":0,'
+    dumped += '"reason_end":"\\""}'
     assert grammar.model_dump_json() == dumped
     request = VerdictRequest(((Piece("Is it so?", trusted=True),),), grammar)
     assert request.shape == f'{{"grammar":{dumped},"explanation":null}}'

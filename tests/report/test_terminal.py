@@ -26,7 +26,7 @@ from localjudge.report.verification import verification_view
 from localjudge.report.worst import worst_view
 
 WIDTHS = (80, 200)
-METRICS = ["context_recall", "context_relevancy_chunk", "matrix_recall", "context_precision(against=response)"]
+METRICS = ["context_recall", "context_relevancy_chunk", "matrix_recall", "noise_sensitivity"]
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
