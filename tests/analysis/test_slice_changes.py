@@ -129,22 +129,6 @@ def test_a_slice_is_a_comparison_of_its_samples_alone(
         assert one.samples == len(its)
 
 
-def without_columns(run: Run) -> Run:
-    """The run as versions left it that kept no columns."""
-    manifest = json.loads((run.directory / "manifest.json").read_text())
-    del manifest["environment"]["extras_sha256"]
-    (run.directory / "manifest.json").write_text(json.dumps(manifest))
-    return Run.open(run.directory)
-
-
-def test_a_new_run_that_kept_no_columns_is_refused_and_a_baseline_may_be_one(scripted_run: ScriptedRun) -> None:
-    bare = [{name: value for name, value in one.items() if name != "topic"} for one in ROWS]
-    old, new = without_columns(scripted_run("old", bare, {})), scripted_run("new", ROWS, {})
-    assert list(by_topic(old, new)) == ["x", "y", None]
-    with pytest.raises(UsageError, match="holds no column topic\n  hint: it was made when none were kept"):
-        compare(new, old, by="topic")
-
-
 def test_what_is_no_column_of_few_single_values_is_refused(
     scripted_run: ScriptedRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:

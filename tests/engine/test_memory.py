@@ -140,6 +140,7 @@ def test_a_size_is_never_rounded_to_nothing(count: int, text: str) -> None:
 
 LIMITED = """
 import resource
+import spacy
 from localjudge import resources
 from localjudge.cli.main import main
 from localjudge.engine import hardware

@@ -14,7 +14,7 @@ from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from localjudge.errors import ModelError
+from localjudge.errors import RETRY_HINTS, ModelError, OutOfResource
 
 Value = bool | int | float | str | tuple[Any, ...]
 """Value of a key. A long list is given as an empty tuple: nobody asks for the words of a vocabulary here."""
@@ -139,9 +139,10 @@ def _opened(path: Path) -> Iterator["_Reader"]:
         with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
             yield _Reader(path, data)
     except OSError as error:
-        raise ModelError(
-            f"{path} cannot be read: {error.strerror}", hint="check the file and its permissions"
-        ) from error
+        problem = f"{path} cannot be read: {error.strerror}"
+        if error.errno in RETRY_HINTS:
+            raise OutOfResource(problem, hint=RETRY_HINTS[error.errno]) from error
+        raise ModelError(problem, hint="check the file and its permissions") from error
 
 
 class _Reader:
