@@ -19,7 +19,6 @@ import localjudge
 ScriptedRun = Callable[..., localjudge.Run]
 
 ENGINE = (
-    "tests/analysis/test_comparison_by_dictionaries.py",  # runs, compared twice
     "tests/analysis/test_slice_changes.py",
     "tests/benchmark/",
     "tests/cli/test_calibrate_command.py",
