@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from localjudge.analysis.check import check
-    from localjudge.analysis.comparison import compare
-    from localjudge.analysis.corrected_means import corrected_means
+    from localjudge.analysis.compare import compare
+    from localjudge.analysis.correct import corrected_means
     from localjudge.analysis.label_sheet import label_sheet
     from localjudge.api import calibrate, combine, evaluate, merge, rescore, verify
     from localjudge.engine.scripted import ScriptedEngine
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     )
     from localjudge.metrics.criterion import Criterion, CriterionExample
     from localjudge.open_judge import Judge
-    from localjudge.record.calibration import Calibration
-    from localjudge.record.results import Run
-    from localjudge.report.page.html_report import write_report
+    from localjudge.record.manifest import Calibration
+    from localjudge.record.run import Run
+    from localjudge.report.html_page import write_report
     from localjudge.suite import read_suite
     from localjudge.types import Context, Sample
 
@@ -68,7 +68,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Calibration": "localjudge.record.calibration",
+    "Calibration": "localjudge.record.manifest",
     "Context": "localjudge.types",
     "Criterion": "localjudge.metrics.criterion",
     "CriterionExample": "localjudge.metrics.criterion",
@@ -86,15 +86,15 @@ _HOMES = {
     "calibrate": "localjudge.api",
     "check": "localjudge.analysis.check",
     "combine": "localjudge.api",
-    "compare": "localjudge.analysis.comparison",
-    "corrected_means": "localjudge.analysis.corrected_means",
+    "compare": "localjudge.analysis.compare",
+    "corrected_means": "localjudge.analysis.correct",
     "evaluate": "localjudge.api",
     "label_sheet": "localjudge.analysis.label_sheet",
     "merge": "localjudge.api",
     "read_suite": "localjudge.suite",
     "rescore": "localjudge.api",
     "verify": "localjudge.api",
-    "write_report": "localjudge.report.page.html_report",
+    "write_report": "localjudge.report.html_page",
 }
 
 

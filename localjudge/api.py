@@ -18,17 +18,17 @@ from localjudge.doctor.calibrate import CalibrationOptions, measured
 from localjudge.engine.protocol import Engine
 from localjudge.errors import UsageError
 from localjudge.open_judge import Judge
-from localjudge.option_spelling import option_name
 from localjudge.progress import Progress, Silence
-from localjudge.record.calibration import Calibration
+from localjudge.record.manifest import Calibration
 from localjudge.record.merge import merge_shards
-from localjudge.record.results import Run
+from localjudge.record.run import Run
 from localjudge.run.combine import Weights, combine_runs
 from localjudge.run.job import rescore_run, run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
 from localjudge.run.plan import Data, plan
 from localjudge.run.settings import Options, RunSettings, checked
 from localjudge.run.verify import Verification, WhereAsked, verify_run
+from localjudge.words import option_name
 
 _WIDTH = 100
 
@@ -194,14 +194,14 @@ def _progress(wanted: Progress | bool | None) -> Progress:
         )
     if not wanted:
         return Silence()
-    from localjudge.report.progress_bar import Bar, progress_on
+    from localjudge.report.terminal import Bar, progress_on
 
     return Bar(sys.stderr) if in_notebook() and _has_widgets() else progress_on(sys.stderr)
 
 
 def _html(run: Run) -> str:
     """A run as a notebook shows it; what draws it is imported when there is something to draw."""
-    from localjudge.report.table import run_html
+    from localjudge.report.tables import run_html
 
     return run_html(run)
 

@@ -30,12 +30,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from localjudge import local_models as packages
+from localjudge import local_models as places
 from localjudge import resources
 from localjudge.errors import ModelError
-from localjudge.local_models import packages, places
-from localjudge.local_models.model_parts import parts, size_of
-from localjudge.option_spelling import option
+from localjudge.local_models import parts, size_of
 from localjudge.types import Record
+from localjudge.words import option
 
 _CHUNK_BYTES = 1 << 20
 _END_BYTES = 1 << 16

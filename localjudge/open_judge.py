@@ -23,17 +23,12 @@ from threading import Lock, get_ident
 from types import TracebackType
 from typing import NoReturn, Self, Unpack
 
-from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.protocol import Engine
+from localjudge.engine.protocol import Engine, EngineSettings
 from localjudge.errors import UsageError
 from localjudge.metrics.criterion import Criterion
-from localjudge.option_spelling import option
 from localjudge.progress import Silence
-from localjudge.record.evaluation import Evaluation
-from localjudge.record.keys import KeyedRequest
-from localjudge.record.result_rows import ScoreRow, VerdictRow, score_rows, verdict_rows
-from localjudge.record.store import Asking
-from localjudge.run.blocks import Blocks
+from localjudge.record.result_rows import Evaluation, ScoreRow, VerdictRow, score_rows, verdict_rows
+from localjudge.record.store import Asking, KeyedRequest
 from localjudge.run.judges import (
     DEFAULT_JUDGE,
     JudgeName,
@@ -43,9 +38,11 @@ from localjudge.run.judges import (
     opened_judge,
     refuse_unaskable,
 )
+from localjudge.run.loop import Blocks
 from localjudge.run.plan import Data, plan
 from localjudge.run.settings import Options, RunSettings, checked
 from localjudge.types import Answer, JudgeCard, NoAnswer
+from localjudge.words import option
 
 OwnCriterion = str | Path | Criterion
 """A criterion, or the name of its file."""

@@ -241,8 +241,7 @@ def assert_gates(
         `localjudge.evaluate`. Returns the run. Raises UsageError for a gate that is none.
         """
         __tracebackhide__ = True
-        from localjudge.analysis.check import check
-        from localjudge.analysis.gates import parse_gate
+        from localjudge.analysis.check import check, parse_gate
         from localjudge.api import evaluate
 
         promises = [gates] if isinstance(gates, str) else list(gates)
@@ -281,7 +280,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 def _missed(score: "ScoreRow", verdicts: "Sequence[VerdictRow]", wanted: str, *, below: bool) -> str:
     """Score and promise, then the sentences that were called 0, or 1 where the score is too high."""
-    from localjudge.printable import printable
+    from localjudge.words import printable
 
     head = f"{printable(score.sample_id)}: {score.metric} "
     if score.score is None:
@@ -297,7 +296,7 @@ def _missed(score: "ScoreRow", verdicts: "Sequence[VerdictRow]", wanted: str, *,
 
 
 def _sentences(rows: "Sequence[VerdictRow]") -> list[str]:
-    from localjudge.printable import printable
+    from localjudge.words import printable
 
     shown = [
         f"  {row.label} {'' if row.p_yes is None else f'{row.p_yes:.3f} '}{printable(row.text)}"

@@ -29,14 +29,13 @@ from pydantic import Field
 from localjudge import model_registry, resources
 from localjudge.engine.opening import may_be_elsewhere
 from localjudge.errors import UsageError
-from localjudge.judge import prompts
-from localjudge.option_spelling import flag
-from localjudge.record.calibration import saved_calibrations
-from localjudge.record.untrusted import shown
+from localjudge.judge import profile as prompts
+from localjudge.record.directory import excerpt
+from localjudge.record.manifest import saved_calibrations
+from localjudge.resources import parse_toml
 from localjudge.run.settings import NOT_IN_FILES, RunSettings, checked
-from localjudge.suggestion import suggestion
-from localjudge.toml_file import parse_toml
 from localjudge.types import Record
+from localjudge.words import flag, suggestion
 
 SUITE = "localjudge.toml"
 """The file that `localjudge run` looks for, in the folder that it is called in."""
@@ -170,7 +169,7 @@ def _value(key: str, value: Any) -> Any:
         )
     except ValueError as error:
         meant = SuiteKeys.model_fields[key].description
-        raise UsageError(f"{key} must be {meant}, got {shown(value)}", hint="mend the file") from error
+        raise UsageError(f"{key} must be {meant}, got {excerpt(value)}", hint="mend the file") from error
 
 
 class _Door(NamedTuple):
@@ -194,7 +193,7 @@ class _Door(NamedTuple):
         try:
             return self._path(key, value)
         except (OSError, ValueError) as error:
-            raise UsageError(f"{key} = {shown(value)} cannot be a path: {error}", hint="mend the file") from error
+            raise UsageError(f"{key} = {excerpt(value)} cannot be a path: {error}", hint="mend the file") from error
 
     def _path(self, key: str, value: Any) -> Any:
         if not isinstance(value, str) or (key, value) == ("data", "-") or value in _names(key):
@@ -262,6 +261,6 @@ def _names(key: str) -> Collection[str]:
 
 def _not_in_a_suite(key: str, value: Any, why: str, otherwise: str = "") -> UsageError:
     return UsageError(
-        f"{key} = {shown(value)} {why}",
+        f"{key} = {excerpt(value)} {why}",
         hint=f"take it out of the file; if it is meant, type {flag(key)} on the command line{otherwise}",
     )

@@ -12,9 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from localjudge.stats.corrected import JudgedUnits, prediction_powered
-from localjudge.stats.drawing import draw, strata_by_score
-from localjudge.stats.resampling import Floats, Indices
+from localjudge.stats.corrected import JudgedUnits, draw, prediction_powered, strata_by_score
+from localjudge.stats.interval import Floats, Indices
 
 _MOST_UNITS = 7
 _GROUP = 4

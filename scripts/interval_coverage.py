@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from localjudge.stats.intervals import Interval
-from localjudge.stats.resampling import Floats
+from localjudge.stats.interval import Floats, Interval
 
 _STATEMENTS = 5
 _CONCENTRATION = 2.0

@@ -17,8 +17,7 @@ import numpy as np
 from interval_coverage import Drawn
 
 from localjudge.stats import paired_difference
-from localjudge.stats.resampling import Floats
-from localjudge.stats.student import two_sided_quantile
+from localjudge.stats.interval import Floats, two_sided_quantile
 
 SIZES = (5, 10, 15, 25, 50, 100, 300, 1_000)
 _FLIPS = 999

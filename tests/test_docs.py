@@ -23,7 +23,7 @@ import click
 import pytest
 
 from localjudge.cli.main import COMMANDS, command_line
-from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES
+from localjudge.dataset.columns import ALIASES, LOOSE_NAMES
 from localjudge.metrics import catalog
 from localjudge.model_registry import registered, requirement_of
 

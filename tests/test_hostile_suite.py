@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge.analysis.gates import parse_gate
+from localjudge.analysis.check import parse_gate
 from localjudge.errors import UsageError
-from localjudge.report.junit import unfinished
-from localjudge.report.markdown import unfinished_markdown
+from localjudge.report.ci import unfinished, unfinished_markdown
 from localjudge.run.settings import RunSettings, settings_again
 from localjudge.suite import KINDS, SuiteKeys, read_suite
 

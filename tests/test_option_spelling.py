@@ -12,7 +12,7 @@ import localjudge
 from localjudge import ScriptedEngine
 from localjudge.cli.main import main
 from localjudge.errors import LocaljudgeError
-from localjudge.option_spelling import as_typed, call, option, option_name
+from localjudge.words import as_typed, call, option, option_name
 
 ROW = {"id": "a", "user_input": "Q?", "retrieved_contexts": ["Rain."], "reference": "It rains."}
 FLAG = re.compile(r"--[a-z]")

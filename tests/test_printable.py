@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.printable import printable, printable_lines
+from localjudge.words import printable, printable_lines
 
 
 @given(st.text(st.characters(categories=None, exclude_categories=())))

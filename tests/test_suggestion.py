@@ -2,7 +2,7 @@
 
 import pytest
 
-from localjudge.suggestion import suggestion
+from localjudge.words import suggestion
 
 NAMES = ("context_recall", "context_relevancy", "document_mrr", "recall@k")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from localjudge.errors import OutOfResource, UsageError
-from localjudge.whole_file import write_output, write_whole
+from localjudge.resources import write_output, write_whole
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_a_killed_process_leaves_the_old_file(tmp_path: Path) -> None:
     file = tmp_path / "scores.csv"
     file.write_bytes(b"old")
     code = (
-        "import sys, time; from pathlib import Path; from localjudge.whole_file import write_whole\n"
+        "import sys, time; from pathlib import Path; from localjudge.resources import write_whole\n"
         "def parts():\n    yield b'x' * 10_000_000\n    print(flush=True)\n    time.sleep(60)\n"
         "write_whole(Path(sys.argv[1]), parts())"
     )

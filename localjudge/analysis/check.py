@@ -2,15 +2,190 @@
 
 check = localjudge.check(run, gates=["context_recall>=0.8", "faithfulness.delta>=-0.02"], baseline="runs/last-week")
 check.kept, check.decisions[0].reason
+
+Promises about a run that can be kept or missed, decided on the interval and not on the mean alone.
+
+    context_recall>=0.8            the mean is at least 0.8
+    context_recall.delta>=-0.02    the mean is at most 0.02 below the baseline's, on the samples that both have
+
+    pass         every value in the 95 % interval keeps it
+    fail         none does, or more samples failed than may: there is no mean to decide on then
+    undecided    some do: there are too few samples, and it says about how many would decide it, and how
+
+An undecided gate counts as missed unless it is said otherwise: a promise that was not shown to be kept would
+otherwise be kept by having few samples.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Collection, Sequence
+from decimal import Decimal
 from pathlib import Path
+from typing import Literal, cast
 
-from localjudge.analysis.comparison import RunComparison, compare
-from localjudge.analysis.gates import GateDecision, Undecided, decide_gates, parse_gate, refuse_without_baseline
-from localjudge.record.results import Run, as_run
+from localjudge.analysis.compare import MetricChange, RunComparison, compare, no_partner
+from localjudge.errors import UsageError
+from localjudge.record.run import Run, as_run
+from localjudge.stats.interval import Interval
+from localjudge.stats.paired import Comparison, decide
 from localjudge.types import Record
+from localjudge.words import numbered, option, suggestion
+
+Outcome = Literal["pass", "fail", "undecided"]
+Undecided = Literal["pass", "fail"]
+
+_FORM = re.compile(
+    r"\s*(?P<metric>[^<>=\s(]+?(?:\([^()]*\))?)(?P<delta>\.delta)?\s*(?P<comparison>[<>]=?)\s*(?P<threshold>[^<>=\s]+)\s*"
+)
+_DECIMAL = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?")
+_EXAMPLES = "write it in quotes, like 'context_recall>=0.8' or 'context_recall.delta>=-0.02'"
+
+
+class Gate(Record):
+    """`metric comparison threshold`; with `delta`, about the difference from the baseline."""
+
+    metric: str
+    delta: bool
+    comparison: Comparison
+    threshold: float
+
+    def __str__(self) -> str:
+        return f"{self.metric}{'.delta' if self.delta else ''}{self.comparison}{self.threshold:.15g}"
+
+
+class GateDecision(Record):
+    """What became of a gate, on which value, and why. `kept` is what counts for the exit code.
+
+    `samples_needed` is about how many samples would decide it, if the mean stays where it is. `unpaired` samples of
+    either run have no partner in the other, and no part in a difference.
+    """
+
+    gate: str
+    metric: str
+    outcome: Outcome
+    kept: bool
+    value: float | None
+    ci95: tuple[float, float] | None
+    samples: int
+    unpaired: int = 0
+    samples_needed: int | None
+    reason: str
+
+
+def parse_gate(text: str) -> Gate:
+    """A gate as it is written on the command line. Raises UsageError for anything else."""
+    found = _FORM.fullmatch(text)
+    if not found:
+        raise UsageError(f"{text!r} is not a gate", hint=_EXAMPLES)
+    delta = found["delta"] is not None
+    threshold = _number(found["threshold"], text)
+    lowest = -1 if delta else 0
+    if not lowest <= threshold <= 1:
+        raise UsageError(f"the gate {text!r} can never be decided: its value lies in [{lowest}, 1]", hint=_EXAMPLES)
+    comparison = cast(Comparison, found["comparison"])
+    return Gate(metric=found["metric"], delta=delta, comparison=comparison, threshold=threshold)
+
+
+def refuse_unknown(gates: Sequence[Gate], metrics: Collection[str]) -> None:
+    """Raise UsageError for a gate about a metric that is not among those of the run."""
+    for gate in gates:
+        _refuse_unknown(gate, metrics, "is not computed")
+
+
+def refuse_without_baseline(gates: Sequence[Gate], baseline: Run | None) -> None:
+    """Raise UsageError for a gate about a difference from a baseline that there is not, or that lacks the metric."""
+    for gate in gates:
+        if gate.delta and baseline is None:
+            raise UsageError(f"the gate {gate} needs a baseline", hint=f"name an earlier run with {option('baseline')}")
+        if gate.delta and baseline is not None:
+            _refuse_unknown(gate, baseline.summary.metrics, "is not in the baseline")
+
+
+def decide_gates(
+    gates: Sequence[Gate], run: Run, comparison: RunComparison | None = None, *, undecided: Undecided = "fail"
+) -> tuple[GateDecision, ...]:
+    """Decide each gate on a finished run; gates about differences on its comparison with the baseline.
+
+    Raises UsageError for a gate about a metric that is not there.
+    """
+    refuse_unknown(gates, run.summary.metrics)
+    return tuple(_decided(gate, run, comparison, undecided) for gate in gates)
+
+
+def _decided(gate: Gate, run: Run, comparison: RunComparison | None, undecided: Undecided) -> GateDecision:
+    metric = run.summary.metrics[gate.metric]
+    failed, interval, unpaired, remark = metric.failed, metric.interval, 0, ""
+    if gate.delta:
+        comparison, change = _change(gate, comparison)
+        failed, interval, unpaired = max(failed, change.failed_in_baseline), change.interval, change.unpaired
+        shared = comparison.samples
+        if unpaired:
+            remark = f"; {no_partner(shared.only_baseline, shared.only_new, shared.paired)}"
+    outcome, needed, reason = _outcome(gate, failed, run.max_failed, interval)
+    return GateDecision(
+        gate=str(gate),
+        metric=gate.metric,
+        outcome=outcome,
+        kept=outcome == "pass" or (outcome == "undecided" and undecided == "pass"),
+        value=interval.mean if interval else None,
+        ci95=interval.limits if interval else None,
+        samples=interval.n if interval else 0,
+        unpaired=unpaired,
+        samples_needed=needed,
+        reason=reason + remark,
+    )
+
+
+def _change(gate: Gate, comparison: RunComparison | None) -> tuple[RunComparison, MetricChange]:
+    if comparison is None or gate.metric not in comparison.metrics:
+        raise UsageError(f"the gate {gate} needs a baseline with this metric", hint="compare the run with one")
+    return comparison, comparison.metrics[gate.metric]
+
+
+def _outcome(gate: Gate, failed: int, max_failed: int, interval: Interval | None) -> tuple[Outcome, int | None, str]:
+    if failed > max_failed:
+        return "fail", None, f"failed samples: {failed:,}, allowed: {max_failed:,}; the others alone decide nothing"
+    if interval is None:
+        return "undecided", None, "there is no score to decide on"
+    outcome, needed = decide(interval, gate.comparison, gate.threshold)
+    mean, low, high = (
+        signed(value) if gate.delta else f"{value:.3f}" for value in (interval.mean, interval.low, interval.high)
+    )
+    if interval.one_cluster:
+        return (
+            outcome,
+            None,
+            f"{mean}, {numbered(interval.n, 'sample')}, all in one group: more groups are needed to decide",
+        )
+    shown = f"{mean}, 95 % interval {low} to {high}, {numbered(interval.n, 'sample')}"
+    what = "difference" if gate.delta else "mean"
+    if outcome != "undecided":
+        return outcome, None, shown
+    if needed is None:
+        return outcome, None, f"{shown}: the {what} is the threshold itself, which no number of samples can decide"
+    then = "pass" if (interval.mean > gate.threshold) == (gate.comparison in (">=", ">")) else "fail"
+    reason = f"too few samples to decide; if the {what} stays at {mean}, about {needed:,} would decide it ({then})"
+    return outcome, needed, f"{shown}: {reason}"
+
+
+def signed(value: float) -> str:
+    """A difference with its sign and three digits; what rounds to nothing has no sign."""
+    return f"{value:+.3f}" if round(value, 3) else "0.000"
+
+
+def _number(text: str, gate: str) -> float:
+    if not _DECIMAL.fullmatch(text):
+        raise UsageError(f"{text!r} in the gate {gate!r} is not a number", hint=_EXAMPLES)
+    number = float(text)
+    if number == 0 and Decimal(text) != 0:
+        raise UsageError(f"{text!r} in the gate {gate!r} is too close to 0", hint="write 0")
+    return number
+
+
+def _refuse_unknown(gate: Gate, metrics: Collection[str], what: str) -> None:
+    if gate.metric in metrics:
+        return
+    hint = suggestion(gate.metric, metrics, "the metrics")
+    raise UsageError(f"the gate {gate} is about {gate.metric!r}, which {what}", hint=hint)
 
 
 class Check(Record):

@@ -14,12 +14,10 @@ from typing import NamedTuple
 import numpy as np
 
 from localjudge.errors import DataError
-from localjudge.record.calibration import Figure, ReliabilityFigure
+from localjudge.record.manifest import Figure, ReliabilityFigure
 from localjudge.stats import agreement
-from localjudge.stats.intervals import STATISTIC_RESAMPLES, LabelledScores, Statistic, statistic_intervals
-from localjudge.stats.reliability import reliability
-from localjudge.stats.resampling import SEED, Floats
-from localjudge.stats.threshold import best_threshold, held_out_decisions
+from localjudge.stats.agreement import best_threshold, held_out_decisions, reliability
+from localjudge.stats.interval import SEED, STATISTIC_RESAMPLES, Floats, LabelledScores, Statistic, statistic_intervals
 
 _ONE_HALF = 0.5
 FEW = 20

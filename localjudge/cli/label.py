@@ -1,18 +1,63 @@
-"""`localjudge label`: what people say of a run's verdicts, in a sheet or here."""
+"""One key at a time, from a terminal as soon as it is pressed, from anything else as it is read.
+
+`localjudge label`: what people say of a run's verdicts, in a sheet or here.
+"""
 
 import json
+import os
+import re
 import sys
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from localjudge.cli.key_presses import keys
-from localjudge.cli.option_groups import GroupedCommand
+from localjudge.cli.options import GroupedCommand
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
-    from localjudge.analysis.labelling import Labelling
+    from localjudge.analysis.label_sheet import Labelling
+
+# What arrows, Home and the like send (ECMA-48, 5.4), and a key together with Alt.
+_ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|.)?")
+_END = "\x04"
+
+
+@contextmanager
+def keys() -> Generator[Iterator[str], None, None]:
+    """The keys that are pressed in this block, until standard input ends; then the terminal is as it was.
+
+    Keys that send several characters (arrows, Home) are none: what they send may hold a digit.
+    """
+    if not sys.stdin.isatty():
+        yield _read()
+        return
+    import termios
+    import tty
+
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    try:
+        tty.setcbreak(descriptor, termios.TCSADRAIN)
+        yield _typed(descriptor)
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+def _read() -> Iterator[str]:
+    while key := sys.stdin.read(1):
+        if not key.isspace():
+            yield key
+
+
+def _typed(descriptor: int) -> Iterator[str]:
+    while pressed := os.read(descriptor, 64).decode(errors="replace"):
+        for key in _ESCAPE_SEQUENCE.sub("", pressed):
+            if key == _END:
+                return
+            yield key
 
 
 @click.command("label", cls=GroupedCommand, example="localjudge label runs/data-3f9a1c2e --n 200 --out sheet.csv")
@@ -36,7 +81,7 @@ if TYPE_CHECKING:
 )
 @click.option("--terminal", is_flag=True, help="Label here, also with --out: one key a verdict.")
 @click.option("--json", "as_json", is_flag=True, help="With --out: print JSON.")
-def command(directory: Path, out: Path | None, terminal: bool, as_json: bool, **said: Any) -> None:
+def label_command(directory: Path, out: Path | None, terminal: bool, as_json: bool, **said: Any) -> None:
     """Draw verdicts of RUN for people to label, without what the judge said: 1, it is so, or 0, it is not.
 
     With --out a sheet is written: fill in its column human. Otherwise they are asked here, one after the other: 1, 0, s
@@ -44,7 +89,7 @@ def command(directory: Path, out: Path | None, terminal: bool, as_json: bool, **
 
     Then: localjudge show RUN --labels FILE says what the means really are.
     """
-    from localjudge.record.results import Run
+    from localjudge.record.run import Run
 
     given = {name: value for name, value in said.items() if value not in (None, ())}
     if "metrics" in given:
@@ -58,7 +103,7 @@ def command(directory: Path, out: Path | None, terminal: bool, as_json: bool, **
         raise UsageError("labelling in the terminal prints no JSON", hint="add --out, or leave out --json")
     if not terminal and not sys.stdin.isatty():
         raise UsageError("there is no terminal to label in", hint="name a sheet to write with --out")
-    from localjudge.analysis.labelling import Labelling, default_path
+    from localjudge.analysis.label_sheet import Labelling, default_path
 
     _label(Labelling.begin(out or default_path(run), run, given), directory)
     return None
@@ -66,7 +111,7 @@ def command(directory: Path, out: Path | None, terminal: bool, as_json: bool, **
 
 def _label(labelling: "Labelling", directory: Path) -> None:
     """Show a row, read a key, until there is nothing left or nobody goes on."""
-    from localjudge.report.labelling_view import KEYS, ended_view, row_view
+    from localjudge.report.label_tables import KEYS, ended_view, row_view
     from localjudge.report.terminal import put, show
 
     with keys() as pressed:
@@ -89,7 +134,7 @@ def _label(labelling: "Labelling", directory: Path) -> None:
 
 
 def _show_written(path: Path, as_json: bool) -> None:
-    from localjudge.analysis.human_labels import read_labels
+    from localjudge.analysis.labels import read_labels
     from localjudge.report.terminal import put, safe
 
     rows = len(read_labels(path).verdicts)

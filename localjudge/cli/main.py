@@ -22,8 +22,7 @@ from typing import Any, NoReturn
 import click
 
 from localjudge.errors import NO_ROOM, LocaljudgeError, OutOfResource, UsageError
-from localjudge.option_spelling import as_typed
-from localjudge.printable import printable_lines
+from localjudge.words import as_typed, printable_lines
 
 COMMANDS = {
     "run": "Score data with a local judge.",
@@ -43,6 +42,13 @@ COMMANDS = {
     "segment": "Show where a text is cut into sentences.",
     "cache": "Keep answers for later runs, or stop keeping them.",
 }
+_CHAPTERS = {
+    **dict.fromkeys(("run", "rescore", "merge", "combine", "verify"), "run"),
+    **dict.fromkeys(("show", "compare", "report", "export"), "look"),
+    **dict.fromkeys(("doctor", "calibrate", "models", "metrics", "segment", "cache"), "judges"),
+    "label": "label",
+}
+"""The module of `localjudge.cli` that holds a command."""
 _COMPLETION = "_LOCALJUDGE_COMPLETE"
 """What a shell asks for the completion of a command that is being typed; `bash_source` asks for the script."""
 
@@ -66,7 +72,7 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(f"localjudge.cli.{cmd_name}").command
+        command: click.Command = getattr(import_module(f"localjudge.cli.{_CHAPTERS[cmd_name]}"), f"{cmd_name}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

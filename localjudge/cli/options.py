@@ -1,21 +1,265 @@
-"""Settings of a run as options of commands: type, default, bounds and help are those of the field, declared once.
+"""What a run is held to once it is scored: a baseline, gates, and files for CI systems and people about both.
+
+All that can be refused is refused before anything is judged.
+
+The options of commands that show what labels make of a run's means.
+
+The help of a command whose options are many: in groups, by what they are about, with an example at the end.
+
+    Data:
+      --map FIELD=COLUMN  Column of yours to take for ...
+    Judge:
+      --judge NAME|PATH   Registered name or GGUF file.
+
+A command with few options lists them as one group. An option that no group names is listed last, under `Options`.
+
+Settings of a run as options of commands: type, default, bounds and help are those of the field, declared once.
 
 threshold: float = Field(default=0.5, ge=0, le=1)      --threshold P   Probability from which on a verdict is 1.
                                                                        From 0 to 1.  [default: 0.5]
+
+A suite as the defaults of a command's options: what the command line names takes its place.
+
+click looks up an option that was not given in the context's `default_map`. Settings of a run are taken as Python takes
+them, since a suite may say more of them than can be typed.
 """
 
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
 import click
 from pydantic.fields import FieldInfo
 
-from localjudge.engine.engine_settings import EngineSettings
-from localjudge.option_spelling import flag
+from localjudge.engine.protocol import EngineSettings
+from localjudge.errors import UsageError
+from localjudge.resources import write_output
 from localjudge.run.settings import RunSettings
+from localjudge.words import flag
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from localjudge.analysis.check import Check, Undecided
+    from localjudge.analysis.correct import CorrectedMeans
+    from localjudge.record.run import Run
+    from localjudge.suite import Suite
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def gate_options(command: _Command) -> _Command:
+    """Give a command the options `--baseline`, `--gate` and `--undecided`."""
+    for option in reversed(_GATE_OPTIONS):
+        command = option(command)
+    return command
+
+
+_GATE_OPTIONS = (
+    click.option(
+        "--baseline", type=click.Path(path_type=Path), metavar="RUN", help="Also compare with this earlier run."
+    ),
+    click.option(
+        "--gate",
+        "gates",
+        multiple=True,
+        metavar="GATE",
+        help="Promise, decided on the 95 % interval: context_recall>=0.8, or, with --baseline, "
+        "context_recall.delta>=-0.02 (may be repeated). Exit code 3 if one is missed.",
+    ),
+    click.option(
+        "--undecided",
+        type=click.Choice(["pass", "fail"]),
+        default="fail",
+        show_default=True,
+        help="What a gate counts as when there are too few samples to decide it.",
+    ),
+)
+
+
+class Checks:
+    """The baseline and the gates of a run to come. Raises UsageError for a gate that could not be decided."""
+
+    def __init__(
+        self,
+        gates: Sequence[str],
+        *,
+        baseline: Path | None,
+        undecided: "Undecided",
+        junit: Path | None = None,
+        markdown: Path | None = None,
+        with_texts: bool = False,
+    ) -> None:
+        from localjudge.analysis.check import parse_gate, refuse_without_baseline
+        from localjudge.record.run import Run
+
+        self._gates = [parse_gate(gate) for gate in gates]
+        self._baseline = Run.open(baseline) if baseline else None
+        self._undecided = undecided
+        self._junit, self._markdown, self._with_texts = junit, markdown, with_texts
+        refuse_without_baseline(self._gates, self._baseline)
+        if with_texts and not markdown:
+            raise UsageError("--with-texts is for --markdown", hint="add --markdown FILE, or omit --with-texts")
+        if junit and not gates:
+            raise UsageError(
+                "--junit writes the outcome of gates, and there are none", hint="add --gate, or leave out --junit"
+            )
+
+    def refuse_unknown(self, metrics: Collection[str]) -> None:
+        """Raise UsageError for a gate about a metric that is not going to be computed."""
+        from localjudge.analysis.check import refuse_unknown
+
+        refuse_unknown(self._gates, metrics)
+        if self._baseline is not None and not self._baseline.summary.metrics.keys() & set(metrics):
+            it_has = ", ".join(self._baseline.summary.metrics)
+            raise UsageError(
+                f"the baseline {self._baseline.directory} has no metric in common with this run",
+                hint=f"it has {it_has}; name one of them with --metrics, or another baseline",
+            )
+
+    def begin(self) -> None:
+        """Write files that cannot be taken for those of an earlier run."""
+        from localjudge.report.ci import unfinished, unfinished_markdown
+
+        _write(self._junit, unfinished(self._gates))
+        _write(self._markdown, unfinished_markdown())
+
+    def check(self, run: "Run") -> "Check":
+        """Compare and decide; the files are written anew."""
+        from localjudge.analysis.check import check
+        from localjudge.report.ci import finished, run_markdown
+
+        found = check(
+            run, gates=[str(gate) for gate in self._gates], baseline=self._baseline, undecided=self._undecided
+        )
+        properties = {"run": str(run.directory), "judge": str(run.judge), "signature": run.summary.signature}
+        _write(self._junit, finished(found.decisions, properties))
+        _write(self._markdown, run_markdown(run, found, with_texts=self._with_texts))
+        return found
+
+    def report(
+        self, run: "Run", found: "Check", out: Path | None = None, corrected: "CorrectedMeans | None" = None
+    ) -> Path:
+        """Write the run as a page, with what was found: into its directory, if no file is named."""
+        from localjudge.report.html_page import write_checked_report
+
+        return write_checked_report(run, found, self._baseline, out, corrected)
+
+
+def _write(file: Path | None, content: str) -> None:
+    if file is not None:
+        write_output(file, [content.encode()])
+
+
+def values(found: "Check") -> dict[str, Any]:
+    """For JSON: `comparison` and `gates`, where they were asked for."""
+    given: dict[str, Any] = {}
+    if found.comparison:
+        given["comparison"] = found.comparison.model_dump(mode="json")
+    if found.decisions:
+        given["gates"] = [decision.model_dump(mode="json") for decision in found.decisions]
+    return given
+
+
+def views(found: "Check", report: Path | None = None) -> "list[RenderableType]":
+    """For people: the same, and where the report is."""
+    from rich.padding import Padding
+
+    from localjudge.report.tables import comparison_view, gates_view
+    from localjudge.report.terminal import safe_text
+
+    shown = [comparison_view(found.comparison)] if found.comparison else []
+    shown += [gates_view(found.decisions)] if found.decisions else []
+    return [*shown, Padding(safe_text(f"report {report}"), (0, 1), expand=False)] if report else shown
+
+
+def label_options(command: _Command) -> _Command:
+    """Give a command the options `--labels` and `--foreign-labels`."""
+    for option in reversed(_LABEL_OPTIONS):
+        command = option(command)
+    return command
+
+
+_LABEL_OPTIONS = (
+    click.option(
+        "--labels",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Also correct each mean by the labels of people in this file: localjudge label.",
+    ),
+    click.option(
+        "--foreign-labels", is_flag=True, help="With --labels: take labels of another run, too, under a warning."
+    ),
+)
+
+
+_GROUPS = {
+    "Data": (
+        "demo",
+        "suite",
+        "no_suite",
+        "limit",
+        "sample",
+        "seed",
+        "shard",
+        "mapping",
+        "context_separator",
+        "rows",
+        "skip_bad_rows",
+        "cluster_by",
+        "language",
+        "segmenter",
+        "abbreviations",
+    ),
+    "Judge": (
+        "judge",
+        "profile",
+        "prompts",
+        "reasons",
+        "protocol",
+        "reuse",
+        "n_ctx",
+        "threads",
+        "gpu_layers",
+        "allow_host",
+    ),
+    "Cluster": ("ray", "ray_workers"),
+    "Scoring": ("metrics", "criteria", "threshold", "calibration", "min_legal_mass", "max_failed"),
+    "Evidence": ("baseline", "gates", "undecided", "junit", "markdown", "with_texts", "as_page"),
+    "Output": ("out", "dry_run", "verbose", "quiet", "as_json"),
+}
+
+
+_FEW = 10
+
+
+class GroupedCommand(click.Command):
+    """A command whose help lists its options in groups, then an example."""
+
+    def __init__(self, *arguments: Any, example: str, **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        self._example = example
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write a section for each group that the command has options of."""
+        options = (parameter for parameter in self.get_params(ctx) if isinstance(parameter, click.Option))
+        left = {option.name: record for option in options if (record := option.get_help_record(ctx)) is not None}
+        for group, names in _GROUPS.items() if len(left) > _FEW else ():
+            if records := [left.pop(name) for name in names if name in left]:
+                with formatter.section(group):
+                    formatter.write_dl(records)
+        if left:
+            with formatter.section("Options"):
+                formatter.write_dl(list(left.values()))
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the example, each command on a line of its own that can be copied."""
+        with formatter.section("Example"):
+            for line in self._example.splitlines():
+                formatter.write(f"{' ' * formatter.current_indent}{line}\n")
+
+
 _SHOWN = {
     "abbreviations": "FILE",
     "allow_host": "HOST",
@@ -134,3 +378,79 @@ def _pairs(_context: click.Context, _parameter: click.Parameter, given: tuple[st
     if len(mapping) < len(given):
         raise click.BadParameter("a field is mapped twice; contexts in several columns: retrieved_contexts=a,b")
     return mapping
+
+
+_LEFT_OUT = "localjudge.no_suite"
+_CALLED = {"report": "as_page"}
+"""Keys of a suite whose option has another name in the command."""
+
+
+def suite_options(command: _Command) -> _Command:
+    """Give a command the options `--suite` and `--no-suite`; it gets the suite that was read, or None, as `suite`."""
+    for option in reversed(_SUITE_OPTIONS):
+        command = option(command)
+    return command
+
+
+def _leave_out(context: click.Context, _parameter: click.Parameter, given: bool) -> None:
+    """Options that are given are looked at in their order, before those that are not."""
+    if given and context.params.get("suite"):
+        raise _contradiction()
+    context.meta[_LEFT_OUT] = given
+
+
+def _take(context: click.Context, _parameter: click.Parameter, given: Path | None) -> "Suite | None":
+    from localjudge.suite import read_suite, suite_here
+
+    left_out = context.meta.get(_LEFT_OUT, False) or context.params.get("demo", False)
+    if left_out and given:
+        raise _contradiction()
+    file = given or (None if left_out else suite_here())
+    if file is None:
+        return None
+    suite = read_suite(file, found=given is None)
+    settings = suite.settings
+    context.default_map = {_CALLED.get(key, key): one for key, one in suite.arguments.items() if key not in settings}
+    return suite
+
+
+def settings_given(options: Mapping[str, Any], suite: "Suite | None") -> dict[str, Any]:
+    """The settings that the command line names, and those of the suite in the place of all others.
+
+    A threshold that is typed takes the place of the suite's calibration, and a calibration that of its threshold.
+    """
+    context = click.get_current_context()
+    typed = {
+        name: value
+        for name, value in options.items()
+        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    }
+    said = suite.settings if suite else {}
+    for one, other in (("threshold", "calibration"), ("calibration", "threshold")):
+        if one in typed:
+            said.pop(other, None)
+    return {**said, **typed}
+
+
+def _contradiction() -> UsageError:
+    return UsageError("--suite cannot be given beside --no-suite or --demo", hint="leave one of them out")
+
+
+_SUITE_OPTIONS = (
+    click.option(
+        "--no-suite",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_leave_out,
+        help="Take nothing from localjudge.toml.",
+    ),
+    click.option(
+        "--suite",
+        is_eager=True,
+        callback=_take,
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="Take what is not named here from this file (docs/comparing.md). Default: localjudge.toml, if it is here.",
+    ),
+)

@@ -1,26 +1,127 @@
-"""`localjudge run`: the main job. A thin layer over `localjudge.evaluate`, which does the same."""
+"""`localjudge combine`: one run of several judges' runs on the same data. A thin layer over `localjudge.combine`.
+
+`localjudge merge`: one run of the shards that several processes judged. A thin layer over `localjudge.merge`.
+
+`localjudge rescore`: the samples of a run once more, with another threshold or other metrics.
+
+`localjudge run`: the main job. A thin layer over `localjudge.evaluate`, which does the same.
+
+`localjudge verify`: whether a run can be reproduced.
+"""
 
 import json
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from localjudge.cli.gate_options import gate_options
 from localjudge.cli.main import ExitCode, be_quiet, be_verbose
-from localjudge.cli.option_groups import GroupedCommand
-from localjudge.cli.options import metrics, settings
-from localjudge.cli.suite_options import settings_given, suite_options
+from localjudge.cli.options import GroupedCommand, gate_options, metrics, settings, settings_given, suite_options
 from localjudge.errors import UsageError
+from localjudge.run.settings import RESCORE_OPTIONS
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from localjudge.record.results import Run
+    from localjudge.record.run import Run
     from localjudge.run.estimate import Estimate
+    from localjudge.run.settings import Options
     from localjudge.suite import Suite
+
+
+@click.command("combine", cls=GroupedCommand, example="localjudge combine runs/by-a runs/by-b --out runs/both")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Directory of the new run.")
+@click.option(
+    "--weights",
+    multiple=True,
+    metavar="NAME|FILE",
+    help="Calibration of a combined run of the same judges (calibrate --weights): its weights and threshold decide the "
+    "metrics that ask its question (may be repeated).",
+)
+@click.option("--quiet", is_flag=True, help="No progress: warnings and the result.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def combine_command(runs: tuple[Path, ...], out: Path, weights: tuple[str, ...], quiet: bool, as_json: bool) -> int:
+    """Combine runs of different judges on the same data, with the same metrics: the mean of their log odds decides.
+
+    The result is a run that can be shown, compared, reported, exported and held to gates like any other. No model is
+    opened, and the runs are not changed.
+    """
+    from localjudge.report.tables import summary_values, summary_view
+    from localjudge.report.terminal import progress_on, put, show
+    from localjudge.run.combine import combine_runs
+
+    with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
+        run = combine_runs(runs, out, weights=weights, progress=progress)
+    if as_json:
+        put(f"{json.dumps({'run': str(run.directory), **summary_values(run)}, indent=2)}\n")
+    else:
+        show(summary_view(run, max_failed=run.max_failed))
+    return ExitCode.SOME_FAILED if run.summary.failed_beyond(run.max_failed) else ExitCode.DONE
+
+
+@click.command("merge", cls=GroupedCommand, example="localjudge merge runs/data-3f9a1c2e-shard-* --out whole")
+@click.argument("shards", metavar="DIR...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="Directory of the whole run."
+)
+@click.option("--quiet", is_flag=True, help="No progress: warnings and the result.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def merge_command(shards: tuple[Path, ...], out: Path, quiet: bool, as_json: bool) -> int:
+    """Make one run of all shards that `localjudge run --shard I/N` left in these directories, in any order.
+
+    Its result files are those of one run over all of the data, byte for byte, and it can be shown, verified, compared
+    and rescored like one. No model is opened, and the shards are not changed. They have to be of one judge, on one kind
+    of processor; one that is missing, or there twice, is named.
+    """
+    from localjudge.record.merge import merge_shards
+    from localjudge.report.tables import summary_values, summary_view
+    from localjudge.report.terminal import progress_on, put, show
+
+    with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
+        run = merge_shards(shards, out, progress)
+    if as_json:
+        put(f"{json.dumps({'run': str(run.directory), **summary_values(run)}, indent=2)}\n")
+    else:
+        show(summary_view(run, max_failed=run.max_failed))
+    return ExitCode.SOME_FAILED if run.summary.failed_beyond(run.max_failed) else ExitCode.DONE
+
+
+@click.command("rescore", cls=GroupedCommand, example="localjudge rescore runs/answers-3f9a1c2e --threshold 0.7")
+@click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
+@metrics("those of RUN.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Default: runs/<data>-<hash>.")
+@click.option(
+    "--judge",
+    metavar="NAME|PATH|URL",
+    help="Where the model of RUN is now, if it was moved.",
+)
+@settings(*RESCORE_OPTIONS, default="as in RUN")
+@click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
+@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+def rescore_command(directory: Path, quiet: bool, as_json: bool, **options: Any) -> int:
+    """Score the samples of RUN with another threshold or other metrics, in a run directory of its own.
+
+    What RUN asked is not asked again, and the data is not needed. RUN is not changed.
+    """
+    from localjudge.report.tables import summary_values, summary_view
+    from localjudge.report.terminal import progress_on, put, show
+    from localjudge.run.job import rescore_run
+
+    if quiet:
+        be_quiet()
+    judge, out, names = (options.pop(name) for name in ("judge", "out", "metrics"))
+    given = cast("Options", {name: value for name, value in options.items() if value is not None})
+    with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
+        run = rescore_run(directory, names, given, out=out, judge=judge, progress=progress)
+    if as_json:
+        put(f"{json.dumps({'run': str(run.directory), **summary_values(run)}, indent=2)}\n")
+    else:
+        show(summary_view(run, max_failed=run.max_failed))
+    return ExitCode.SOME_FAILED if run.summary.failed_beyond(run.max_failed) else ExitCode.DONE
+
 
 _DEMO_METRIC = "context_recall"
 _CHECKS = ("gates", "baseline", "undecided", "junit", "markdown", "with_texts")
@@ -67,16 +168,15 @@ _CHECKS = ("gates", "baseline", "undecided", "junit", "markdown", "with_texts")
 @click.option("--verbose", is_flag=True, help="Also what engineers of the engine want to know: tokens and seconds.")
 @click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-def command(data: tuple[str, ...], quiet: bool, as_json: bool, as_page: bool, dry_run: bool, **options: Any) -> int:
+def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, as_page: bool, dry_run: bool, **options: Any) -> int:
     """Score DATA (JSONL, JSON, CSV, Parquet, Arrow; - for standard input) with a local judge.
 
     Everything asked and answered is kept in the run directory. An interrupted run continues where it
     stopped when the same command is given again. What is not given is taken from localjudge.toml, if it is there.
     """
-    from localjudge.cli.gate_options import Checks, values, views
-    from localjudge.report.progress_bar import progress_on
-    from localjudge.report.table import summary_values
-    from localjudge.report.terminal import put, show
+    from localjudge.cli.options import Checks, values, views
+    from localjudge.report.tables import summary_values
+    from localjudge.report.terminal import progress_on, put, show
     from localjudge.run.estimate import estimate_plan
     from localjudge.run.job import run_plan
     from localjudge.run.plan import plan
@@ -117,7 +217,7 @@ def command(data: tuple[str, ...], quiet: bool, as_json: bool, as_page: bool, dr
 
 
 def _show_estimate(found: "Estimate", as_json: bool) -> int:
-    from localjudge.report.estimate_view import estimate_view
+    from localjudge.report.tables import estimate_view
     from localjudge.report.terminal import put, show
 
     if as_json:
@@ -142,8 +242,88 @@ def _sources(data: tuple[str, ...], demo: bool, suite: "Suite | None") -> list[s
 
 
 def _views(run: "Run", *, max_failed: int, with_sentences: bool) -> "list[RenderableType]":
-    from localjudge.report.table import summary_view
-    from localjudge.report.verdicts import verdicts_view
+    from localjudge.report.sample import verdicts_view
+    from localjudge.report.tables import summary_view
 
     table = summary_view(run, max_failed=max_failed)
     return [verdicts_view(run, metric=_DEMO_METRIC), table] if with_sentences else [table]
+
+
+_SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same verdicts"}}
+
+
+@click.command("verify", cls=GroupedCommand, example="localjudge verify runs/data-3f9a1c2e --sample 200")
+@click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
+@click.option("--sample", "count", type=click.IntRange(min=1), metavar="N", help="Ask again for only so many answers.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Which answers --sample draws.")
+@click.option(
+    "--judge",
+    metavar="NAME|PATH|URL",
+    help="Default: the judge of the run.",
+)
+@click.option(
+    "--accept",
+    type=click.Choice(["identical", "verdicts"]),
+    default="identical",
+    show_default=True,
+    help="What counts as verified: every bit, or every verdict.",
+)
+@click.option(
+    "--redacted",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="In place of judging again: whether FILE, of export --redacted, is this run.",
+)
+@click.option(
+    "--salt",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --redacted: the salt that it was exported with. Default: salt.key in RUN.",
+)
+@settings("threads", "ray", "ray_workers", "allow_host")
+@click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def verify_command(directory: Path, accept: str, judge: str | None, quiet: bool, as_json: bool, **options: Any) -> int:
+    """Judge RUN again and say what is the same: bit-identical, same verdicts, or different.
+
+    The judge is asked for the stored answers again. Sentences, scores and intervals are computed again from the
+    stored data, and the result files are compared byte for byte. RUN is not changed, and the data is not needed.
+
+    Bytes are promised on the same kind of processor; on another, ask for --accept verdicts.
+
+    With --redacted FILE nothing is judged: FILE is compared with what RUN gives without its texts, byte for byte.
+
+    Exit code: 0 verified; 3 not; 1 the run or its judge cannot be opened; 4 interrupted.
+    """
+    redacted, salt = options.pop("redacted"), options.pop("salt")
+    if redacted is not None:
+        return _check_redacted(directory, redacted, salt, as_json)
+    if salt is not None:
+        raise UsageError("--salt is for --redacted", hint="name the redacted file with --redacted")
+    from localjudge.report.checks import verification_view
+    from localjudge.report.terminal import progress_on, put, show
+    from localjudge.run.verify import verify_run
+
+    if quiet:
+        be_quiet()
+    found = verify_run(directory, judge=judge, progress=progress_on(sys.stderr, quiet=quiet), **options)
+    if as_json:
+        put(f"{found.model_dump_json(indent=2)}\n")
+    else:
+        show(verification_view(found))
+    return ExitCode.DONE if found.result in _SAME[accept] else ExitCode.GATE_MISSED
+
+
+def _check_redacted(directory: Path, file: Path, salt: Path | None, as_json: bool) -> int:
+    from localjudge.record.run import Run
+    from localjudge.report.redacted import check_redacted, salt_in
+    from localjudge.report.terminal import put, safe_text, show
+
+    found = check_redacted(Run.open(directory), file, salt_in(salt) if salt else None)
+    if as_json:
+        put(f"{found.model_dump_json(indent=2)}\n")
+    elif found.belongs:
+        show(safe_text(f"{file} belongs to {directory}: {found.lines:,} lines, every byte the same"))
+    else:
+        show(safe_text(f"{file} is not what {directory} gives: line {found.first_difference:,} is another"))
+    return ExitCode.DONE if found.belongs else ExitCode.GATE_MISSED

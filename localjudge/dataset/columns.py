@@ -1,151 +1,351 @@
-"""One object that holds all rows: under a name of its own, or as columns.
+"""Which of their columns is which of our fields: the one table of foreign names.
 
-    {"results": [{"query": ...}, {"query": ...}]}           RAGChecker, and many others
-    {"results": {"results": [...], "prompts": [...]}}       promptfoo
-    {"questions": ["...", "..."], "contexts": [[...], [...]]}    Haystack's inputs, `to_dict` of data frames
-    {"columns": ["question", ...], "index": [...], "data": [["...", ...], ...]}    pandas, orient="split"
-    {"experiment": {"items": [{"query": ...}]}}             anywhere, with a path that says where: experiment.items
+People bring data that was made for another evaluator. A column is known by its name alone, with these exceptions,
+where the *shape* of the source decides, because one name means different things to different tools:
 
-An object is columns if a question or an answer in it is a list, since in a row it is a text or a conversation. A list
-in it is its rows if objects in the list have columns that are known: any other list may be the contexts of the one row
-that it is.
+    context      ground truth beside DeepEval's retrieval_context, and beside expected_output where there is no output;
+                 otherwise what was retrieved (Opik writes output, expected_output and context)
+    query_id     the id where there is no column `id`, otherwise not ours
+    data         the answer beside `query` and `documents` (Haystack's GeneratedAnswer), otherwise not ours
+    outputs      the answer beside what was expected, otherwise not ours: in LangSmith's examples it is the right one
+
+Names that no tool reserves, and under which people also keep labels, scores and ids (`target`, `docs`), come after all
+of these: one is taken where nothing else gives the field, and where its column has values that read like text. So do
+names inside objects that hold other things as well (`metadata.contexts`).
+
+A name with dots reaches into objects (`vars.query`), unless there is a column of exactly that name; where it reaches
+something, the object itself (`response` of `response.output`) is not taken. The user's own mapping goes first, and may
+name several columns of contexts, with commas between them.
+
+Which column that is not used may be a field that the data lacks: a guess from its name, said and never taken.
+
+    Question, gold_standard, expectations.expected_response, context_1 and context_2, refrence
+
+The last word of a name says what the column holds, the words before it whose: a `gold_document` is ground truth.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+import difflib
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Protocol, get_args
 
-from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES, columns_of
-from localjudge.dataset.conversation import last_turn
-from localjudge.dataset.dotted_names import MISSING, first_part, has_value, lookup, names_inside, reaches_inside
-from localjudge.dataset.inspect_log import is_log, rows_of_log
-from localjudge.dataset.problems import Place, Problem, describe, shown
-from localjudge.dataset.rows import RawRow, raw_row
-from localjudge.errors import DataError
-from localjudge.option_spelling import option
+from localjudge.dataset.problems import lookup
+from localjudge.errors import DataError, UsageError
+from localjudge.types import CONTEXT_FIELDS, FieldName
+from localjudge.words import option
 
-_TEXT_FIELDS = ("user_input", "response")
-_OF_CONTAINERS = {"data", "outputs", "request"}
-"""Names of ours in a row that an object around rows may have as well."""
-_TEXTS = frozenset(name for field in _TEXT_FIELDS for name in ALIASES[field]) - _OF_CONTAINERS
-_KNOWN = (
-    frozenset(
-        name for table in (ALIASES, LOOSE_NAMES) for field, names in table.items() if field != "id" for name in names
-    )
-    - _OF_CONTAINERS
-)
-_SPLIT = {"columns", "data"}
-_ROWS_OF_PROMPTFOO = "results.results"
+ALIASES: dict[str, tuple[str, ...]] = {
+    "id": ("id", "query_id"),
+    "user_input": (
+        "user_input",
+        "question",
+        "questions",
+        "query",
+        "input",
+        "vars.query",
+        "vars.question",
+        "inputs.question",
+        "inputs.query",
+        "inputs.input",
+        "inputs.messages",
+        "input.question",
+        "input.query",
+        "input.input",
+        "input.messages",
+    ),
+    "retrieved_contexts": (
+        "retrieved_contexts",
+        "contexts",
+        "retrieved_documents",
+        "retrieval_context",
+        "retrieved_context",
+        "context",
+        "vars.context",
+    ),
+    "reference": (
+        "reference",
+        "ground_truth",
+        "ground_truths",
+        "ground_truth_answers",
+        "expected_output",
+        "gt_answer",
+        "expected",
+        "vars.expected",
+        "expectations.expected_response",
+        "reference_outputs.answer",
+        "reference_outputs.output",
+        "reference.answer",
+        "reference.output",
+        "expectedOutput",
+        "expectedOutput.answer",
+        "expected_output.answer",
+        "answers.text",
+    ),
+    "response": (
+        "response",
+        "answer",
+        "actual_output",
+        "predicted_answers",
+        "output",
+        "response.output",
+        "output.completion",
+        "output.answer",
+        "outputs",
+        "outputs.answer",
+        "outputs.output",
+        "outputs.response",
+        "answer.data",
+        "data",
+    ),
+    "reference_contexts": ("reference_contexts", "ground_truth_documents", "ground_truth_context", "context"),
+    "retrieved_context_ids": ("retrieved_context_ids",),
+    "reference_context_ids": ("reference_context_ids",),
+}
+"""Our name of a field: the names under which other tools write it (ragas, Haystack, DeepEval, RAGChecker, ...).
+
+With dots: promptfoo's vars, inspect's output, SQuAD's answers, and the rows of MLflow, LangSmith and Langfuse.
+"""
+
+LOOSE_NAMES: dict[str, tuple[str, ...]] = {
+    "user_input": ("messages", "request", "answer.query", "answers.0.query", "answer_builder.answers.0.query"),
+    "retrieved_contexts": (
+        "documents",
+        "docs",
+        "passages",
+        "chunks",
+        "source_nodes",
+        "source_documents",
+        "answer.documents",
+        "answers.0.documents",
+        "answer_builder.answers.0.documents",
+        "retriever.documents",
+        "outputs.contexts",
+        "outputs.context",
+        "outputs.retrieved_contexts",
+        "outputs.documents",
+        "output.contexts",
+        "output.documents",
+        "inputs.contexts",
+        "inputs.context",
+        "inputs.documents",
+        "input.contexts",
+        "input.context",
+        "metadata.contexts",
+        "metadata.context",
+        "metadata.retrieved_contexts",
+        "metadata.documents",
+        "metadata_contexts",
+    ),
+    "reference": (
+        "gold_answer",
+        "expected_answer",
+        "expected_response",
+        "reference_answer",
+        "ideal",
+        "target",
+        "gold",
+    ),
+    "response": (
+        "prediction",
+        "completion",
+        "result",
+        "answers.0.data",
+        "answer_builder.answers.0.data",
+        "llm.replies.0",
+        "generator.replies.0",
+    ),
+}
+"""Names that may also mean something else, for the fields that nothing above gives."""
+
+_BESIDE = {"result": "query"}
+"""A loose name, and the column without which it is not taken: LangChain's chains give a query and its result."""
+
+ID_COLUMNS = {"retrieved_context_ids": "retrieved_contexts", "reference_context_ids": "reference_contexts"}
+"""Columns that hold nothing but the ids of another field's contexts: beside their texts, or in place of them."""
+
+_EXPECTED = frozenset({"expectations", "reference_outputs", "reference", "reference.answer", "reference.output"})
+
+_LETTER = re.compile(r"[^\W\d_]")
+_WORDS = re.compile(r"[^\W_]\s+[^\W_]|[^\W\d_\x00-\x7f]")
+"""Two words, or a letter of a script that need not put blanks between them."""
+
+Resolved = dict[str, str]
+"""Our field -> their column; for a field of contexts also several, with commas between them."""
 
 
-def expand(row: RawRow, mapping: Mapping[str, str], rows_path: str | None = None) -> Iterator[RawRow | Problem]:
-    """The rows that one object holds: those of its columns, those under one of its names, or itself.
-
-    `mapping` is what the user said about columns (ours -> theirs): it tells a row from an object that holds rows;
-    `rows_path` is where the user says that they are. Raises DataError for columns of different lengths, and where
-    nothing is under that path.
-    """
-    values, source = row.values, row.place.source
-    if rows_path is not None:
-        yield from _rows_under(row, mapping, rows_path)
-        return
-    if _SPLIT <= values.keys() <= _SPLIT | {"index"}:
-        yield from _rows_of_split(values, source)
-        return
-    if is_log(values):
-        yield from rows_of_log(values, source)
-        return
-    reached_into = {first_part(name) for name in columns_of(mapping) if reaches_inside(name)}
-    texts = (_TEXTS - reached_into) | {mapping[field] for field in _TEXT_FIELDS if field in mapping}
-    if _are_columns(values, texts):
-        yield from rows_of_columns(values, source)
-        return
-    rows = _rows_inside(values, _KNOWN | columns_of(mapping))
-    yield from [row] if rows is None else (raw_row(value, Place(source, row=n)) for n, value in enumerate(rows, 1))
+def columns_of(resolved: Mapping[str, str]) -> set[str]:
+    """The columns that are taken for fields: a name with commas may be one column or several."""
+    return {name for column in resolved.values() for name in (column, *column.split(","))}
 
 
-def _rows_under(row: RawRow, mapping: Mapping[str, str], path: str) -> Iterator[RawRow | Problem]:
-    inside = lookup(row.values, path, MISSING)
-    if isinstance(inside, Mapping):
-        yield from expand(row._replace(values=inside), mapping)
-    elif isinstance(inside, list | tuple):
-        yield from (raw_row(value, row.place._replace(row=number)) for number, value in enumerate(inside, 1))
-    else:
-        found = "nothing" if inside is MISSING else describe(inside)
-        keys = ", ".join(shown(str(key)) for key in row.values)
-        raise DataError(f"{row.place}: there is {found} under {shown(path)} (keys: {keys})", hint=rows_hint(row.values))
-
-
-def rows_hint(values: Mapping[str, Any]) -> str | None:
-    """How to say where the rows are: the first longest list of objects in an object, if it has any."""
-    lists = {
-        name: len(value)
-        for name, value in names_inside(values)
-        if isinstance(value, list) and [*_objects(value)] and "[]" not in name
-    }
-    longest = max(lists, key=lambda name: lists[name], default=None)
-    return longest and f"if the rows are there: {option('rows', longest)}"
-
-
-def _are_columns(values: Mapping[str, Any], texts: Iterable[str]) -> bool:
-    """Whether a text is a list, or everything is an object by row number, as pandas writes it."""
-    given = [values[name] for name in texts if name in values]
-    if any(isinstance(value, list | tuple) and not last_turn(value) for value in given):
-        return True
-    by_row = [value for value in values.values() if isinstance(value, Mapping)]
-    if not any(isinstance(value, Mapping) for value in given) or None in map(_cells, values.values()):
-        return False
-    return len(set(map(tuple, by_row))) == 1 or all(str(key).isdecimal() for value in by_row for key in value)
-
-
-def _rows_inside(values: Mapping[str, Any], known: Iterable[str]) -> list[Any] | None:
-    """The one list whose objects have columns that are known; None where the object is a row itself."""
-    if any(has_value(values, name) for name in known):
-        return None
-    lists = [value for value in (*values.values(), lookup(values, _ROWS_OF_PROMPTFOO)) if isinstance(value, list)]
-    if lists == [[]] and len(values) == 1:
-        return []
-    rows = [value for value in lists if any(has_value(row, name) for row in _objects(value) for name in known)]
-    return rows[0] if len(rows) == 1 else None
-
-
-def _objects(values: Iterable[Any]) -> Iterator[Mapping[str, Any]]:
-    return (value for value in values if isinstance(value, Mapping))
-
-
-def rows_of_columns(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:
-    """Rows of columns, each a list of cells. Raises DataError if they are not of one length."""
-    columns = {name: _cells(value) for name, value in values.items()}
-    sound = {name: cells for name, cells in columns.items() if cells is not None}
-    numbering = {tuple(value) for value in values.values() if isinstance(value, Mapping)}
-    if len(sound) < len(columns) or len({len(cells) for cells in sound.values()}) > 1 or len(numbering) > 1:
-        found = (f"{shown(name)}: {'no list' if cells is None else len(cells)}" for name, cells in columns.items())
-        raise DataError(
-            f"{source} holds columns, but not of the same rows ({', '.join(found)})",
-            hint="give every column one value for each row, or write one object for each row",
-        )
-    for number, row in enumerate(zip(*sound.values(), strict=True), 1):
-        yield RawRow(Place(source, row=number), dict(zip(sound, row, strict=True)))
-
-
-def _rows_of_split(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:
-    """Rows of a table that names its columns once. Raises DataError for what is no such table."""
-    columns, data = values["columns"], values["data"]
-    if not (isinstance(columns, list) and all(isinstance(name, str) for name in columns) and isinstance(data, list)):
-        raise DataError(
-            f"{source} holds columns and data, but not as a table of pandas does (orient='split')",
-            hint="write one object for each row: orient='records'",
-        )
-    for number, cells in enumerate(data, 1):
-        if not isinstance(cells, list) or len(cells) != len(columns):
-            raise DataError(
-                f"{source}: row {number} of data has {describe(cells)}, and there are {len(columns)} columns",
-                hint="write one object for each row: orient='records'",
+def check_mapping(mapping: Mapping[str, str]) -> None:
+    """Raise UsageError if a mapping names a field that is not ours."""
+    for field in mapping:
+        if field not in ALIASES:
+            form = option("mapping", {"FIELD": "COLUMN"})
+            raise UsageError(
+                f"the mapping {field}={mapping[field]} names no field of ours",
+                hint=f"{form} takes a column of yours for one of {', '.join(ALIASES)}",
             )
-        yield RawRow(Place(source, row=number), dict(zip(columns, cells, strict=True)))
 
 
-def _cells(value: Any) -> list[Any] | None:
-    """The cells of a column: a list, or an object by row number, as pandas writes it."""
-    if isinstance(value, Mapping):
-        return list(value.values())
-    return list(value) if isinstance(value, list | tuple) else None
+class Columns(Protocol):
+    """What has to be known of a source's columns to resolve them."""
+
+    def has(self, name: str) -> bool:
+        """Whether any row has a column, or a value under a dotted name."""
+
+    def reads_like(self, name: str) -> bool:
+        """Whether any value of a column with a loose name reads like its field, as the function of that name says."""
+
+
+def resolve(columns: Columns, mapping: Mapping[str, str], source: str) -> Resolved:
+    """Decide which column of a source's rows is which field.
+
+    `mapping` is what the user decided (ours -> theirs) and goes first. Raises DataError where two columns would fill
+    one field.
+    """
+    has = columns.has
+    resolved = {field: column for field, column in mapping.items() if is_there(field, column, has)}
+    known = (name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names)
+    taken = columns_of(resolved)
+    present = frozenset(name for name in (*known, *_EXPECTED) if has(name)) | taken
+    free = present - taken
+
+    def meant(field: str) -> list[str]:
+        return [name for name in ALIASES[field] if name in free and _means(name, field, present)]
+
+    def perhaps(field: str) -> list[str]:
+        names = [name for name in LOOSE_NAMES.get(field, ()) if name in present - columns_of(resolved)]
+        return [name for name in names if columns.reads_like(name) and _BESIDE.get(name, name) in present]
+
+    for candidates in (meant, perhaps):
+        for field in [field for field in ALIASES if field not in resolved]:
+            found = candidates(field)
+            if len(found) > 1:
+                raise DataError(
+                    f"{source}: the columns {' and '.join(found)} both give {field}",
+                    hint=f"say which one counts: {option('mapping', {field: found[0]})}",
+                )
+            resolved.update((field, column) for column in found)
+    return {field: resolved[field] for field in ALIASES if field in resolved}
+
+
+def is_there(field: str, column: str, has: Callable[[str], bool]) -> bool:
+    """Whether the source has the column; for a field of contexts, or of their ids, all of several."""
+    return has(column) or (field in (*CONTEXT_FIELDS, *ID_COLUMNS) and all(map(has, column.split(","))))
+
+
+def _means(column: str, field: str, present: frozenset[str]) -> bool:
+    """Whether a column stands for the field, where its name alone does not decide."""
+    if any(name.startswith(f"{column}.") for name in present):
+        return False
+    match column.partition(".")[0]:
+        case "context":
+            golden = "expected_output" in present and "output" not in present
+            return (field == "reference_contexts") == (golden or "retrieval_context" in present)
+        case "query_id":
+            return "id" not in present
+        case "data":
+            return present >= {"query", "documents"}
+        case "outputs":
+            return bool(present & _EXPECTED)
+        case _:
+            return True
+
+
+def reads_like(field: str, rows: Iterable[Mapping[str, Any]], column: str) -> bool:
+    """Whether any value of the column reads like what the field holds: a text with a letter; for contexts, with words.
+
+    So does a list of references, as inspect has targets. `7`, `"0.93"`, `["doc_12"]` do not.
+    """
+    values = [lookup(row, column) for row in rows]
+    lists = values if field in CONTEXT_FIELDS else [v for v in values if field == "reference" and isinstance(v, list)]
+    if any(_WORDS.search(text) for value in lists for text in _texts(value)):
+        return True
+    return field not in CONTEXT_FIELDS and any(isinstance(value, str) and _LETTER.search(value) for value in values)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """The texts in a text, an object, or a list of either; in an object also those one level down (`node.text`)."""
+    for item in value if isinstance(value, list | tuple) else [value]:
+        texts = [*item.values()] if isinstance(item, Mapping) else [item]
+        inside = [text for one in texts if isinstance(one, Mapping) for text in one.values()]
+        yield from (text for text in (*texts, *inside) if isinstance(text, str))
+
+
+LOOKED_AT = 1_000
+"""So many rows are looked at to say what columns hold."""
+
+_CONTEXTS = {"context", "document", "doc", "passage", "chunk", "snippet", "evidence"}
+_ANSWERS = {"answer", "response", "output", "completion", "prediction", "reply"}
+_QUESTIONS = {"question", "query", "prompt", "input"}
+_TRUTH = {"gold", "golden", "truth", "gt", "reference", "ref", "expected", "expectation", "ideal", "target", "correct"}
+_HEADS_OF_TRUTH = _ANSWERS | _TRUTH | {"standard"}
+_SAYS_NOTHING = {"text", "list", "string"}
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_NEAR = 0.9
+_OF_PROMPTFOO = re.compile(r"\[[^\]]+\] .")
+"""promptfoo's CSV calls a column of answers `[provider] prompt`."""
+_KNOWN = {
+    name: field
+    for table in (ALIASES, LOOSE_NAMES)
+    for field, names in table.items()
+    if field in get_args(FieldName)
+    for name in names
+}
+_OF_PHOENIX = {"input", "output", "reference"}
+
+
+def guessed_columns(rows: Sequence[Mapping[str, Any]], taken: set[str]) -> dict[str, list[str]]:
+    """For each of our fields the columns, also inside objects, that may be it by their names and read like it.
+
+    `taken` are the columns that are used. One of them may be meant for something else: what some call `context` beside
+    `expected_output`, and Phoenix `reference`, is what was retrieved.
+    """
+    found: dict[str, list[str]] = {}
+    for name in dict.fromkeys(_names(rows)):
+        field = likely_field(name)
+        if field and name not in taken and reads_like(field, rows, name):
+            found.setdefault(field, []).append(name)
+    if "retrieved_contexts" not in found:
+        other = ["context"] if "context" in taken else ["reference"] if taken >= _OF_PHOENIX else []
+        found |= {"retrieved_contexts": other} if other else {}
+    return found
+
+
+def likely_field(name: str) -> str | None:
+    """The field that a column of this name may be; None if its name does not say."""
+    if _OF_PROMPTFOO.match(name):
+        return "response"
+    words = [word.lower().removesuffix("s") for word in _WORD.findall(name)]
+    words = [word for word in words if word not in _SAYS_NOTHING] or [""]
+    truth = not _TRUTH.isdisjoint(words)
+    if words[-1] in _CONTEXTS:
+        return "reference_contexts" if truth else "retrieved_contexts"
+    if words[-1] in _HEADS_OF_TRUTH and truth:
+        return "reference"
+    if words[-1] in _ANSWERS:
+        return "response"
+    if words[-1] in _QUESTIONS:
+        return "user_input"
+    near = difflib.get_close_matches(name.lower(), _KNOWN, n=1, cutoff=_NEAR)
+    return _KNOWN[near[0]] if near else None
+
+
+def map_option(guessed: Mapping[str, Sequence[str]]) -> str:
+    """How to say that these columns are these fields; columns that are numbered are one field together."""
+    return option("mapping", {field: _one_column(field, columns) for field, columns in guessed.items()})
+
+
+def _one_column(field: str, columns: Sequence[str]) -> str:
+    numbered = field in CONTEXT_FIELDS and len({column.rstrip("0123456789") for column in columns}) == 1
+    return ",".join(columns) if numbered else columns[0]
+
+
+def _names(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for row in rows:
+        for name, value in row.items():
+            yield str(name)
+            if isinstance(value, Mapping):
+                yield from (f"{name}.{key}" for key in value)

@@ -1,4 +1,18 @@
-"""What is wrong with the data, row by row, said so that it can be mended.
+r"""Is a value text that can be written, is it an id: the checks that columns of every kind need.
+
+A text that Python can hold need not be Unicode: half of a surrogate pair (`"\ud83d"` in JSON) can be neither encoded
+nor stored nor judged.
+
+A name with dots reaches into a row: into an object by its key, into a list by a number, or through all of a list.
+
+    vars.query      answer.documents      answers.0.data      messages.-1.content      hits[].chunk_text
+
+A column of exactly that name goes first. Numbers count from 0, negative ones from the end. `[]` takes every element of
+a list, in their order; null for an element that lacks the key, unless they all do.
+
+JSON read more strictly than the standard library does: a key that stands twice is an error, not a silent loss.
+
+What is wrong with the data, row by row, said so that it can be mended.
 
     answers.jsonl:3: reference: found a number (42), expected text or null
     answers.jsonl:7; answers.jsonl:9; answers.jsonl:12 and 40 more rows: contexts[0]: found null, expected text
@@ -7,13 +21,142 @@ Every problem is counted. Those that differ in values and numbers alone have one
 `SHOWN` causes are kept in words.
 """
 
+import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from localjudge.errors import DataError
 from localjudge.types import Record
+
+MISSING = object()
+"""Stands for the value of a column that a row does not have."""
+
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
+_EACH = "[]"
+_INDEX = re.compile(r"\.(-?[0-9]{1,9}|\*|\[[0-9*]*\])(?=\.|$)")
+_DEEPEST = 8
+_ELEMENTS_SEEN = 3
+
+
+def lookup(row: Mapping[str, Any], column: str, default: object = None) -> Any:
+    """Value of a column, or under a dotted name; `default` where the row has none."""
+    if column in row or not reaches_inside(column):
+        return row.get(column, default)
+    value = _reach(row, _steps(column))
+    return default if value is MISSING else value
+
+
+def has_value(row: Mapping[str, Any], name: str) -> bool:
+    """Whether the row has the column, or a value under a dotted name."""
+    return lookup(row, name, MISSING) is not MISSING
+
+
+def reaches_inside(name: str) -> bool:
+    """Whether a name is more than that of a column."""
+    return "." in name or _EACH in name
+
+
+def first_part(name: str) -> str:
+    """The column that a name reaches into."""
+    return name.partition(".")[0].partition(_EACH)[0]
+
+
+def by_first_part(names: Iterable[str]) -> dict[str, set[str]]:
+    """The names by the column that they reach into: only those whose object a row has can reach anything in it."""
+    grouped: dict[str, set[str]] = {}
+    for name in names:
+        grouped.setdefault(first_part(name), set()).add(name)
+    return grouped
+
+
+def through_each(name: str) -> str:
+    """The name with every element of a list in place of one: `hits.0.text` as `hits[].text`."""
+    return _INDEX.sub(_EACH, name)
+
+
+def without_places(name: str) -> str:
+    """The name with no word about which elements of its lists are meant."""
+    return through_each(name).replace(_EACH, "")
+
+
+def names_inside(value: Any, name: str = "", levels: int = _DEEPEST) -> Iterator[tuple[str, Any]]:
+    """The names that reach something in a row, each with what it reaches; of a list the first elements are read."""
+    if isinstance(value, Mapping) and levels:
+        for key, item in value.items():
+            inside = f"{name}.{key}" if name else str(key)
+            yield inside, item
+            yield from names_inside(item, inside, levels - 1)
+    elif isinstance(value, list | tuple) and levels and name:
+        for item in value[:_ELEMENTS_SEEN]:
+            yield from names_inside(item, f"{name}{_EACH}", levels - 1)
+
+
+def _steps(name: str) -> list[str]:
+    steps = []
+    for part in name.split("."):
+        key = part.rstrip(_EACH) if part.endswith(_EACH) else part
+        steps += [key, *[_EACH] * ((len(part) - len(key)) // len(_EACH))]
+    return steps
+
+
+def _reach(value: Any, steps: Sequence[str]) -> Any:
+    for place, step in enumerate(steps):
+        if step == _EACH and value is not None:
+            return _each(value, steps[place + 1 :])
+        value = value if step == _EACH else _inside(value, step)
+        if value is MISSING:
+            return MISSING
+    return value
+
+
+def _each(values: Any, steps: Sequence[str]) -> Any:
+    if not isinstance(values, list | tuple):
+        return MISSING
+    reached = [_reach(item, steps) for item in values]
+    if reached and all(item is MISSING for item in reached):
+        return MISSING
+    items = [None if item is MISSING else item for item in reached]
+    return [item for inner in items for item in inner or ()] if _EACH in steps else items
+
+
+def _inside(value: Any, key: str) -> Any:
+    if isinstance(value, Mapping):
+        return value.get(key, MISSING)
+    if isinstance(value, list | tuple) and _NUMBER.fullmatch(key) and -len(value) <= int(key) < len(value):
+        return value[int(key)]
+    return MISSING
+
+
+BLANK = " \t\n\r\ufeff"
+"""What may stand between values: JSON's white space, and byte-order marks where files were joined."""
+
+
+class RepeatedKeyError(ValueError):
+    """A key that stands twice in one object."""
+
+
+def reason(error: Exception) -> str:
+    """Why a text is not valid JSON."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} (column {error.colno})"
+    return "values nested too deep" if isinstance(error, RecursionError) else str(error)
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object from its keys and values. Raises RepeatedKeyError for a key that stands twice."""
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise RepeatedKeyError(f"the key {twice!r} stands twice in one object")
+    return value
+
+
+DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
+"""Raises RepeatedKeyError, JSONDecodeError, ValueError (a number of thousands of digits) and RecursionError."""
+
 
 SHOWN = 20
 _PLACES = 3
@@ -143,3 +286,67 @@ def _describe_number(value: float) -> str:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}..."
+
+
+Report = Callable[[str, str, str], None]
+"""Takes a problem: field, what was found, what was expected."""
+
+DEEPEST = 64
+"""Values inside a context may be nested so deep."""
+_LONGEST_ID = 128
+
+
+def check_text(value: Any, field: str, report: Report, expected: str = "text or null") -> str | None:
+    """The value if it is Unicode text, None for null; anything else is reported."""
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        report(field, describe(value), expected)
+        return None
+    return value if check_writable(value, field, report) else None
+
+
+def check_writable(value: Any, field: str, report: Report, depth: int = 0) -> bool:
+    """Whether the value can be written as JSON in Unicode; a text that cannot, however deep it stands, is reported."""
+    if depth > DEEPEST:
+        report(field, f"values nested more than {DEEPEST} deep", "fewer levels")
+        return False
+    match value:
+        case str():
+            return _check_characters(value, field, report)
+        case list() | tuple():
+            return all([check_writable(item, field, report, depth + 1) for item in value])
+        case Mapping():
+            return all([check_writable(item, field, report, depth + 1) for pair in value.items() for item in pair])
+        case None | int() | float():
+            return True
+        case _:
+            report(field, describe(value), "a value that JSON knows")
+            return False
+
+
+def lone_surrogate(text: str) -> int | None:
+    """Position of the first half of a character that lacks its other half: such text cannot be written anywhere."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        return error.start
+    return None
+
+
+def _check_characters(text: str, field: str, report: Report) -> bool:
+    position = lone_surrogate(text)
+    if position is None:
+        return True
+    report(field, f"half a character (U+{ord(text[position]):04X}, at position {position})", "Unicode text")
+    return False
+
+
+def check_id(value: Any, field: str, report: Report) -> str | None:
+    """The id as text; whole numbers are ids too, 7.0 as 7: pandas makes it so. None for a missing or blank one."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= _LONGEST_ID:
+        return str(value)
+    text = check_text(value, field, report, "text or a whole number")
+    return text if text and text.strip() else None

@@ -16,45 +16,45 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from localjudge.analysis.human_labels import (
+from localjudge.analysis.judge_figures import judge_figures
+from localjudge.analysis.labels import (
     HumanLabels,
     LabelledSentences,
     LabelledStatement,
     LabelledVerdict,
+    MatchedLabels,
     VerdictKey,
+    WantedLabel,
+    matched,
     read_labels,
 )
-from localjudge.analysis.judge_figures import judge_figures
-from localjudge.analysis.matched_labels import MatchedLabels, WantedLabel, matched
 from localjudge.dataset import from_rows
-from localjudge.dataset.dotted_names import lookup
+from localjudge.dataset.problems import lookup
 from localjudge.engine.protocol import Engine
 from localjudge.errors import UsageError
 from localjudge.judge.combining_rule import CombiningRule, log_odds
 from localjudge.metrics import catalog
-from localjudge.metrics.labelled import ATTRIBUTION_LABELS, RELEVANCE_LABELS
-from localjudge.option_spelling import option, option_name
+from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS
 from localjudge.progress import Progress
-from localjudge.record.calibration import (
+from localjudge.record.manifest import (
     Calibration,
     Figure,
     LabelsUsed,
     calibration_file,
+    combination_of,
+    kept_criteria,
     measured_part,
     save_calibration,
 )
-from localjudge.record.judge_card import combination_of
-from localjudge.record.kept_criteria import kept_criteria
-from localjudge.record.results import Run, as_run
+from localjudge.record.run import Run, as_run
 from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
 from localjudge.run.plan import Plan, list_names
 from localjudge.run.settings import CALIBRATION_OPTIONS, Options, checked
-from localjudge.stats.agreement import roc_auc
-from localjudge.stats.intervals import STATISTIC_RESAMPLES, statistic_interval
-from localjudge.stats.resampling import SEED, Floats
-from localjudge.stats.weight_fit import fit_weights
+from localjudge.stats.agreement import fit_weights, roc_auc
+from localjudge.stats.interval import SEED, STATISTIC_RESAMPLES, Floats, statistic_interval
 from localjudge.types import Context, Label, Sample
+from localjudge.words import option, option_name
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 _LONGEST_STEM = 40

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from localjudge import local_models as layouts
+from localjudge import local_models as places
 from localjudge import model_registry
 from localjudge.engine import hardware
 from localjudge.engine.opening import model_facts
 from localjudge.errors import ModelError, UsageError
-from localjudge.local_models import layouts, places
-from localjudge.local_models.found_model import Found, SkippedFile, quantisation_in
-from localjudge.local_models.model_parts import size_of
+from localjudge.local_models import Found, SkippedFile, quantisation_in, size_of
 from localjudge.types import Record
 
 _REGISTRY, _FOLDER = "registry", "folder"

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from localjudge.engine.protocol import Engine
 from localjudge.errors import SampleError
-from localjudge.judge import prompts
-from localjudge.judge.prompt_writer import PromptWriter, Reasons
+from localjudge.judge import profile as prompts
+from localjudge.judge.wording import PromptWriter, Reasons
 from localjudge.types import Answer, Attribution, NoAnswer, Piece, Span, Unit, VerdictRequest
 
 _CONTEXTS = (
@@ -85,7 +85,7 @@ def example_requests(engine: Engine) -> list[VerdictRequest]:
     ]
     ways: tuple[Reasons, ...] = ("none", "before", "after")
     return [
-        PromptWriter(prompts.load(prompts.DEFAULT_PROFILE), engine.chat_ends, reasons=reasons).request(
+        PromptWriter(prompts.load_profile(prompts.DEFAULT_PROFILE), engine.chat_ends, reasons=reasons).request(
             Attribution(unit=unit, contexts=_CONTEXTS[: 1 + unit.index % 2])
         )
         for reasons in ways

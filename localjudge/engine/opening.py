@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from localjudge import model_registry
-from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.protocol import (
     ClosableCounter,
     Engine,
     EngineBuild,
+    EngineSettings,
     InspectableEngine,
     ModelFacts,
     ModelOutline,
@@ -21,7 +21,7 @@ from localjudge.engine.protocol import (
 from localjudge.engine.server.address import is_loopback, names_a_server, read_address
 from localjudge.errors import UsageError
 from localjudge.model_registry import ModelFile
-from localjudge.option_spelling import option, option_name
+from localjudge.words import option, option_name
 
 ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.library", "llguidance": "llguidance"}
 """The packages that models run on, each with the module whose import loads it."""
@@ -48,7 +48,7 @@ def find_model(judge: str, settings: EngineSettings) -> NamedModel:
     """
     if not names_a_server(judge):
         return model_registry.find(judge)
-    from localjudge.engine.server.finding import served_model
+    from localjudge.engine.server.kinds import served_model
 
     return served_model(judge, settings)
 
@@ -78,9 +78,8 @@ def open_engine(model: NamedModel, settings: EngineSettings, *, begin_of_text: b
     """
     if isinstance(model, ModelFile):
         return open_file(model, settings, begin_of_text=begin_of_text)
-    from localjudge.engine.server.engine import ServerEngine
-    from localjudge.engine.server.finding import open_server
-    from localjudge.engine.server.served_model import ServedModel
+    from localjudge.engine.server.kinds import open_server
+    from localjudge.engine.server.server_engine import ServedModel, ServerEngine
 
     if not isinstance(model, ServedModel):
         raise TypeError(f"{model!r} is neither a file nor a server's")
@@ -99,20 +98,20 @@ def _engine_here(file: ModelFile, settings: EngineSettings, begin_of_text: bool 
 
 
 def _outline_here(file: ModelFile, settings: EngineSettings) -> ModelOutline:
-    from localjudge.engine.llamacpp.outline import outline_of
+    from localjudge.engine.llamacpp.engine import outline_of
 
     return outline_of(file, settings)
 
 
 def _counter_here(file: ModelFile, settings: EngineSettings, begin_of_text: bool | None) -> ClosableCounter:
-    from localjudge.engine.llamacpp.token_counter import VocabularyCounter
+    from localjudge.engine.llamacpp.engine import VocabularyCounter
 
     return VocabularyCounter(file, settings, begin_of_text=begin_of_text)
 
 
 def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:
     """What the engine sees of a model's file without opening it. Raises ModelError that says why it cannot judge."""
-    from localjudge.engine.llamacpp.model_facts import facts_of
+    from localjudge.engine.llamacpp.gguf import facts_of
 
     return facts_of(path, n_ctx)
 
@@ -127,10 +126,10 @@ def engine_build() -> EngineBuild:
 def who_it_is(model: NamedModel) -> Mapping[str, str]:
     """What a model says of itself, by keys of a file's header. Raises ModelError for a file that is damaged."""
     if not isinstance(model, ModelFile):
-        from localjudge.engine.server.served_model import ServedModel
+        from localjudge.engine.server.server_engine import ServedModel
 
         return model.metadata if isinstance(model, ServedModel) else {}
-    from localjudge.engine.llamacpp import gguf_header
+    from localjudge.engine.llamacpp import gguf as gguf_header
     from localjudge.engine.llamacpp.model import WHO_IT_IS
 
     header = gguf_header.read(model.path)

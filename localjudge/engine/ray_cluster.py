@@ -17,7 +17,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from localjudge.errors import UsageError
-from localjudge.option_spelling import option, option_name
+from localjudge.words import option, option_name
 
 LOCAL = "local"
 _IMPORTED = {

@@ -23,17 +23,22 @@ from time import perf_counter
 from typing import Any, NamedTuple
 
 from localjudge import model_registry
-from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.hardware import processor_name
-from localjudge.engine.planner import depth_first, shared_nodes
-from localjudge.engine.protocol import ClosableCounter, DescribedEngine, Engine, EngineStats, ModelOutline
+from localjudge.engine.prefix_tree import depth_first, shared_nodes
+from localjudge.engine.protocol import (
+    ClosableCounter,
+    DescribedEngine,
+    Engine,
+    EngineSettings,
+    EngineStats,
+    ModelOutline,
+)
 from localjudge.engine.ray_cluster import LOCAL, connected
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
 from localjudge.model_registry import ModelFile
-from localjudge.option_spelling import as_typed, option_name
-from localjudge.printable import printable, printable_lines
-from localjudge.record.untrusted import shown
+from localjudge.record.directory import excerpt
 from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
+from localjudge.words import as_typed, option_name, printable, printable_lines
 
 _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core")
 _PORTION = 8
@@ -285,7 +290,7 @@ class RayEngine:
         there, here = report.kind, self._kind if self.identity else {**report.kind, **self._kind}
         names = [name for name in {**here, **there} if there.get(name) != here.get(name)]
         if names:
-            lines = [f"  {name}: {shown(there.get(name))} there, {shown(here.get(name))} here" for name in names]
+            lines = [f"  {name}: {excerpt(there.get(name))} there, {excerpt(here.get(name))} here" for name in names]
             raise ModelError(
                 f"on node {report.node}: it would judge otherwise than this machine:\n" + "\n".join(lines),
                 hint="give it the same packages, and start workers on one kind of processor, that of this machine",

@@ -24,11 +24,12 @@ from deepeval.models import DeepEvalBaseSystemOneModel
 from deepeval.models.system_one import ChoiceAnswer, ChoiceQuestion, NoulAnswer, NoulQuestion, ScoreAnswer
 from deepeval.models.system_one.schema import SystemOneAnswers, SystemOneQuestion
 
-from localjudge.integrations import binary_decisions, named_fields
-from localjudge.integrations.given_judge import GivenJudge, open_given
+from localjudge.integrations import conversion as binary_decisions
+from localjudge.integrations import conversion as named_fields
+from localjudge.integrations.conversion import GivenJudge, open_given
 from localjudge.metrics.criterion import Criterion
 from localjudge.open_judge import Judge
-from localjudge.record.evaluation import Evaluation
+from localjudge.record.result_rows import Evaluation
 from localjudge.run.judges import DEFAULT_JUDGE
 from localjudge.run.settings import Options
 from localjudge.types import NoAnswer, Scored

@@ -28,14 +28,13 @@ from haystack import Document, component, default_from_dict, default_to_dict
 from pydantic import TypeAdapter
 
 from localjudge.errors import UsageError
-from localjudge.integrations.given_judge import GivenJudge, open_given, refuse_options
+from localjudge.integrations.conversion import GivenJudge, open_given, refuse_options
 from localjudge.metrics import catalog
 from localjudge.metrics.criterion import criteria_of
 from localjudge.metrics.documents import by_id_without_texts
 from localjudge.open_judge import Judge
-from localjudge.record.evaluation import Evaluation
-from localjudge.record.result_rows import row_values, score_rows, verdict_rows
-from localjudge.record.summary import MetricSummary, Totals
+from localjudge.record.files import MetricSummary, Totals
+from localjudge.record.result_rows import Evaluation, row_values, score_rows, verdict_rows
 from localjudge.run.judges import DEFAULT_JUDGE
 from localjudge.run.settings import Options
 

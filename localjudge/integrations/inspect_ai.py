@@ -22,15 +22,14 @@ from anyio import to_thread
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import TaskState
 
-from localjudge.integrations.given_judge import GivenJudge, open_given, refuse_options
+from localjudge.integrations.conversion import GivenJudge, open_given, refuse_options
 from localjudge.metrics.catalog import lower_is_better
 from localjudge.open_judge import Judge
-from localjudge.printable import printable
-from localjudge.record.evaluation import Evaluation
-from localjudge.record.result_rows import VerdictRow, row_values, score_rows, verdict_rows
-from localjudge.report.inspect_scores import explained, inspect_value
+from localjudge.record.result_rows import Evaluation, VerdictRow, row_values, score_rows, verdict_rows
+from localjudge.report.export import explained, inspect_value
 from localjudge.run.judges import DEFAULT_JUDGE
 from localjudge.run.settings import Options
+from localjudge.words import printable
 
 
 @scorer(metrics={"*": [mean(), stderr()]})  # type: ignore[untyped-decorator]

@@ -10,7 +10,7 @@ sure, outvotes all others by a rounding error of its logits. Sources: C. Genest 
 probability distributions, Statistical Science 1, 114-135 (the logarithmic opinion pool); V. A. Satopää et al. (2014),
 Combining multiple probability predictions using a simple logit model, International Journal of Forecasting 30, 344-356.
 
-Weights may take the place of the mean, such as those of `localjudge.stats.weight_fit`, from labels:
+Weights may take the place of the mean, such as those of `localjudge.stats.agreement`, from labels:
 
     log odds = intercept + weight of A x log odds of A + weight of B x log odds of B
 """

@@ -24,11 +24,8 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 from localjudge.errors import UsageError
-from localjudge.metrics.about import About
 from localjudge.metrics.citations import response_sentences
-from localjudge.metrics.metric import Sentences, Steps
-from localjudge.metrics.naming import with_options
-from localjudge.metrics.units import against_reference, against_response
+from localjudge.metrics.metric import About, Sentences, Steps, against_reference, against_response, with_options
 from localjudge.types import Label, Outcome, Sample, Scored, Undefined
 
 _NO_RESPONSE, _NO_REFERENCE = "the response has no sentence", "the reference has no sentence"

@@ -16,9 +16,8 @@ Empty cases: no sentence in the response, or no question, is `Undefined`.
 
 from dataclasses import dataclass
 
-from localjudge.metrics.about import About
 from localjudge.metrics.citations import response_sentences
-from localjudge.metrics.metric import Sentences, Steps
+from localjudge.metrics.metric import About, Sentences, Steps
 from localjudge.types import Relevance, Sample, Scored, Undefined, Unit
 
 

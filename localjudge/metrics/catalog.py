@@ -4,40 +4,186 @@ A name may end in `@k` where the metric looks at the first k chunks, and may hol
 `matrix_recall@3`, `document_map(compare_by=id)`. `naming.py` says how.
 
 Your own: an installed package adds a metric by an entry point in the group `localjudge.metrics` that names a metric
-(the docstring of `localjudge.metrics` shows one). What it raises fails its sample (`foreign.py`). Ours win over
+(the docstring of `localjudge.metrics` shows one). What it raises fails its sample (`guarded_steps`). Ours win over
 another's of the same name.
+
+What metrics there are: for `localjudge metrics`, and for whoever chooses one from Python.
+
+What a run computes if no metric is named: as few verdicts as give a first picture of the data, and no more.
+
+    was what is needed retrieved?      context_recall       or, without a reference: context_relevancy_chunk
+    does the response keep to it?      faithfulness
+    does the response answer?          answer_correctness   or, without a reference: answer_relevancy
+    which documents were retrieved?    all document metrics, which ask nothing
+
+One metric for each question: the first that the data has the columns for. Where ground-truth documents tell of the
+retrieval, context_relevancy_chunk is not asked for. Sentences of references and responses are few; those of contexts
+are many, so context_relevancy is computed on request: on a typical file it alone asked most of all verdicts. Without a
+reference these three are the "RAG triad" of TruLens.
+
+Metrics of other packages: what one raises fails the sample that it was working on, and the run goes on.
+
+raises ZeroDivisionError   ->   Failed("ZeroDivisionError: division by zero (their_metrics.py:17)")
+
+Rows that people labelled, asked as a run asks: the statements and sentences stand as they were labelled, uncut.
+
+    context, statement, label         response = the statement                 one question, as of faithfulness
+    question, sentences, relevant     retrieved_contexts = the sentences       one each, as of context_relevancy
+
+The other metrics cut their texts into sentences, and a labelled statement may be two of them. The scores mean no more
+than that so many are taken for 1: what a judge is worth is worked out from its verdicts (`localjudge calibrate`).
 """
 
 import inspect
-from collections.abc import Callable, Iterable
+import re
+import traceback
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
-from typing import get_args
+from pathlib import Path
+from typing import NamedTuple, get_args
 
-from localjudge.errors import UsageError
-from localjudge.metrics import foreign, naming
-from localjudge.metrics.abstention import Abstention
+from localjudge.errors import LocaljudgeError, SampleError, UsageError
+from localjudge.metrics import metric as naming
+from localjudge.metrics.abstention import Abstention, ResponseRefusal
 from localjudge.metrics.answer_correctness import AnswerCorrectness
 from localjudge.metrics.answer_relevancy import AnswerRelevancy
-from localjudge.metrics.citation_support import CitationSupport
-from localjudge.metrics.citation_validity import CitationValidity
+from localjudge.metrics.citations import CitationSupport, CitationValidity
 from localjudge.metrics.context_precision import ContextPrecision
 from localjudge.metrics.context_recall import ContextRecall
 from localjudge.metrics.context_relevancy import ContextRelevancy, ContextRelevancyChunk
 from localjudge.metrics.context_sufficiency import ContextSufficiency
-from localjudge.metrics.document_at_k import hit_rate_at, precision_at, recall_at
-from localjudge.metrics.document_map import DOCUMENT_MAP
-from localjudge.metrics.document_mrr import DOCUMENT_MRR
-from localjudge.metrics.document_ndcg import DOCUMENT_NDCG
-from localjudge.metrics.document_recall import DOCUMENT_RECALL_MULTI_HIT, DOCUMENT_RECALL_SINGLE_HIT
-from localjudge.metrics.documents import DocumentMetric
+from localjudge.metrics.documents import (
+    DOCUMENT_MAP,
+    DOCUMENT_MRR,
+    DOCUMENT_NDCG,
+    DOCUMENT_RECALL_MULTI_HIT,
+    DOCUMENT_RECALL_SINGLE_HIT,
+    DocumentMetric,
+    hit_rate_at,
+    precision_at,
+    recall_at,
+)
 from localjudge.metrics.faithfulness import Faithfulness
-from localjudge.metrics.labelled import ATTRIBUTION_LABELS, RELEVANCE_LABELS, LabelledPassage, LabelledStatements
 from localjudge.metrics.matrix import MatrixPrecision, MatrixRecall
-from localjudge.metrics.metric import Metric
+from localjudge.metrics.metric import About, Metric, Sentences, Steps
 from localjudge.metrics.noise_sensitivity import NoiseSensitivity
-from localjudge.metrics.refusal import ResponseRefusal
-from localjudge.suggestion import suggestion
+from localjudge.types import Attribution, Failed, Relevance, Sample, Scored, Span, Undefined, Unit, context_texts
+from localjudge.words import suggestion
+
+_QUESTIONS = (
+    ("context_recall", "context_relevancy_chunk"),
+    ("faithfulness",),
+    ("answer_correctness", "answer_relevancy"),
+)
+_DOCUMENTS = (
+    "document_recall_single_hit",
+    "document_recall_multi_hit",
+    "document_mrr",
+    "document_map",
+    "document_ndcg",
+)
+_BESIDE_DOCUMENTS = "context_relevancy_chunk"
+FIRST_CHOICES = (*(names[0] for names in _QUESTIONS), *_DOCUMENTS)
+"""What is computed of data that has every column; a run says what it lacks for the others."""
+ALL_CHOICES = (*(name for names in _QUESTIONS for name in names), *_DOCUMENTS)
+
+
+def first_picture(possible: Collection[str]) -> tuple[str, ...]:
+    """The metrics to compute, of those that are possible."""
+    documents = [name for name in _DOCUMENTS if name in possible]
+    asked = [next((name for name in names if name in possible), None) for names in _QUESTIONS]
+    return tuple(name for name in (*asked, *documents) if name and not (documents and name == _BESIDE_DOCUMENTS))
+
+
+_LONGEST_MESSAGE = 300
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # another one in every process
+
+
+def load(point: EntryPoint) -> Metric:
+    """The metric that an entry point names. Raises UsageError if it cannot be loaded or is not a metric."""
+    try:
+        metric: Metric = point.load()
+    except Exception as error:  # the package's own code may raise anything
+        raise UsageError(
+            f"the metric {point.name!r} ({point.value}) cannot be loaded: {_message(error)}",
+            hint="repair or remove the package that installs it",
+        ) from error
+    lacks = [part for part in ("name", "version", "required_fields", "steps") if not hasattr(metric, part)]
+    if isinstance(metric, type) or lacks or metric.name != point.name:
+        problem = f"it lacks {', '.join(lacks)}" if lacks else f"expected an object whose name is {point.name!r}"
+        hint = "a complete one is shown by: python -m pydoc localjudge.metrics"
+        raise UsageError(f"{point.value} is not a metric: {problem}", hint=hint)
+    return metric
+
+
+def guarded_steps(metric: Metric, sample: Sample, sentences: Sentences) -> Steps:
+    """The metric's steps; what they raise becomes a SampleError that says what and where."""
+    try:
+        outcome = yield from metric.steps(sample, sentences)
+    except (LocaljudgeError, MemoryError):
+        raise
+    except Exception as error:  # the package's own code may raise anything
+        file = inspect.getfile(metric.steps)
+        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+        raise SampleError(f"{_message(error)} ({Path(file).name}:{lines[-1]})" if lines else _message(error)) from error
+    if not isinstance(outcome, Scored | Undefined | Failed):
+        raise SampleError(f"the metric returned {type(outcome).__name__}, not Scored, Undefined or Failed")
+    return outcome
+
+
+def _message(error: Exception) -> str:
+    """Type and message in one line of bounded length."""
+    line = " ".join(_ADDRESS.sub("", "".join(traceback.format_exception_only(error))).split())
+    return line if len(line) <= _LONGEST_MESSAGE else f"{line[: _LONGEST_MESSAGE - 3]}..."
+
+
+ATTRIBUTION_LABELS = "labelled_statements"
+RELEVANCE_LABELS = "labelled_sentences"
+
+
+@dataclass(frozen=True)
+class LabelledStatements:
+    """Whether the response, whole, can be attributed to the contexts."""
+
+    name = ATTRIBUTION_LABELS
+    version = 1
+    required_fields = frozenset({"response", "retrieved_contexts"})
+    common_tasks = frozenset({"attribution"})
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Ask about the response as one statement."""
+        unit = Unit(kind="statement", index=0, source="response", span=Span.whole(sample.response or ""))
+        contexts = context_texts(sample.retrieved_contexts)
+        verdicts = yield [Attribution(unit=unit, contexts=contexts, user_input=sample.user_input)]
+        return Scored.fraction(verdict.label for verdict in verdicts)
+
+
+@dataclass(frozen=True)
+class LabelledPassage:
+    """Share of the retrieved contexts, each a sentence of one passage, that are needed to answer the question."""
+
+    name = RELEVANCE_LABELS
+    version = 1
+    required_fields = frozenset({"user_input", "retrieved_contexts"})
+    common_tasks = frozenset({"relevance_sentence"})
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Ask about every sentence, beside the passage that they make."""
+        texts = context_texts(sample.retrieved_contexts)
+        if not texts:
+            return Undefined(reason="there is no sentence")
+        verdicts = yield [
+            Relevance(
+                unit=Unit(kind="sentence", index=index, source="retrieved_contexts", source_index=index, span=span),
+                user_input=sample.user_input or "",
+                contexts=(" ".join(texts),),
+            )
+            for index, span in enumerate(map(Span.whole, texts))
+        ]
+        return Scored.fraction(verdict.label for verdict in verdicts)
+
 
 _Maker = Callable[..., Metric]
 """Makes a metric from its options, which are its keyword-only parameters."""
@@ -184,7 +330,7 @@ def _maker(base: str, k: int | None) -> _Maker | None:
 
 def _installed_metric(name: str) -> Metric:
     if name in _installed():
-        return foreign.load(_installed()[name])
+        return load(_installed()[name])
     base = name.partition("(")[0]
     if base in _installed():
         raise UsageError(f"the metric {base} takes no options, as it is another package's", hint=f"name it {base}")
@@ -196,3 +342,46 @@ def _installed_metric(name: str) -> Metric:
 def _installed() -> dict[str, EntryPoint]:
     """Entry points of other packages by the metric's name."""
     return {point.name: point for point in entry_points(group="localjudge.metrics")}
+
+
+_NOTHING_SAID = About(asks="", verdicts="", source="")
+
+
+class MetricDescription(NamedTuple):
+    """One metric: its name (`@k` for any k), its options and their values, the default first (none: any text).
+
+    `first_picture` says whether a run may compute it without being asked; `instructions` that only a judge that reads
+    instructions can be asked.
+    """
+
+    name: str
+    options: dict[str, tuple[str, ...]]
+    fields: tuple[str, ...]
+    about: About
+    first_picture: bool
+    instructions: bool
+    lower_is_better: bool
+
+
+def described() -> list[MetricDescription]:
+    """All metrics, installed ones too. Raises UsageError for an installed one that cannot be loaded."""
+    return [_described(name) for name in names()]
+
+
+def _described(name: str) -> MetricDescription:
+    metric = example(name)
+    about = getattr(metric, "about", None)
+    return MetricDescription(
+        name=name,
+        options=options_offered(name),
+        fields=tuple(sorted(metric.required_fields)),
+        about=about if isinstance(about, About) else _NOTHING_SAID._replace(asks=_first_line(metric)),
+        first_picture=name in ALL_CHOICES,
+        instructions=bool(special_tasks_of([metric])),
+        lower_is_better=lower_is_better(name),
+    )
+
+
+def _first_line(metric: object) -> str:
+    """The first line of the docstring of another package's metric."""
+    return (metric.__doc__ or "").strip().partition("\n")[0]

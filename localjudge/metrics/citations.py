@@ -1,4 +1,36 @@
-"""Marks by which a response cites what was retrieved, found by rules that are stated here.
+"""Citation support: does what a sentence cites support it?
+
+    citation_support          sentences attributed to the contexts that they cite / sentences that cite
+    citation_support(of=all)  the same sentences / all sentences of the response
+
+A sentence is held against all contexts that it cites together, and no others; its marks are those inside it and at its
+end (`citations.py` says what a mark is). The marks at its end are no part of the statement that is judged. A sentence
+that cites only what was not retrieved is not supported, without asking the model.
+
+Source: ALCE (Gao et al., "Enabling Large Language Models to Generate Text with Citations", 2023): with `of=all`,
+where a sentence without a citation counts as not supported, it is its citation recall. ALCE's citation precision, which
+looks for citations that a sentence does not need, is not computed. (TruLens and DeepEval's community metrics let a
+model find the citations and rate them; here rules find them, and a verdict is 0 or 1.) A sentence that
+cites two contexts, one of which does not exist, is not supported in ALCE; here the other one decides, and
+`citation_validity` counts the missing one.
+
+Empty cases: a response without a sentence is `Undefined`, and so is one that cites nothing, also with `of=all` (in ALCE
+it is 0): to have no marks at all is another thing than to lack support.
+
+Citation validity: does what the response cites exist?
+
+    citation_validity = citations that name a retrieved context / citations
+
+No judge: `citations.py` says what a mark is ([1], [2, 4], [doc-7]). A mark that cites two things counts twice; the same
+citation again counts again. Whether the cited context supports the sentence is asked by `citation_support`.
+
+Source: the "citation exists" half of citation checks such as TruLens's and DeepEval's community metrics; ALCE (Gao et
+al., "Enabling Large Language Models to Generate Text with Citations", 2023) drops citations out of range without
+counting them. ragas's `QuotedSpansAlignment` looks for quoted words, which is another question.
+
+Empty cases: a response without a mark is `Undefined`; nothing retrieved makes every citation invalid: 0 of N.
+
+Marks by which a response cites what was retrieved, found by rules that are stated here.
 
     Paris is the capital [1]. It lies on the Seine.[2, 4] Both are old [doc-7].
 
@@ -17,10 +49,12 @@ digit.
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, get_args
 
-from localjudge.metrics.metric import Sentences
-from localjudge.types import Context, Sample, Span
+from localjudge.errors import UsageError
+from localjudge.metrics.metric import About, Sentences, Steps, with_options
+from localjudge.types import Attribution, Context, Sample, Scored, Span, Undefined, Unit
 
 _BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\]")
 _BETWEEN = re.compile(r"\s*[,;]\s*")
@@ -133,3 +167,86 @@ def _is_plain(name: str) -> bool:
 def _numbered(number: str, ids: Mapping[str, int], ranks: int) -> Citation:
     rank = int(number)
     return Citation(number, rank - 1 if 1 <= rank <= ranks else ids.get(number))
+
+
+SentencesCounted = Literal["cited", "all"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CitationSupport:
+    """Share of sentences that are supported by what they cite. Raises UsageError for another `of`."""
+
+    of: SentencesCounted = "cited"
+    version = 1
+    required_fields = frozenset({"response", "retrieved_contexts"})
+    common_tasks = frozenset({"attribution"})
+    said_of_a_unit = "supported by what they cite"
+    about = About(
+        asks="sentence of the response that cites: can it be attributed to the contexts that it cites?",
+        verdicts="sentences of the response with a citation",
+        source="ALCE citation recall",
+    )
+
+    def __post_init__(self) -> None:
+        if self.of not in get_args(SentencesCounted):
+            raise UsageError(f"citation_support is not of {self.of!r}", hint="write of=cited or of=all")
+
+    @property
+    def name(self) -> str:
+        """`citation_support`, `citation_support(of=all)`."""
+        return with_options("citation_support", self)
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Ask about every sentence that cites, against what it cites."""
+        stated = response_sentences(sample, sentences)
+        if not stated:
+            return Undefined(reason="the response has no sentence")
+        if not any(sentence.citations for sentence in stated):
+            return Undefined(reason="the response cites nothing")
+        verdicts = yield [
+            Attribution(
+                unit=Unit(kind="statement", index=index, source="response", span=sentence.span, against="cited"),
+                contexts=_texts(sentence.citations, sample.retrieved_contexts or ()),
+                user_input=sample.user_input,
+            )
+            for index, sentence in enumerate(stated)
+            if sentence.citations or self.of == "all"
+        ]
+        return Scored.fraction(verdict.label for verdict in verdicts)
+
+
+def _texts(citations: Sequence[Citation], retrieved: Sequence[Context]) -> tuple[str, ...]:
+    """The cited contexts, each once, in the order in which they were retrieved."""
+    cited = {citation.context for citation in citations if citation.context is not None}
+    return tuple(retrieved[index].text or "" for index in sorted(cited))
+
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class CitationValidity:
+    """Share of the response's citations that name a retrieved context."""
+
+    name = "citation_validity"
+    version = 1
+    required_fields = frozenset({"response", "retrieved_contexts"})
+    counts = "citations name a retrieved context"
+    about = About(
+        asks="citation: does it name a retrieved context?",
+        verdicts="none",
+        source="citation checks of TruLens and DeepEval's community",
+    )
+
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """Ask nothing; the detail names what does not exist."""
+        yield from ()
+        found = marks(sample.response or "", sample.retrieved_contexts or ())
+        cited = [citation for mark in found for citation in mark.citations]
+        if not cited:
+            return Undefined(reason="the response cites nothing")
+        missing = list(dict.fromkeys(citation.name for citation in cited if citation.context is None))
+        valid = sum(citation.context is not None for citation in cited)
+        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+        detail = f"not retrieved: {', '.join(missing[:_SHOWN])}{more}" if missing else None
+        return Scored(value=valid / len(cited), numerator=valid, denominator=len(cited), detail=detail)

@@ -18,10 +18,7 @@ from math import fsum
 from typing import Literal, get_args
 
 from localjudge.errors import UsageError
-from localjudge.metrics.about import About
-from localjudge.metrics.metric import Sentences, Steps
-from localjudge.metrics.naming import with_options
-from localjudge.metrics.units import chunks
+from localjudge.metrics.metric import About, Sentences, Steps, chunks, with_options
 from localjudge.types import Label, Sample, Scored, Undefined, Usefulness
 
 AnswerGiven = Literal["reference", "response"]

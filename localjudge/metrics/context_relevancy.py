@@ -18,9 +18,7 @@ Empty cases: no sentence (chunk) in the contexts, or no question, is `Undefined`
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from localjudge.metrics.about import About
-from localjudge.metrics.metric import Sentences, Steps
-from localjudge.metrics.units import chunks
+from localjudge.metrics.metric import About, Sentences, Steps, chunks
 from localjudge.types import Relevance, Sample, Scored, Undefined, Unit, context_texts
 
 

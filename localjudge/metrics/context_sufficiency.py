@@ -15,9 +15,7 @@ without asking the model.
 
 from dataclasses import dataclass
 
-from localjudge.metrics.about import About
-from localjudge.metrics.metric import Sentences, Steps
-from localjudge.metrics.units import nothing_retrieved
+from localjudge.metrics.metric import About, Sentences, Steps, nothing_retrieved
 from localjudge.types import Sample, Scored, Span, Sufficiency, Undefined, Unit, context_texts
 
 

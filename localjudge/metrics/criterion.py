@@ -33,22 +33,12 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import (
-    Field,
-    ModelWrapValidatorHandler,
-    ValidationError,
-    ValidationInfo,
-    field_validator,
-    model_validator,
-)
+from pydantic import Field, ModelWrapValidatorHandler, ValidationError, ValidationInfo, field_validator, model_validator
 
 from localjudge import resources
 from localjudge.errors import UsageError
-from localjudge.metrics.metric import Sentences, Steps
-from localjudge.metrics.units import chunks
-from localjudge.option_spelling import option_name
-from localjudge.suggestion import suggestion
-from localjudge.toml_file import parse_toml
+from localjudge.metrics.metric import Sentences, Steps, chunks
+from localjudge.resources import parse_toml
 from localjudge.types import (
     AnsweredQuestion,
     Label,
@@ -61,6 +51,7 @@ from localjudge.types import (
     Unit,
     context_texts,
 )
+from localjudge.words import option_name, suggestion
 
 ShownField = Literal["user_input", "retrieved_contexts", "reference", "response"]
 _LEVELS = (1, 2, 3, 4, 5)

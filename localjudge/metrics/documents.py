@@ -1,4 +1,46 @@
-"""What the document metrics share: they compare documents, and ask no judge.
+"""The first k retrieved documents: did any hit, how many of them did, how many of all were found.
+
+    hit_rate@k  = 1 if any of the first k is a ground-truth document, otherwise 0
+    precision@k = ground-truth documents among the first k / k
+    recall@k    = ground-truth documents among the first k / ground-truth documents
+
+A ground-truth document that stands among the first k twice counts once, so no score exceeds 1. Precision divides by k
+even where fewer were retrieved (as trec_eval does): an empty place is not a hit. Documents with an empty comparison
+value keep their rank and match nothing. No ground truth, or nothing retrieved: 0, as in the other document metrics.
+
+Document average precision: how early all ground-truth documents were retrieved.
+
+    document_map = sum over hits of (hits so far / rank of the hit)  /  ground-truth documents
+
+A hit is the first retrieval of a ground-truth document; retrieving it again is not one. A document without a comparison
+value keeps its rank and matches nothing; an empty text is a value like any other.
+Source: Haystack's `DocumentMAPEvaluator`. No ground truth, or nothing retrieved: 0, as there.
+
+Document reciprocal rank: how early the first ground-truth document was retrieved.
+
+    document_mrr = 1 / rank of the first retrieved document that is a ground-truth document, 0 if none is
+
+A document without a comparison value keeps its rank and matches nothing; an empty text is a value like any other.
+Source: Haystack's `DocumentMRREvaluator`. No ground truth, or nothing retrieved: 0, as there.
+
+Document NDCG: how early the most relevant ground-truth documents were retrieved.
+
+    document_ndcg = DCG / DCG of the ideal ranking        DCG = sum over hits of relevance / log2(rank + 1)
+
+The relevance of a ground-truth document is its `score`; where none has a score, each counts 1. Of one that stands in
+the ground truth more than once the highest counts, and only its first retrieval is a hit.
+Source: Haystack's `DocumentNDCGEvaluator`. No ground truth, or nothing retrieved: 0, as there. Scores for some
+ground-truth documents of a question and not for others are an error, as there; so is a negative score.
+
+Document recall: which of the ground-truth documents were retrieved.
+
+    document_recall_single_hit = 1 if any ground-truth document was retrieved, otherwise 0
+    document_recall_multi_hit  = ground-truth documents that were retrieved / ground-truth documents
+
+Documents are counted once, however often they stand in a list, and those with an empty comparison value not at all.
+Source: Haystack's `DocumentRecallEvaluator`. No ground truth, or nothing retrieved: 0, as there.
+
+What the document metrics share: they compare documents, and ask no judge.
 
 Two documents are the same if their *comparison values* are equal: their text (`content`), their `id`, or a value of
 their meta (`meta.a.b` reaches into objects). A document that lacks the value has None and matches nothing.
@@ -13,12 +55,11 @@ with MRR and MAP), and a negative relevance is an error (there NDCG leaves [0, 1
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
+from math import isfinite, log2
 from typing import Any, NamedTuple
 
 from localjudge.errors import SampleError, UsageError
-from localjudge.metrics.about import About
-from localjudge.metrics.metric import Metric, Sentences, Steps
-from localjudge.metrics.naming import with_options
+from localjudge.metrics.metric import About, Metric, Sentences, Steps, with_options
 from localjudge.types import Context, Outcome, Sample, Scored, Undefined
 
 ScoreRanking = Callable[[Sequence[Context], Sequence[Context], str], Scored]
@@ -138,3 +179,131 @@ def _nothing_to_compare(truths: Sequence[Context], retrieved: Sequence[Context],
         if not unique(comparison_values(documents, compare_by), ignored=(None, "")):
             return f"no {what} document has {compare_by}"
     return None
+
+
+def average_precision(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
+    """Average precision of one question's ranking."""
+    missed = unique(comparison_values(truths, compare_by))
+    total, hits, precisions = len(missed), 0, 0.0
+    for rank, value in enumerate(comparison_values(retrieved, compare_by), 1):
+        if value in missed:
+            missed.remove(value)
+            hits += 1
+            precisions += hits / rank
+    return Scored(value=precisions / total if total else 0)
+
+
+DOCUMENT_MAP = RankingMeasure("document_map", average_precision)
+
+
+def reciprocal_rank(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
+    """Reciprocal rank of one question's first hit."""
+    wanted = unique(comparison_values(truths, compare_by))
+    for rank, value in enumerate(comparison_values(retrieved, compare_by), 1):
+        if value in wanted:
+            return Scored(value=1 / rank)
+    return Scored(value=0)
+
+
+DOCUMENT_MRR = RankingMeasure("document_mrr", reciprocal_rank)
+
+
+def normalized_gain(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
+    """NDCG of one question's ranking. Raises ValueError for relevance scores that cannot be used."""
+    _check_scores(truths)
+    wanted = unique(comparison_values(truths, compare_by))
+    relevances = _relevances(wanted, truths, compare_by)
+    ideal = _discounted(sorted(relevances, reverse=True))
+    if not isfinite(ideal):
+        raise ValueError("the ground truth's scores are too large to be added")
+    if ideal == 0:
+        return Scored(value=0, detail="no ground-truth document has a relevance above 0" if wanted else None)
+    gains = []
+    for value in comparison_values(retrieved, compare_by):
+        gains.append(0.0)
+        if value in wanted:
+            position = wanted.index(value)
+            wanted.pop(position)
+            gains[-1] = relevances.pop(position)
+    # Where scores differ in their last digit only, rounding can put another order above the ideal one.
+    return Scored(value=min(_discounted(gains) / ideal, 1))
+
+
+DOCUMENT_NDCG = RankingMeasure("document_ndcg", normalized_gain)
+
+
+def _check_scores(truths: Sequence[Context]) -> None:
+    scores = [document.score for document in truths if document.score is not None]
+    if scores and len(scores) < len(truths):
+        raise ValueError(
+            f"{len(scores)} of {len(truths)} ground-truth documents have a score: give one to all of them or to none"
+        )
+    if any(score < 0 for score in scores):
+        raise ValueError(f"a ground-truth document has the negative score {min(scores)}: a relevance is 0 or more")
+
+
+def _relevances(wanted: Sequence[object], truths: Sequence[Context], compare_by: str) -> list[float]:
+    """Relevance of each wanted value: shape (wanted,)."""
+    relevances = [0.0] * len(wanted)
+    for document, value in zip(truths, comparison_values(truths, compare_by), strict=True):
+        if value in wanted:
+            position = wanted.index(value)
+            relevances[position] = max(relevances[position], 1.0 if document.score is None else document.score)
+    return relevances
+
+
+def _discounted(gains: Sequence[float]) -> float:
+    total = 0.0
+    for rank, gain in enumerate(gains, 1):
+        total += gain / log2(rank + 1)  # not sum(), which rounds differently from Python 3.12 on, and from Haystack
+    return total
+
+
+_EMPTY = (None, "")
+DOCUMENTS_FOUND = "ground-truth documents retrieved"
+
+
+def multi_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
+    """Share of one question's ground-truth documents that were retrieved."""
+    wanted = unique(comparison_values(truths, compare_by), ignored=_EMPTY)
+    given = unique(comparison_values(retrieved, compare_by), ignored=_EMPTY)
+    if not wanted:
+        return Scored(value=0)
+    found = sum(value in given for value in wanted)
+    return Scored(value=found / len(wanted), numerator=found, denominator=len(wanted))
+
+
+def single_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
+    """Whether any of one question's ground-truth documents was retrieved."""
+    return Scored(value=float(multi_hit(truths, retrieved, compare_by).value > 0))
+
+
+DOCUMENT_RECALL_SINGLE_HIT = RankingMeasure("document_recall_single_hit", single_hit)
+DOCUMENT_RECALL_MULTI_HIT = RankingMeasure("document_recall_multi_hit", multi_hit, DOCUMENTS_FOUND)
+
+
+def hit_rate_at(k: int) -> RankingMeasure:
+    """Whether any of the first k is a hit. Raises ValueError if k is not positive."""
+    return RankingMeasure(f"hit_rate@{k}", _first(k, single_hit))
+
+
+def recall_at(k: int) -> RankingMeasure:
+    """Share of the ground truth among the first k. Raises ValueError if k is not positive."""
+    return RankingMeasure(f"recall@{k}", _first(k, multi_hit), DOCUMENTS_FOUND)
+
+
+def precision_at(k: int) -> RankingMeasure:
+    """Share of hits among the first k. Raises ValueError if k is not positive."""
+
+    def score(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
+        hits = multi_hit(truths, retrieved, compare_by).numerator or 0
+        return Scored(value=hits / k, numerator=hits, denominator=k)
+
+    return RankingMeasure(f"precision@{k}", _first(k, score), "places held by a ground-truth document")
+
+
+def _first(k: int, score: ScoreRanking) -> ScoreRanking:
+    """The same score of the first k retrieved documents alone."""
+    if k < 1:
+        raise ValueError(f"k is {k}: give 1 or more")
+    return lambda truths, retrieved, compare_by: score(truths, retrieved[:k], compare_by)

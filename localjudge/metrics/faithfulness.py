@@ -9,9 +9,7 @@ Empty cases: no sentence in the response is `Undefined`; no context text is 0 of
 
 from dataclasses import dataclass
 
-from localjudge.metrics.about import About
-from localjudge.metrics.metric import Sentences, Steps
-from localjudge.metrics.units import attributed_sentences, nothing_retrieved
+from localjudge.metrics.metric import About, Sentences, Steps, attributed_sentences, nothing_retrieved
 from localjudge.types import Sample, Scored, Undefined
 
 

@@ -22,9 +22,7 @@ Empty cases: no sentence in the reference, or no chunk, is `Undefined`.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
-from localjudge.metrics.about import About
-from localjudge.metrics.metric import Sentences, Steps
-from localjudge.metrics.units import SupportTable, against_each_chunk, chunks, support_table
+from localjudge.metrics.metric import About, Sentences, Steps, SupportTable, against_each_chunk, chunks, support_table
 from localjudge.types import Sample, Scored, Undefined
 
 

@@ -1,16 +1,43 @@
-"""What a metric is: a definition that asks and counts, and never calls a model.
+"""What a metric says of itself to whoever chooses one: `localjudge metrics` shows it.
+
+What a metric is: a definition that asks and counts, and never calls a model.
 
     steps    yields tasks  ──>  is sent one verdict for each, in their order  ──>  ...  ──>  returns the outcome
 
 A metric that needs no judge asks nothing: it begins with `yield from ()` and returns its outcome. A metric is a value:
 its name with its options, and its version, say what its numbers mean. One that cannot score a sample raises
 SampleError, which says why.
+
+A metric's name says all that sets it apart: which definition, how many documents, which options.
+
+    document_map    document_map(compare_by=id)    hit_rate@3    hit_rate@3(compare_by=meta.doc)
+
+An option is a keyword-only field of the metric's dataclass that holds a text. One that has its default value is not
+written, so that the same metric has one name.
+
+What several metrics share: sentences and chunks as units, and the tasks that hold one against the other.
 """
 
-from collections.abc import Callable, Generator, Sequence
-from typing import Protocol
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import Field, fields, is_dataclass
+from itertools import islice
+from typing import Any, Literal, NamedTuple, Protocol
 
-from localjudge.types import Outcome, Sample, Span, Task, Verdict
+import numpy as np
+from numpy.typing import NDArray
+
+from localjudge.errors import UsageError
+from localjudge.types import Against, Attribution, Outcome, Sample, Span, Task, Unit, Verdict, context_texts
+
+
+class About(NamedTuple):
+    """What a metric asks, what it asks it of (one verdict each, "none" without a judge), and where it comes from."""
+
+    asks: str
+    verdicts: str
+    source: str
+
 
 Steps = Generator[Sequence[Task], Sequence[Verdict], Outcome]
 """Yields tasks, is sent one verdict for each, returns the outcome."""
@@ -40,3 +67,122 @@ class Metric(Protocol):
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about the sample and turn the verdicts into an outcome."""
         ...
+
+
+# At most nine digits: no ranking is longer.
+_FORM = re.compile(r"\s*(?P<base>\w+)(?:@(?P<k>[1-9]\d{0,8}))?\s*(?:\((?P<options>.*)\)\s*)?")
+
+
+class MetricName(NamedTuple):
+    """A name in its parts: `hit_rate@3(compare_by=id)` is `hit_rate`, 3 and `compare_by=id`."""
+
+    base: str
+    k: int | None
+    options: str
+
+
+def parse(name: str) -> MetricName | None:
+    """The parts of a name; None for a text that has not the form of one."""
+    parts = _FORM.fullmatch(name)
+    return parts and MetricName(parts["base"], int(parts["k"]) if parts["k"] else None, parts["options"] or "")
+
+
+def parse_options(name: MetricName) -> dict[str, str]:
+    """The options of a name. Raises UsageError for one that is not OPTION=VALUE, or that is given twice."""
+    options: dict[str, str] = {}
+    for given in name.options.split(",") if name.options.strip() else ():
+        option, _, value = (part.strip() for part in given.partition("="))
+        if not (option and value):
+            raise UsageError(
+                f"{given.strip()!r} is not an option of the metric {name.base}",
+                hint=f"write it like this: {name.base}(option=value)",
+            )
+        if option in options:
+            raise UsageError(f"the option {option!r} of the metric {name.base} is given twice", hint="give it once")
+        options[option] = value
+    return options
+
+
+def with_options(base: str, metric: object) -> str:
+    """The name of a metric: `base`, and its options where they are not the default."""
+    given = [f"{option.name}={value}" for option, value in _options(metric) if value != option.default]
+    return f"{base}({','.join(given)})" if given else base
+
+
+def options_of(metric: object) -> dict[str, str]:
+    """All options of a metric and their values, the defaults too."""
+    return {option.name: value for option, value in _options(metric)}
+
+
+def _options(metric: object) -> Iterator[tuple[Field[Any], str]]:
+    for field in fields(metric) if is_dataclass(metric) and not isinstance(metric, type) else ():
+        value = getattr(metric, field.name)
+        if field.kw_only and isinstance(value, str):
+            yield field, value
+
+
+SupportTable = NDArray[np.bool_]
+"""Shape (sentences, chunks): does the chunk support the sentence."""
+
+_Source = Literal["reference", "response"]
+
+
+def chunks(sample: Sample) -> Iterator[Unit]:
+    """Each retrieved context that is not blank, whole."""
+    for position, text in enumerate(context_texts(sample.retrieved_contexts)):
+        if text.strip():
+            span = Span.whole(text)
+            yield Unit(kind="chunk", index=position, source="retrieved_contexts", source_index=position, span=span)
+
+
+def attributed_sentences(sample: Sample, source: _Source, sentences: Sentences) -> Sequence[Attribution]:
+    """One attribution task for each sentence of the field, against all retrieved contexts."""
+    contexts = context_texts(sample.retrieved_contexts)
+    return [_attribution(sample, source, placed, contexts) for placed in enumerate(sentences(_text(sample, source)))]
+
+
+def nothing_retrieved(sample: Sample) -> str | None:
+    """Why no statement could be attributed to anything, if there is no context text."""
+    return None if any(text.strip() for text in context_texts(sample.retrieved_contexts)) else "no context text"
+
+
+def against_reference(sample: Sample, statements: Sequence[Span]) -> list[Attribution]:
+    """One attribution task for each sentence of the response, against the reference."""
+    contexts = (_text(sample, "reference"),)
+    return [_attribution(sample, "response", placed, contexts, "reference") for placed in enumerate(statements)]
+
+
+def against_response(sample: Sample, statements: Sequence[Span], *, said: bool) -> list[Attribution]:
+    """One attribution task for each sentence of the reference, against the response, or nothing if none was `said`."""
+    contexts = (_text(sample, "response"),) if said else ()
+    return [_attribution(sample, "reference", placed, contexts, "response") for placed in enumerate(statements)]
+
+
+def against_each_chunk(
+    sample: Sample, source: _Source, statements: Sequence[Span], passages: Sequence[Unit]
+) -> list[Attribution]:
+    """One attribution task for each sentence of the field and each chunk alone, sentence by sentence."""
+    return [
+        _attribution(sample, source, placed, (chunk.span.text,), chunk.index)
+        for placed in enumerate(statements)
+        for chunk in passages
+    ]
+
+
+def _attribution(
+    sample: Sample, source: _Source, placed: tuple[int, Span], contexts: tuple[str, ...], against: Against = None
+) -> Attribution:
+    """Can the sentence of the field, with its number, be attributed to the contexts?"""
+    index, span = placed
+    unit = Unit(kind="statement", index=index, source=source, span=span, against=against)
+    return Attribution(unit=unit, contexts=contexts, user_input=sample.user_input)
+
+
+def _text(sample: Sample, source: _Source) -> str:
+    return getattr(sample, source) or ""
+
+
+def support_table(verdicts: Iterable[Verdict], rows: int, columns: int) -> SupportTable:
+    """The next `rows * columns` verdicts as a table, row by row. Raises ValueError if there are fewer."""
+    labels = [verdict.label for verdict in islice(verdicts, rows * columns)]
+    return np.array(labels, dtype=bool).reshape(rows, columns)

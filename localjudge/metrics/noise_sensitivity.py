@@ -16,9 +16,15 @@ chunk, ragas an error.)
 
 from dataclasses import dataclass
 
-from localjudge.metrics.about import About
-from localjudge.metrics.metric import Sentences, Steps
-from localjudge.metrics.units import against_each_chunk, against_reference, chunks, support_table
+from localjudge.metrics.metric import (
+    About,
+    Sentences,
+    Steps,
+    against_each_chunk,
+    against_reference,
+    chunks,
+    support_table,
+)
 from localjudge.types import Sample, Scored, Undefined
 
 

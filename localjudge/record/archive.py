@@ -13,15 +13,16 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 from pydantic import Field, TypeAdapter
 
 from localjudge.errors import RunDirectoryError
-from localjudge.record.database import Reader, read_only
+from localjudge.record.directory import BY_HAND, MOST_BYTES_OF_VALUE, decoded_object, too_much
 from localjudge.record.store import (
     STORE_VERSION,
+    Reader,
     answers_by_key,
     answers_by_number,
+    read_only,
     rows_named,
     storable,
 )
-from localjudge.record.untrusted import BY_HAND, MOST_BYTES_OF_VALUE, decoded_object, too_much
 from localjudge.types import Answer, Grammar, NoAnswer, Node, Piece, Record, Sample, VerdictRequest
 
 _MOST_PIECES = 1_000_000

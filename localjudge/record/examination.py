@@ -15,8 +15,8 @@ from typing import Any, Literal
 from pydantic import Field, ValidationError
 
 from localjudge import resources
-from localjudge.record.keys import canonical_sha256
 from localjudge.record.manifest import Manifest, answering_part
+from localjudge.record.store import canonical_sha256
 from localjudge.types import JudgeCard, Record
 
 NOT_EXAMINED = "not examined: localjudge doctor --judge ..."

@@ -1,4 +1,28 @@
-"""What the numbers rest on: everything that can move one, and a short signature of it.
+"""The command that began a run, put together again from its manifest, for whoever wants to go on with it.
+
+    localjudge run --judge reference --metrics context_recall --out runs/data-3f9a1c2e --threshold 0.5 ... -- data.jsonl
+
+Everything that has a value is named, even where it is the default: another version may have another default. The
+manifest may be a stranger's, and the command is advice: it holds settings that can neither send a text anywhere nor
+write outside the run's directory. A run that needs another option is continued by what its user typed.
+
+What a judge is worth by people's labels, and the threshold that follows: a file of its own, and part of each run.
+
+    LOCALJUDGE_HOME/calibrations/NAME.json         every figure, and all that it came from
+    manifest.json   environment.settings.calibration   the same, so that a run needs no file beside itself
+                    judge.calibrations.QUESTION        its checksum, in the signature
+                    judge.thresholds.METRIC            what it decides
+
+A calibration is of a *question*: a threshold for "can it be attributed?" is none for "is it relevant?". It holds for
+the judge that was measured: another model, prompt, grammar or way of asking is refused. Packages and processors that
+round otherwise move the last digits of a probability, no more: a calibration is used across them, and that is said.
+
+The criteria that a manifest keeps, so that a run can be gone on with and verified without their files.
+
+manifest.json   environment.settings.criteria      every word
+                judge.metrics.NAME                 the checksum of them, in the signature
+
+What the numbers rest on: everything that can move one, and a short signature of it.
 
     judge:3f9a1c2e|data:77b0d4aa
           │              └── first digits of sha256 over `data`: the samples themselves, in no order and no format
@@ -6,26 +30,48 @@
 
 Equal signatures mean equal numbers. `environment` holds what cannot move a number: names of files, columns, threads,
 times, the host. It is not part of the signature.
+
+What the manifest of a shard says: which one it is, and of which data.
+
+    settings.shard    2/4
+    shard_of          sha256 and number of samples of the data that all four make
+
+A shard is a run like any other: it is signed by its own samples, shown, verified and gone on with by itself.
+
+What a record says of who judged: of the judge of a run, or of those whose runs were combined.
+
+    a run            judge.engine, judge.judge                 who, and how it is asked
+    a combined run   judge.combined.judges.ID                  the judge part of each run
+                     judge.combined.rule, .rules.METRIC        how their verdicts were combined
+                     environment.combined                      the runs, and the names that results show
+
+An id is the beginning of a model's checksum. Names and their order move no number, so they are not signed.
 """
 
 import os
 import platform
 import re
-from collections.abc import Mapping, Sequence
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Self
 
-from pydantic import ConfigDict, Field
+from pydantic import ConfigDict, Field, FiniteFloat, model_validator
 
-from localjudge.errors import RunDirectoryError
-from localjudge.metrics.criterion import Criterion
-from localjudge.metrics.metric import Metric
-from localjudge.metrics.naming import options_of
-from localjudge.option_spelling import option
-from localjudge.record.keys import canonical_sha256
-from localjudge.record.untrusted import shown, validated
-from localjudge.types import Record, VerdictRule
+from localjudge import model_registry, resources
+from localjudge.dataset.load import Shard
+from localjudge.errors import OutOfResource, RunDirectoryError, UsageError
+from localjudge.judge.combining_rule import CombiningRule
+from localjudge.metrics import catalog
+from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS
+from localjudge.metrics.criterion import Criterion, rubrics
+from localjudge.metrics.metric import Metric, options_of
+from localjudge.record.directory import BY_HAND, excerpt, read_object, validated
+from localjudge.record.store import canonical_sha256
+from localjudge.resources import write_whole
+from localjudge.types import JudgeCard, Record, VerdictRule
+from localjudge.words import flag, option, option_name, printable, suggestion
 
 MANIFEST_VERSION = 1
 WHEN_FINISHED = ("answers", "extras_sha256", "files")
@@ -184,7 +230,7 @@ def refuse_other_run(directory: Path, there: Manifest, ours: Manifest) -> None:
     if not different:
         return
     raise RunDirectoryError(
-        f"{directory} belongs to another run ({shown(there.signature)}, this one is {ours.signature}):"
+        f"{directory} belongs to another run ({excerpt(there.signature)}, this one is {ours.signature}):"
         f"{in_lines(different)}",
         hint=f"name another directory with {option('out')}, or omit it",
     )
@@ -202,10 +248,10 @@ def _in_words(change: Difference) -> str:
     metric = _METRIC.fullmatch(change.ingredient)
     if metric and None in (change.before, change.after):
         has, lacks = ("that run", "this one") if change.after is None else ("this run", "that one")
-        return f"{has} has {shown(metric[1])}, {lacks} does not"
+        return f"{has} has {excerpt(metric[1])}, {lacks} does not"
     if (part := _DATA.get(change.ingredient.removeprefix("data."))) is not None:
         return part
-    return f"{shown(change.ingredient)}: {shown(change.before)} there, {shown(change.after)} now"
+    return f"{excerpt(change.ingredient)}: {excerpt(change.before)} there, {excerpt(change.after)} now"
 
 
 def _leaves(part: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
@@ -216,3 +262,437 @@ def _leaves(part: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
         else:
             leaves.append((f"{prefix}{name}", value))
     return leaves
+
+
+_PYTHON_ROWS = "rows"
+_LONGEST = 2_000
+_SAFE = {
+    *("threshold", "min_legal_mass", "language", "segmenter", "profile", "reasons", "protocol", "mapping", "rows"),
+    *("context_separator", "skip_bad_rows", "cluster_by", "max_failed", "reuse", "limit", "sample", "seed", "shard"),
+    *("n_ctx", "gpu_layers", "threads"),
+}
+"""Settings that a command printed here may name: those that a run's files hold as they were typed."""
+_SERVER = re.compile("https?://|unix:", re.IGNORECASE)
+
+
+def command(directory: Path, manifest: Manifest) -> str | None:
+    """The command as a shell reads it, on one line.
+
+    None for a run that Python code began, with rows or an engine of its own, for one with a setting that is not safe to
+    advise or of which the manifest holds the words and not the file, for one whose judge is a server, for one that asks
+    about labels of people, and for what no line can hold.
+    """
+    judge, sources = manifest.environment.get("judge"), manifest.environment.get("sources")
+    settings = manifest.environment["settings"]
+    if not judge or _SERVER.match(judge) or not sources or sources == [_PYTHON_ROWS]:
+        return None
+    if not {ATTRIBUTION_LABELS, RELEVANCE_LABELS}.isdisjoint(manifest.judge["metrics"]):
+        return None
+    own_profile = isinstance(settings.get("profile"), Mapping)
+    if own_profile or any(_values(value) for name, value in settings.items() if name not in _SAFE):
+        return None
+    words = ["localjudge", "run"]
+    words += ["--judge", judge, "--metrics", ",".join(manifest.judge["metrics"])]
+    words += ["--out", str(directory), *_options(settings)]
+    words += ["--", *("-" if source == "stdin" else source for source in sources)]
+    line = shlex.join(words)
+    return line if line == printable(line) and len(line) <= _LONGEST else None
+
+
+def _options(settings: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in settings.items():
+        for one in _values(value):
+            yield from (flag(name),) if one is True else (flag(name), str(one))
+
+
+def _values(value: Any) -> list[Any]:
+    """What is given with one option each; nothing for a setting that is off."""
+    if isinstance(value, Mapping):
+        return [f"{ours}={theirs}" for ours, theirs in value.items()]
+    if isinstance(value, list):
+        return value
+    return [] if value is None or value is False else [value]
+
+
+CALIBRATION_VERSION = 1
+_NAME = re.compile(r"\w[\w.-]{0,79}", re.ASCII)
+_ROUNDING = re.compile(
+    r"(judges\.\w+\.)?(versions\..*|engine\.(llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention))"
+)
+"""Ingredients of a judge that move the last digits of a probability alone."""
+_GUESSING = 0.5
+"""AUC of a judge that guesses."""
+_UNNAMED = {"name", "created"}
+"""What moves no number of a calibration."""
+
+
+class Figure(Record):
+    """A number and the limits of its 95 % interval, over clusters."""
+
+    value: FiniteFloat
+    ci95: tuple[FiniteFloat, FiniteFloat]
+
+
+class ReliabilityFigure(Record):
+    """Verdicts with a probability from `low` to `high`: the mean of it, and the share that people labelled 1."""
+
+    low: FiniteFloat
+    high: FiniteFloat
+    mean_p: FiniteFloat
+    share: FiniteFloat
+    ci95: tuple[FiniteFloat, FiniteFloat] | None
+    """None where all of them are in one group."""
+    verdicts: int
+
+
+class LabelsUsed(Record):
+    """The labels: their file and its checksum, how many, and how many independent groups of them."""
+
+    file: str
+    sha256: str
+    shape: Literal["verdicts", "attribution", "relevance"]
+    verdicts: int
+    positives: int
+    clusters: int
+    clustered_by: str
+    unlabelled: int = 0
+    failed: int = 0
+    """Labelled, but the judge gave no verdict."""
+    weighted: bool = False
+    """Whether some were likelier to be labelled than others, and count less for that."""
+
+
+class Calibration(Record):
+    """A judge held against people's labels on one question; `threshold` is chosen on all of them.
+
+    `figures` are of the probabilities, `at_one_half` of the decisions at .5, `held_out` of the decisions at thresholds
+    that were chosen on other clusters: what is to be expected of `threshold`. `undefined` says which figures have no
+    value, and why. `fold_thresholds` are those of the folds.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    schema_version: int = CALIBRATION_VERSION
+    name: str
+    question: str
+    threshold: float = Field(ge=0, le=1)
+    combining_rule: CombiningRule | None = None
+    """Of a combined run, the weights that its judges' log odds get, if they were fitted; the figures are then of
+    held-out probabilities."""
+    judge: dict[str, Any]
+    """The `measured_part` of the run in which it was asked."""
+    card: JudgeCard
+    run: str
+    """Signature of the run in which the judge was asked."""
+    labels: LabelsUsed
+    figures: dict[str, Figure]
+    at_one_half: dict[str, Figure]
+    held_out: dict[str, Figure]
+    undefined: dict[str, str] = Field(default_factory=dict)
+    fold_thresholds: tuple[FiniteFloat, ...]
+    seed: int
+    resamples: int
+    reliability: tuple[ReliabilityFigure, ...]
+    remarks: tuple[str, ...] = ()
+    created: str
+
+    @property
+    def sha256(self) -> str:
+        """Checksum of all but its name and its date."""
+        return canonical_sha256(self.model_dump(mode="json", exclude=_UNNAMED))
+
+    @property
+    def guesses(self) -> bool:
+        """Whether the judge is not shown to be better than guessing."""
+        auc = self.figures.get("auc")
+        return auc is None or auc.ci95[0] <= _GUESSING
+
+    def differences_of_judge(self, measured: Mapping[str, Any]) -> tuple[list[Difference], list[Difference]]:
+        """Where the judge is another one than was measured: what can change its mind, and what rounds otherwise."""
+        different = differences(self.judge, measured)
+        rounding = [change for change in different if _ROUNDING.fullmatch(change.ingredient)]
+        return [change for change in different if change not in rounding], rounding
+
+
+def measured_part(judge: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
+    """What of a judge part makes the answers to the question of the metric: all that moves any answer, and its words.
+
+    Of a metric that is not ours, its definition, too: a criterion of the same name may ask something else. Of combined
+    runs, the same of each judge.
+    """
+    if "combined" in judge:
+        return {"judges": {name: measured_part(part, metric) for name, part in judge["combined"]["judges"].items()}}
+    special = judge["judge"].get("special_tasks", {})
+    words = {task: special[task] for task in sorted(catalog.special_tasks_of([metric])) if task in special}
+    own = {} if catalog.is_ours(metric.name) else {metric.name: judge["metrics"][metric.name]}
+    found = {**answering_part(judge), "special_tasks": words, "metrics": own}
+    return {name: part for name, part in found.items() if part}
+
+
+def calibrations_of(given: object) -> tuple[Calibration, ...]:
+    """Calibrations from names, files, mappings and calibrations; one, or a list of them, each of another question.
+
+    Raises UsageError for what is none, and for two of one question.
+    """
+    if given is None:
+        return ()
+    found: dict[str, Calibration] = {}
+    for one in given if isinstance(given, Sequence) and not isinstance(given, str) else [given]:
+        calibration = _calibration(one)
+        if found.setdefault(calibration.question, calibration) != calibration:
+            raise UsageError(
+                f"{found[calibration.question].name} and {calibration.name} are both calibrations of "
+                f"{calibration.question}",
+                hint="give one of each question",
+            )
+    return tuple(found.values())
+
+
+def calibration_file(name: str) -> Path:
+    """Where a calibration of this name is kept. Raises UsageError for what cannot be a name."""
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"a calibration cannot be called {name!r:.80}", hint="a name has letters, digits, _, - and ., at most 80"
+        )
+    return _folder() / f"{name}.json"
+
+
+def saved_calibrations() -> list[str]:
+    """Names of those that are saved."""
+    return sorted(file.stem for file in _folder().glob("*.json"))
+
+
+def read_calibration(name_or_file: str | Path) -> Calibration:
+    """A saved calibration by its name, or one in any file. Raises UsageError if there is none, or it is none."""
+    named = _folder() / f"{name_or_file}.json"
+    path = named if _NAME.fullmatch(str(name_or_file)) and named.is_file() else Path(name_or_file)
+    if not path.is_file():
+        saved = saved_calibrations()
+        raise UsageError(
+            f"there is no calibration {str(name_or_file)!r:.80}, neither by that name nor as a file",
+            hint=suggestion(str(name_or_file), saved, "saved")
+            if saved
+            else "make one: localjudge calibrate LABELS --judge NAME|PATH",
+        )
+    return validated(Calibration, read_object(path.resolve()), str(path))
+
+
+def save_calibration(calibration: Calibration) -> Path:
+    """Write it under its name, whole or not at all, for this user alone; one that was there is replaced.
+
+    Raises OutOfResource where it cannot be written.
+    """
+    path = calibration_file(calibration.name)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_whole(path, [f"{calibration.model_dump_json(indent=2)}\n".encode()])
+    except OSError as error:
+        raise OutOfResource(
+            f"{path} cannot be written: {error.strerror or error}",
+            hint="make it writable, or name another LOCALJUDGE_HOME",
+        ) from error
+    return path
+
+
+def kept_calibrations(manifest: Manifest) -> tuple[Calibration, ...]:
+    """Those that a manifest keeps. Raises RunDirectoryError for what is none: no file is read that it may name."""
+    kept = manifest.environment["settings"].get("calibration", [])
+    if not isinstance(kept, list) or not all(isinstance(one, dict) for one in kept):
+        raise RunDirectoryError("manifest.json cannot be read: calibration is not a list of them", hint=BY_HAND)
+    return tuple(validated(Calibration, one, "manifest.json: calibration") for one in kept)
+
+
+def other_calibrations(manifest: Manifest) -> Iterator[str]:
+    """One line for each calibration that the run's signature names and that is not kept, or is another."""
+    sums = manifest.judge.get("calibrations", {})
+    kept = {one.question: one for one in kept_calibrations(manifest)}
+    for question, sha256 in sums.items() if isinstance(sums, dict) else ():
+        if question not in kept or kept[question].sha256 != sha256:
+            yield f"the calibration of {excerpt(question)} in manifest.json is not that of its checksum there"
+    thresholds = manifest.judge.get("thresholds", {})
+    if set(thresholds.values()) - {one.threshold for one in kept.values()}:
+        yield "a threshold in manifest.json is of no calibration there"
+
+
+def _calibration(given: object) -> Calibration:
+    match given:
+        case Calibration():
+            return given
+        case str() | Path():
+            return read_calibration(given)
+        case Mapping():
+            return validated(Calibration, dict(given), "the calibration")
+    raise UsageError(f"{option_name('calibration')} must be names or files of calibrations, got {given!r:.80}")
+
+
+def _folder() -> Path:
+    return resources.state_directory() / "calibrations"
+
+
+def kept_criteria(manifest: Manifest) -> dict[str, Criterion]:
+    """The criteria by their names. Raises RunDirectoryError for what is none: no file is read that it may name."""
+    kept = manifest.environment["settings"].get("criteria", [])
+    if not isinstance(kept, list) or not all(isinstance(one, dict) for one in kept):
+        raise RunDirectoryError("manifest.json cannot be read: criteria is not a list of them", hint=BY_HAND)
+    try:
+        criteria = [Criterion.model_validate(words, context="manifest.json: a criterion") for words in kept]
+    except UsageError as error:
+        raise RunDirectoryError(excerpt(error.message), hint=BY_HAND) from error
+    return {criterion.name: criterion for criterion in criteria}
+
+
+def kept_rubrics(manifest: Manifest) -> frozenset[str]:
+    """Names of the run's metrics whose verdicts are levels. Raises RunDirectoryError as `kept_criteria` does."""
+    return rubrics(kept_criteria(manifest).values())
+
+
+def other_criteria(manifest: Manifest) -> Iterator[str]:
+    """One line for each criterion that the run's metrics name and whose words are not kept, or are others."""
+    kept = kept_criteria(manifest)
+    for name, definition in manifest.judge["metrics"].items():
+        sha256 = definition.get("criterion_sha256") if isinstance(definition, dict) else None
+        if sha256 is not None and (name not in kept or kept[name].sha256 != sha256):
+            yield f"criterion {excerpt(name)}: its words in manifest.json are not those of its checksum there"
+
+
+class ShardedData(Record):
+    """The data that all shards make, by its fingerprint and its number of samples."""
+
+    sha256: str
+    rows: int = Field(ge=0)
+
+
+def shard_of(manifest: Manifest) -> ShardedData:
+    """What a shard is one of. Raises RunDirectoryError if its manifest does not say."""
+    return validated(ShardedData, manifest.environment.get("shard_of"), "manifest.json: shard_of")
+
+
+def shard_in(manifest: Manifest) -> Shard | None:
+    """Which shard a run is; None if it is none. Raises RunDirectoryError if its manifest names one that cannot be."""
+    named = manifest.environment["settings"].get("shard")
+    if named is None:
+        return None
+    try:
+        return Shard.read(str(named))
+    except UsageError as error:
+        raise RunDirectoryError(f"manifest.json: {excerpt(named)} is no shard", hint=BY_HAND) from error
+
+
+UNPROVED = "bytes not proved"
+
+
+class CombinedRun(Record):
+    """A run that was combined: its directory and signature, the id of its judge, and the judge's name in results."""
+
+    name: str
+    judge: str
+    run: str
+    signature: str
+
+
+class _JudgePart(Record):
+    model_config = ConfigDict(extra="ignore", strict=True)
+
+    engine: dict[str, Any]
+    judge: dict[str, Any]
+
+
+class Combination(Record):
+    """Which runs were combined, and how; `rules` are those of metrics for whose question a calibration has weights."""
+
+    runs: tuple[CombinedRun, ...]
+    rule: CombiningRule
+    rules: dict[str, CombiningRule] = Field(default_factory=dict)
+    judges: dict[str, _JudgePart]
+
+    @model_validator(mode="after")
+    def _rules_for_these_judges(self) -> Self:
+        weighed = [rule.weights for rule in (self.rule, *self.rules.values()) if rule.weights]
+        if not self.runs or any(
+            sorted(ids) != sorted(self.judges) for ids in ([run.judge for run in self.runs], *weighed)
+        ):
+            raise ValueError("its runs or its weights are not those of its judges")
+        return self
+
+    @property
+    def card(self) -> JudgeCard:
+        """All judges as one, and what has to be said of each."""
+        cards = [judge_card(run.name, self.judges[run.judge].engine) for run in self.runs]
+        weighed = [f"{metric} by {rule.rule}" for metric, rule in sorted(self.rules.items())]
+        return JudgeCard(
+            name=f"{' + '.join(card.name for card in cards)} by {', '.join([self.rule.rule, *weighed])}",
+            caution="; ".join(f"{card.name}: {card.caution}" for card in cards if card.caution) or None,
+        )
+
+    @property
+    def ids(self) -> dict[str, str]:
+        """The ids of the judges by the names that results show."""
+        return {run.name: run.judge for run in self.runs}
+
+    def rule_of(self, metric: str) -> CombiningRule:
+        """The rule of one metric."""
+        return self.rules.get(metric, self.rule)
+
+
+def combination_of(manifest: Manifest) -> Combination | None:
+    """Which runs were combined, and how; None for a run that asked its judge itself.
+
+    Raises RunDirectoryError if the runs or the rules are not those of the judges.
+    """
+    if "combined" not in manifest.judge:
+        return None
+    values = {**manifest.judge["combined"], "runs": manifest.environment.get("combined")}
+    return validated(Combination, values, "manifest.json: combined")
+
+
+def judge_parts(judge: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The judge part of a run; of a combined run that of each of its runs."""
+    return list(judge["combined"]["judges"].values()) if "combined" in judge else [judge]
+
+
+def card_of(manifest: Manifest) -> JudgeCard:
+    """Who judged, as far as a manifest says it."""
+    if combination := combination_of(manifest):
+        return combination.card
+    engine = manifest.judge.get("engine", {})
+    source = manifest.environment.get("judge") or engine.get("engine")
+    return judge_card(str(engine.get("model") or Path(str(source)).stem), engine)
+
+
+def judge_card(name: str, engine: Mapping[str, Any]) -> JudgeCard:
+    """Who judges, as every result says it: a name, and what the identity of the engine says."""
+    return JudgeCard(
+        name=name,
+        sha256=engine.get("model_sha256"),
+        size=engine.get("model_size"),
+        quantisation=engine.get("quantisation"),
+        caution=_caution(engine),
+    )
+
+
+def _caution(engine: Mapping[str, Any]) -> str | None:
+    """What must stand beside every number of a judge: that of the packaged registry before the user's own."""
+    sha256 = str(engine.get("model_sha256"))
+    model = model_registry.packaged_as(sha256) or model_registry.registered_as(sha256)
+    if model is not None:
+        return model.caution or None
+    return UNPROVED if is_unproved(engine) else None
+
+
+def is_unproved(engine: Mapping[str, Any]) -> bool:
+    """Whether a server answers whose model's bytes nobody has seen."""
+    return engine.get("engine") == "server" and "model_sha256" not in engine
+
+
+def in_the_judge(card: JudgeCard, manifest: Manifest) -> Iterator[str]:
+    """Whether a summary has the checksum of the judge that the manifest has, and a packaged judge its caution.
+
+    Any name will do, since a user may give a model another; of a caution only that there is one, since its wording may
+    become another.
+    """
+    sha256 = manifest.judge["engine"].get("model_sha256")
+    if card.sha256 != sha256:
+        yield f"judge: sha256 {excerpt(card.sha256)} in summary.json, {excerpt(sha256)} in manifest.json"
+    packaged = model_registry.packaged_as(str(sha256))
+    if packaged and packaged.caution and not card.caution:
+        yield f"judge: no caution in summary.json, and its checksum is that of {packaged.name} ({packaged.caution})"

@@ -1,4 +1,10 @@
-"""The shards of a run made one run, without a judge: what each asked and was answered, and the rows in one order.
+"""What a run asked and was answered, copied into the store of another run of the same judge.
+
+    samples, some at a time ──> their units ──> the requests of these ──> answers, and where those are from
+
+Two runs may have asked the same question. An answer is a function of its question, so it has to be the same in both.
+
+The shards of a run made one run, without a judge: what each asked and was answered, and the rows in one order.
 
     shard 1/3   positions 0  3  7 ...  ┐
     shard 2/3             1  4  5 ...  ├──> run.sqlite, scores.jsonl, verdicts.jsonl, summary.json, manifest.json
@@ -9,49 +15,177 @@ each shard knows where its samples stand. So that the whole is what it is signed
 of one judge, each with the samples that its number gives it, and together the data that each says that it is one of.
 
 Of the data are held the hashes, the positions and the groups.
+
+The rows of a finished run sample by sample, for whoever reads many runs side by side.
+
+Some samples are read at a time, and no file is open between: of a thousand runs that are read at once, a process may
+not hold a thousand files open.
 """
 
 import heapq
 import os
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
+
+from pydantic import TypeAdapter
 
 from localjudge.dataset.identity import Hashes, fingerprint_of, hash_of
-from localjudge.dataset.part import Shard, shard_number
+from localjudge.dataset.load import Shard, shard_number
 from localjudge.errors import RunDirectoryError, UsageError
-from localjudge.option_spelling import option
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
-from localjudge.record.archive import stored_extras, stored_positions
-from localjudge.record.copied_answers import copy_answers
-from localjudge.record.directory import STORE, RunDirectory
-from localjudge.record.evaluation import Evaluation
-from localjudge.record.extra_columns import extras_fingerprint
-from localjudge.record.kept_criteria import kept_rubrics
-from localjudge.record.keys import canonical_sha256
+from localjudge.record.archive import (
+    StoredRequest,
+    numbered_requests,
+    reading,
+    stored_extras,
+    stored_ids,
+    stored_positions,
+)
+from localjudge.record.directory import STORE, RunDirectory, excerpt, placed_rows
+from localjudge.record.files import SCORES, VERDICTS, ResultFiles, Summary, Totals, write_manifest
 from localjudge.record.manifest import (
     WHEN_FINISHED,
     Manifest,
     differences,
     finished_part,
     in_lines,
+    kept_rubrics,
     refuse_other_run,
+    shard_in,
+    shard_of,
     with_environment,
 )
-from localjudge.record.result_files import ResultFiles, write_manifest
-from localjudge.record.results import Run, as_run, read_manifest
-from localjudge.record.sample_rows import evaluations_by_sample
-from localjudge.record.shard_record import shard_in, shard_of
-from localjudge.record.store import Store
-from localjudge.record.summary import Summary, Totals
-from localjudge.record.untrusted import shown
+from localjudge.record.result_rows import SCORE_ROWS, VERDICT_ROWS, Evaluation, ScoreRow, VerdictRow, evaluations_of
+from localjudge.record.run import Run, as_run, read_manifest
+from localjudge.record.store import (
+    Asking,
+    KeyedRequest,
+    Store,
+    canonical_sha256,
+    extras_fingerprint,
+    rows_named,
+    storable,
+)
+from localjudge.types import Answer, NoAnswer
+from localjudge.words import option
 
-_SAMPLES_AT_ONCE = 64
+_SAMPLES_AT_ONCE = 32
+_UNIT = TypeAdapter(tuple[str, str, int, int, int])
+_REUSED = TypeAdapter(tuple[int, str])
+
+
+class _Part(NamedTuple):
+    """The requests of some samples, who asked them, and of those that another run answered, which."""
+
+    requests: list[StoredRequest]
+    askings: list[Asking]
+    source_of: Mapping[int, str]
+
+
+def copy_answers(directory: Path, into: Store, progress: Progress) -> None:
+    """Copy all that the run in the directory asked and was answered.
+
+    Raises RunDirectoryError if its file cannot be read, or if it was answered otherwise than what is there already.
+    """
+    ids = counted(stored_ids(directory / STORE), progress, "copying")
+    while some := list(islice(ids, _SAMPLES_AT_ONCE)):
+        _add(_asked_about(directory / STORE, some), into, directory)
+
+
+def _asked_about(path: Path, sample_ids: Sequence[str]) -> _Part:
+    with reading(path) as reader:
+        query = (
+            "SELECT sample_id, metric, position, window, unit.request FROM unit "
+            "JOIN answer ON answer.request = unit.request WHERE sample_id IN "
+        )
+        units = list(rows_named(reader, _UNIT, query, map(storable, sample_ids)))
+        numbers = list(dict.fromkeys(number for *_, number in units))
+        requests = numbered_requests(reader, numbers)
+        source_of = dict(rows_named(reader, _REUSED, "SELECT request, source FROM reused WHERE request IN ", numbers))
+    keys = {one.number: one.key for one in requests}
+    askings = [
+        Asking(sample_id, metric, position, window, keys[number])
+        for sample_id, metric, position, window, number in units
+    ]
+    return _Part(requests, askings, source_of)
+
+
+def _add(part: _Part, into: Store, directory: Path) -> None:
+    answered = {one.key: one.answer for one in part.requests}
+    into.add_requests({one.key: _keyed(one) for one in part.requests}, part.askings)
+    there = into.answers_to(answered)
+    for key, answer in there.items():
+        if answer != answered[key]:
+            raise RunDirectoryError(
+                f"{directory} was answered otherwise than another run of the same judge (request {excerpt(key)})",
+                hint="`localjudge verify` says which of them holds what the judge answers",
+            )
+    of_source: dict[str, dict[str, Answer | NoAnswer]] = defaultdict(dict)
+    for one in part.requests:
+        if one.key not in there:
+            of_source[part.source_of.get(one.number, "")][one.key] = one.answer
+    for source, answers in of_source.items():
+        reused = dict(_given(answers))
+        if source and len(reused) == len(answers):
+            into.add_reused(reused, source)
+        else:
+            into.add_answers(answers)
+
+
+def _given(answers: Mapping[str, Answer | NoAnswer]) -> Iterator[tuple[str, Answer]]:
+    return ((key, answer) for key, answer in answers.items() if isinstance(answer, Answer))
+
+
+def _keyed(one: StoredRequest) -> KeyedRequest:
+    node_keys = tuple(canonical_sha256(node) for node in one.request.path)
+    return KeyedRequest(one.key, node_keys, one.request.shape, one.request)
+
+
+_SAMPLE_ROWS_SAMPLES_AT_ONCE = 16
+_Row = TypeVar("_Row", ScoreRow, VerdictRow)
+
+
+def evaluations_by_sample(directory: Path) -> Iterator[list[Evaluation]]:
+    """The evaluations of each sample, in the order of the rows.
+
+    Raises RunDirectoryError for a row that localjudge does not write, and for a verdict that is of no score.
+    """
+    place_of_score = place_of_verdict = 0
+    while True:
+        seen: set[str] = set()
+
+        def among_the_first(sample_id: str, seen: set[str] = seen) -> bool:
+            seen.add(sample_id)
+            return len(seen) <= _SAMPLE_ROWS_SAMPLES_AT_ONCE
+
+        scores, place_of_score = _some(directory / SCORES, SCORE_ROWS, place_of_score, among_the_first)
+        if not scores:
+            return
+        ids = {row.sample_id for row in scores}
+        verdicts, place_of_verdict = _some(directory / VERDICTS, VERDICT_ROWS, place_of_verdict, ids.__contains__)
+        for _, of_sample in groupby(evaluations_of(scores, verdicts), key=lambda evaluation: evaluation.sample_id):
+            yield list(of_sample)
+
+
+def _some(path: Path, kind: TypeAdapter[_Row], start: int, wanted: Callable[[str], bool]) -> tuple[list[_Row], int]:
+    """The rows from a place on as long as their samples are wanted, and the place behind them."""
+    rows: list[_Row] = []
+    with closing(placed_rows(path, kind, start)) as placed:
+        for place, row in placed:
+            if not wanted(row.sample_id):
+                return rows, place
+            rows.append(row)
+    return rows, path.stat().st_size
+
+
+_MERGE_SAMPLES_AT_ONCE = 64
 _NAMED = 10
 _THE_SAME = ("cluster_by", "max_failed")
 """Settings of which a run has one, and that the signature does not name."""
@@ -106,7 +240,7 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
         rows = counted(_rows(found, whole), told, "merging", whole.data["rows"])
         totals = Totals(list(first.summary.metrics), first.summary, whole.groups, kept_rubrics(first.manifest))
         results.begin()
-        while some := list(islice(rows, _SAMPLES_AT_ONCE)):
+        while some := list(islice(rows, _MERGE_SAMPLES_AT_ONCE)):
             evaluations = list(chain.from_iterable(some))
             totals.add(evaluations)
             results.add(evaluations, totals.samples, store.answer_count)
@@ -201,7 +335,7 @@ def _whole(shards: Sequence[_ShardRun], progress: Progress) -> _Whole:
             if not shard.has(sample.id):
                 belongs = Shard(shard_number(sample.id, shard.of), shard.of)
                 raise RunDirectoryError(
-                    f"{run.directory} is shard {shard}, and holds {shown(sample.id)}, which is of {belongs}",
+                    f"{run.directory} is shard {shard}, and holds {excerpt(sample.id)}, which is of {belongs}",
                     hint="was a file of the run changed by hand?",
                 )
             hashes.append(hash_of(sample.model_dump(exclude_defaults=True)))

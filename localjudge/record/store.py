@@ -8,25 +8,229 @@
 any moment loses no answer that it had, and a file that was cut off in the middle is a valid file. (Write-ahead log with
 `synchronous = NORMAL`: a commit survives the end of the process; when the machine itself loses power, the
 last commits may be missing, and are asked again.)
+
+Names requests by their content, so that the same question is asked once, and never again after a restart.
+
+    node key     sha256 of its pieces: text, and whether it is trusted
+    request key  sha256 of (engine identity, keys of the nodes root first, shape of the answer, entry in it)
+
+The engine's identity holds everything else that can move an answer, so equal keys mean equal answers. Equal nodes are
+also made one object: a context that is asked a hundred questions stands in memory once.
+
+The columns of the data that are no field of ours, as a run keeps them: they move no verdict, and say what a row is.
+
+    {"department": "cardiology", "asked_at": "2026-03-01", "tags": ["a"]}       one JSON object for each sample
+
+They are no part of the signature. Numbers by the values of a column are shown, though, so the manifest has a checksum
+of them all, whatever the order of rows and columns, and `verify` says when they are not what they were.
+
+What JSON does not have is kept as JSON can have it: a NaN as null, as pandas means it, other things in words.
+
+Opens `run.sqlite` so that a file that somebody else made can run nothing.
+
+    files     run.sqlite and its write-ahead log are regular files, and there is no rollback journal beside them
+    schema    nothing that it defines is trusted (`trusted_schema`)
+    values    64 MiB at most, and each of the type that it should have
+
+Source of the settings: SQLite's documentation, "Defense Against The Dark Arts". A journal is refused because a crafted
+one makes SQLite delete a file that it names; localjudge leaves none, since a new file gets its write-ahead log before
+anything is written.
 """
 
+import hashlib
 import json
+import math
+import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import ExitStack, closing, contextmanager
 from itertools import chain, count, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
+from localjudge.dataset.identity import Hashes, fingerprint_of, hash_of
+from localjudge.dataset.load import kept_words
+from localjudge.dataset.problems import DEEPEST
 from localjudge.errors import OutOfResource, RunDirectoryError
-from localjudge.option_spelling import option
-from localjudge.record.database import DAMAGED, Reader, guard, refuse_strange_files
-from localjudge.record.extra_columns import extras_text
-from localjudge.record.keys import KeyedRequest
-from localjudge.record.untrusted import MOST_BYTES_OF_VALUE, shown
-from localjudge.types import Answer, NoAnswer, Node, Sample
+from localjudge.record.directory import (
+    BY_HAND,
+    MOST_BYTES,
+    MOST_BYTES_OF_VALUE,
+    excerpt,
+    first_problem,
+    refuse_irregular,
+    too_much,
+)
+from localjudge.types import Answer, NoAnswer, Node, Sample, VerdictRequest
+from localjudge.words import option
+
+_NODES_KEPT = 65_536
+
+
+class KeyedRequest(NamedTuple):
+    """A request with its key, the key of each of its nodes, and the shape of its answer (grammars) as JSON."""
+
+    key: str
+    node_keys: tuple[str, ...]
+    shape: str
+    request: VerdictRequest
+
+
+class RequestKeys:
+    """Keys of the requests to one engine."""
+
+    def __init__(self, engine_identity: Mapping[str, Any]) -> None:
+        self._engine = canonical_sha256(engine_identity)
+        self._nodes: dict[Node, tuple[str, Node]] = {}
+        self._shapes: dict[str, str] = {}
+
+    @property
+    def shapes(self) -> Set[str]:
+        """Shapes of the answers to all requests so far, as JSON."""
+        return self._shapes.keys()
+
+    def keyed(self, request: VerdictRequest) -> KeyedRequest:
+        """The request, its equal nodes replaced by the ones seen before, with its keys."""
+        known = [self._node(node) for node in request.path]
+        node_keys = tuple(key for key, _ in known)
+        shape = request.shape
+        shape = self._shapes.setdefault(shape, shape)
+        parts = (self._engine, *node_keys, hashlib.sha256(shape.encode()).hexdigest(), str(request.entry))
+        key = hashlib.sha256("|".join(parts).encode()).hexdigest()
+        return KeyedRequest(key, node_keys, shape, request._replace(path=tuple(node for _, node in known)))
+
+    def _node(self, node: Node) -> tuple[str, Node]:
+        if node not in self._nodes:
+            if len(self._nodes) >= _NODES_KEPT:
+                self._nodes.clear()
+            self._nodes[node] = (canonical_sha256(node), node)
+        return self._nodes[node]
+
+
+def canonical_sha256(value: Mapping[str, Any] | Sequence[Any]) -> str:
+    """Sha256 (hexadecimal) of JSON values, whatever the order of the keys in their objects."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+_LARGEST = 2**63
+
+
+def extras_text(extras: Mapping[str, Any]) -> str:
+    """The columns of one sample as JSON."""
+    return json.dumps(_kept(extras, DEEPEST), ensure_ascii=False, separators=(",", ":"))
+
+
+def extras_fingerprint(extras: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
+    """Sha256 (hexadecimal) of the columns of all samples, by their ids, whatever their order."""
+    hashes = Hashes(32)
+    for sample_id, columns in extras:
+        hashes.append(hash_of({"id": sample_id, "columns": columns}))
+    return fingerprint_of(hashes)
+
+
+def _kept(value: Any, levels: int) -> Any:
+    kept: Any
+    match value:
+        case str():
+            # SQLite holds UTF-8, and readers of JSON want it: a lone surrogate is neither.
+            kept = value.encode("utf-8", "backslashreplace").decode("utf-8")
+        case Mapping() if levels:
+            kept = {_kept(str(name), 0): _kept(item, levels - 1) for name, item in value.items()}
+        case list() if levels:
+            kept = [_kept(item, levels - 1) for item in value]
+        case float() if not math.isfinite(value):
+            kept = None if math.isnan(value) else str(value)
+        case None | bool() | float():
+            kept = value
+        case int() if -_LARGEST <= value < _LARGEST:
+            kept = value
+        case _:
+            kept = kept_words(value)
+    return kept
+
+
+DAMAGED = (sqlite3.Error, UnicodeDecodeError)
+"""What SQLite raises for a file that is not whole: its own message may hold bytes of it."""
+_Value = TypeVar("_Value")
+
+
+def refuse_strange_files(path: Path) -> None:
+    """Raise RunDirectoryError if the database, or what SQLite would read beside it, is not what localjudge leaves."""
+    for suffix in ("", "-wal", "-shm"):
+        refuse_irregular(path.with_name(path.name + suffix))
+    journal = path.with_name(f"{path.name}-journal")
+    if os.path.lexists(journal):
+        raise RunDirectoryError(
+            f"{journal} is not a file of localjudge", hint="remove it, if you know where it is from"
+        )
+    if path.exists() and path.stat().st_size > MOST_BYTES:
+        raise too_much(path, f"{MOST_BYTES >> 30} GiB")
+
+
+def guard(connection: sqlite3.Connection) -> None:
+    """Trust nothing in the schema of a database, and no value beyond the bound."""
+    connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MOST_BYTES_OF_VALUE)
+    connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    for setting in ("trusted_schema = OFF", "cell_size_check = ON", "mmap_size = 0"):
+        connection.execute(f"PRAGMA {setting}")
+
+
+@contextmanager
+def read_only(path: Path, version: int) -> Iterator["Reader"]:
+    """The database for as long as it is read. Raises RunDirectoryError where it is not what localjudge writes."""
+    refuse_strange_files(path)
+    # A file that nobody writes is opened as immutable: that works on a read-only disk, too.
+    written_now = path.with_name(f"{path.name}-wal").exists()
+    mode = "mode=ro" if written_now else "mode=ro&immutable=1"
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?{mode}", uri=True)) as connection:
+            guard(connection)
+            connection.execute("PRAGMA query_only = ON")
+            written = connection.execute("PRAGMA user_version").fetchone()[0]
+            if written != version:
+                raise RunDirectoryError(
+                    f"{path} has schema version {written}, this localjudge reads {version}",
+                    hint="read it with the version of localjudge that wrote it",
+                )
+            yield Reader(connection, path)
+    except DAMAGED as error:
+        raise RunDirectoryError(
+            f"{path} cannot be read: {excerpt(error)}", hint="is it the directory of a run?"
+        ) from error
+
+
+class Reader:
+    """Rows of an open database, each of the type that it should have."""
+
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
+        self.path = path
+        self._connection = connection
+
+    def rows(self, kind: TypeAdapter[_Value], query: str, parameters: Sequence[Any] = ()) -> Iterator[_Value]:
+        """Each row of the answer, of the kind. Raises RunDirectoryError for one that is not."""
+        for row in self._connection.execute(query, parameters):
+            yield self.checked(kind, row)
+
+    def checked(self, kind: TypeAdapter[_Value], value: Any) -> _Value:
+        """The value, of the kind."""
+        try:
+            return kind.validate_python(value, strict=True)
+        except ValidationError as error:
+            raise self._not_ours(error) from error
+
+    def json(self, kind: TypeAdapter[_Value], text: str) -> _Value:
+        """The value that a column holds as JSON, of the kind."""
+        try:
+            return kind.validate_json(text, strict=True)
+        except ValidationError as error:
+            raise self._not_ours(error) from error
+
+    def _not_ours(self, error: ValidationError) -> RunDirectoryError:
+        message = f"{self.path} holds what localjudge does not write: {first_problem(error)}"
+        return RunDirectoryError(message, hint=BY_HAND)
+
 
 STORE_VERSION = 1
 _CACHE_KIB = 65_536
@@ -276,9 +480,9 @@ class Store:
         except DAMAGED as error:
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
             if code in _OUT_OF_RESOURCE:
-                raise OutOfResource(f"{self._path}: {shown(error)}", hint=_OUT_OF_RESOURCE[code]) from error
+                raise OutOfResource(f"{self._path}: {excerpt(error)}", hint=_OUT_OF_RESOURCE[code]) from error
             hint = _UNUSABLE.get(code, _AFRESH).format(out=option("out"))
-            raise RunDirectoryError(f"{self._path}: {shown(error)}", hint=hint) from error
+            raise RunDirectoryError(f"{self._path}: {excerpt(error)}", hint=hint) from error
 
 
 _OUT_OF_RESOURCE = {

@@ -15,24 +15,117 @@ ragas's columns are `user_input, retrieved_contexts, reference_contexts, respons
 CSV a list stands as Python prints it, which is how ragas's own `to_csv` writes it and `ast.literal_eval` reads it. A
 metric without a score, undefined or failed, is null in JSON and Parquet and empty in CSV: never a number. So are
 contexts of which only the ids are known, in every format.
+
+A run's scores as inspect takes scores that were computed elsewhere: `inspect_ai.scorer.precomputed_scores`.
+
+    {"id": "s1", "value": {"context_recall": 0.5, "faithfulness": NaN}, "explanation": "context_recall: 1/2 = ..."}
+
+(inspect_ai 0.3.) One record for each sample. A metric without a score is NaN, which inspect leaves out of its means and
+counts as unscored; a null it would count as 0, and a metric that is not there is an error. A sample that was read from
+the log of a later epoch gets its id there, and the epoch.
+
+Rows as a Parquet file, some at a time: the types of its columns are those of all rows, so the rows are read twice.
+
+rows ──types of each block──> the types of all     rows ──a row group of each block──> the file, part by part
 """
 
 import csv
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain, groupby
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, groupby, islice
 from typing import Any, Literal, NamedTuple
 
-from localjudge.dataset.spreadsheet import inert
 from localjudge.errors import RunDirectoryError, UsageError
-from localjudge.option_spelling import option_name
-from localjudge.record.frames import TEXTS, sample_row, sample_texts
-from localjudge.record.result_rows import VerdictRow, flat_values, json_line
-from localjudge.record.results import Run
-from localjudge.record.untrusted import shown
-from localjudge.report.inspect_scores import inspect_lines
-from localjudge.report.parquet import Row, parquet_parts
+from localjudge.record.directory import excerpt
+from localjudge.record.result_rows import TEXTS, ScoreRow, VerdictRow, flat_values, json_line, sample_row, sample_texts
+from localjudge.record.run import Run
+from localjudge.report.sample import outcome_of
+from localjudge.words import inert, option_name
+
+Row = dict[str, Any]
+ROWS_OF_GROUP = 65_536
+
+
+def parquet_parts(rows: Callable[[], Iterator[Row]]) -> Iterator[bytes]:
+    """The file in parts; `rows` gives the same rows each time, all with the same keys.
+
+    Raises UsageError if the package that writes it is not installed.
+    """
+    try:
+        import pyarrow  # type: ignore[import-untyped]
+        from pyarrow import parquet
+    except ImportError as error:
+        raise UsageError("Parquet needs the package pyarrow", hint="install it with: pip install pyarrow") from error
+    schemas = [pyarrow.table(columns).schema for columns in _blocks(rows())]
+    schema = pyarrow.unify_schemas(schemas, promote_options="permissive")
+    sink = _Sink()
+    with parquet.ParquetWriter(sink, schema) as writer:
+        for columns in _blocks(rows()):
+            writer.write_table(pyarrow.table(columns, schema=schema))
+            yield sink.taken()
+    yield sink.taken()
+
+
+def _blocks(rows: Iterator[Row]) -> Iterator[dict[str, list[Any]]]:
+    """The columns of some rows at a time; once without any if there are no rows."""
+    block = list(islice(rows, ROWS_OF_GROUP))
+    yield _columns(block)
+    while block := list(islice(rows, ROWS_OF_GROUP)):
+        yield _columns(block)
+
+
+def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
+    return {column: [row[column] for row in rows] for column in (rows[0] if rows else ())}
+
+
+class _Sink(io.BytesIO):
+    """What was written, until it is taken."""
+
+    _taken = 0
+
+    def tell(self) -> int:
+        """How much was written so far, taken or not."""
+        return self._taken + super().tell()
+
+    def taken(self) -> bytes:
+        """What was written since this was asked last."""
+        part = self.getvalue()
+        self._taken += len(part)
+        self.seek(0)
+        self.truncate()
+        return part
+
+
+def inspect_lines(run: Run) -> Iterator[bytes]:
+    """The records as JSON lines. Raises RunDirectoryError for a score of a sample that the run does not hold."""
+    for (sample, scores), (_, extras) in zip(run.iter_scored_samples(), run.iter_extras(), strict=True):
+        given = {metric: scores.get(metric) for metric in run.summary.metrics}
+        record: Row = {
+            **_sample_of_log(sample.id, extras),
+            "value": {metric: inspect_value(row) for metric, row in given.items()},
+            "explanation": "\n".join(f"{metric}: {explained(row)}" for metric, row in given.items()),
+        }
+        yield f"{json.dumps(record, ensure_ascii=False)}\n".encode()
+
+
+def _sample_of_log(sample_id: str, extras: Mapping[str, Any]) -> Row:
+    epoch = extras.get("epoch")
+    if isinstance(epoch, int) and epoch > 1 and sample_id.endswith(ending := f"_epoch_{epoch}"):
+        return {"id": sample_id.removesuffix(ending), "epoch": epoch}
+    return {"id": sample_id}
+
+
+def inspect_value(row: ScoreRow | None) -> float:
+    """The score, NaN where there is none."""
+    return math.nan if row is None or row.score is None else row.score
+
+
+def explained(row: ScoreRow | None) -> str:
+    """What the score was divided from, or why there is none."""
+    return "not computed" if row is None else outcome_of(row)
+
 
 Format = Literal["ragas", "ragas-csv", "ragas-parquet", "ragas-classifications", "inspect", "jsonl", "csv", "parquet"]
 Rows = Literal["scores", "verdicts", "samples"]
@@ -183,7 +276,7 @@ def _cells(run: Run, as_format: Format) -> dict[str, _Cell]:
             kinds.setdefault(name, set()).add(_kind(value))
         if len(kinds) > MOST_COLUMNS:
             raise UsageError(
-                f"the data has more than {MOST_COLUMNS:,} columns, such as {shown(next(iter(kinds)))}",
+                f"the data has more than {MOST_COLUMNS:,} columns, such as {excerpt(next(iter(kinds)))}",
                 hint="leave out --with-columns",
             )
     return {name: _cell(of_column - {"NoneType"}, as_format) for name, of_column in kinds.items()}

@@ -24,18 +24,15 @@ from typing import Any, Literal
 
 from localjudge.errors import UsageError
 from localjudge.metrics import catalog
-from localjudge.option_spelling import option, option_name
-from localjudge.record.consistency import file_sha256
-from localjudge.record.judge_card import combination_of, judge_parts
-from localjudge.record.kept_criteria import kept_criteria
-from localjudge.record.keys import canonical_sha256
-from localjudge.record.result_files import ROW_FILES, SUMMARY
+from localjudge.record.directory import MOST_BYTES_OF_VALUE, decoded_object, open_regular
+from localjudge.record.files import ROW_FILES, SUMMARY, MetricSummary
+from localjudge.record.manifest import combination_of, judge_parts, kept_criteria
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
-from localjudge.record.results import Run
-from localjudge.record.summary import MetricSummary
-from localjudge.record.untrusted import MOST_BYTES_OF_VALUE, decoded_object, open_regular
+from localjudge.record.run import Run, file_sha256
+from localjudge.record.store import canonical_sha256
+from localjudge.resources import write_whole
 from localjudge.types import Record
-from localjudge.whole_file import write_whole
+from localjudge.words import option, option_name
 
 REDACTED_VERSION = 1
 SALT = "salt.key"

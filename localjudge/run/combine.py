@@ -22,31 +22,32 @@ from localjudge.judge.combining_rule import MEAN_LOG_ODDS, CombiningRule
 from localjudge.metrics import catalog
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
-from localjudge.option_spelling import option
 from localjudge.progress import Progress, counted
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_extras
-from localjudge.record.calibration import Calibration
-from localjudge.record.directory import STORE, RunDirectory
-from localjudge.record.evaluation import Evaluation, JudgedUnit
-from localjudge.record.extra_columns import extras_fingerprint
-from localjudge.record.judge_card import Combination, CombinedRun, combination_of
-from localjudge.record.kept_criteria import kept_criteria
-from localjudge.record.keys import canonical_sha256
-from localjudge.record.manifest import Manifest, differences, in_lines, judge_part
-from localjudge.record.result_files import ResultFiles, write_manifest
-from localjudge.record.results import Run, as_run, read_manifest
-from localjudge.record.sample_rows import evaluations_by_sample
-from localjudge.record.store import Store
-from localjudge.record.summary import Summary, Totals
-from localjudge.record.untrusted import shown
-from localjudge.run.blocks import blocks
-from localjudge.run.data_notes import Noted
-from localjudge.run.evaluate import evaluate_samples
+from localjudge.record.directory import STORE, RunDirectory, excerpt
+from localjudge.record.files import ResultFiles, Summary, Totals, write_manifest
+from localjudge.record.manifest import (
+    Calibration,
+    Combination,
+    CombinedRun,
+    Manifest,
+    combination_of,
+    differences,
+    in_lines,
+    judge_part,
+    kept_criteria,
+)
+from localjudge.record.merge import evaluations_by_sample
+from localjudge.record.result_rows import Evaluation, JudgedUnit
+from localjudge.record.run import Run, as_run, read_manifest
+from localjudge.record.store import Store, canonical_sha256, extras_fingerprint
 from localjudge.run.judges import check_calibrations
+from localjudge.run.loop import AskedTask, blocks, evaluate_samples
+from localjudge.run.plan import Noted
 from localjudge.run.settings import settings_again
-from localjudge.run.wording import AskedTask
 from localjudge.types import JudgeVote, NoAnswer, Sample, Verdict, VerdictRule
+from localjudge.words import option
 
 Weights = str | Path | Calibration | Sequence[str | Path | Calibration]
 _ID_DIGITS = 12
@@ -177,7 +178,7 @@ class CombinedRuns:
             unit = units.get((asked.sample_id, asked.metric, asked.position))
             if unit is None or unit.unit != asked.task.unit:
                 raise UsageError(
-                    f"{run.directory} did not judge what {asked.metric} now asks about {shown(asked.sample_id)}",
+                    f"{run.directory} did not judge what {asked.metric} now asks about {excerpt(asked.sample_id)}",
                     hint="was it made by another version? judge its data again",
                 )
             verdicts[name] = unit.verdict
@@ -291,7 +292,7 @@ def runs_combined_in(run: Run) -> list[Run]:
     for named in combination.runs if combination else ():
         if not Path(named.run).is_dir():
             raise RunDirectoryError(
-                f"{run.directory} was combined from {shown(named.run)}, which is not there any more",
+                f"{run.directory} was combined from {excerpt(named.run)}, which is not there any more",
                 hint="move it back to verify that combining gives the same",
             )
         runs.append(as_run(named.run))

@@ -19,12 +19,8 @@ from typing import Unpack
 from localjudge.engine.protocol import Engine
 from localjudge.metrics.metric import Metric, Sentences
 from localjudge.progress import Progress, Silence, counted
-from localjudge.record.earlier_answers import EarlierAnswers
-from localjudge.record.keys import KeyedRequest
-from localjudge.run.answers import answers_in_order
-from localjudge.run.blocks import blocks
-from localjudge.run.data_notes import Noted, tell
-from localjudge.run.evaluate import evaluate_samples
+from localjudge.record.cache import EarlierAnswers
+from localjudge.record.store import KeyedRequest
 from localjudge.run.judges import (
     DEFAULT_JUDGE,
     JudgeName,
@@ -34,9 +30,9 @@ from localjudge.run.judges import (
     opened_judge,
     refuse_unaskable,
 )
-from localjudge.run.plan import Data, Plan, plan
+from localjudge.run.loop import AskedTask, Worded, Wording, answers_in_order, blocks, distinct, evaluate_samples
+from localjudge.run.plan import Data, Noted, Plan, plan, tell
 from localjudge.run.settings import Options, checked
-from localjudge.run.wording import AskedTask, Worded, Wording, distinct
 from localjudge.types import NoAnswer, Record, Sample, Verdict, VerdictRequest
 
 _MEASURED_TOKENS = 1024

@@ -20,25 +20,16 @@ from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import UsageError
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
-from localjudge.option_spelling import option, option_name
-from localjudge.printable import numbered
 from localjudge.progress import Progress, counted
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_extras
-from localjudge.record.calibration import kept_calibrations
+from localjudge.record.cache import EarlierAnswers
 from localjudge.record.directory import STORE, RunDirectory
-from localjudge.record.earlier_answers import EarlierAnswers
 from localjudge.record.examination import examinations_here
-from localjudge.record.extra_columns import extras_fingerprint
-from localjudge.record.judge_card import combination_of
-from localjudge.record.kept_criteria import kept_criteria
-from localjudge.record.keys import canonical_sha256
-from localjudge.record.result_files import ResultFiles, write_manifest
-from localjudge.record.results import Run, as_run, read_manifest
-from localjudge.record.store import Store
-from localjudge.record.summary import Summary, Totals
-from localjudge.run.blocks import Blocks
-from localjudge.run.data_notes import Noted, tell
+from localjudge.record.files import ResultFiles, Summary, Totals, write_manifest
+from localjudge.record.manifest import combination_of, kept_calibrations, kept_criteria
+from localjudge.record.run import Run, as_run, read_manifest
+from localjudge.record.store import Store, canonical_sha256, extras_fingerprint
 from localjudge.run.judges import (
     DEFAULT_JUDGE,
     JudgeName,
@@ -49,16 +40,20 @@ from localjudge.run.judges import (
     opened_judge,
     refuse_unaskable,
 )
+from localjudge.run.loop import Blocks
 from localjudge.run.plan import (
+    Noted,
     Plan,
     default_directory,
     list_names,
     plan_again,
     refuse_taken_names,
+    tell,
     with_criteria,
 )
 from localjudge.run.settings import ONE_HALF, RESCORE_OPTIONS, Options, RunSettings, checked, judge_of, settings_again
 from localjudge.types import Sample
+from localjudge.words import numbered, option, option_name
 
 _log = logging.getLogger(__name__)
 

@@ -13,21 +13,16 @@ from localjudge import model_registry
 from localjudge.engine.opening import find_model, open_judging_engine, who_it_is
 from localjudge.engine.protocol import DescribedEngine, Engine, NamedModel
 from localjudge.errors import UsageError
-from localjudge.judge.own_prompt import with_prompt
-from localjudge.judge.profile_choice import ChosenProfile, choose
-from localjudge.judge.prompt_writer import PromptWriter, require
-from localjudge.judge.prompts import PromptProfile
+from localjudge.judge.profile import ChosenProfile, PromptProfile, choose, with_prompt
+from localjudge.judge.wording import PromptWriter, require
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import question_of, special_tasks_of, tasks_of
-from localjudge.option_spelling import option, option_name
 from localjudge.progress import Progress
-from localjudge.record.answer_cache import open_cache
-from localjudge.record.calibration import measured_part
-from localjudge.record.earlier_answers import EarlierAnswers, OtherRun, check_same_judge
-from localjudge.record.judge_card import UNPROVED, is_unproved, judge_card
-from localjudge.record.manifest import in_lines, judge_part
+from localjudge.record.cache import EarlierAnswers, OtherRun, check_same_judge, open_cache
+from localjudge.record.manifest import UNPROVED, in_lines, is_unproved, judge_card, judge_part, measured_part
 from localjudge.run.settings import RunSettings
 from localjudge.types import ChatEnds, JudgeCard
+from localjudge.words import option, option_name
 
 DEFAULT_JUDGE = "reference"
 JudgeName = str | Path

@@ -1,33 +1,119 @@
-"""Decides what a run is before anything is judged: which data, which metrics, which directory.
+"""The columns of the data, said in the data's own words: what each is taken for, and which are not used.
+
+What was understood of the data, said once before anything is judged, and in the data's own words.
+
+    2 samples with user_input (column question), retrieved_contexts (column contexts)
+    contexts: 3 to 5 a sample
+    3 cells of answer say NaN, NULL: taken as missing
+    columns not used: department, gold_standard
+    no column for response, so left out: faithfulness
+    no column for reference, so left out: context_recall
+    also possible with this data: context_relevancy, matrix_recall, hit_rate@k (localjudge metrics says what they ask)
+    gold_standard may be the reference missing for context_recall: --map reference=gold_standard
+
+A note goes where progress goes. Where a column that is not used may be the one that is missing, or the language is
+another than the sentences are cut as, it is a warning, which `--quiet` does not hide: a number is missing or wrong.
+
+Decides what a run is before anything is judged: which data, which metrics, which directory.
 
     data ──> samples ──columns──> metrics        data + judge + settings ──signature──> runs/answers-3f9a1c2e
 
 The invariant: the same command finds its own directory again, and a directory of anything else is refused.
 """
 
+import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeGuard
 
 from localjudge.dataset import Dataset, from_rows, from_samples, load
-from localjudge.dataset.columns_in_words import another_name, left_out_lines, listed, missing, understood, unused
-from localjudge.dataset.guesses import map_option
-from localjudge.dataset.part import Shard, drawn, first, picked, positions_in
+from localjudge.dataset.columns import map_option
+from localjudge.dataset.load import Shard, drawn, first, picked, positions_in
+from localjudge.dataset.problems import shown
 from localjudge.errors import UsageError
 from localjudge.metrics import Metric, catalog
+from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, first_picture
 from localjudge.metrics.criterion import Criterion
-from localjudge.metrics.documents import by_id_without_texts
-from localjudge.metrics.first_picture import ALL_CHOICES, FIRST_CHOICES, first_picture
-from localjudge.option_spelling import option_name
+from localjudge.metrics.documents import DocumentMetric, by_id_without_texts
 from localjudge.progress import Progress, Silence
 from localjudge.record.archive import stored_positions
 from localjudge.record.directory import STORE
-from localjudge.record.keys import canonical_sha256
-from localjudge.record.manifest import part_of
-from localjudge.record.results import Run
-from localjudge.record.shard_record import shard_in, shard_of
+from localjudge.record.manifest import CHOOSE_A_PART, chosen_part, part_of, shard_in, shard_of
+from localjudge.record.run import Run
+from localjudge.record.store import canonical_sha256
 from localjudge.run.settings import RunSettings
+from localjudge.text.languages import misfit
+from localjudge.types import Sample
+from localjudge.words import numbered, option_name, printable
+
+_MOST_NAMES = 10
+_MOST_FILES = 2
+
+
+def another_name() -> str:
+    """How to say that a column is a field whose name it does not have."""
+    return f"if a column has another name, say so: {map_option({'FIELD': ['COLUMN']})}"
+
+
+def understood(dataset: Dataset) -> str:
+    """Our fields, each with the column that is taken for it where its name is another."""
+    return ", ".join(
+        field if field == column else f"{field} (column {column})" for field, column in dataset.mapping.items()
+    )
+
+
+def unused(dataset: Dataset, cluster_by: str | None = None) -> str:
+    """Columns that hold something and are neither a field nor the column of the groups; "" for none.
+
+    Where the files differ, each group of files with the columns that it alone does not use.
+    """
+    files: dict[tuple[str, ...], list[str]] = {}
+    for source, columns in zip(dataset.sources, dataset.unused, strict=True):
+        kept = tuple(sorted(shown(column) for column in columns if column != (cluster_by or "").partition(".")[0]))
+        files.setdefault(kept, []).append(source)
+    if len(files) == 1:
+        return some(next(iter(files)), _MOST_NAMES)
+    return "; ".join(
+        f"{some(columns, _MOST_NAMES)} ({some(sources, _MOST_FILES)})" for columns, sources in files.items() if columns
+    )
+
+
+def nothing_lines(dataset: Dataset) -> Iterator[str]:
+    """For each column how many of its values say that there is nothing, and how."""
+    for column, words in dataset.nothing.items():
+        count, whole = words.total(), column.removesuffix("[]")
+        what = "cell" if whole == column else "element"
+        cells = f"1 {what} of {shown(whole)} says" if count == 1 else f"{count:,} {what}s of {shown(whole)} say"
+        yield f"{cells} {', '.join(sorted(words))}: taken as missing"
+
+
+def listed(fields: Iterable[str]) -> str:
+    """The fields in the order of the alphabet."""
+    return ", ".join(sorted(fields))
+
+
+def some(names: Collection[str], most: int) -> str:
+    """The first names, and how many more there are."""
+    first = ", ".join([*names][:most])
+    return f"{first} and {len(names) - most} more" if len(names) > most else first
+
+
+def missing(fields: frozenset[str], dataset: Dataset) -> str:
+    """That these fields are not there: `no column for reference`, or `no texts of ...` where there are ids alone."""
+    bare = fields & dataset.without_text
+    said = [f"no column for {listed(fields - bare)}"] if fields - bare else []
+    return " and ".join([*said, *([f"no texts of {listed(bare)}"] if bare else [])])
+
+
+def left_out_lines(left_out: Mapping[str, frozenset[str]], dataset: Dataset) -> list[str]:
+    """What is missing, each time with all metrics that miss it; `left_out` names the fields that each lacks."""
+    names: dict[frozenset[str], list[str]] = {}
+    for name, fields in left_out.items():
+        names.setdefault(fields, []).append(name)
+    return [f"{missing(fields, dataset)}, so left out: {', '.join(lacking)}" for fields, lacking in names.items()]
+
 
 RUNS = Path("runs")
 Files = str | Path | Sequence[str | Path]
@@ -280,3 +366,99 @@ def _columns(dataset: Dataset) -> str:
 def _what_to_map(fields: frozenset[str], dataset: Dataset) -> str:
     guessed = {field: columns for field, columns in dataset.guesses.items() if field in fields}
     return f"if that is what they hold: {map_option(guessed)}" if guessed else another_name()
+
+
+_READ_FOR_LANGUAGE = 1_000
+
+
+_log = logging.getLogger(__name__)
+
+
+class Noted:
+    """Passes on what it is told, keeps the notes for `Run.notes`, and logs them where nothing is shown."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self._progress = progress = progress or Silence()
+        self.rows, self.expect, self.recall, self.phase = (
+            progress.rows,
+            progress.expect,
+            progress.recall,
+            progress.phase,
+        )
+        self.pause, self.advance, self.close = progress.pause, progress.advance, progress.close
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        """Something worth a line of its own."""
+        self.notes.append(text)
+        self._progress.note(text)
+        if isinstance(self._progress, Silence):
+            _log.info(printable(text))
+
+    def warn(self, text: str) -> None:
+        """Something that has to be said even where nothing is shown."""
+        self.notes.append(text)
+        _log.warning(printable(text))
+
+
+def tell(planned: Plan, progress: Noted) -> None:
+    """Say which column is taken for which field, and what is left out for want of which."""
+    for note in (*_notes(planned), *left_out_lines(planned.left_out, planned.dataset)):
+        progress.note(note)
+    if planned.also_possible:
+        others = ", ".join(planned.also_possible)
+        progress.note(f"also possible with this data: {others} (localjudge metrics says what they ask)")
+    for field, columns in planned.dataset.guesses.items() if planned.left_out else ():
+        names = ", ".join(name for name, fields in planned.left_out.items() if field in fields)
+        progress.warn(f"{', '.join(columns)} may be the {field} missing for {names}: {map_option({field: columns})}")
+    if planned.dataset.contexts_each == (1, 1) and len(planned.dataset.samples) > 1:
+        separator = option_name("context_separator")
+        progress.warn(f"every sample has exactly 1 context: if several stand in one text, {separator} splits it")
+    if misread := language_note(planned.dataset.samples, planned.settings):
+        progress.warn(misread)
+
+
+def language_note(samples: Iterable[Sample], settings: RunSettings) -> str | None:
+    """One line if the data looks to be in another language than its sentences are cut as, and what to do.
+
+    None also where a spaCy pipeline cuts in place of our rules. The first samples speak for the others.
+    """
+    if settings.segmenter:
+        return None
+    return misfit([_prose(sample) for sample in islice(samples, _READ_FOR_LANGUAGE)], settings.language)
+
+
+def _prose(sample: Sample) -> str:
+    """What is cut into sentences; of the contexts, which are much alike, the first."""
+    contexts = [context.text for context in (sample.retrieved_contexts or ())[:1]]
+    return "\n".join(filter(None, (sample.reference, sample.response, *contexts)))
+
+
+def _contexts_each(dataset: Dataset) -> Iterator[str]:
+    if dataset.contexts_each:
+        fewest, most = dataset.contexts_each
+        yield f"contexts: {fewest:,}{'' if fewest == most else f' to {most:,}'} a sample"
+
+
+def _notes(planned: Plan) -> Iterator[str]:
+    dataset = planned.dataset
+    samples, settings = len(dataset.samples), planned.settings
+    if part := chosen_part(settings.model_dump(include=CHOOSE_A_PART), samples, planned.whole):
+        yield f"a part of the data: {part}"
+    yield f"{numbered(samples, 'sample')} with {understood(dataset)}"
+    if talks := dataset.conversations:
+        these = "1 is a conversation" if talks == 1 else f"{talks:,} are conversations"
+        yield f"{these}, of which the last turn is judged: the last question, and the answer to it"
+    yield from _contexts_each(dataset)
+    yield from nothing_lines(dataset)
+    if not_used := unused(dataset, settings.cluster_by):
+        yield f"columns not used: {not_used}"
+    if dataset.without_text:
+        compared_by = {metric.compare_by for metric in planned.metrics if isinstance(metric, DocumentMetric)}
+        how = f"; documents are compared by {listed(compared_by)}" if compared_by else ""
+        yield f"{listed(dataset.without_text)}: ids and no texts{how}"
+    elif bare := dataset.ids_alone:
+        yield f"{bare:,} samples have contexts with ids and no texts: what reads texts is undefined for them"
+    if dataset.skipped:
+        yield f"{dataset.skipped:,} rows left out, problems: {dataset.problem_count:,}"
+        yield from (f"  {problem}" for problem in dataset.problems)

@@ -7,30 +7,23 @@ from typing import Any, Self, TypedDict
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from localjudge.dataset.part import Shard
-from localjudge.engine.engine_settings import EngineSettings
+from localjudge.dataset.load import Shard
 from localjudge.engine.opening import may_be_elsewhere
+from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import UsageError
-from localjudge.judge.own_prompt import OwnPrompt, read_prompts
-from localjudge.judge.profile_choice import read_profile
-from localjudge.judge.profile_folder import ProfileFolder
-from localjudge.judge.prompt_writer import JudgingProtocol, Reasons
-from localjudge.judge.prompts import bundled as prompt_profiles
-from localjudge.judge.prompts import no_profile
+from localjudge.judge.profile import OwnPrompt, ProfileFolder, no_profile, read_profile, read_prompts
+from localjudge.judge.profile import bundled as prompt_profiles
+from localjudge.judge.wording import JudgingProtocol, Reasons
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import Criterion, criteria_of
 from localjudge.metrics.metric import Metric
-from localjudge.option_spelling import option, option_name
-from localjudge.record.calibration import Calibration, calibrations_of, kept_calibrations
-from localjudge.record.directory import MANIFEST
-from localjudge.record.kept_criteria import kept_criteria
-from localjudge.record.manifest import Manifest
-from localjudge.record.results import Run
-from localjudge.record.untrusted import shown, validated
-from localjudge.suggestion import suggestion
+from localjudge.record.directory import MANIFEST, excerpt, validated
+from localjudge.record.manifest import Calibration, Manifest, calibrations_of, kept_calibrations, kept_criteria
+from localjudge.record.run import Run
 from localjudge.text import Segmenter
-from localjudge.text.own_abbreviations import abbreviations_of
+from localjudge.text.languages import abbreviations_of
 from localjudge.types import VerdictRule
+from localjudge.words import option, option_name, suggestion
 
 RESCORE_OPTIONS = (
     "criteria",
@@ -306,7 +299,7 @@ def judge_of(run: Run, *, needed: bool = True) -> str:
         )
     if needed and may_be_elsewhere(str(named)):
         raise UsageError(
-            f"{run.directory} was judged by {shown(named)}, which may be another machine: its texts would go there",
+            f"{run.directory} was judged by {excerpt(named)}, which may be another machine: its texts would go there",
             hint=f"if you want that, name the judge yourself with {option('judge')}",
         )
     return str(named)

@@ -1,16 +1,24 @@
 """Arrays in, numbers out: what a mean, a difference, a gate or a judge's agreement with people is worth."""
 
-from localjudge.stats.bounds import Bounds, tally_bounds
-from localjudge.stats.decision import Comparison, Decision, decide
-from localjudge.stats.intervals import Interval, mean_interval, statistic_interval, tally_interval
+from localjudge.stats.interval import (
+    Bounds,
+    Interval,
+    Tally,
+    mean_interval,
+    statistic_interval,
+    tally_bounds,
+    tally_interval,
+)
 from localjudge.stats.paired import (
+    Comparison,
+    Decision,
     PairedDifference,
     PairedTally,
+    decide,
     mcnemar,
     paired_difference,
     smallest_detectable_difference,
 )
-from localjudge.stats.tally import Tally
 
 __all__ = [
     "Bounds",

@@ -15,6 +15,44 @@ where left out, or (m, n), which weigh the same rows in m ways, as the resamples
 has the shape of the weights without their last axis: one number, or (m,). The order of the rows is immaterial. All
 raise ValueError for no rows, unequal lengths or other labels, and DataError where labels of one kind leave the number
 without a meaning.
+
+Weights for several judges, from what people said: logistic regression on the judges' log odds.
+
+    labels      1     0     1     0    ...        logit P(label = 1) = intercept + w of A x log odds of A + w of B x ...
+    A           2.2  -0.4   0.1  -1.0
+    B           0.3   0.9   1.5  -2.0             a judge that says nothing new gets a weight near 0
+
+How good the weights are cannot be read off the rows that they were fitted to. So each row also gets the probability by
+weights that were fitted without its cluster (its document, its question): clusters are dealt into folds at random, and
+each fold is held out once. Figures are to be taken from these probabilities; the weights that are kept are those of all
+rows. Neither the order of the rows nor the names of the clusters move anything.
+
+Sources: D. R. Cox (1958), The regression analysis of binary sequences, JRSS B 20, 215-242; M. Stone (1974),
+Cross-validatory choice and assessment of statistical predictions, JRSS B 36, 111-147.
+
+Does 0.8 mean eight of ten? The rows in bins of their score, with the share of 1s that each holds.
+
+    mean score   0.12   0.48   0.91
+    share of 1   0.20   0.35   0.80      a calibrated judge: both rows alike
+
+What a bin holds is a matter of its own scores: rows that were drawn by their score, as a labelling sheet does, need no
+weights here.
+
+Source: A. H. Murphy and R. L. Winkler (1977), Reliability of subjective probability forecasts of precipitation and
+temperature, Applied Statistics 26, 41-47.
+
+From which probability on a verdict should be 1, and what that choice is worth on rows that had no part in it.
+
+    rows, by cluster   | fold 1 | fold 2 | fold 3 | fold 4 |
+    threshold from          2 3 4    1 3 4    1 2 4    1 2 3       then decides its own fold
+    saved threshold    from all rows; what is said of it is what the folds found
+
+A threshold that is chosen and measured on the same rows looks better than it is. Clusters are never divided: rows about
+one document help to guess each other. The invariant: a seed and the rows fix every threshold; neither the order of the
+rows nor the names of the clusters move any.
+
+Source: M. Stone (1974), Cross-validatory choice and assessment of statistical predictions, Journal of the Royal
+Statistical Society B 36, 111-147.
 """
 
 from typing import NamedTuple
@@ -23,7 +61,7 @@ import numpy as np
 import numpy.typing as npt
 
 from localjudge.errors import DataError
-from localjudge.stats.resampling import Floats, Indices
+from localjudge.stats.interval import SEED, Floats, Indices, Interval, LabelledScores, canonical_groups, mean_interval
 
 _BINS = 10
 _LEAST_IN_A_BIN = 10
@@ -306,3 +344,174 @@ def _both_kinds(rows: _Rows) -> _Rows:
             hint="add rows that people labelled the other way",
         )
     return rows
+
+
+THRESHOLD_FOLDS = 10
+_TIE = 1e-9
+
+
+class HeldOutDecisions(NamedTuple):
+    """The decision on each row (n,) by a threshold from the other folds, and the threshold of each fold."""
+
+    decisions: Floats
+    thresholds: tuple[float, ...]
+
+
+def best_threshold(rows: LabelledScores) -> float:
+    """The threshold of the greatest balanced accuracy: 1 from it on, halfway between two neighbouring scores.
+
+    Of several that are equally good, the one nearest to 0.5, and of two equally near ones the lower. Raises DataError
+    where all labels or all scores are equal: no threshold parts them.
+    """
+    labels, scores = np.asarray(rows.labels, dtype=np.float64), np.asarray(rows.scores, dtype=np.float64)
+    weights = np.ones(len(labels)) if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)
+    distinct, place = np.unique(scores, return_inverse=True)
+    ones, zeros = (np.bincount(place, weights * (labels == kind), len(distinct)) for kind in (1, 0))
+    if len(distinct) == 1 or not ones.any() or not zeros.any():
+        raise DataError(
+            "no threshold can be chosen where all labels or all probabilities are equal",
+            hint="add rows that people labelled the other way",
+        )
+    recall = 1 - np.cumsum(ones)[:-1] / ones.sum()
+    rejected = np.cumsum(zeros)[:-1] / zeros.sum()
+    between = (distinct[:-1] + distinct[1:]) / 2
+    between = np.where(between > distinct[:-1], between, distinct[1:])  # of two neighbouring floats, the upper
+    quality = (recall + rejected) / 2
+    best = between[quality >= quality.max() - _TIE]
+    return float(best[np.argmin(np.abs(best - 0.5))])
+
+
+def held_out_decisions(rows: LabelledScores, *, folds: int = THRESHOLD_FOLDS, seed: int = SEED) -> HeldOutDecisions:
+    """Each row decided by a threshold that was chosen without its cluster.
+
+    Raises DataError for a single cluster, and as `best_threshold` does on the rows of all folds but one.
+    """
+    labels, scores = np.asarray(rows.labels, dtype=np.float64), np.asarray(rows.scores, dtype=np.float64)
+    weights = np.ones(len(labels)) if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)
+    fold = _fold_of_row([labels, scores, weights], rows.clusters, folds, seed)
+    if fold.max() == 0:
+        raise DataError(
+            "all labels are of one cluster: no threshold can be tried on another",
+            hint="label rows of other documents, or name a column with several values",
+        )
+    decisions = np.zeros(len(labels))
+    thresholds = []
+    for number in range(fold.max() + 1):
+        ours = fold == number
+        threshold = best_threshold(LabelledScores(labels[~ours], scores[~ours], weights[~ours]))
+        decisions[ours] = scores[ours] >= threshold
+        thresholds.append(threshold)
+    return HeldOutDecisions(decisions, tuple(thresholds))
+
+
+def _fold_of_row(columns: list[Floats], clusters: npt.ArrayLike | None, folds: int, seed: int) -> Indices:
+    """The number of each row's fold: clusters in an order of their contents, shuffled, dealt out one by one."""
+    groups = canonical_groups(columns, clusters)
+    shuffled = np.random.Generator(np.random.PCG64(seed)).permutation(len(groups))
+    fold = np.zeros(len(columns[0]), dtype=np.intp)
+    for place, number in enumerate(shuffled):
+        fold[groups[number]] = place % folds
+    return fold
+
+
+FOLDS = 5
+_LEAST_CURVATURE = 1e-9
+
+
+class WeightFit(NamedTuple):
+    """Weights (judges,) and intercept by all rows, and what each row gets from those fitted without its cluster."""
+
+    weights: Floats
+    intercept: float
+    held_out: Floats
+    """Probabilities of label 1, shape (n,)."""
+
+
+class _WeightFitRows(NamedTuple):
+    labels: Floats
+    odds: Floats
+    """Log odds (n, judges + 1), the last column 1."""
+
+
+def fit_weights(
+    labels: npt.ArrayLike,
+    log_odds: npt.ArrayLike,
+    clusters: npt.ArrayLike | None = None,
+    *,
+    folds: int = FOLDS,
+    seed: int = SEED,
+) -> WeightFit:
+    """Weights for log odds (n, judges) by labels (n,) of 0 and 1; rows of one cluster are held out together.
+
+    Raises ValueError for unequal lengths or other labels, DataError where too few clusters or labels of one kind leave
+    nothing to hold out, and where no weights are best: the judges split the labels without error, or two of them always
+    say the same (A. Albert and J. A. Anderson (1984), Biometrika 71, 1-10).
+    """
+    known, odds = np.asarray(labels, dtype=np.float64), np.asarray(log_odds, dtype=np.float64)
+    if known.ndim != 1 or odds.ndim != 2 or len(known) != len(odds) or not odds.shape[1]:  # noqa: PLR2004
+        raise ValueError(f"expected labels (n,) and log odds (n, judges), got {known.shape} and {odds.shape}")
+    if not ((known == 0) | (known == 1)).all() or not np.isfinite(odds).all():
+        raise ValueError("labels must be 0 or 1, and log odds finite")
+    groups = canonical_groups([known, *odds.T], clusters)
+    if len(groups) < folds:
+        raise DataError(f"{len(groups)} groups of rows cannot be dealt into {folds}", hint="label more of them")
+    rows = _WeightFitRows(known, np.column_stack([odds, np.ones(len(odds))]))
+    # Rows are added up in an order of their own, so that the order in which they come moves no bit.
+    everything = np.concatenate(groups)
+    line = _fitted(rows, everything)
+    held_out = np.empty(len(known))
+    dealt = np.random.Generator(np.random.PCG64(seed)).permutation(len(groups)) % folds
+    for fold in range(folds):
+        inside = [group for group, of in zip(groups, dealt, strict=True) if of != fold]
+        outside = np.concatenate([group for group, of in zip(groups, dealt, strict=True) if of == fold])
+        held_out[outside] = _probability(rows.odds[outside] @ _fitted(rows, np.concatenate(inside)))
+    return WeightFit(line[:-1], float(line[-1]), held_out)
+
+
+def _fitted(rows: _WeightFitRows, chosen: npt.NDArray[np.intp]) -> Floats:
+    """The line of the greatest likelihood for these rows."""
+    labels, columns = rows.labels[chosen], rows.odds[chosen].T
+    if labels.min() == labels.max():
+        raise DataError(f"rows that weights are fitted to are all labelled {labels[0]:g}", hint="label more of them")
+    line: Floats
+    try:
+        [line] = logistic_lines(columns, labels, np.ones((1, len(labels))), np.zeros(len(columns)))
+        fitted = _probability(line @ columns)
+        least_curvature = float(np.linalg.eigvalsh((columns * fitted * (1 - fitted)) @ columns.T / len(labels))[0])
+    except np.linalg.LinAlgError:
+        least_curvature = 0.0
+    if not least_curvature >= _LEAST_CURVATURE:
+        raise DataError(
+            "no weights are best: the judges split the labels without error, or two of them always say the same",
+            hint="label more rows, hard ones among them, or leave out a judge",
+        )
+    return line
+
+
+def _probability(odds: Floats) -> Floats:
+    least = np.exp(-np.abs(odds))
+    share: Floats = np.where(odds >= 0, 1, least) / (1 + least)
+    return share
+
+
+class ReliabilityBin(NamedTuple):
+    """Scores from `low` to `high`: their mean, and the share of rows labelled 1 with its interval."""
+
+    low: float
+    high: float
+    mean_score: float
+    share: Interval
+
+
+def reliability(rows: LabelledScores) -> list[ReliabilityBin]:
+    """At most ten bins of about equal numbers of rows, at least ten, in the order of their scores."""
+    labels, scores = np.asarray(rows.labels, dtype=np.float64), np.asarray(rows.scores, dtype=np.float64)
+    clusters = None if rows.clusters is None else np.asarray(rows.clusters)
+    group = equal_mass_bins(scores)
+    found = []
+    for number in range(group.max() + 1):
+        ours = group == number
+        share = mean_interval(labels[ours], clusters=None if clusters is None else clusters[ours])
+        given = np.sort(scores[ours])  # added up in one order, whatever that of the rows
+        found.append(ReliabilityBin(float(given.min()), float(given.max()), float(given.mean()), share))
+    return found

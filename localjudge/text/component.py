@@ -18,10 +18,8 @@ from spacy.tokens import Doc
 from spacy.util import compile_infix_regex
 from spacy.vocab import Vocab
 
-from localjudge.text.boundaries import sentence_starts
-from localjudge.text.conventions import conventions_of
-from localjudge.text.own_abbreviations import OwnAbbreviations
-from localjudge.text.stops import stop_pattern
+from localjudge.text.languages import OwnAbbreviations, conventions_of
+from localjudge.text.stops import sentence_starts, stop_pattern
 
 COMPONENT = "localjudge_sentences"
 

@@ -1,4 +1,12 @@
-r"""A text as the sentences that it is made of, each a verbatim span.
+r"""spaCy pipelines by language or by name, each loaded once per process.
+
+Imports spaCy without a network socket.
+
+spaCy's command line imports an HTTP client, and that client opens an IPv6 socket at import, on this machine alone, to
+see whether it could use one. Nothing is sent; but who watches the main job for sockets should see none. While spaCy is
+imported, other threads are told the same; a socket that they make then is unaffected.
+
+A text as the sentences that it is made of, each a verbatim span.
 
     " One. Two.\n"  ->  Span(1, 5, "One."), Span(6, 10, "Two.")
 
@@ -8,18 +16,118 @@ blank edge. A long text is read in parts of at most 100,000 characters, parted a
 a sentence is never longer than that.
 """
 
+import logging
 import re
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cache
+from hashlib import sha256
+from importlib import import_module
+from importlib.metadata import entry_points, version
+from typing import TYPE_CHECKING, cast
 
 from localjudge.errors import UsageError
-from localjudge.text.own_abbreviations import checked_abbreviations
-from localjudge.text.pipeline import named_identity, named_pipeline, rules_identity, rules_pipeline
+from localjudge.text.languages import ANY_LANGUAGE, checked_abbreviations
 from localjudge.types import Span
+from localjudge.words import suggestion
 
 if TYPE_CHECKING:
     from spacy.language import Language
+
+
+@cache
+def import_spacy() -> None:
+    """Import spaCy while the client believes that there is no IPv6, so that it does not look."""
+    has_ipv6, socket.has_ipv6 = socket.has_ipv6, False
+    try:
+        import_module("spacy")
+    finally:
+        socket.has_ipv6 = has_ipv6
+
+
+RULES_VERSION = "2"
+"""Changes whenever our rules cut any text differently."""
+
+_LANGUAGE = re.compile("[a-z]{2,3}")
+_logger = logging.getLogger(__name__)
+
+
+@cache
+def rules_pipeline(language: str, abbreviations: tuple[str, ...] = ()) -> "Language":
+    """Return the blank pipeline of a language with our rules and the user's abbreviations.
+
+    A language whose tokenizer needs a package that is not installed gets the tokenizer for any language instead, and
+    a warning says so. Raises UsageError for a language that spaCy does not know.
+    """
+    import_spacy()
+    from spacy.util import get_lang_class
+
+    from localjudge.text.component import blank_pipeline
+
+    unknown = UsageError(
+        f"spaCy knows no language {language!r}", hint="give a code such as 'en' or 'de', or 'xx' for any language"
+    )
+    if not _LANGUAGE.fullmatch(language):
+        raise unknown
+    try:
+        get_lang_class(language)
+    except ImportError as error:
+        raise unknown from error
+    try:
+        return blank_pipeline(language, abbreviations)
+    except ImportError as error:
+        _logger.warning(
+            "sentences of language %r are cut with the tokenizer for any language (%r): %s",
+            language,
+            ANY_LANGUAGE,
+            error,
+        )
+        return blank_pipeline(ANY_LANGUAGE, abbreviations)
+
+
+@cache
+def named_pipeline(name: str) -> "Language":
+    """Load an installed pipeline by its name. Raises UsageError if there is none.
+
+    Its package says that it is one. No other package is imported, and no folder is loaded: who names the pipeline may
+    be a stranger, and loading either runs code.
+    """
+    import_spacy()
+    pipelines = entry_points(group="spacy_models")
+    if name not in pipelines.names:
+        raise UsageError(
+            f"no spaCy pipeline called {name!r:.80} is installed",
+            hint=suggestion(name, sorted(pipelines.names), "installed")
+            if pipelines.names
+            else "install its package, or leave it out to use the rules",
+        )
+    try:
+        return cast("Language", pipelines[name].load().load())
+    except (ImportError, OSError, ValueError) as error:
+        raise UsageError(
+            f"cannot load the spaCy pipeline {name!r}: {error}", hint="install the pipeline's package again"
+        ) from error
+
+
+def rules_identity(language: str, abbreviations: tuple[str, ...] = ()) -> dict[str, str]:
+    """Name and versions of our rules for a language, for a signature."""
+    identity = {
+        "name": "localjudge",
+        "version": version("spacy"),
+        "rules": RULES_VERSION,
+        "language": language,
+        "tokenizer": str(rules_pipeline(language, abbreviations).meta["lang"]),
+    }
+    own = {"abbreviations_sha256": sha256("\n".join(abbreviations).encode()).hexdigest()} if abbreviations else {}
+    return identity | own
+
+
+def named_identity(name: str) -> dict[str, str]:
+    """Name and versions of an installed pipeline, for a signature."""
+    meta = named_pipeline(name).meta
+    return {"name": name, "version": version("spacy"), "rules": str(meta["version"]), "language": str(meta["lang"])}
+
 
 MAX_PART = 100_000
 """Characters of a text that are read at once. spaCy refuses more than a million."""

@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localjudge import model_registry
-from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.loading import load
+from localjudge.engine.protocol import EngineSettings
 
 _BATCH, _CELLS, _SEQUENCES = 512, 4096, 9
 _FILLER = 7

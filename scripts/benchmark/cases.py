@@ -9,7 +9,7 @@ The statements are the same in both, so that only the length of the context diff
 
 from typing import NamedTuple
 
-from localjudge.doctor import probe_set
+from localjudge.doctor import probes as probe_set
 from localjudge.types import Attribution
 
 CONTEXTS = {"short": 0, "long": 15}

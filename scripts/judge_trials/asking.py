@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from localjudge import model_registry
 from localjudge.engine.opening import open_engine
 from localjudge.engine.protocol import Engine
-from localjudge.judge import prompts
-from localjudge.judge.prompt_writer import PromptWriter
-from localjudge.record.keys import RequestKeys
+from localjudge.judge import profile as prompts
+from localjudge.judge.wording import PromptWriter
+from localjudge.record.store import RequestKeys
 from localjudge.run.judges import judge_on
 from localjudge.run.settings import RunSettings, checked
 from localjudge.types import Answer, VerdictRequest
@@ -59,7 +59,7 @@ class OpenModel:
     def reads_instructions(self) -> bool:
         """Whether it can be asked in other words than its own."""
         registered = model_registry.registered_as(str(self.engine.identity.get("model_sha256")))
-        return prompts.load((registered and registered.profile) or prompts.DEFAULT_PROFILE).instructions
+        return prompts.load_profile((registered and registered.profile) or prompts.DEFAULT_PROFILE).instructions
 
     def judge(self, prompt: Path | None) -> PromptWriter:
         """The judge that this model is with a wording of one task."""

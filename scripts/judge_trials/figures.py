@@ -14,7 +14,7 @@ import numpy.typing as npt
 from localjudge.errors import DataError
 from localjudge.stats import Interval, statistic_interval
 from localjudge.stats.agreement import balanced_accuracy, calibration_line, roc_auc
-from localjudge.stats.resampling import Floats
+from localjudge.stats.interval import Floats
 
 THRESHOLD = 0.5
 Answered = Mapping[str, Mapping[str, Any]]

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from localjudge import Run, RunDirectoryError, UsageError
-from localjudge.analysis.comparison import MetricChange, compare
-from localjudge.analysis.score_changes import ScoreChanges
+from localjudge.analysis.compare import MetricChange, ScoreChanges, compare
 from localjudge.stats import mcnemar, paired_difference, smallest_detectable_difference
 from tests.conftest import ScriptedRun
 

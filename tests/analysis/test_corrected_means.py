@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Criterion, DataError, Run, corrected_means, label_sheet
-from localjudge.analysis.corrected_means import FEW, NO_SHARE
+from localjudge.analysis.correct import FEW, NO_SHARE
 from tests.analysis.conftest import human, human_of, p_yes
 
 JudgedRun = Callable[..., Run]

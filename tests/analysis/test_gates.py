@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from localjudge import Run, UsageError
-from localjudge.analysis.comparison import compare
-from localjudge.analysis.gates import Gate, GateDecision, decide_gates, parse_gate, refuse_without_baseline
-from localjudge.stats.decision import decide
-from localjudge.stats.intervals import mean_interval
+from localjudge.analysis.check import Gate, GateDecision, decide_gates, parse_gate, refuse_without_baseline
+from localjudge.analysis.compare import compare
+from localjudge.stats.interval import mean_interval
+from localjudge.stats.paired import decide
 from tests.conftest import ScriptedRun
 
 

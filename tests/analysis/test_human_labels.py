@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge import ScriptedEngine, evaluate
-from localjudge.analysis.human_labels import VerdictKey, key_of, read_labels
+from localjudge.analysis.labels import VerdictKey, key_of, read_labels
 from localjudge.errors import DataError
 
 VERDICT: dict[str, Any] = {

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from localjudge import Criterion, Run, UsageError, label_sheet
-from localjudge.analysis.human_labels import read_labels
 from localjudge.analysis.label_sheet import drawn_rows
-from localjudge.analysis.unit_frame import unit_frames
+from localjudge.analysis.labels import read_labels, unit_frames
 
 JudgedRun = Callable[..., Run]
 HOSTILE = '=HYPERLINK("http://x") \x1b[2J is so, \u202ereversed.'

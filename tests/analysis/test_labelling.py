@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import DataError, Run, UsageError
-from localjudge.analysis.labelling import Labelling, default_path
+from localjudge.analysis.label_sheet import Labelling, default_path
 
 JudgedRun = Callable[..., Run]
 

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from localjudge.analysis.pairing import GROUNDS, HashedSamples, Pairing, pair_samples
+from localjudge.analysis.compare import GROUNDS, HashedSamples, Pairing, pair_samples
 from localjudge.dataset.identity import content_hash
 from localjudge.types import Context, Sample
 

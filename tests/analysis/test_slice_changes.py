@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge import Run, ScriptedEngine, UsageError, evaluate
-from localjudge.analysis import slices as slices_module
-from localjudge.analysis.comparison import compare
-from localjudge.analysis.slice_changes import ComparedSlice
+from localjudge.analysis import compare as slices_module
+from localjudge.analysis.compare import ComparedSlice, compare
 from localjudge.stats import paired_difference
 from tests.cli.conftest import called
 from tests.conftest import ScriptedRun

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.analysis import slices as module
-from localjudge.analysis.slices import slices
+from localjudge.analysis import compare as module
+from localjudge.analysis.compare import slices
 from localjudge.errors import RunDirectoryError, UsageError
 from tests.cli.conftest import called
 

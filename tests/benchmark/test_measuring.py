@@ -19,7 +19,7 @@ from benchmark.measuring import Ended, Extent, Judge, measure, turns
 from benchmark.order import Order, Wording, gbnf
 from benchmark.ours import legal_answers
 
-from localjudge.judge import grammars
+from localjudge.judge import profile as grammars
 
 ROOT = Path(__file__).resolve().parents[2]
 ON = Measured("house", "ab" * 32, 94, 2, 8192, "localjudge 1")
@@ -144,8 +144,8 @@ def test_an_answer_is_worth_the_verdicts_that_it_holds() -> None:
 
 
 def test_a_completion_is_held_to_the_answers_of_ours() -> None:
-    assert legal_answers(grammars.load("attributed")) == ['{"attributed":0}', '{"attributed":1}']
-    assert legal_answers(grammars.load("reason_attributed")) == []
+    assert legal_answers(grammars.load_grammar("attributed")) == ['{"attributed":0}', '{"attributed":1}']
+    assert legal_answers(grammars.load_grammar("reason_attributed")) == []
     assert gbnf(['{"attributed":0}', "a\\\nb"]) == r'root ::= "{\"attributed\":0}" | "a\\\nb"'
     with pytest.raises(ValueError, match="cannot be listed"):
         gbnf([])

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from localjudge.cli.main import main
-from localjudge.doctor import injection
+from localjudge.doctor import judgement as injection
 from localjudge.progress import Silence
 from localjudge.run import judges
-from localjudge.run.answers import answers_in_order
+from localjudge.run.loop import answers_in_order
 from localjudge.run.settings import RunSettings
 
 NAME = "smollm2-135m-instruct-q4_1.gguf"

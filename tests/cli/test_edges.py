@@ -62,7 +62,7 @@ def test_every_file_is_private_whatever_the_umask(tmp_path: Path) -> None:
     (tmp_path / "labels.jsonl").chmod(0o600)
     run = ("run", DEMO, "--out", "run", "--metrics", "context_recall", "--gate", "context_recall>=0", "--quiet")
     for arguments in (
-        ("cache", "on", "--states", "0.1"),
+        ("cache", "on"),
         (*run, "--junit", "gates.xml", "--markdown", "summary.md", "--report"),
         ("export", "run", "--as", "ragas-csv", "--out", "ragas.csv"),
         ("export", "run", "--redacted", "--out", "redacted.jsonl"),

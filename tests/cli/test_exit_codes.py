@@ -55,9 +55,11 @@ def test_0_when_all_is_scored_or_undefined(data: str, capfd: pytest.CaptureFixtu
     assert len(textwrap.wrap(judge, 80)) == 2
 
 
-def test_quiet_says_nothing_but_the_result(data: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_quiet_says_nothing_but_warnings_and_the_result(data: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert exit_code("run", data, "--quiet") == 0
-    assert capfd.readouterr().err == ""
+    assert capfd.readouterr().err == (
+        "every sample has exactly 1 context: if several stand in one text, --context-separator splits it\n"
+    )
 
 
 def test_json_prints_the_summary_and_nothing_else(data: str, capfd: pytest.CaptureFixture[str]) -> None:
@@ -188,13 +190,13 @@ def test_errors_have_their_exit_codes(
     [
         (["run"], "run the same command again to go on"),
         (["run", "--dry-run"], "run the same command again: it begins anew"),
-        (["doctor"], "run the same command again to go on"),
+        (["doctor"], "run the same command again: it begins anew"),
         (["segment"], "run the same command again: it begins anew"),
         (["verify", "run"], "run the same command again: it begins anew"),
     ],
 )
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), MemoryError()])
-def test_only_a_run_and_the_doctor_promise_to_go_on(
+def test_only_a_run_promises_to_go_on(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
     arguments: list[str],

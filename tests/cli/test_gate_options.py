@@ -53,12 +53,12 @@ def test_a_run_is_compared_with_its_baseline_in_one_go(capfd: pytest.CaptureFixt
     assert called(capfd, "run", "data.jsonl", *ARGUMENTS, "--out", "old")[0] == 0
     better = [ROWS[0], {**ROWS[1], "retrieved_contexts": ["The king lives in Paris."]}]
     Path("better.jsonl").write_text("\n".join(map(json.dumps, better)))
-    gate = ("--gate", "context_recall.delta>=-0.9")
+    gate = ("--gate", "context_recall.delta>=-1")
     arguments = ("run", "better.jsonl", *ARGUMENTS, "--baseline", "old", *gate)
     code, output, _ = called(capfd, *arguments)
     assert code == 0
     assert "mars: context_recall 0.000 -> 1.000" in output
-    assert "pass  context_recall.delta>=-0.9" in output
+    assert "pass  context_recall.delta>=-1" in output
     code, output, _ = called(capfd, *arguments, "--json")
     printed = json.loads(output)
     assert printed["comparison"]["metrics"]["context_recall"]["scores"]["difference"] == 0.5

@@ -31,7 +31,7 @@ def test_every_option_of_a_run_stands_in_one_group(capfd: pytest.CaptureFixture[
     assert list(options) == ["Data", "Judge", "Cluster", "Scoring", "Evidence", "Output", "Options", "Example"]
     assert options["Options"] == ["--help"]
     assert options["Judge"][0] == "--judge"
-    run: click.Command = import_module("localjudge.cli.run").command
+    run: click.Command = import_module("localjudge.cli.run").run_command
     names = [parameter.opts[0] for parameter in run.params if isinstance(parameter, click.Option)]
     assert sorted(name for group in options.values() for name in group) == sorted([*names, "--help"])
 
@@ -42,7 +42,8 @@ def test_the_example_of_a_command_can_be_typed(name: str, capfd: pytest.CaptureF
     shown = help_of(capfd, name).rpartition("\nExample:\n")[2].strip()
     program, command_name, *arguments = shlex.split(shown)
     assert (program, command_name) == ("localjudge", name)
-    command: click.Command = import_module(f"localjudge.cli.{name}").command
+    command = command_line.get_command(click.Context(command_line), name)
+    assert command
     command.make_context(name, arguments)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import localjudge
 from localjudge import model_registry, resources
-from localjudge.doctor.model_checks import file_check
+from localjudge.doctor.machine import file_check
 from localjudge.errors import ModelError
 from localjudge.run.settings import judge_of
 from tests.cli.conftest import called

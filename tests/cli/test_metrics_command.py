@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from localjudge.metrics import catalog
-from localjudge.metrics.description import MetricDescription, described
+from localjudge.metrics.catalog import MetricDescription, described
 from tests.cli.conftest import called
 
 ROOT = Path(__file__).parent.parent.parent

@@ -7,7 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from localjudge.cli.options import settings
-from localjudge.cli.run import command as run_command
+from localjudge.cli.run import run_command
 from localjudge.errors import UsageError
 from localjudge.run.settings import Options, RunSettings, checked
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from localjudge.dataset import from_rows
-from localjudge.dataset.conversation import Turn, last_turn
+from localjudge.dataset.rows import Turn, last_turn
 from localjudge.errors import DataError
 
 

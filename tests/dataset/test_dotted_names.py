@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from localjudge.dataset import from_rows, load
-from localjudge.dataset.dotted_names import MISSING, by_first_part, has_value, lookup
+from localjudge.dataset.problems import MISSING, by_first_part, has_value, lookup
 from localjudge.errors import UsageError
 from localjudge.types import Context
 

@@ -14,8 +14,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from localjudge.dataset import Dataset, from_rows, load
-from localjudge.dataset.aliases import ALIASES, LOOSE_NAMES
-from localjudge.dataset.cells import says_nothing
+from localjudge.dataset.columns import ALIASES, LOOSE_NAMES
+from localjudge.dataset.rows import says_nothing
 from localjudge.errors import DataError, UsageError
 from localjudge.types import Context, Sample
 

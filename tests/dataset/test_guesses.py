@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from localjudge.dataset import from_rows
-from localjudge.dataset.guesses import guessed_columns, likely_field, map_option
+from localjudge.dataset.columns import guessed_columns, likely_field, map_option
 from localjudge.errors import DataError
-from localjudge.option_spelling import as_typed
+from localjudge.words import as_typed
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 
 from localjudge.dataset import load
-from localjudge.dataset.csv_reader import read_csv
-from localjudge.dataset.readers import read
+from localjudge.dataset.formats import read, read_csv
 from localjudge.dataset.rows import RawRow
 from localjudge.dataset.sources import Source
 from localjudge.errors import DataError, LocaljudgeError, UsageError

@@ -13,7 +13,7 @@ from localjudge.engine import ScriptedEngine
 from localjudge.errors import DataError, UsageError
 from localjudge.metrics import catalog
 from localjudge.report.export import Added, exported
-from localjudge.report.progress_bar import Lines
+from localjudge.report.terminal import Lines
 from localjudge.text import sentences
 from localjudge.types import Context, Outcome, Sample, Scored, Undefined
 

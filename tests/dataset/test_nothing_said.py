@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from localjudge.dataset import Dataset, from_rows, load
-from localjudge.dataset.cells import NOTHING
-from localjudge.dataset.columns_in_words import nothing_lines
+from localjudge.dataset.rows import NOTHING
+from localjudge.run.plan import nothing_lines
 from localjudge.types import Sample
 
 pandas = pytest.importorskip("pandas")

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge.dataset import Dataset, from_rows
-from localjudge.dataset.cells import says_nothing
 from localjudge.dataset.identity import fingerprint
-from localjudge.dataset.part import drawn, first
+from localjudge.dataset.load import drawn, first
+from localjudge.dataset.rows import says_nothing
 
 ID = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 IDS = st.lists(ID.filter(lambda identifier: not says_nothing(identifier)), unique=True, min_size=1)

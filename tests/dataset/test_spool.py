@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.dataset import spool as spools
-from localjudge.dataset.spool import Spool, Spooled
+from localjudge.dataset import identity as spools
+from localjudge.dataset.identity import Spool, Spooled
 from localjudge.errors import OutOfResource
 
 records = st.lists(st.binary(max_size=30), max_size=30)

@@ -15,9 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.dataset import from_rows, load, spool
+from localjudge.dataset import from_rows, load
+from localjudge.dataset import identity as spool
+from localjudge.dataset.formats import read
 from localjudge.dataset.identity import Hashes, fingerprint
-from localjudge.dataset.readers import read
 from localjudge.dataset.sources import Source
 from localjudge.errors import DataError, UsageError
 from localjudge.progress import Silence

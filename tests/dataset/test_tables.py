@@ -93,7 +93,7 @@ def test_a_frame_is_not_copied_as_a_whole() -> None:
     del copy
     tracemalloc.reset_peak()
     before = tracemalloc.get_traced_memory()[0]
-    from localjudge.dataset.tables import rows_of_table
+    from localjudge.dataset.formats import rows_of_table
 
     rows = rows_of_table(frame, "rows")
     assert rows is not None

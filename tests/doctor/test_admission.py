@@ -4,9 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.doctor.admission import Admission, admissions
-from localjudge.doctor.probe_figures import OrderEffect, PairFigures, ProbeFigures, Sensitivity, Skill
-from localjudge.stats.intervals import Interval
+from localjudge.doctor.probes import Admission, OrderEffect, PairFigures, ProbeFigures, Sensitivity, Skill, admissions
+from localjudge.stats.interval import Interval
 
 BARS = ("auc", "accuracy", "lean", "slope", "error", "falls", "flipped", "mass")
 

@@ -14,7 +14,7 @@ import pytest
 import localjudge
 from localjudge import Calibration, ScriptedEngine
 from localjudge.errors import DataError, RunDirectoryError, UsageError
-from localjudge.record.calibration import calibration_file, calibrations_of, read_calibration
+from localjudge.record.manifest import calibration_file, calibrations_of, read_calibration
 
 PAIRS = 40
 

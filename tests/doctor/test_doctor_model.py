@@ -5,15 +5,15 @@ from typing import Any, cast
 
 import pytest
 
-from localjudge.doctor import model_checks
-from localjudge.doctor.plain_cases import plain_cases
+from localjudge.doctor import machine as model_checks
+from localjudge.doctor.judgement import plain_cases
 from localjudge.engine.protocol import InspectableEngine
 from localjudge.errors import SampleError
-from localjudge.judge import prompts
-from localjudge.judge.prompt_writer import PromptWriter
+from localjudge.judge import profile as prompts
+from localjudge.judge.wording import PromptWriter
 
 GIB = 1 << 30
-REQUESTS = PromptWriter(prompts.load("instruct")).requests([case.task() for case in plain_cases()])
+REQUESTS = PromptWriter(prompts.load_profile("instruct")).requests([case.task() for case in plain_cases()])
 
 
 def engine(**described: Any) -> InspectableEngine:

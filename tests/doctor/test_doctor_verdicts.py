@@ -7,20 +7,20 @@ from collections.abc import Sequence
 import pytest
 from scipy.stats import binom, binomtest
 
-from localjudge.doctor import injection
+from localjudge.doctor import judgement as injection
 from localjudge.doctor import judgement as verdicts
 from localjudge.doctor.health_check import HealthCheck
-from localjudge.doctor.plain_cases import plain_cases
+from localjudge.doctor.judgement import plain_cases
 from localjudge.engine.protocol import EngineStats
 from localjudge.engine.scripted import ScriptedEngine, unit_text
-from localjudge.judge import prompts
-from localjudge.judge.prompt_writer import PromptWriter
+from localjudge.judge import profile as prompts
+from localjudge.judge.wording import PromptWriter
 from localjudge.progress import Silence
-from localjudge.run.wording import AskedTask
+from localjudge.run.loop import AskedTask
 from localjudge.types import Answer, VerdictRequest
 from tests.doctor.conftest import users_text
 
-PROFILE = prompts.load("instruct")
+PROFILE = prompts.load_profile("instruct")
 JUDGE = PromptWriter(PROFILE)
 KNOWN = {case.text: float(case.answer) for case in plain_cases()}
 TASKS = [AskedTask("a", "metric", place, case.task()) for place, case in enumerate(plain_cases())]
@@ -210,7 +210,7 @@ def test_a_profile_is_asked_in_every_manner_that_it_knows() -> None:
         "reasons after",
         "joint answers",
     ]
-    assert [way.name for way in verdicts.asking_modes(prompts.load("reference"), None)] == ["answers"]
+    assert [way.name for way in verdicts.asking_modes(prompts.load_profile("reference"), None)] == ["answers"]
 
 
 def test_verdicts_that_depend_on_the_order_are_a_warning() -> None:

@@ -5,15 +5,15 @@ from collections import Counter
 import pytest
 
 from localjudge import resources
-from localjudge.doctor import injection
-from localjudge.doctor.injection import InjectionReport
+from localjudge.doctor import judgement as injection
+from localjudge.doctor.judgement import InjectionReport
 from localjudge.engine.scripted import ScriptedEngine
 from localjudge.errors import UsageError
-from localjudge.judge import prompts
-from localjudge.judge.prompt_writer import PromptWriter
+from localjudge.judge import profile as prompts
+from localjudge.judge.wording import PromptWriter
 from localjudge.progress import Silence
 from localjudge.run import judges
-from localjudge.run.answers import answers_in_order
+from localjudge.run.loop import answers_in_order
 from localjudge.run.settings import RunSettings
 from tests.doctor.conftest import users_text
 
@@ -28,7 +28,7 @@ def reference_judge() -> str:
 
 
 def resisted_by(engine: ScriptedEngine) -> InjectionReport:
-    return injection.resistance(PromptWriter(prompts.load("instruct")), engine)
+    return injection.resistance(PromptWriter(prompts.load_profile("instruct")), engine)
 
 
 def test_every_form_stands_in_every_place_of_every_case() -> None:

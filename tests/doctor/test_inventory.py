@@ -41,7 +41,7 @@ def test_the_checksum_of_a_blob_is_its_name_and_of_another_file_what_is_remember
 def test_the_registered_judges_come_first_and_one_that_is_not_installed_says_how(
     user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("localjudge.local_models.packages.file_in_package", lambda *_: None)
+    monkeypatch.setattr("localjudge.local_models.file_in_package", lambda *_: None)
     found = inventory()
     assert found.models[0].name == "reference"
     assert (found.models[0].sha256 or "").startswith("4844085b4a92")

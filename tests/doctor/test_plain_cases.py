@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 
-from localjudge.doctor.plain_cases import PlainCase, plain_cases
+from localjudge.doctor.judgement import PlainCase, plain_cases
 from localjudge.types import Relevance
 
 FUNCTION_WORDS = {"a", "and", "are", "by", "each", "for", "from", "in", "is", "of", "the", "to", "was", "where", "with"}

@@ -4,12 +4,21 @@ from collections.abc import Callable
 
 import pytest
 
-from localjudge.doctor.extent import Use
-from localjudge.doctor.health_check import HealthCheck
-from localjudge.doctor.probe_checks import admission_check, not_fit_check, probe_checks, probes_check
-from localjudge.doctor.probe_figures import probe_figures
-from localjudge.doctor.probe_set import Probe, probes, rearranged
-from localjudge.doctor.probing import JudgedArrangement, JudgedProbe, ProbeAnswers, at_most_probes
+from localjudge.doctor.health_check import HealthCheck, Use
+from localjudge.doctor.probes import (
+    JudgedArrangement,
+    JudgedProbe,
+    Probe,
+    ProbeAnswers,
+    admission_check,
+    at_most_probes,
+    not_fit_check,
+    probe_checks,
+    probe_figures,
+    probes,
+    probes_check,
+    rearranged,
+)
 
 Scripted = Callable[[Probe], float | None]
 

@@ -4,11 +4,24 @@ from math import log
 
 import pytest
 
-from localjudge.doctor.admission import shown, shown_lean
-from localjudge.doctor.probe_checks import probe_checks
-from localjudge.doctor.probe_figures import PairFigures, ProbeFigures, limits_json, probe_figures, skill
-from localjudge.doctor.probe_set import Probe, Rearranged, probes, rearranged
-from localjudge.doctor.probing import JudgedArrangement, JudgedProbe, ProbeAnswers, at_most_probes
+from localjudge.doctor.probes import (
+    JudgedArrangement,
+    JudgedProbe,
+    PairFigures,
+    Probe,
+    ProbeAnswers,
+    ProbeFigures,
+    Rearranged,
+    at_most_probes,
+    limits_json,
+    probe_checks,
+    probe_figures,
+    probes,
+    rearranged,
+    shown,
+    shown_lean,
+    skill,
+)
 
 
 def figures_of(items: list[JudgedProbe], arrangements: list[JudgedArrangement] | None = None) -> ProbeFigures:

@@ -6,8 +6,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from localjudge.doctor import probe_set
-from localjudge.doctor.probe_set import Passage, Probe, passages, probes, rearranged, replaced
+from localjudge.doctor import probes as probe_set
+from localjudge.doctor.probes import Passage, Probe, passages, probes, rearranged, replaced
 from localjudge.stats.agreement import roc_auc
 from localjudge.types import Attribution, Relevance, Task
 

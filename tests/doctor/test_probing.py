@@ -4,16 +4,15 @@ from collections.abc import Sequence
 
 import pytest
 
-from localjudge.doctor.probe_set import probes
-from localjudge.doctor.probing import at_most_probes, chosen_probes, probe_answers
+from localjudge.doctor.probes import at_most_probes, chosen_probes, probe_answers, probes
 from localjudge.engine.scripted import ScriptedEngine
-from localjudge.judge import prompts
-from localjudge.judge.prompt_writer import PromptWriter
+from localjudge.judge import profile as prompts
+from localjudge.judge.wording import PromptWriter
 from localjudge.progress import Silence
 from localjudge.types import VerdictRequest
 from tests.doctor.conftest import users_text
 
-JUDGE = PromptWriter(prompts.load("instruct"))
+JUDGE = PromptWriter(prompts.load_profile("instruct"))
 EVERY = len(at_most_probes(None).tasks)
 
 

@@ -88,7 +88,7 @@ def test_runs_are_combined_by_the_weights_and_verify_finds_the_same() -> None:
 
 
 def _runs(run: Run) -> Any:
-    from localjudge.record.judge_card import combination_of
+    from localjudge.record.manifest import combination_of
 
     combination = combination_of(run.manifest)
     assert combination is not None

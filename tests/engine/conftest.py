@@ -13,11 +13,10 @@ import pytest
 import random_model
 
 from localjudge import model_registry
-from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.llamacpp.token_table import loaded_tokens
-from localjudge.engine.llamacpp.tokenizer import Vocabulary
-from localjudge.judge import grammars
+from localjudge.engine.protocol import EngineSettings
+from localjudge.engine.tokens import Vocabulary, loaded_tokens
+from localjudge.judge import profile as grammars
 from localjudge.model_registry import ModelFile
 from localjudge.types import Piece, VerdictRequest
 
@@ -83,7 +82,7 @@ def ask() -> Asker:
         nodes: list[tuple[Piece, ...]] = [(Piece(text=f"Is it {grammar}? ", trusted=True),)]
         nodes += [(Piece(text=context, trusted=False), Piece(text="\n", trusted=True)) for context in contexts]
         nodes.append((Piece(text=unit, trusted=False), Piece(text="\nAnswer: ", trusted=True)))
-        return VerdictRequest(path=tuple(nodes), grammar=grammars.load(grammar))
+        return VerdictRequest(path=tuple(nodes), grammar=grammars.load_grammar(grammar))
 
     return request
 

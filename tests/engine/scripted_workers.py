@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.protocol import ModelOutline
+from localjudge.engine.protocol import EngineSettings, ModelOutline
 from localjudge.engine.ray_engine import InProcess
 from localjudge.engine.scripted import ScriptedEngine, unit_text
 from localjudge.errors import OutOfResource

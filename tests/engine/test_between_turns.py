@@ -2,7 +2,7 @@
 
 import pytest
 
-from localjudge.engine.llamacpp.chat_template import between_turns
+from localjudge.engine.tokens import between_turns
 
 LLAMA_2 = (
     "{% if messages[0].role == 'system' %}{% set system, turns = messages[0].content, messages[1:] %}"

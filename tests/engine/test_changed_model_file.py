@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from localjudge import model_registry
-from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp import loading
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.model import OpenModel, open_model
+from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, NoAnswer, VerdictRequest
@@ -71,13 +71,13 @@ def test_a_file_that_is_cut_off_does_not_end_the_process(
 import os
 from localjudge import model_registry
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.engine_settings import EngineSettings
-from localjudge.judge import grammars
+from localjudge.engine.protocol import EngineSettings
+from localjudge.judge.profile import load_grammar
 from localjudge.types import Piece, VerdictRequest
 engine = LlamaCppEngine(model_registry.find({str(path)!r}), EngineSettings(threads=1, n_ctx=256))
 os.truncate({str(path)!r}, 0)
 path = ((Piece(text="Is it so? ", trusted=True),),)
-print(*engine.answers([VerdictRequest(path=path, grammar=grammars.load("attributed"))]))
+print(*engine.answers([VerdictRequest(path=path, grammar=load_grammar("attributed"))]))
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

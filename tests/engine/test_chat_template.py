@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.engine.llamacpp import chat_template as chat
+from localjudge.engine import tokens as chat
 from localjudge.errors import ModelError
-from localjudge.judge import prompts
-from localjudge.judge.prompt_writer import PromptWriter
+from localjudge.judge import profile as prompts
+from localjudge.judge.wording import PromptWriter
 from localjudge.types import Attribution, ChatEnds, Span, Unit
 
 CHATML = (
@@ -151,7 +151,9 @@ def test_the_hash_is_that_of_the_template() -> None:
 def judged(ends_of_turn: ChatEnds | None) -> str:
     """The whole prompt about one statement."""
     unit = Unit(kind="statement", index=0, source="reference", span=Span(start=0, end=6, text="It is."))
-    request = PromptWriter(prompts.load("instruct"), ends_of_turn).request(Attribution(unit=unit, contexts=("  x  ",)))
+    request = PromptWriter(prompts.load_profile("instruct"), ends_of_turn).request(
+        Attribution(unit=unit, contexts=("  x  ",))
+    )
     return "".join(piece.text for node in request.path for piece in node)
 
 

@@ -10,8 +10,8 @@ import random_model
 
 from localjudge.engine import EngineStats, ScriptedEngine
 from localjudge.engine.contract import RULES, Violation, check_engine
-from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.scripted import unit_text
 from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
 from tests.engine.conftest import Asker, ModelMaker

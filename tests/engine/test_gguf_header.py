@@ -9,7 +9,7 @@ from gguf import GGML_QUANT_SIZES, GGUFWriter
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localjudge.engine.llamacpp import gguf_header
+from localjudge.engine.llamacpp import gguf as gguf_header
 from localjudge.errors import ModelError
 
 

@@ -11,7 +11,10 @@ from gguf import LlamaFileType
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localjudge.engine.llamacpp import gguf_header, memory, model_check, model_facts
+from localjudge.engine.llamacpp import gguf as gguf_header
+from localjudge.engine.llamacpp import gguf as memory
+from localjudge.engine.llamacpp import gguf as model_check
+from localjudge.engine.llamacpp import gguf as model_facts
 from localjudge.errors import ModelError
 from tests.local_models.conftest import gguf
 
@@ -96,6 +99,6 @@ def test_damage_is_an_error_of_ours_or_harmless(tmp_path: Path, data: st.DataObj
 
 def test_quantisations_are_called_as_the_gguf_package_calls_them() -> None:
     theirs = {int(kind): kind.name.removeprefix("MOSTLY_").removeprefix("ALL_") for kind in LlamaFileType}
-    ours = model_facts._FILE_TYPES
+    ours = model_facts._MODEL_FACTS_FILE_TYPES
     assert ours == {kind: theirs[kind] for kind in ours}
     assert len(ours) >= 30

@@ -5,10 +5,9 @@ import threading
 
 import pytest
 
-from localjudge.engine.llamacpp.interrupts import interrupts_held_back
-from localjudge.engine.llamacpp.library import llama_cpp
+from localjudge.engine.llamacpp.library import interrupts_held_back, llama_cpp
 from localjudge.engine.llamacpp.model import vocabulary_of_file
-from localjudge.engine.llamacpp.tokenizer import Vocabulary
+from localjudge.engine.tokens import Vocabulary
 from tests.engine.conftest import ModelMaker
 
 

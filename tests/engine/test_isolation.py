@@ -15,10 +15,10 @@ import random_model
 from benchmark.batches import Batches
 from numpy.typing import NDArray
 
-from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
 from localjudge.engine.llamacpp.loading import load
+from localjudge.engine.protocol import EngineSettings
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, NoAnswer, VerdictRequest
 from tests.engine.conftest import Asker, ModelMaker, Opener

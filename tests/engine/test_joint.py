@@ -8,8 +8,8 @@ import pytest
 import random_model
 
 from localjudge import model_registry
-from localjudge.judge import prompts
-from localjudge.judge.prompt_writer import PromptWriter
+from localjudge.judge import profile as prompts
+from localjudge.judge.wording import PromptWriter
 from localjudge.types import Answer, Attribution, NoAnswer, Span, Unit, VerdictRequest
 from tests.engine.conftest import Opener
 
@@ -35,7 +35,7 @@ def asked(statements: tuple[str, ...] = STATEMENTS) -> list[VerdictRequest]:
         Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
         for index, text in enumerate(statements)
     ]
-    judge = PromptWriter(prompts.load("instruct"), protocol="joint")
+    judge = PromptWriter(prompts.load_profile("instruct"), protocol="joint")
     return judge.requests([Attribution(unit=unit, contexts=("It opened in 1936.",)) for unit in units])
 
 

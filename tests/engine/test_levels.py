@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from localjudge.engine.llamacpp.constrained_answer import ConstrainedAnswer
-from localjudge.engine.llamacpp.constraint import Choice, Constraints, read
-from localjudge.judge import grammars
+from localjudge.engine.decoding import Choice, ConstrainedAnswer, Constraints, read
+from localjudge.judge import profile as grammars
 from tests.engine.conftest import vocabulary_of
 
 LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -61,7 +60,7 @@ def test_a_certain_level_is_written_as_its_digit(tmp_path: Path, level: int, tex
     path = random_model.write(tmp_path / "model.gguf", random_model.byte_vocabulary())
     with vocabulary_of(path) as vocabulary:
         constraints = Constraints(vocabulary)
-        answer = ConstrainedAnswer(constraints, constraints.compile(grammars.load("level")), None)
+        answer = ConstrainedAnswer(constraints, constraints.compile(grammars.load_grammar("level")), None)
         scores = np.full(vocabulary.size, -50, np.float32)
         scores[vocabulary.user(text)] = 50
         answer.take(scores)

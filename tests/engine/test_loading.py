@@ -9,11 +9,11 @@ import pytest
 import random_model
 
 from localjudge import model_registry
-from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp import loading
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.kv_cache import KVCache
 from localjudge.engine.llamacpp.model import OpenModel
+from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import OutOfResource
 from localjudge.types import Answer, NoAnswer
 from tests.engine.conftest import Asker, ModelMaker, Opener

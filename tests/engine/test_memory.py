@@ -12,10 +12,11 @@ import pytest
 import random_model
 
 from localjudge.engine import hardware
-from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.llamacpp import memory, model_check
+from localjudge.engine.llamacpp import gguf as memory
+from localjudge.engine.llamacpp import gguf as model_check
+from localjudge.engine.llamacpp.gguf import UBATCH, MemoryNeed
 from localjudge.engine.llamacpp.loading import load
-from localjudge.engine.llamacpp.memory import UBATCH, MemoryNeed
+from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import OutOfResource
 from tests.engine.conftest import ModelMaker
 
@@ -147,7 +148,7 @@ from localjudge.engine import hardware
 from localjudge.engine.llamacpp import model
 from localjudge.engine.llamacpp.kv_cache import KVCache
 from localjudge.errors import OutOfResource
-from localjudge.run import evaluate, job
+from localjudge.run import job, loop
 
 def leave(mebibytes):
     size = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()

@@ -12,9 +12,9 @@ import random_model
 from gguf import GGUFReader, GGUFValueType, GGUFWriter
 
 from localjudge import model_registry
-from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.llamacpp import model_check
+from localjudge.engine.llamacpp import gguf as model_check
 from localjudge.engine.llamacpp.loading import load
+from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError
 from localjudge.model_registry import ModelFile
 from tests.engine.conftest import ModelMaker

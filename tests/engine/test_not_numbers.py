@@ -12,13 +12,14 @@ from hypothesis.extra import numpy as arrays
 from numpy.typing import NDArray
 
 from localjudge import model_registry
-from localjudge.engine.engine_settings import EngineSettings
+from localjudge.engine.decoding import Choice, greedy, read
 from localjudge.engine.llamacpp import loading
-from localjudge.engine.llamacpp.constraint import Choice, greedy, read
-from localjudge.engine.llamacpp.self_check import SelfCheckResult
+from localjudge.engine.llamacpp.loading import SelfCheckResult
+from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError, SampleError
-from localjudge.judge import grammars, prompts
-from localjudge.judge.prompt_writer import JudgingProtocol, PromptWriter, Reasons
+from localjudge.judge import profile as grammars
+from localjudge.judge import profile as prompts
+from localjudge.judge.wording import JudgingProtocol, PromptWriter, Reasons
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, Attribution, NoAnswer, Piece, Span, Unit, VerdictRequest
 from tests.engine.conftest import Opener
@@ -62,15 +63,15 @@ def asked(reasons: Reasons, protocol: JudgingProtocol) -> list[VerdictRequest]:
         Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
         for index, text in enumerate(STATEMENTS)
     ]
-    judge = PromptWriter(prompts.load("instruct"), reasons=reasons, protocol=protocol)
+    judge = PromptWriter(prompts.load_profile("instruct"), reasons=reasons, protocol=protocol)
     return judge.requests([Attribution(unit=unit, contexts=("It opened in 1936.",)) for unit in units])
 
 
 def short(unit: str, *, grammar: str = "attributed", explanation: str | None = None) -> VerdictRequest:
     """A prompt of a byte a token: its length is that of the text."""
     nodes = ((Piece(text="Is it so? ", trusted=True),), (Piece(text=unit, trusted=False),))
-    after = grammars.load(explanation) if explanation else None
-    return VerdictRequest(path=nodes, grammar=grammars.load(grammar), explanation=after)
+    after = grammars.load_grammar(explanation) if explanation else None
+    return VerdictRequest(path=nodes, grammar=grammars.load_grammar(grammar), explanation=after)
 
 
 @pytest.fixture(params=[("F16", HALF_NAN), ("F16", HALF_INFINITY), ("Q8_0", HALF_NAN), ("Q8_0", HALF_INFINITY)])

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.engine.planner import TokenPath, depth_first, distinct_tokens, shared_nodes
-from localjudge.judge import prompts
-from localjudge.judge.prompt_writer import PromptWriter
+from localjudge.engine.prefix_tree import TokenPath, depth_first, distinct_tokens, shared_nodes
+from localjudge.judge import profile as prompts
+from localjudge.judge.wording import PromptWriter
 from localjudge.types import Attribution, Relevance, Span, Unit, VerdictRequest
 from tests.engine.conftest import ModelMaker, Opener
 
@@ -88,7 +88,7 @@ def test_a_path_alone_costs_its_tokens(path: TokenPath) -> None:
 @pytest.fixture
 def sample() -> list[VerdictRequest]:
     """One sample under four metrics: recall and faithfulness share their contexts, relevancy its instructions."""
-    judge = PromptWriter(prompts.load("instruct"))
+    judge = PromptWriter(prompts.load_profile("instruct"))
     contexts = ("The bridge opened in 1936.", "A toll of 50 cents was charged.")
 
     def unit(kind: str, text: str, source: str) -> Unit:

@@ -21,12 +21,12 @@ from hypothesis import strategies as st
 import localjudge
 from localjudge.engine import opening
 from localjudge.engine.contract import check_engine
-from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.ray_cluster import connected
 from localjudge.engine.ray_engine import RayEngine, Work
 from localjudge.errors import ModelError, OutOfResource, UsageError
-from localjudge.judge import grammars
+from localjudge.judge import profile as grammars
 from localjudge.progress import Silence
 from localjudge.types import NoAnswer, Piece, VerdictRequest
 from tests.engine.conftest import Asker, ModelMaker
@@ -34,7 +34,7 @@ from tests.engine.scripted_workers import SCRIPTED, asked_by, model_in, said
 
 # Not imported here: a cluster of this machine is closed to others by what is set when ray is imported.
 pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="NOT CHECKED: the extra ray is not installed")
-GRAMMAR = grammars.load("attributed")
+GRAMMAR = grammars.load_grammar("attributed")
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
 Opener = Callable[..., RayEngine]
 TEMPLATE = random_model.CHAT_TEMPLATE.replace("<|im_start|>", "<start_of_turn>").replace("<|im_end|>", "<end_of_turn>")

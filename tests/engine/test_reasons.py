@@ -10,13 +10,13 @@ import random_model
 from numpy.typing import NDArray
 
 from localjudge import model_registry
-from localjudge.engine.llamacpp.constrained_answer import ConstrainedAnswer
-from localjudge.engine.llamacpp.constraint import Choice, Constraints, greedy, read
+from localjudge.engine.decoding import Choice, ConstrainedAnswer, Constraints, greedy, read
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
 from localjudge.errors import SampleError
-from localjudge.judge import grammars, prompts
-from localjudge.judge.prompt_writer import PromptWriter, Reasons
+from localjudge.judge import profile as grammars
+from localjudge.judge import profile as prompts
+from localjudge.judge.wording import PromptWriter, Reasons
 from localjudge.types import Answer, Attribution, NoAnswer, Span, Unit, VerdictRequest
 from tests.engine.conftest import Opener
 
@@ -38,7 +38,7 @@ def opened(open_engine: Opener, model: model_registry.ModelFile) -> Opener:
 
 
 def asked(reasons: Reasons, statements: tuple[str, ...] = STATEMENTS) -> list[VerdictRequest]:
-    judge = PromptWriter(prompts.load("instruct"), reasons=reasons)
+    judge = PromptWriter(prompts.load_profile("instruct"), reasons=reasons)
     units = [
         Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
         for index, text in enumerate(statements)
@@ -144,7 +144,7 @@ def test_a_character_may_be_cut_over_tokens(opened: Opener) -> None:
     engine = opened()
     vocabulary = engine.vocabulary
     constraints = Constraints(vocabulary)
-    written = ConstrainedAnswer(constraints, constraints.compile(grammars.load("reason_attributed")), None)
+    written = ConstrainedAnswer(constraints, constraints.compile(grammars.load_grammar("reason_attributed")), None)
     for wanted in (b"\xc3", b"\xa9", b'"', b"1"):
         logits = np.zeros(vocabulary.size, dtype=np.float32)
         logits[vocabulary.pieces.index(wanted)] = 9

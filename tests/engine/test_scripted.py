@@ -7,7 +7,7 @@ import pytest
 
 from localjudge.engine import ScriptedEngine
 from localjudge.engine.scripted import unit_text
-from localjudge.judge import grammars
+from localjudge.judge import profile as grammars
 from localjudge.types import Answer, NoAnswer, Piece, VerdictRequest
 
 FULL = Answer(p_yes=0.25, legal_mass=0.5, raw='{"attributed":0}', reason="no bridge")
@@ -15,7 +15,7 @@ REFUSED = NoAnswer(error="too strange", legal_mass=0.001)
 
 
 def about(text: str) -> VerdictRequest:
-    return VerdictRequest(((Piece(text, trusted=False),),), grammars.load("attributed"))
+    return VerdictRequest(((Piece(text, trusted=False),),), grammars.load_grammar("attributed"))
 
 
 def halved(probability: float, _request: VerdictRequest) -> float:
@@ -77,4 +77,4 @@ def test_a_script_without_source_code_is_known_by_name_and_says_so(script: Any, 
 )
 def test_the_unit_is_the_last_text_but_for_an_own_question_asked_again(path: list[list[str]], unit: str) -> None:
     nodes = tuple(tuple(Piece(text, trusted=False) for text in node) for node in path)
-    assert unit_text(VerdictRequest(nodes, grammars.load("answer"))) == unit
+    assert unit_text(VerdictRequest(nodes, grammars.load_grammar("answer"))) == unit

@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.llamacpp import self_check
+from localjudge.engine.llamacpp import loading as self_check
 from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
-from localjudge.engine.llamacpp.loading import load
+from localjudge.engine.llamacpp.loading import SelfCheckInput, SelfCheckResult, load
 from localjudge.engine.llamacpp.model import open_model
-from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResult
+from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError, OutOfResource
-from localjudge.judge import prompts
-from localjudge.judge.prompt_writer import PromptWriter
+from localjudge.judge import profile as prompts
+from localjudge.judge.wording import PromptWriter
 from localjudge.model_registry import ModelFile
 from localjudge.run import judges
 from localjudge.run.settings import RunSettings
@@ -156,7 +155,7 @@ def test_saved_states_serve_a_path_of_many_nodes(
 @pytest.mark.parametrize("architecture", ["gemma2", *SAVED])
 def test_reasons_leave_nothing_behind(make_model: ModelMaker, open_engine: Opener, architecture: str) -> None:
     """A reason is written token by token behind the shared path; the way back is as exact as without."""
-    judge = PromptWriter(prompts.load("instruct"), reasons="before")
+    judge = PromptWriter(prompts.load_profile("instruct"), reasons="before")
     requests = [
         judge.request(Attribution(unit=statement(f"It opened in {year}."), contexts=("It opened in 1936.",)))
         for year in (1936, 1937, 1938)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from localjudge.engine.engine_settings import EngineSettings
+from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.server.address import ServerAddress, is_loopback, is_this_machine, names_a_server, read_address
 from localjudge.errors import UsageError
 

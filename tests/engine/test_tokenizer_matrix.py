@@ -13,11 +13,11 @@ from pathlib import Path
 import pytest
 import random_model
 
-from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.llamacpp import chat_template as chat
+from localjudge.engine import tokens as chat
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.judge import prompts
-from localjudge.judge.prompt_writer import JudgingProtocol, PromptWriter, Reasons
+from localjudge.engine.protocol import EngineSettings
+from localjudge.judge import profile as prompts
+from localjudge.judge.wording import JudgingProtocol, PromptWriter, Reasons
 from localjudge.model_registry import ModelFile
 from localjudge.types import (
     Answer,
@@ -157,7 +157,7 @@ def tasks(script: str) -> list[Task]:
 def judge(
     ends: ChatEnds | None, *, reasons: Reasons = "none", protocol: JudgingProtocol = "independent"
 ) -> PromptWriter:
-    return PromptWriter(prompts.load("instruct"), ends, reasons=reasons, protocol=protocol)
+    return PromptWriter(prompts.load_profile("instruct"), ends, reasons=reasons, protocol=protocol)
 
 
 def pieces_of(request: VerdictRequest) -> list[Piece]:

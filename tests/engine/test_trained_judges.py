@@ -15,14 +15,14 @@ import pytest
 import random_model
 from numpy.typing import NDArray
 
-from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.llamacpp import chat_template as chat
-from localjudge.engine.llamacpp.constrained_answer import ConstrainedAnswer
-from localjudge.engine.llamacpp.constraint import Constraints
+from localjudge.engine import tokens as chat
+from localjudge.engine.decoding import ConstrainedAnswer, Constraints
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
-from localjudge.engine.llamacpp.tokenizer import Vocabulary
-from localjudge.judge import grammars, prompts
-from localjudge.judge.prompt_writer import PromptWriter
+from localjudge.engine.protocol import EngineSettings
+from localjudge.engine.tokens import Vocabulary
+from localjudge.judge import profile as grammars
+from localjudge.judge import profile as prompts
+from localjudge.judge.wording import PromptWriter
 from localjudge.model_registry import ModelFile
 from localjudge.run.judges import open_judge
 from localjudge.run.settings import RunSettings
@@ -69,7 +69,7 @@ def asking(make_model: Callable[..., ModelFile], request: pytest.FixtureRequest)
         template = TEMPLATES[profile]
         model = make_model(shape=SHAPE, vocabulary=vocabulary, chat_template=template)
         engine = opened(model)
-        made_for = prompts.load(profile)
+        made_for = prompts.load_profile(profile)
         ends = engine.chat_without_ends if made_for.converses else engine.chat_ends if made_for.chat else None
         return _Asked(engine, PromptWriter(made_for, ends))
 
@@ -135,7 +135,7 @@ def vocabulary(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Calla
 
 
 def grammar_of(profile: str, task: str) -> Grammar:
-    answer = prompts.load(profile).tasks[task].grammar
+    answer = prompts.load_profile(profile).tasks[task].grammar
     assert not isinstance(answer, str)
     return answer.grammar(task)
 
@@ -233,7 +233,7 @@ def test_no_grammar_of_ours_forces_a_space(vocabulary: Callable[[str], Vocabular
     """So what is read with its space changes none of the answers that were stored before."""
     constraints = Constraints(vocabulary(name))
     for grammar in ("attributed", "relevant", "useful", "sufficient", "refused", "answer", "level"):
-        start = constraints.compile(grammars.load(grammar)).start
+        start = constraints.compile(grammars.load_grammar(grammar)).start
         assert start.text.endswith(b":") or start.text.endswith(b'"')
 
 

@@ -9,7 +9,7 @@ import random_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.engine.llamacpp.tokenizer import Vocabulary
+from localjudge.engine.tokens import Vocabulary
 from localjudge.errors import SampleError
 from tests.engine.conftest import LoadedVocabulary, ModelMaker, of_the_folder, vocabulary_of
 

@@ -14,10 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge import resources
-from localjudge.engine.llamacpp.constrained_answer import ConstrainedAnswer
-from localjudge.engine.llamacpp.constraint import Constraints
-from localjudge.engine.llamacpp.tokenizer import Vocabulary
-from localjudge.judge import grammars
+from localjudge.engine.decoding import ConstrainedAnswer, Constraints
+from localjudge.engine.tokens import Vocabulary
+from localjudge.judge import profile as grammars
 from localjudge.types import Grammar
 from tests.engine.conftest import vocabulary_of
 
@@ -100,7 +99,7 @@ def joint(entries: list[tuple[str, str, int]]) -> str:
 
 
 def grammar_of(name: str) -> Grammar:
-    return grammars.for_statements(STATEMENTS) if name == "classifications" else grammars.load(name)
+    return grammars.for_statements(STATEMENTS) if name == "classifications" else grammars.load_grammar(name)
 
 
 def schema_of(name: str) -> Any:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.integrations.binary_decisions import (
+from localjudge.integrations.conversion import (
     decisiveness,
     level_probabilities,
     of_each_level,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from localjudge.integrations.named_fields import as_sample
+from localjudge.integrations.conversion import as_sample
 
 FIELDS: dict[str, Any] = {
     "input": "Why?",

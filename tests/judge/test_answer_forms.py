@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from localjudge.judge.answer_forms import AnswerForm
+from localjudge.judge.profile import AnswerForm
 from localjudge.types import Grammar
 
 PUNCTUATION = r"<>{}[]()|.*+?^$\"' /:-"

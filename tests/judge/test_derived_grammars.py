@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from localjudge.errors import UsageError
-from localjudge.judge import grammars
+from localjudge.judge import profile as grammars
 
 GOLDEN = json.loads(Path(__file__).with_name("expanded_grammars.json").read_text(encoding="utf-8"))
 
@@ -16,10 +16,10 @@ GOLDEN = json.loads(Path(__file__).with_name("expanded_grammars.json").read_text
 def test_a_grammar_with_a_reason_is_the_one_that_was_a_file(expanded: dict[str, Any]) -> None:
     """Text and expression as they were when each was a file of its own, with the order of the keys."""
     assert json.dumps(json.loads(grammars.schema_text(expanded["name"]))) == json.dumps(expanded["schema"])
-    assert grammars.load(expanded["name"]).pattern == expanded["pattern"]
+    assert grammars.load_grammar(expanded["name"]).pattern == expanded["pattern"]
 
 
 @pytest.mark.parametrize("name", ["reason_classifications", "reason_attributed_reason", "reason_"])
 def test_what_is_not_a_grammar_is_refused(name: str) -> None:
     with pytest.raises(UsageError, match=f"grammars/{name}.json that belongs to localjudge is missing"):
-        grammars.load(name)
+        grammars.load_grammar(name)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.judge import grammars
+from localjudge.judge import profile as grammars
 from localjudge.types import Grammar
 
 GOLDEN = json.loads(Path(__file__).with_name("expanded_grammars.json").read_text(encoding="utf-8"))
@@ -35,7 +35,7 @@ def by_both(monkeypatch: pytest.MonkeyPatch) -> Both:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_bundled_grammar_is_the_same_by_both(by_both: Both, name: str) -> None:
     by_outlines, by_core = by_both(lambda: grammars.from_schema(name, grammars.schema_text(name)))
-    assert by_outlines == by_core == grammars.load(name)
+    assert by_outlines == by_core == grammars.load_grammar(name)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from jsonschema import validate
 
-from localjudge.judge import grammars
+from localjudge.judge import profile as grammars
 from localjudge.types import Grammar, Piece, VerdictRequest
 
 FOLDER = Path(__file__).resolve().parents[2] / "grammars"
@@ -29,7 +29,7 @@ def test_every_grammar_is_described(path: Path) -> None:
 @pytest.mark.parametrize("key", VERDICTS)
 def test_the_verdict_grammars_allow_two_answers(key: str) -> None:
     """No white space, no other value; as long as the table says."""
-    pattern = grammars.load(key).pattern
+    pattern = grammars.load_grammar(key).pattern
     assert all(re.fullmatch(pattern, written((key, value))) for value in (0, 1))
     assert not re.fullmatch(pattern, written((key, 2)))
     assert not re.fullmatch(pattern, f'{{"{key}": 1}}')
@@ -39,7 +39,7 @@ def test_the_verdict_grammars_allow_two_answers(key: str) -> None:
 @pytest.mark.parametrize("key", VERDICTS)
 def test_the_reason_grammars_bound_the_reason(key: str) -> None:
     """1 to 200 characters, in the order of the name; the frame is as long as the table says."""
-    before, after = grammars.load(f"reason_{key}").pattern, grammars.load(f"{key}_reason").pattern
+    before, after = grammars.load_grammar(f"reason_{key}").pattern, grammars.load_grammar(f"{key}_reason").pattern
     assert re.fullmatch(before, written(("reason", LONGEST_REASON), (key, 1)))
     assert re.fullmatch(after, written((key, 1), ("reason", LONGEST_REASON)))
     for reason in ("", LONGEST_REASON + "x"):
@@ -50,7 +50,7 @@ def test_the_reason_grammars_bound_the_reason(key: str) -> None:
 
 def test_an_own_question_is_answered_in_words() -> None:
     """Yes or no, in small letters; as long as the table says."""
-    grammar = grammars.load("answer")
+    grammar = grammars.load_grammar("answer")
     words = ("yes", "no", "Yes", "maybe", "", "0")
     assert [word for word in words if re.fullmatch(grammar.pattern, written(("answer", word)))] == ["yes", "no"]
     assert grammar.labels == {"no": 0, "yes": 1}
@@ -60,7 +60,7 @@ def test_an_own_question_is_answered_in_words() -> None:
 
 def test_a_level_is_from_1_to_5() -> None:
     """No other number; as long as the table says."""
-    grammar = grammars.load("level")
+    grammar = grammars.load_grammar("level")
     legal = [level for level in range(12) if re.fullmatch(grammar.pattern, written(("level", level)))]
     assert legal == [1, 2, 3, 4, 5]
     assert grammar.labels == {"1": 0, "2": 0.25, "3": 0.5, "4": 0.75, "5": 1}
@@ -79,7 +79,9 @@ def test_the_frame_of_a_joint_answer_is_as_long_as_described() -> None:
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
 def test_a_grammar_keeps_the_schema_that_it_was_made_of(path: Path) -> None:
     """An engine that takes no patterns can be given that."""
-    assert json.loads(grammars.load(path.stem).json_schema or "") == json.loads(path.read_text(encoding="utf-8"))
+    assert json.loads(grammars.load_grammar(path.stem).json_schema or "") == json.loads(
+        path.read_text(encoding="utf-8")
+    )
 
 
 def test_the_schema_of_a_joint_answer_names_its_statements() -> None:
@@ -93,7 +95,7 @@ def test_the_schema_of_a_joint_answer_names_its_statements() -> None:
 
 def test_the_schema_is_in_no_key_and_no_file() -> None:
     """What names a request and a grammar is the pattern that is decoded."""
-    grammar = grammars.load("attributed")
+    grammar = grammars.load_grammar("attributed")
     pattern = r"(\\{\"attributed\":(0|1)\\})"
     dumped = f'{{"name":"attributed","pattern":"{pattern}","labels":{{"0":0,"1":1}},"verdicts":1,"reason_tokens":0,'
     dumped += '"reason_end":"\\""}'
@@ -104,6 +106,6 @@ def test_the_schema_is_in_no_key_and_no_file() -> None:
 
 def test_a_grammar_that_was_read_back_is_the_same_grammar() -> None:
     """Without its schema: the answers that it allows are what makes it."""
-    grammar = grammars.load("attributed")
+    grammar = grammars.load_grammar("attributed")
     assert Grammar.model_validate_json(grammar.model_dump_json()) == grammar
-    assert grammars.load("relevant") != grammar
+    assert grammars.load_grammar("relevant") != grammar

@@ -8,12 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge.errors import SampleError, UsageError
-from localjudge.judge import grammars, prompts
-from localjudge.judge.examples import Example
-from localjudge.judge.prompt_writer import PromptWriter
+from localjudge.judge import profile as grammars
+from localjudge.judge import profile as prompts
+from localjudge.judge.profile import Example
+from localjudge.judge.wording import PromptWriter
 from localjudge.types import Attribution, Relevance, Span, Task, Unit
 
-JOINT = prompts.load("instruct").tasks[prompts.JOINT]
+JOINT = prompts.load_profile("instruct").tasks[prompts.JOINT]
 
 
 def statement(text: str, index: int = 0, contexts: tuple[str, ...] = ("It rains.",)) -> Attribution:
@@ -22,7 +23,7 @@ def statement(text: str, index: int = 0, contexts: tuple[str, ...] = ("It rains.
 
 
 def joint() -> PromptWriter:
-    return PromptWriter(prompts.load("instruct"), protocol="joint")
+    return PromptWriter(prompts.load_profile("instruct"), protocol="joint")
 
 
 def answer(statements: list[str], reason: str = "so") -> str:
@@ -100,12 +101,12 @@ def test_other_tasks_are_asked_as_ever() -> None:
     """RAGAS's shape is for statements: a relevance question keeps its own request."""
     unit = Unit(kind="sentence", index=0, source="retrieved_contexts", span=Span(start=0, end=1, text="X"))
     task = Relevance(unit=unit, user_input="Why?")
-    assert joint().requests([task]) == PromptWriter(prompts.load("instruct")).requests([task])
+    assert joint().requests([task]) == PromptWriter(prompts.load_profile("instruct")).requests([task])
 
 
 def test_the_protocol_is_part_of_the_identity() -> None:
     """A joint verdict depends on its siblings: it is another judge's."""
-    plain = PromptWriter(prompts.load("instruct")).identity
+    plain = PromptWriter(prompts.load_profile("instruct")).identity
     assert joint().identity != plain
     assert (plain["protocol"], joint().identity["protocol"]) == ("independent", "joint")
 
@@ -113,10 +114,10 @@ def test_the_protocol_is_part_of_the_identity() -> None:
 def test_the_reference_judge_cannot_answer_jointly() -> None:
     """It reads no instructions."""
     with pytest.raises(UsageError, match="several statements in one answer"):
-        PromptWriter(prompts.load("reference"), protocol="joint")
+        PromptWriter(prompts.load_profile("reference"), protocol="joint")
 
 
 def test_a_joint_answer_has_its_reasons_first() -> None:
     """Its shape leaves no place for a reason after the verdict."""
     with pytest.raises(UsageError, match="before its verdict"):
-        PromptWriter(prompts.load("instruct"), protocol="joint", reasons="after")
+        PromptWriter(prompts.load_profile("instruct"), protocol="joint", reasons="after")

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from localjudge.errors import UsageError
-from localjudge.judge import prompts
-from localjudge.judge.own_prompt import OwnPrompt, read_prompts, with_prompt
-from localjudge.judge.prompt_writer import PromptWriter
+from localjudge.judge import profile as prompts
+from localjudge.judge.profile import OwnPrompt, read_prompts, with_prompt
+from localjudge.judge.wording import PromptWriter
 from localjudge.types import Relevance, Span, Unit
 
 EXAMPLE = """
@@ -38,7 +38,7 @@ def written(folder: Path, text: str) -> OwnPrompt:
 
 def test_the_file_words_its_task(tmp_path: Path) -> None:
     """The judge asks in the file's words, around the same user text."""
-    judge = PromptWriter(with_prompt(prompts.load("instruct"), written(tmp_path, EXAMPLE)))
+    judge = PromptWriter(with_prompt(prompts.load_profile("instruct"), written(tmp_path, EXAMPLE)))
     pieces = [piece for node in judge.request(SENTENCE).path for piece in node]
     assert "patient's file" in pieces[0].text
     assert [piece.text for piece in pieces if not piece.trusted] == ["How old is he?", "He is 8."]
@@ -46,7 +46,7 @@ def test_the_file_words_its_task(tmp_path: Path) -> None:
 
 def test_every_byte_of_the_file_is_in_the_identity(tmp_path: Path) -> None:
     """Another wording is another judge."""
-    profile = prompts.load("instruct")
+    profile = prompts.load_profile("instruct")
     first = with_prompt(profile, written(tmp_path, EXAMPLE))
     second = with_prompt(profile, written(tmp_path, EXAMPLE + "\n"))
     assert len({profile.sha256, first.sha256, second.sha256}) == 3
@@ -54,7 +54,7 @@ def test_every_byte_of_the_file_is_in_the_identity(tmp_path: Path) -> None:
 
 def test_the_other_tasks_keep_their_wording(tmp_path: Path) -> None:
     """Only the task that the file names changes."""
-    profile = prompts.load("instruct")
+    profile = prompts.load_profile("instruct")
     changed = with_prompt(profile, written(tmp_path, EXAMPLE))
     assert {name for name in profile.tasks if profile.tasks[name] != changed.tasks[name]} == {"relevance_sentence"}
 
@@ -72,7 +72,7 @@ def test_the_other_tasks_keep_their_wording(tmp_path: Path) -> None:
 def test_a_file_that_cannot_word_the_task_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
     """Said before anything is judged, with what to do."""
     with pytest.raises(UsageError, match=complaint):
-        with_prompt(prompts.load("instruct"), written(tmp_path, text))
+        with_prompt(prompts.load_profile("instruct"), written(tmp_path, text))
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from localjudge.errors import UsageError
-from localjudge.judge import prompts
-from localjudge.judge.profile_choice import choose
+from localjudge.judge import profile as prompts
+from localjudge.judge.profile import choose
 
 BUNDLED = Path(prompts.__file__).parent / "prompts"
 NAMES = {
@@ -45,7 +45,7 @@ def test_no_name_fits_two_profiles() -> None:
         fitting = [
             profile
             for profile in prompts.bundled()
-            for row in prompts.load(profile).made_for
+            for row in prompts.load_profile(profile).made_for
             if all(re.search(pattern, name, re.IGNORECASE) for pattern in row.values())
         ]
         assert len(set(fitting)) <= 1, name
@@ -68,7 +68,7 @@ def test_a_folder_of_one_s_own_is_a_profile(tmp_path: Path) -> None:
     )
     found = choose(str(folder), None, {}).profile
     assert found.name == "house"
-    assert found.sha256 != prompts.load("minicheck").sha256
+    assert found.sha256 != prompts.load_profile("minicheck").sha256
     answer = found.tasks["attribution"].grammar
     assert not isinstance(answer, str)
     assert answer.grammar("attribution").pattern == "(Ja|Nein)"
@@ -96,13 +96,13 @@ def test_a_folder_that_cannot_be_used_is_named_with_the_reason(
     shutil.copytree(BUNDLED / "minicheck", folder)
     (folder / file).write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=complaint) as refused:
-        prompts.load(str(folder))
+        prompts.load_profile(str(folder))
     assert str(folder) in str(refused.value)
 
 
 def test_an_empty_folder_is_no_profile(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is not valid"):
-        prompts.load(str(tmp_path))
+        prompts.load_profile(str(tmp_path))
 
 
 def test_every_profile_names_the_source_of_its_prompt() -> None:

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge.errors import SampleError, UsageError
-from localjudge.judge import prompts
-from localjudge.judge.prompt_writer import PromptWriter
+from localjudge.judge import profile as prompts
+from localjudge.judge.wording import PromptWriter
 from localjudge.types import (
     AnsweredQuestion,
     Attribution,
@@ -78,7 +78,7 @@ def all_tasks(text: str) -> list[Task]:
 
 
 def judge(profile: str = "instruct") -> PromptWriter:
-    return PromptWriter(prompts.load(profile))
+    return PromptWriter(prompts.load_profile(profile))
 
 
 @pytest.mark.parametrize(
@@ -193,23 +193,23 @@ def test_every_file_of_a_profile_is_in_its_hash(tmp_path: Path) -> None:
     """One letter more in any of them, and the judge is another judge."""
     folder = tmp_path / "copy"
     shutil.copytree(BUNDLED / "instruct", folder)
-    before = prompts.load(str(folder)).sha256
+    before = prompts.load_profile(str(folder)).sha256
     for file in sorted(folder.glob("*.toml")):
         original = file.read_text(encoding="utf-8")
         file.write_text(f"{original}\n# a remark\n", encoding="utf-8")
-        assert prompts.load(str(folder)).sha256 != before
+        assert prompts.load_profile(str(folder)).sha256 != before
         file.write_text(original, encoding="utf-8")
-    assert prompts.load(str(folder)).sha256 == before
+    assert prompts.load_profile(str(folder)).sha256 == before
 
 
 def test_a_special_task_has_a_hash_of_its_own(tmp_path: Path) -> None:
     """The judge of runs that do not ask it stays the judge that it was; that of those that do becomes another."""
     folder = tmp_path / "copy"
     shutil.copytree(BUNDLED / "instruct", folder)
-    before = PromptWriter(prompts.load(str(folder)))
+    before = PromptWriter(prompts.load_profile(str(folder)))
     with (folder / "special" / "refusal.toml").open("a", encoding="utf-8") as file:
         file.write("# a remark\n")
-    after = PromptWriter(prompts.load(str(folder)))
+    after = PromptWriter(prompts.load_profile(str(folder)))
     assert before.identity == after.identity == after.identity_for([])
     assert before.identity_for(["sufficiency"]) == after.identity_for(["sufficiency"]) != after.identity
     assert before.identity_for(["refusal"]) != after.identity_for(["refusal"])
@@ -218,7 +218,8 @@ def test_a_special_task_has_a_hash_of_its_own(tmp_path: Path) -> None:
 
 def test_a_special_task_is_part_of_the_identity_with_the_shape_of_its_answer() -> None:
     identities = [
-        PromptWriter(prompts.load("instruct"), reasons=way).identity_for(["refusal"]) for way in ("none", "before")
+        PromptWriter(prompts.load_profile("instruct"), reasons=way).identity_for(["refusal"])
+        for way in ("none", "before")
     ]
     hashes = [identity["special_tasks"]["refusal"] for identity in identities]
     assert hashes[0]["sha256"] == hashes[1]["sha256"]
@@ -244,7 +245,7 @@ def test_a_refusal_is_judged_without_a_question_where_there_is_none() -> None:
 
 def test_an_unknown_profile_is_told_the_known_ones() -> None:
     with pytest.raises(UsageError, match="no prompt profile is called 'x'") as caught:
-        prompts.load("x")
+        prompts.load_profile("x")
     assert "instruct, lynx, minicheck" in str(caught.value.hint)
 
 
@@ -263,7 +264,7 @@ def test_a_damaged_profile_is_named(tmp_path: Path, file: str, content: str) -> 
     shutil.copytree(BUNDLED / "instruct", folder)
     (folder / file).write_text(content, encoding="utf-8")
     with pytest.raises(UsageError, match=re.escape(str(folder))) as caught:
-        prompts.load(str(folder))
+        prompts.load_profile(str(folder))
     assert caught.value.hint
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from localjudge.errors import UsageError
-from localjudge.judge import prompts
-from localjudge.judge.prompt_writer import PromptWriter, Reasons
+from localjudge.judge import profile as prompts
+from localjudge.judge.wording import PromptWriter, Reasons
 from localjudge.types import Attribution, Refusal, Relevance, Span, Sufficiency, Task, Unit, Usefulness
 
 SPAN = Span(start=0, end=9, text="It is 8 m.")
@@ -24,7 +24,7 @@ TASKS: tuple[Task, ...] = (
 
 
 def judge(reasons: Reasons) -> PromptWriter:
-    return PromptWriter(prompts.load("instruct"), reasons=reasons)
+    return PromptWriter(prompts.load_profile("instruct"), reasons=reasons)
 
 
 @pytest.mark.parametrize("task", TASKS)
@@ -64,5 +64,5 @@ def test_reasons_are_part_of_the_identity() -> None:
 def test_the_reference_judge_cannot_give_reasons(reasons: Reasons) -> None:
     """It reads no instructions: an error before any work, naming the way out."""
     with pytest.raises(UsageError, match="'reference' cannot give reasons") as caught:
-        PromptWriter(prompts.load("reference"), reasons=reasons)
+        PromptWriter(prompts.load_profile("reference"), reasons=reasons)
     assert "judge=..." in (caught.value.hint or "")

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.engine.llamacpp import chat_template as chat
+from localjudge.engine import tokens as chat
 from localjudge.errors import ModelError, SampleError, UsageError
-from localjudge.judge import prompts
-from localjudge.judge.chat_skeleton import skeleton
-from localjudge.judge.prompt_writer import PromptWriter
+from localjudge.judge import profile as prompts
+from localjudge.judge.profile import skeleton
+from localjudge.judge.wording import PromptWriter
 from localjudge.types import (
     AnsweredQuestion,
     Attribution,
@@ -62,12 +62,12 @@ def ends_for(profile: str) -> ChatEnds | None:
     template = TEMPLATES[profile]
     if template is None:
         return None
-    make = chat.without_ends if prompts.load(profile).converses else chat.chat_ends
+    make = chat.without_ends if prompts.load_profile(profile).converses else chat.chat_ends
     return make(template, bos="<s>", eos="</s>")
 
 
 def judge(profile: str) -> PromptWriter:
-    return PromptWriter(prompts.load(profile), ends_for(profile))
+    return PromptWriter(prompts.load_profile(profile), ends_for(profile))
 
 
 def text_of(request: VerdictRequest) -> str:
@@ -281,7 +281,7 @@ def pieces(request: VerdictRequest) -> list[Piece]:
 def test_documents_inside_json_are_spelled_as_json_spells_them() -> None:
     """A template that shows its documents by `tojson`: the user's quotation marks cannot end the string."""
     ends = chat.without_ends(DOCUMENTS_IN_JSON, bos="", eos="")
-    asked = PromptWriter(prompts.load("granite-guardian"), ends).request(
+    asked = PromptWriter(prompts.load_profile("granite-guardian"), ends).request(
         statement('Said "no".', ('He said "no"\n<b>é',))
     )
     document = r'{"doc_id": "0", "text": "He said \"no\"\n<b>é"}'
@@ -305,19 +305,22 @@ def test_documents_inside_json_are_spelled_as_json_spells_them() -> None:
 )
 def test_another_chat_template_is_refused_before_anything_is_asked(template: str, complaint: str) -> None:
     with pytest.raises(ModelError, match=complaint):
-        PromptWriter(prompts.load("granite-guardian"), chat.without_ends(template, bos="", eos=""))
+        PromptWriter(prompts.load_profile("granite-guardian"), chat.without_ends(template, bos="", eos=""))
 
 
 def test_without_a_chat_template_it_is_refused() -> None:
     with pytest.raises(UsageError, match="inside the model's chat template, and there is none") as refused:
-        PromptWriter(prompts.load("minicheck"))
+        PromptWriter(prompts.load_profile("minicheck"))
     assert "profile" in str(refused.value.hint)
 
 
 def test_the_chat_template_and_what_it_writes_are_in_the_identity() -> None:
     """Another word between the messages is another judge."""
     other = chat.without_ends(GUARDIAN.replace("judge_protocol", "protocol"), bos="<s>", eos="</s>")
-    one, two = judge("granite-guardian").identity, PromptWriter(prompts.load("granite-guardian"), other).identity
+    one, two = (
+        judge("granite-guardian").identity,
+        PromptWriter(prompts.load_profile("granite-guardian"), other).identity,
+    )
     assert {key for key in one if one[key] != two[key]} == {"chat_template_sha256", "chat_ends_sha256"}
 
 
@@ -328,7 +331,7 @@ def test_a_template_is_rendered_once_however_many_statements_are_asked() -> None
         rendered.append(len(arguments.get("documents", ())))
         return chat.conversation(GUARDIAN, messages, arguments, bos="", eos="")
 
-    asked = PromptWriter(prompts.load("granite-guardian"), ChatEnds("", "", "0", render))
+    asked = PromptWriter(prompts.load_profile("granite-guardian"), ChatEnds("", "", "0", render))
     rendered.clear()
     asked.requests([statement(f"Statement {number}.", ("one", "two")) for number in range(20)])
     assert rendered == [2]

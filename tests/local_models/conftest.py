@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from gguf import GGUFWriter
 
-from localjudge.local_models.found_model import Found, FoundModel, SkippedFile
+from localjudge.local_models import Found, FoundModel, SkippedFile
 
 VARIABLES = (
     "OLLAMA_MODELS",

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localjudge.local_models import layouts
-from localjudge.local_models.found_model import quantisation_in
+from localjudge import local_models as layouts
+from localjudge.local_models import quantisation_in
 from tests.local_models.conftest import MODEL_LAYER, downloaded, gguf, manifest, models, pulled, skipped
 
 

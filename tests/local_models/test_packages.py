@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from localjudge import local_models as places
 from localjudge import model_registry
 from localjudge.errors import ModelError
-from localjudge.local_models import places
-from localjudge.local_models.packages import file_in_package, installed_version
+from localjudge.local_models import file_in_package, installed_version
 from tests.local_models.conftest import gguf, models, skipped
 
 FILE = "weights_package/small.Q4_1.gguf"

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from localjudge import local_models as places
 from localjudge import model_registry
 from localjudge.errors import ModelError
-from localjudge.local_models import places
 from tests.local_models.conftest import downloaded, gguf, models, pulled
 
 

@@ -11,7 +11,8 @@ import pytest
 import localjudge
 from localjudge import metrics
 from localjudge.errors import UsageError
-from localjudge.metrics import Metric, Outcome, Sample, Scored, Task, catalog, naming
+from localjudge.metrics import Metric, Outcome, Sample, Scored, Task, catalog
+from localjudge.metrics import metric as naming
 from localjudge.metrics.documents import DocumentMetric
 from localjudge.text import sentences
 from localjudge.types import FieldName

@@ -13,12 +13,17 @@ from hypothesis import strategies as st
 
 from localjudge.errors import SampleError
 from localjudge.metrics import Context
-from localjudge.metrics.document_at_k import hit_rate_at, precision_at, recall_at
-from localjudge.metrics.document_map import DOCUMENT_MAP
-from localjudge.metrics.document_mrr import DOCUMENT_MRR
-from localjudge.metrics.document_ndcg import DOCUMENT_NDCG
-from localjudge.metrics.document_recall import DOCUMENT_RECALL_MULTI_HIT, DOCUMENT_RECALL_SINGLE_HIT
-from localjudge.metrics.documents import RankingMeasure
+from localjudge.metrics.documents import (
+    DOCUMENT_MAP,
+    DOCUMENT_MRR,
+    DOCUMENT_NDCG,
+    DOCUMENT_RECALL_MULTI_HIT,
+    DOCUMENT_RECALL_SINGLE_HIT,
+    RankingMeasure,
+    hit_rate_at,
+    precision_at,
+    recall_at,
+)
 from tests.metrics.conftest import score_lists
 
 if TYPE_CHECKING:

@@ -7,12 +7,18 @@ import pytest
 
 from localjudge.errors import SampleError, UsageError
 from localjudge.metrics import Context, Sample, Scored, Undefined
-from localjudge.metrics.document_at_k import hit_rate_at, precision_at, recall_at
-from localjudge.metrics.document_map import DOCUMENT_MAP
-from localjudge.metrics.document_mrr import DOCUMENT_MRR
-from localjudge.metrics.document_ndcg import DOCUMENT_NDCG
-from localjudge.metrics.document_recall import DOCUMENT_RECALL_MULTI_HIT, DOCUMENT_RECALL_SINGLE_HIT
-from localjudge.metrics.documents import DocumentMetric, RankingMeasure
+from localjudge.metrics.documents import (
+    DOCUMENT_MAP,
+    DOCUMENT_MRR,
+    DOCUMENT_NDCG,
+    DOCUMENT_RECALL_MULTI_HIT,
+    DOCUMENT_RECALL_SINGLE_HIT,
+    DocumentMetric,
+    RankingMeasure,
+    hit_rate_at,
+    precision_at,
+    recall_at,
+)
 from tests.metrics.conftest import outcome_of, sample_of, score_lists
 
 MEASURES = [

@@ -3,7 +3,7 @@
 import pytest
 
 from localjudge.metrics import catalog
-from localjudge.metrics.first_picture import ALL_CHOICES, FIRST_CHOICES, first_picture
+from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, first_picture
 
 DOCUMENTS = tuple(name for name in catalog.our_names() if name.startswith("document_"))
 

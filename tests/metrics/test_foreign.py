@@ -10,8 +10,7 @@ import pytest
 
 from localjudge.errors import OutOfResource, SampleError
 from localjudge.metrics import Sentences, Steps
-from localjudge.run.evaluate import evaluate_samples
-from localjudge.run.wording import AskedTask
+from localjudge.run.loop import AskedTask, evaluate_samples
 from localjudge.text import sentences
 from localjudge.types import Failed, NoAnswer, Outcome, Relevance, Sample, Scored, Span, Unit, Verdict
 

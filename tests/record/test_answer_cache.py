@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from localjudge.errors import UsageError
-from localjudge.record import answer_cache
-from localjudge.record.answer_cache import AnswerCache, cache_folder, open_cache
+from localjudge.record import cache as answer_cache
+from localjudge.record.cache import AnswerCache, cache_folder, open_cache
 from localjudge.types import Answer, NoAnswer
 
 JUDGE: dict[str, Any] = {"engine": {"engine": "one"}, "judge": {"profile": "p"}, "versions": {"localjudge": "1"}}
@@ -107,7 +107,7 @@ def test_the_oldest_make_room(folder: Path) -> None:
 def test_processes_use_it_at_once(folder: Path) -> None:
     """Four that write 600 answers each, half of them the same as the others'."""
     program = (
-        "import sys; from contextlib import closing; from localjudge.record.answer_cache import open_cache\n"
+        "import sys; from contextlib import closing; from localjudge.record.cache import open_cache\n"
         "from localjudge.types import Answer\n"
         f"with closing(open_cache({JUDGE!r})) as cache:\n"
         "    for number in range(600):\n"
@@ -122,7 +122,7 @@ def test_processes_use_it_at_once(folder: Path) -> None:
 def test_a_process_that_is_killed_while_it_writes_leaves_a_sound_cache(folder: Path) -> None:
     """Three times, in the middle of some transaction; the next process rolls it back and writes on."""
     program = (
-        "import itertools; from contextlib import closing; from localjudge.record.answer_cache import open_cache\n"
+        "import itertools; from contextlib import closing; from localjudge.record.cache import open_cache\n"
         "from localjudge.types import Answer\n"
         f"with closing(open_cache({JUDGE!r})) as cache:\n"
         "    for number in itertools.count():\n"

@@ -10,10 +10,9 @@ import pytest
 
 from localjudge import Run, RunDirectoryError, ScriptedEngine, evaluate
 from localjudge.cli.main import main
-from localjudge.cli.run import command as run_command
-from localjudge.record import begun_by
-from localjudge.record.begun_by import command
-from localjudge.record.manifest import Manifest
+from localjudge.cli.run import run_command
+from localjudge.record import manifest as begun_by
+from localjudge.record.manifest import Manifest, command
 from localjudge.run.settings import NOT_IN_FILES, RunSettings
 
 ROW = {"nr": "a", "retrieved_contexts": ["It rains in Rome."], "gold answer": "It rains. It is red.", "topic": "x"}

@@ -10,13 +10,12 @@ import pytest
 import localjudge
 from localjudge import Run, RunDirectoryError, ScriptedEngine
 from localjudge.analysis.check import check
-from localjudge.analysis.comparison import compare
-from localjudge.cli.gate_options import Checks
+from localjudge.analysis.compare import compare
+from localjudge.cli.options import Checks
 from localjudge.record.examination import NOT_EXAMINED, Examination, remember_examination
-from localjudge.report.comparison_view import comparison_lines
-from localjudge.report.markdown import run_markdown
-from localjudge.report.page.html_report import page
-from localjudge.report.table import remarks, run_html, summary_values
+from localjudge.report.ci import run_markdown
+from localjudge.report.html_page import page
+from localjudge.report.tables import comparison_lines, remarks, run_html, summary_values
 
 ROWS = [{"id": "a", "retrieved_contexts": ["Rain."], "reference": "It rains. It is red.", "response": "It rains."}]
 UNFIT = Examination(uses={"attribution": (), "relevance": ()}, items=384)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from localjudge import Run, ScriptedEngine, evaluate, rescore, verify
 from localjudge.errors import RunDirectoryError
-from localjudge.record.extra_columns import extras_fingerprint, extras_text
+from localjudge.record.store import extras_fingerprint, extras_text
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "contexts": ["It rains."], "ground_truth": "One.", "topic": "x", "meta": {"year": 2026, "tags": ["t"]}},

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 import localjudge
 from localjudge import resources
 from localjudge.dataset import from_rows, load
-from localjudge.judge import prompts
-from localjudge.judge.prompt_writer import PromptWriter
+from localjudge.judge import profile as prompts
+from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Metric
 from localjudge.metrics.context_recall import ContextRecall
 from localjudge.record.manifest import Manifest, data_part, differences, judge_part
@@ -151,13 +151,13 @@ def part(judge: PromptWriter, metric: Metric | None = None) -> dict[str, Any]:
 
 
 def test_a_chat_template_moves_the_judge() -> None:
-    profile = prompts.load("instruct")
+    profile = prompts.load_profile("instruct")
     one, two = (PromptWriter(profile, ChatEnds("<user>", "<model>", sha256=name)) for name in ("1", "2"))
     assert [change.ingredient for change in differences(part(one), part(two))] == ["judge.chat_template_sha256"]
 
 
 def test_what_a_metric_s_version_or_a_way_of_asking_moves_is_named() -> None:
-    profile = prompts.load("instruct")
+    profile = prompts.load_profile("instruct")
     plain = part(PromptWriter(profile))
     other = [
         part(PromptWriter(profile), NextContextRecall()),

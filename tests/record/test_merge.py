@@ -1,5 +1,6 @@
 """All shards of a run come to that run, byte for byte; what are not all shards of one run is refused, and why."""
 
+import hashlib
 import json
 import shutil
 import sqlite3
@@ -321,8 +322,10 @@ def _sign(manifest: Any, directory: Path) -> None:
 
     signed = signature(manifest["judge"], manifest["data"])
     summary = json.loads((directory / "summary.json").read_text())
+    text = json.dumps({**summary, "signature": signed})
+    manifest["environment"]["files"]["summary.json"] = hashlib.sha256(text.encode()).hexdigest()
     (directory / "manifest.json").write_text(json.dumps({**manifest, "signature": signed}))
-    (directory / "summary.json").write_text(json.dumps({**summary, "signature": signed}))
+    (directory / "summary.json").write_text(text)
 
 
 @pytest.mark.parametrize(
@@ -330,10 +333,10 @@ def _sign(manifest: Any, directory: Path) -> None:
     [
         ("UPDATE sample SET content = replace(content, 'Another', 'Others')", "samples that are not the 100"),
         ("UPDATE sample SET position = position + 1", "do not agree which sample stands at position"),
-        ("UPDATE sample SET position = 7", "has two samples at one position"),
+        ("UPDATE sample SET position = 7", "do not agree which sample stands at position"),
         ("UPDATE answer SET p_yes = 0.123", "was answered otherwise than another run"),
         ("UPDATE sample SET position = 1000 - position", "are not in the order of its samples"),
-        ("DELETE FROM sample WHERE position > 90", "contradict each other"),
+        ("DELETE FROM sample WHERE position > 90", "are not in the order of its samples"),
         ("UPDATE unit SET request = 99999", None),
         ("DELETE FROM request", "lacks row"),
     ],

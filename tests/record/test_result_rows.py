@@ -5,8 +5,7 @@ import json
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.record.evaluation import Evaluation, JudgedUnit
-from localjudge.record.result_rows import json_line, row_values, score_rows, verdict_rows
+from localjudge.record.result_rows import Evaluation, JudgedUnit, json_line, row_values, score_rows, verdict_rows
 from localjudge.types import Failed, NoAnswer, Scored, Span, Undefined, Unit, Verdict
 
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from localjudge.errors import OutOfResource, RunDirectoryError
-from localjudge.record.keys import KeyedRequest, RequestKeys
-from localjudge.record.store import Asking, Store
+from localjudge.record.store import Asking, KeyedRequest, RequestKeys, Store
 from localjudge.types import Answer, Grammar, NoAnswer, Piece, VerdictRequest
 
 KEYS = RequestKeys({"engine": "test"})

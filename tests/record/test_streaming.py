@@ -14,7 +14,7 @@ from localjudge import Run, ScriptedEngine
 from localjudge.record.archive import stored_requests
 from localjudge.record.result_rows import ScoreRow
 from localjudge.report.export import Format, exported_parts
-from localjudge.report.worst import worst_scores
+from localjudge.report.tables import worst_scores
 
 SAMPLES = 2_000
 PADDING = "x" * 2_000

@@ -2,8 +2,8 @@
 
 import pytest
 
-from localjudge.record.evaluation import Evaluation, JudgedUnit
-from localjudge.record.summary import MetricSummary, Summary, Totals, VerdictSummary
+from localjudge.record.files import MetricSummary, Summary, Totals, VerdictSummary
+from localjudge.record.result_rows import Evaluation, JudgedUnit
 from localjudge.stats import mean_interval
 from localjudge.types import Failed, JudgeCard, NoAnswer, Outcome, Scored, Span, Undefined, Unit, Verdict, VerdictRule
 

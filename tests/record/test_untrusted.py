@@ -11,8 +11,8 @@ import pytest
 
 import localjudge
 from localjudge import LocaljudgeError, Run, RunDirectoryError, ScriptedEngine
+from localjudge.record.directory import read_rows
 from localjudge.record.result_rows import SCORE_ROWS
-from localjudge.record.untrusted import read_rows
 from localjudge.report.export import exported
 from localjudge.report.sample import prompts_view, sample_view
 

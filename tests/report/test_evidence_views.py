@@ -10,14 +10,13 @@ import pytest
 from rich.console import Console, RenderableType
 
 from localjudge import Run, ScriptedEngine, check, evaluate
-from localjudge.analysis.comparison import compare
-from localjudge.analysis.gates import GateDecision, decide_gates, parse_gate, signed
+from localjudge.analysis.check import GateDecision, decide_gates, parse_gate, signed
+from localjudge.analysis.compare import compare
 from localjudge.record.result_rows import ScoreRow
-from localjudge.report.comparison_view import comparison_view, gates_view
-from localjudge.report.markdown import run_markdown
-from localjudge.report.page.overview import overview
-from localjudge.report.verification import verification_view
-from localjudge.report.worst import worst_scores
+from localjudge.report.checks import verification_view
+from localjudge.report.ci import run_markdown
+from localjudge.report.html_page import overview
+from localjudge.report.tables import comparison_view, gates_view, worst_scores
 from localjudge.run.verify import verify_run as verify
 from tests.conftest import ScriptedRun
 from tests.doctor.conftest import users_text

@@ -13,10 +13,9 @@ import pytest
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.dataset import load
 from localjudge.dataset.identity import content_hash
-from localjudge.dataset.spreadsheet import inert
 from localjudge.errors import UsageError
-from localjudge.report.export import Added, Format, Rows, exported, plain_rows
-from localjudge.report.parquet import parquet_parts
+from localjudge.report.export import Added, Format, Rows, exported, parquet_parts, plain_rows
+from localjudge.words import inert
 
 
 def lines(content: bytes) -> list[dict[str, Any]]:
@@ -224,7 +223,7 @@ def test_the_types_of_parquet_are_those_of_all_row_groups(monkeypatch: pytest.Mo
     """Nothing, then whole numbers, then one half: a column of floats, as all rows at once would be."""
     from pyarrow import BufferReader, parquet
 
-    monkeypatch.setattr("localjudge.report.parquet.ROWS_OF_GROUP", 1)
+    monkeypatch.setattr("localjudge.report.export.ROWS_OF_GROUP", 1)
     values: list[dict[str, Any]] = [
         {"n": None, "texts": None, "empty": None},
         {"n": 1, "texts": [], "empty": None},

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.analysis.gates import GateDecision, parse_gate
-from localjudge.report.junit import finished, unfinished
+from localjudge.analysis.check import GateDecision, parse_gate
+from localjudge.report.ci import finished, unfinished
 
 
 def decision(outcome: str, *, kept: bool, gate: str = "context_recall>=0.8", reason: str = "because") -> GateDecision:

@@ -15,8 +15,8 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from localjudge import Run, ScriptedEngine, check, evaluate
-from localjudge.printable import printable
-from localjudge.report.markdown import run_markdown, unfinished_markdown
+from localjudge.report.ci import run_markdown, unfinished_markdown
+from localjudge.words import printable
 
 ScriptedRun = Callable[..., Run]
 HOSTILE = (

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge import Run
-from localjudge.report.table import run_html
+from localjudge.report.tables import run_html
 
 
 class _Elements(HTMLParser):

@@ -19,9 +19,9 @@ from hypothesis import strategies as st
 from localjudge import Run, ScriptedEngine, UsageError, evaluate, verify, write_report
 from localjudge.analysis.check import Check
 from localjudge.errors import RunDirectoryError
-from localjudge.report.page import data_blocks, html_report
-from localjudge.report.page.html_report import page
-from localjudge.report.page.sample_values import PlacesInBrowser
+from localjudge.report import html_page as data_blocks
+from localjudge.report import html_page as html_report
+from localjudge.report.html_page import PlacesInBrowser, page
 from localjudge.types import Context, Sample
 
 ScriptedRun = Callable[..., Run]
@@ -165,7 +165,7 @@ def test_the_script_makes_no_markup_of_strings_and_reaches_for_no_network(run: R
 
 def test_every_file_beside_the_modules_stands_in_the_page_once(run: Run) -> None:
     text = html(run)
-    files = [file for file in Path(html_report.__file__).parent.iterdir() if file.suffix in {".css", ".js"}]
+    files = [file for file in Path(html_report.__file__).with_name("page").iterdir() if file.suffix in {".css", ".js"}]
     assert len(files) == 8
     assert [text.count(file.read_text(encoding="utf-8")) for file in files] == [1] * 8
 

@@ -17,7 +17,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
 from localjudge import Run, ScriptedEngine, evaluate, write_report
-from localjudge.printable import printable, printable_lines
+from localjudge.words import printable, printable_lines
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 UNSAFE = "".join(map(chr, (*range(32), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), 0x2066)))

@@ -5,7 +5,7 @@ import io
 import pytest
 
 from localjudge.progress import Silence
-from localjudge.report.progress_bar import Bar, Lines, progress_on
+from localjudge.report.terminal import Bar, Lines, progress_on
 
 
 class Terminal(io.StringIO):
@@ -70,7 +70,7 @@ def test_a_slow_judge_has_seconds_for_each_verdict_not_a_rate_of_nothing(
 ) -> None:
     """4 s for one verdict, or for 8 of them."""
     now = [0.0]
-    monkeypatch.setattr("localjudge.report.progress_bar.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("localjudge.report.terminal.time.monotonic", lambda: now[0])
     stream = Terminal()
     bar = Bar(stream)
     bar.expect(10)

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Console
 
 from localjudge import Run, ScriptedEngine, evaluate
-from localjudge.report.verdicts import verdicts_view
+from localjudge.report.sample import verdicts_view
 from localjudge.types import VerdictRequest
 
 ROW = {"id": "a", "reference": "It rains. It is red.", "response": "It snows.", "retrieved_contexts": ["wet", "cold"]}

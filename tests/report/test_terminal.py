@@ -13,17 +13,13 @@ from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
 from localjudge import Run, ScriptedEngine, compare, evaluate, verify
-from localjudge.analysis.gates import decide_gates, parse_gate
-from localjudge.record.calibration import ReliabilityFigure
-from localjudge.report.calibration_view import _plot
-from localjudge.report.comparison_view import comparison_view, gates_view
-from localjudge.report.sample import sample_view
-from localjudge.report.table import summary_view
-from localjudge.report.table_layout import Table
-from localjudge.report.terminal import drawn
-from localjudge.report.verdicts import verdicts_view
-from localjudge.report.verification import verification_view
-from localjudge.report.worst import worst_view
+from localjudge.analysis.check import decide_gates, parse_gate
+from localjudge.record.manifest import ReliabilityFigure
+from localjudge.report.checks import verification_view
+from localjudge.report.label_tables import _plot
+from localjudge.report.sample import sample_view, verdicts_view
+from localjudge.report.tables import comparison_view, gates_view, summary_view, worst_view
+from localjudge.report.terminal import Table, drawn
 
 WIDTHS = (80, 200)
 METRICS = ["context_recall", "context_relevancy_chunk", "matrix_recall", "noise_sensitivity"]

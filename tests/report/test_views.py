@@ -13,10 +13,8 @@ from rich.console import Console, RenderableType
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.errors import UsageError
 from localjudge.record.result_rows import ScoreRow
-from localjudge.report.sample import find_sample, prompts_view, sample_view
-from localjudge.report.table import summary_view
-from localjudge.report.verdicts import verdicts_view
-from localjudge.report.worst import worst_scores, worst_view
+from localjudge.report.sample import find_sample, prompts_view, sample_view, verdicts_view
+from localjudge.report.tables import summary_view, worst_scores, worst_view
 
 
 def printed(view: RenderableType, *, terminal: bool = False) -> str:

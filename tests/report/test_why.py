@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from localjudge.record.result_rows import ScoreRow, VerdictRow
-from localjudge.report.why import why
+from localjudge.report.tables import why
 from localjudge.types import Label
 
 

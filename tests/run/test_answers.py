@@ -2,7 +2,7 @@
 
 import pytest
 
-from localjudge.run.answers import WindowAnswer, verdict_of
+from localjudge.run.loop import WindowAnswer, verdict_of
 from localjudge.types import Answer, NoAnswer, Verdict, VerdictRule
 
 RULE = VerdictRule(threshold=0.5, min_legal_mass=0.01)

@@ -8,19 +8,18 @@ import pytest
 import localjudge
 from localjudge.engine import ScriptedEngine
 from localjudge.engine.scripted import unit_text
-from localjudge.judge import prompts
-from localjudge.judge.prompt_writer import PromptWriter
+from localjudge.judge import profile as prompts
+from localjudge.judge.wording import PromptWriter
 from localjudge.progress import Silence
 from localjudge.record.store import Store
-from localjudge.run import blocks as run_blocks
-from localjudge.run.blocks import Blocks, blocks
+from localjudge.run import loop as run_blocks
 from localjudge.run.judges import judge_on
+from localjudge.run.loop import AskedTask, Blocks, blocks
 from localjudge.run.settings import RunSettings
-from localjudge.run.wording import AskedTask
 from localjudge.text import Segmenter
 from localjudge.types import Attribution, NoAnswer, Sample, Span, Task, Unit, Verdict, VerdictRule
 
-JUDGE = PromptWriter(prompts.load("reference"))
+JUDGE = PromptWriter(prompts.load_profile("reference"))
 SEGMENTER = Segmenter("en")
 
 

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 import localjudge
 from localjudge import Calibration, Run, ScriptedEngine
 from localjudge.errors import RunDirectoryError, UsageError
-from localjudge.judge.prompts import task_name
+from localjudge.judge.profile import task_name
 from localjudge.metrics import catalog
 from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.progress import Silence
-from localjudge.record.calibration import kept_calibrations, measured_part
-from localjudge.record.manifest import Manifest, answering_part
-from localjudge.report.table import calibration_lines
+from localjudge.record.manifest import Manifest, answering_part, kept_calibrations, measured_part
+from localjudge.report.tables import calibration_lines
 from localjudge.run.settings import RunSettings
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import Sample, Span, Task, Verdict

@@ -9,8 +9,8 @@ import pytest
 import localjudge
 from localjudge import Criterion, Run, ScriptedEngine, UsageError, model_registry
 from localjudge.metrics.criterion import read_criterion
-from localjudge.record import begun_by
-from localjudge.report.table import remarks
+from localjudge.record import manifest as begun_by
+from localjudge.report.tables import remarks
 from localjudge.run.estimate import estimate
 
 ROWS: list[dict[str, Any]] = [

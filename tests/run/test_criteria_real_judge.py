@@ -12,8 +12,8 @@ import pytest
 from localjudge.metrics.criterion import Criterion, read_criterion
 from localjudge.progress import Silence
 from localjudge.run import judges
-from localjudge.run.answers import answers_in_order
 from localjudge.run.judges import OpenJudge
+from localjudge.run.loop import answers_in_order
 from localjudge.run.settings import RunSettings
 from localjudge.text import sentences
 from localjudge.types import Answer, Sample

@@ -11,7 +11,7 @@ import pytest
 import localjudge
 from localjudge.engine import ScriptedEngine
 from localjudge.errors import UsageError
-from localjudge.report.progress_bar import Lines
+from localjudge.report.terminal import Lines
 from localjudge.run.estimate import estimate
 
 ROW: dict[str, Any] = {"question": "Why?", "contexts": ["Because it is so.", "It is."]}

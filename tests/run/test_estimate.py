@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from localjudge import ScriptedEngine, UsageError, evaluate
-from localjudge.report.estimate_view import estimate_view
+from localjudge.report.tables import estimate_view
 from localjudge.run.estimate import Estimate, estimate
 
 ROWS = [

@@ -9,21 +9,9 @@ from localjudge.errors import SampleError
 from localjudge.metrics import Sentences, Steps
 from localjudge.metrics.context_recall import ContextRecall
 from localjudge.metrics.context_relevancy import ContextRelevancy
-from localjudge.run.evaluate import evaluate_samples
-from localjudge.run.wording import AskedTask
+from localjudge.run.loop import AskedTask, evaluate_samples
 from localjudge.text import sentences
-from localjudge.types import (
-    Context,
-    Failed,
-    NoAnswer,
-    Relevance,
-    Sample,
-    Scored,
-    Span,
-    Undefined,
-    Unit,
-    Verdict,
-)
+from localjudge.types import Context, Failed, NoAnswer, Relevance, Sample, Scored, Span, Undefined, Unit, Verdict
 
 
 def sample(identifier: str = "a", **fields: object) -> Sample:

@@ -12,8 +12,8 @@ import pytest
 import localjudge
 from localjudge.engine import ScriptedEngine
 from localjudge.errors import RunDirectoryError, UsageError
-from localjudge.record.results import Run
-from localjudge.report.progress_bar import Lines
+from localjudge.record.run import Run
+from localjudge.report.terminal import Lines
 
 ROWS: list[dict[str, Any]] = [
     {

@@ -9,8 +9,8 @@ import random_model
 
 import localjudge
 from localjudge import model_registry, resources
-from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError, UsageError
 from localjudge.run.judges import judge_on, open_judge
 from localjudge.run.settings import RunSettings

@@ -8,9 +8,8 @@ import pytest
 
 from localjudge import Run, ScriptedEngine, evaluate, rescore, verify
 from localjudge.errors import UsageError
-from localjudge.report.progress_bar import Lines
-from localjudge.report.table import summary_view
-from localjudge.report.terminal import terminal
+from localjudge.report.tables import summary_view
+from localjudge.report.terminal import Lines, terminal
 
 ROWS: list[dict[str, Any]] = [
     {"id": str(number), "retrieved_contexts": ["It rains."], "reference": f"One {number}.", "topic": str(number % 2)}

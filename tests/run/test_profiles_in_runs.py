@@ -8,10 +8,10 @@ import pytest
 
 import localjudge
 from localjudge import ScriptedEngine
-from localjudge.engine.llamacpp import chat_template as chat
+from localjudge.engine import tokens as chat
 from localjudge.errors import UsageError
-from localjudge.judge import prompts
-from localjudge.record.results import Run
+from localjudge.judge import profile as prompts
+from localjudge.record.run import Run
 from localjudge.run.judges import judge_on
 from localjudge.run.settings import RunSettings, checked
 from localjudge.types import ChatEnds
@@ -63,7 +63,7 @@ def test_a_model_is_asked_by_the_profile_that_is_made_for_it(tmp_path: Path) -> 
     assert asked.startswith("<|im_start|>system\nDetermine whether the provided claim")
     assert asked.endswith("\nClaim: It opened in 1889.<|im_end|>\n<|im_start|>assistant\n")
     assert found.manifest.judge["judge"]["profile"] == "minicheck"
-    assert found.manifest.judge["judge"]["profile_sha256"] == prompts.load("minicheck").sha256
+    assert found.manifest.judge["judge"]["profile_sha256"] == prompts.load_profile("minicheck").sha256
     assert found.scores[0].score == 1.0
     assert localjudge.verify(found, engine=MiniCheck({"It opened in 1889.": 0.9})).result == "bit-identical"
 
@@ -95,7 +95,7 @@ def test_a_metric_says_every_common_task_that_it_asks(tmp_path: Path) -> None:
         engine = ScriptedEngine({}, default=0.9)
         localjudge.evaluate([row], out=tmp_path / name.replace("@", "_"), engine=engine, metrics=[metric.name])
         asked = {request.grammar.name for request in engine.asked}
-        tasks = {prompts.load("instruct").tasks[task].grammar for task in catalog.tasks_of([metric])}
+        tasks = {prompts.load_profile("instruct").tasks[task].grammar for task in catalog.tasks_of([metric])}
         assert asked <= tasks, name
         assert bool(asked) == bool(tasks), name
 

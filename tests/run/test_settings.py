@@ -5,10 +5,10 @@ from typing import Any, get_type_hints
 import click
 import pytest
 
-from localjudge.cli.run import command
+from localjudge.cli.run import run_command
 from localjudge.errors import UsageError
-from localjudge.option_spelling import as_typed
 from localjudge.run.settings import NOT_IN_FILES, Options, RunSettings, checked
+from localjudge.words import as_typed
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_a_name_that_is_like_no_other_is_told_what_there_is() -> None:
 @pytest.mark.parametrize("name", RunSettings.model_fields)
 def test_every_setting_has_the_name_of_an_option_of_the_command(name: str) -> None:
     """That is how its errors call it there. `Options` lists the same for type checkers."""
-    named = {parameter.name: parameter.opts for parameter in command.params if isinstance(parameter, click.Option)}
+    named = {parameter.name: parameter.opts for parameter in run_command.params if isinstance(parameter, click.Option)}
     with as_typed(), pytest.raises(UsageError) as refused:
         checked({name: object()})
     assert str(refused.value).split()[0] in named[name]

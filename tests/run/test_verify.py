@@ -13,7 +13,7 @@ import pytest
 import localjudge
 from localjudge import Run, ScriptedEngine, UsageError
 from localjudge.engine.scripted import unit_text
-from localjudge.record.keys import RequestKeys
+from localjudge.record.store import RequestKeys
 from localjudge.run.verify import Verification
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import VerdictRequest

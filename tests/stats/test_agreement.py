@@ -13,8 +13,7 @@ from localjudge.stats.agreement import (
     expected_calibration_error,
     roc_auc,
 )
-from localjudge.stats.intervals import Statistic
-from localjudge.stats.resampling import Floats
+from localjudge.stats.interval import Floats, Statistic
 
 LABELS = [0, 0, 1, 1]
 SCORES = [0.1, 0.6, 0.4, 0.9]

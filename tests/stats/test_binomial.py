@@ -1,7 +1,7 @@
 import pytest
 from scipy import stats
 
-from localjudge.stats.binomial import binomial_cdf, clopper_pearson
+from localjudge.stats.interval import binomial_cdf, clopper_pearson
 
 
 def test_distribution_of_three_coins_by_hand() -> None:

@@ -1,7 +1,6 @@
 import pytest
 
-from localjudge.stats.bounds import Bounds, tally_bounds
-from localjudge.stats.tally import Tally
+from localjudge.stats.interval import Bounds, Tally, tally_bounds
 
 
 def bounds(values: list[float], failed: int) -> Bounds:

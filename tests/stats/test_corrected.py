@@ -6,13 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge.errors import DataError
-from localjudge.stats.corrected import (
-    FEWEST_CLUSTERS,
-    JudgedUnits,
-    labelled_clusters,
-    prediction_powered,
-)
-from localjudge.stats.resampling import Floats
+from localjudge.stats.corrected import FEWEST_CLUSTERS, JudgedUnits, labelled_clusters, prediction_powered
+from localjudge.stats.interval import Floats
 
 
 def units_of(

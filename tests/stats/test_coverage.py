@@ -4,17 +4,9 @@ import math
 
 import numpy as np
 import pytest
-from interval_coverage import (
-    POPULATIONS,
-    Draw,
-    Drawn,
-    any_number,
-    coverage,
-    nearly_always_one,
-    share_of_statements,
-)
+from interval_coverage import POPULATIONS, Draw, Drawn, any_number, coverage, nearly_always_one, share_of_statements
 
-from localjudge.stats.intervals import Interval, mean_interval
+from localjudge.stats.interval import Interval, mean_interval
 
 REPEATS = 300
 STANDARD_ERROR = math.sqrt(0.95 * 0.05 / REPEATS)

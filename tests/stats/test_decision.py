@@ -1,7 +1,7 @@
 import pytest
 
-from localjudge.stats.decision import Comparison, decide
-from localjudge.stats.intervals import Interval, mean_interval
+from localjudge.stats.interval import Interval, mean_interval
+from localjudge.stats.paired import Comparison, decide
 
 
 def interval(low: float, mean: float, high: float, n: int = 100) -> Interval:

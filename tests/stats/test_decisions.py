@@ -19,8 +19,7 @@ from localjudge.stats.agreement import (
     precision,
     recall,
 )
-from localjudge.stats.intervals import LabelledScores, statistic_interval, statistic_intervals
-from localjudge.stats.resampling import Floats
+from localjudge.stats.interval import Floats, LabelledScores, statistic_interval, statistic_intervals
 
 #          TP TP TP FN FP FP TN TN TN TN
 LABELS = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.stats.drawing import draw, even_shares, strata_by_score
+from localjudge.stats.corrected import draw, even_shares, strata_by_score
 
 sizes_and_strata = st.lists(st.tuples(st.floats(0.01, 1), st.integers(0, 3)), min_size=1, max_size=60)
 

@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from localjudge.stats.intervals import mean_interval
-from localjudge.stats.resampling import Floats
+from localjudge.stats.interval import Floats, mean_interval
 
 SCORES = st.lists(st.sampled_from([0.0, 0.2, 1 / 3, 0.5, 0.9, 1.0]) | st.floats(0, 1), min_size=1, max_size=40)
 

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from localjudge.stats.intervals import Interval, mean_interval
+from localjudge.stats.interval import Interval, mean_interval
 from localjudge.stats.paired import mcnemar, paired_difference, smallest_detectable_difference
 
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from localjudge.stats.resampling import canonical_groups, gamma_weights, quantile
+from localjudge.stats.interval import canonical_groups, gamma_weights, quantile
 
 
 def test_weights_do_not_depend_on_how_they_are_cut_into_blocks() -> None:

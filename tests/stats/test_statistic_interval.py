@@ -3,8 +3,7 @@ import pytest
 from scipy import stats
 
 from localjudge.stats.agreement import balanced_accuracy, roc_auc
-from localjudge.stats.intervals import statistic_interval
-from localjudge.stats.resampling import SEED, canonical_groups, gamma_weights, quantile
+from localjudge.stats.interval import SEED, canonical_groups, gamma_weights, quantile, statistic_interval
 
 LABELS = np.random.default_rng(1).integers(0, 2, 400)
 SCORES = np.round(np.random.default_rng(2).normal(LABELS, 1.5), 2)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge.stats.student import two_sided_quantile, within
+from localjudge.stats.interval import two_sided_quantile, within
 
 scipy_stats = pytest.importorskip("scipy.stats")
 

@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from interval_coverage import Draw, Drawn, any_number, coverage, shared_documents
 
-from localjudge.stats import Interval, Tally, mean_interval, tally, tally_interval
-from localjudge.stats.resampling import Floats
+from localjudge.stats import Interval, Tally, mean_interval, tally_interval
+from localjudge.stats import interval as tally
+from localjudge.stats.interval import Floats
 
 VALUES = st.lists(st.sampled_from([0.0, 0.1, 1 / 3, 1.0]) | st.floats(0, 1), min_size=1, max_size=40)
 

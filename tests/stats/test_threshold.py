@@ -6,10 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge.errors import DataError
-from localjudge.stats.agreement import balanced_accuracy
-from localjudge.stats.intervals import LabelledScores
-from localjudge.stats.reliability import reliability
-from localjudge.stats.threshold import best_threshold, held_out_decisions
+from localjudge.stats.agreement import balanced_accuracy, best_threshold, held_out_decisions, reliability
+from localjudge.stats.interval import LabelledScores
 
 ANY_SCORES = st.lists(
     st.tuples(st.booleans(), st.sampled_from([0.0, 0.2, 0.4, 0.6, 0.9, 1.0])), min_size=4, max_size=30

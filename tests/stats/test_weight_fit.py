@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from localjudge.errors import DataError
-from localjudge.stats.resampling import Floats
-from localjudge.stats.weight_fit import fit_weights
+from localjudge.stats.agreement import fit_weights
+from localjudge.stats.interval import Floats
 
 
 def made_up(

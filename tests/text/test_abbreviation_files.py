@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-import localjudge.text.conventions
-from localjudge.text.conventions import Conventions, languages
+import localjudge.text.languages
+from localjudge.text.languages import Conventions, languages
 from localjudge.text.stops import _WORD_EDGE
 
-FILES = sorted((Path(localjudge.text.conventions.__file__).parent / "abbreviations").glob("*.toml"))
+FILES = sorted((Path(localjudge.text.languages.__file__).parent / "abbreviations").glob("*.toml"))
 GROUPS = {
     *("never_ends", "before_number", "may_end", "often_ends", "units", "after_unit"),
     *("lettered", "valued", "endings", "particles", "openers", "not_openers", "frequent"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.text.language_fit import misfit
+from localjudge.text.languages import misfit
 
 FOLDER = Path(__file__).parent / "expert_sentences"
 NAMES = {

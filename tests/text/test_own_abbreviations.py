@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from localjudge.errors import UsageError
 from localjudge.text import Segmenter
-from localjudge.text.own_abbreviations import MOST_CHARACTERS, checked_abbreviations, read_abbreviations
+from localjudge.text.languages import MOST_CHARACTERS, checked_abbreviations, read_abbreviations
 
 SIGNS = "Kfm. Kfm Dipl.-Kfm. n. Chr. n. n.Chr. i.d.R. i. d. R. Der der 3 3. (Kfm.) Kfm... Kfm.? \n\n \n é. ... \ud800"
 

@@ -16,8 +16,7 @@ from spacy.language import Language
 
 from localjudge.errors import UsageError
 from localjudge.text import Segmenter, component, sentences
-from localjudge.text.pipeline import named_pipeline, rules_pipeline
-from localjudge.text.segmenter import MAX_PART
+from localjudge.text.segmenter import MAX_PART, named_pipeline, rules_pipeline
 from localjudge.types import Span
 
 ANY_TEXT = st.text(
@@ -151,7 +150,7 @@ def test_a_language_that_needs_a_missing_package_falls_back_and_says_so_once(
     with caplog.at_level(logging.WARNING):
         assert len(sentences("これはペンです。それはマーカーです。", "ja")) == 2
         assert len(sentences("良かったね！すごい！", "ja")) == 2
-    assert [record.name for record in caplog.records] == ["localjudge.text.pipeline"]
+    assert [record.name for record in caplog.records] == ["localjudge.text.segmenter"]
     assert "SudachiPy" in caplog.text
     assert Segmenter("ja").identity["tokenizer"] == "xx"
     rules_pipeline.cache_clear()

@@ -7,6 +7,24 @@ Flash attention is off: with it, one-token steps over 512 cells or more differ b
 
 The batch is filled through NumPy views of the arrays that llama.cpp reads: filling 512 tokens one by one in Python
 takes as long as evaluating them with a small model.
+
+The path that the cells hold: what requests share, evaluated once.
+
+    holds        instructions ─ context ─ statement 1
+    wanted       instructions ─ context ─ statement 2
+    go back to   instructions ─ context                and evaluate what is new
+
+Every node is a step of its own, whether or not anything is shared, and a place to go back to.
+
+States of a memory that cannot be cut back, saved at the ends of nodes.
+
+    instructions ▪ context ▪ statement 1        ▪ = saved
+    restore      ▪ context ▪
+    instructions ▪ context ▪ statement 2
+
+A recurrent layer (Mamba, gated delta networks, short convolutions) keeps one state for all that it has read, which is
+overwritten by the next token. llama.cpp copies such states out and in; where a model also has attention layers, their
+cells are cut as usual. The copy is exact, so what follows is bit-identical to an evaluation from scratch.
 """
 
 import ctypes
@@ -17,12 +35,64 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from localjudge.engine.llamacpp import memory
-from localjudge.engine.llamacpp.interrupts import interrupts_held_back
-from localjudge.engine.llamacpp.library import complaints, listen, llama_cpp
-from localjudge.engine.llamacpp.memory import UBATCH
-from localjudge.engine.llamacpp.state_checkpoints import StateCheckpoints
+from localjudge.engine.llamacpp import gguf as memory
+from localjudge.engine.llamacpp.gguf import UBATCH
+from localjudge.engine.llamacpp.library import complaints, interrupts_held_back, listen, llama_cpp
+from localjudge.engine.prefix_tree import TokenPath, shared_nodes
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
+
+_KEPT = 4
+_SEQUENCE = 0
+_RECURRENT_PART = llama_cpp.LLAMA_STATE_SEQ_FLAGS_PARTIAL_ONLY
+
+
+class _Checkpoint(NamedTuple):
+    position: int
+    state: Any
+
+
+class StateCheckpoints:
+    """Saved states of one sequence, along the path that it holds.
+
+    A path of many nodes keeps the state behind its first node, which other samples share, and the last few, where
+    statements part.
+    """
+
+    def __init__(self, context: Any) -> None:
+        self._context = context
+        self._saved: list[_Checkpoint] = []
+
+    def save(self, position: int) -> None:
+        """Save the state of the sequence, which holds `position` tokens."""
+        size = llama_cpp.llama_state_seq_get_size_ext(self._context, _SEQUENCE, _RECURRENT_PART)
+        state = (ctypes.c_uint8 * size)()
+        llama_cpp.llama_state_seq_get_data_ext(self._context, state, size, _SEQUENCE, _RECURRENT_PART)
+        self._saved.append(_Checkpoint(position, state))
+        if len(self._saved) > _KEPT:
+            del self._saved[1]
+
+    def restore(self, position: int) -> int:
+        """Go back to the last saved place that is not behind `position`; tokens that the sequence holds then.
+
+        Attention cells behind that place, if the model has any, are still to be cut.
+        """
+        while self._saved and self._saved[-1].position > position:
+            self._saved.pop()
+        if not self._saved:
+            return 0
+        last = self._saved[-1]
+        restored = llama_cpp.llama_state_seq_set_data_ext(
+            self._context, last.state, len(last.state), _SEQUENCE, _RECURRENT_PART
+        )
+        if not restored:
+            self._saved.clear()
+            return 0
+        return last.position
+
+    def clear(self) -> None:
+        """Forget every saved state."""
+        self._saved.clear()
+
 
 RewindMode = Literal["cut", "checkpoint", "recompute"]
 """How the cells go back to a shared prefix: they are cut, a saved state is restored, or everything begins again."""
@@ -176,3 +246,33 @@ def _not_opened(n_ctx: int, said: str) -> LocaljudgeError:
     if said and not memory.was_refused(said):
         return ModelError(message, hint="use another conversion of the model, or update llama-cpp-python")
     return OutOfResource(message, hint=memory.what_to_do())
+
+
+class PrefixCache:
+    """The nodes that are in the cache."""
+
+    def __init__(self, cache: KVCache) -> None:
+        self._cache = cache
+        self._held: TokenPath = ()
+
+    def hold(self, path: TokenPath) -> int:
+        """Let the cells hold this path and nothing else; how many tokens that is. Evaluates only what is new."""
+        shared = shared_nodes(self._held, path)
+        self._held = ()
+        there = self._cache.rewind(sum(map(len, path[:shared])))
+        position = 0
+        for node in path:
+            if position >= there:
+                self._cache.evaluate(TokenRun(position, node))
+                self._cache.checkpoint(position + len(node))
+            position += len(node)
+        self._held = path
+        return position
+
+    def wipe(self) -> None:
+        """Hold nothing, and overwrite all cells: what is not a number spreads even from cells that nobody looks at.
+
+        Attention multiplies cells that are cut by zero, and NaN times zero is NaN.
+        """
+        self._held = ()
+        self._cache.clear()

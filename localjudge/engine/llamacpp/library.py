@@ -1,4 +1,9 @@
-"""llama.cpp, as every module of the engine uses it: `from localjudge.engine.llamacpp.library import llama_cpp`.
+"""Holds interrupts back while native code calls Python.
+
+An interrupt that arrives inside a callback of llama.cpp is raised there, printed and lost: the run would go on. It is
+noted instead, and raised when the native call is over.
+
+llama.cpp, as every module of the engine uses it: `from localjudge.engine.llamacpp.library import llama_cpp`.
 
 Its bindings load a compiled library when they are imported. A library that was built for a newer system, that needs
 another one which is not there, or that is of another version than the bindings is told here in one error of ours.
@@ -8,12 +13,40 @@ llama.cpp itself tells of errors in its log: they are kept for our own messages.
 import ctypes
 import os
 import re
+import signal
+import threading
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import FrameType
 
 from localjudge.engine.protocol import EngineBuild
 from localjudge.errors import ModelError
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def interrupts_held_back() -> Iterator[None]:
+    """Raise KeyboardInterrupt behind the block if one arrived in it. Does nothing outside the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+
+    before = {number: signal.signal(number, note) for number in _SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+    if received:
+        raise KeyboardInterrupt
+
 
 _MISSING = re.compile(r"(\S+\.so\S*): cannot open shared object file")
 _BUILD_HERE = (

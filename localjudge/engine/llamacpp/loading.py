@@ -5,28 +5,293 @@ a process of its own   does llama.cpp survive it, and are logits behind a way ba
 this process           the model
 
 Invariant: the weights in memory are the bytes whose checksum the run records.
+
+The first meeting with a model: tried out in a process of its own, once per model, settings, build and machine.
+
+    child process   load the model ─ open a context ─ prefix + a ─ back to the prefix ─ + b ─┐ the same logits?
+                                                       from nothing: prefix + b ─────────────┘
+    this process    remembers the result in the state directory, or says what became of the child
+
+Three things cannot be known from a file. llama.cpp ends the process on some damaged or unknown models: then it is the
+child that ends. Some builds end it on the weights that they repack for the processor (GCC 12 mistranslates the set-up
+of AMX tiles): then the weights are used as they stand in the file. And some builds have given wrong logits after a
+return to a shared prefix: then every request is evaluated from scratch, which is slow and right.
 """
 
+import hashlib
+import json
 import logging
-from contextlib import ExitStack
+import os
+import platform
+import re
+import resource
+import signal
+import subprocess
+import sys
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any, NamedTuple
 
-from localjudge import model_registry
-from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.llamacpp import memory, model_check
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, ValidationError
+
+from localjudge import model_registry, resources
+from localjudge.engine.hardware import processor_name
+from localjudge.engine.llamacpp import gguf as memory
+from localjudge.engine.llamacpp import gguf as model_check
+from localjudge.engine.llamacpp.gguf import UBATCH
+from localjudge.engine.llamacpp.kv_cache import KVCache, RewindMode, TokenRun
 from localjudge.engine.llamacpp.library import llama_cpp
-from localjudge.engine.llamacpp.memory import UBATCH
 from localjudge.engine.llamacpp.model import OpenModel, open_model
-from localjudge.engine.llamacpp.self_check import SelfCheckInput, SelfCheckResult, self_check_of
-from localjudge.engine.protocol import ModelShape
-from localjudge.errors import ModelError, OutOfResource
-from localjudge.local_models.model_parts import parts
+from localjudge.engine.protocol import EngineSettings, ModelShape
+from localjudge.engine.tokens import Vocabulary
+from localjudge.errors import LocaljudgeError, ModelError, OutOfResource, SampleError
+from localjudge.local_models import parts
 from localjudge.model_registry import ModelFile
-from localjudge.option_spelling import option_name
+from localjudge.types import Record
+from localjudge.words import option_name
+
+TOLERANCE = 0.01
+"""Largest difference allowed between logits behind a way back and those from scratch, as a share of their range."""
+
+_PREFIX = (
+    "The lighthouse on the northern cape was built in 1871 and raised by four metres in 1904. It burned paraffin until "
+    "the cable reached the island; its last keeper left in the spring of 1987."
+)
+_FIRST, _SECOND = " It was never made higher.", " Since 1987 nobody has lived there, and the lamp is switched by radio."
+_log = logging.getLogger(__name__)
+_FOLDERS = re.compile(r"^/\S*/(?=[^/\s]+:\d+: )")
+_OF_THE_BUILD = (signal.SIGILL, signal.SIGSEGV)
+"""How a process ends that runs instructions which its processor does not have, or has with other rules."""
+_ABORT = re.compile(r"GGML_ASSERT|GGML_ABORT|fatal error|terminate called|what\(\)")
+
+
+class SelfCheckInput(Record):
+    """What is asked of the child process: everything that decides how the model is loaded."""
+
+    path: Path
+    n_ctx: int
+    gpu_layers: int
+    threads: int
+    repack: bool = True
+
+    @property
+    def settings(self) -> str:
+        """What another check of the same model may differ in, as a person reads it."""
+        said = [f"a context of {self.n_ctx:,} tokens"]
+        if self.gpu_layers:
+            said.append("all layers on the GPU" if self.gpu_layers < 0 else f"{self.gpu_layers:,} layers on the GPU")
+        return ", ".join(said)
+
+
+class SelfCheckResult(Record):
+    """How the engine may go back to a shared prefix, as it was found on this machine."""
+
+    rewind_mode: RewindMode
+    difference: float = Field(ge=0)
+    """Largest difference of the logits from those evaluated from scratch, as a share of their range."""
+    repack: bool = True
+    """Whether llama.cpp may lay the weights out anew for this processor's widest instructions."""
+
+    @property
+    def verdict(self) -> str:
+        """One word for the manifest: it does not change from one run to the next."""
+        if self.rewind_mode == "recompute":
+            return "not forked"
+        return "bit-identical" if self.difference == 0 else "within tolerance"
+
+
+def self_check_of(model_sha256: str, wanted: SelfCheckInput) -> SelfCheckResult:
+    """What is remembered of this model on this machine, or what checking it now gives.
+
+    Raises ModelError if the model cannot be loaded or ends the process that tries, OutOfResource for too little memory.
+    """
+    file = _file_of(model_sha256, wanted)
+    try:
+        return SelfCheckResult.model_validate_json(file.read_bytes())
+    except (OSError, ValidationError):
+        _log.info(
+            "%s has not been used on this machine like this: trying it once, before anything rests on it", wanted.path
+        )
+        _log.debug(
+            "engine: does llama.cpp load it with %s, and give the same numbers behind a shared prompt?", wanted.settings
+        )
+        result = _tried(wanted)
+    resources.remember(file, result.model_dump_json())
+    return result
+
+
+def _tried(wanted: SelfCheckInput) -> SelfCheckResult:
+    """What a child process finds, with plain weights if the process dies of repacked ones."""
+    done = _in_child(wanted)
+    if -done.returncode in _OF_THE_BUILD:
+        plain = _in_child(wanted.model_copy(update={"repack": False}))
+        if plain.returncode == 0:
+            _log.warning(
+                "llama.cpp ended with %s on weights repacked for this processor: it uses them as they stand in the "
+                "file, which is slower",
+                _ending(done),
+            )
+            done = plain
+    return _said(wanted, done)
+
+
+def _file_of(model_sha256: str, wanted: SelfCheckInput) -> Path:
+    key = {
+        "model_sha256": model_sha256,
+        "settings": wanted.model_dump(mode="json", exclude={"path", "threads", "repack"}),
+        "build": [version("llama-cpp-python"), platform.machine(), platform.node(), processor_name()],
+    }
+    digest = hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()
+    return resources.state_directory() / "self-checks" / f"{digest[:32]}.json"
+
+
+def _in_child(wanted: SelfCheckInput) -> "subprocess.CompletedProcess[str]":
+    environment = {
+        **os.environ,
+        "GGML_NO_BACKTRACE": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+    }
+    return subprocess.run(
+        [sys.executable, "-P", "-m", __name__],
+        input=wanted.model_dump_json(),
+        capture_output=True,
+        text=True,
+        errors="replace",
+        env=environment,
+        check=False,
+    )
+
+
+def _said(wanted: SelfCheckInput, done: "subprocess.CompletedProcess[str]") -> SelfCheckResult:
+    """The child's result. Raises ModelError with its own, or with how it ended."""
+    if done.returncode:
+        raise _ended(wanted.path, done)
+    said: dict[str, Any] = json.loads(done.stdout)
+    if "error" in said:
+        raise (OutOfResource if said["out_of_resource"] else ModelError)(said["error"], hint=said["hint"])
+    return SelfCheckResult.model_validate(said)
+
+
+def _ended(path: Path, done: "subprocess.CompletedProcess[str]") -> LocaljudgeError:
+    """The error for a process that did not come to a result."""
+    ending = f"the process that tried it ended with {_ending(done)}"
+    if done.returncode == -signal.SIGKILL or memory.was_refused(done.stderr):
+        return OutOfResource(f"{path} was tried with too little memory: {ending}", hint=memory.what_to_do())
+    hint = "the file is damaged, or made for another version of llama.cpp: download it again or update llama-cpp-python"
+    if -done.returncode in _OF_THE_BUILD:
+        hint += (
+            "; or this build of llama.cpp does not suit the processor: build it without what only some have, "
+            "CMAKE_ARGS=-DGGML_NATIVE=OFF pip install --force-reinstall --no-cache-dir --no-binary llama-cpp-python "
+            "llama-cpp-python"
+        )
+    return ModelError(f"llama.cpp cannot use {path}: {ending}", hint=hint)
+
+
+def _ending(done: "subprocess.CompletedProcess[str]") -> str:
+    """What ended the child, and its last words if they say why."""
+    lines = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+    telling = next((line for line in lines if _ABORT.search(line)), lines[-1] if lines else "")
+    name = signal.Signals(-done.returncode).name if done.returncode < 0 else f"status {done.returncode}"
+    return f"{name} ({_FOLDERS.sub('', telling)})" if telling else name
+
+
+def main() -> None:
+    """Try the model that is described on standard input; the result, or what is wrong, on standard output."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    wanted = SelfCheckInput.model_validate_json(sys.stdin.read())
+    try:
+        said = check_here(wanted).model_dump_json()
+    except (ModelError, OutOfResource) as error:
+        out_of_resource = isinstance(error, OutOfResource)
+        said = json.dumps({"error": error.message, "hint": error.hint, "out_of_resource": out_of_resource})
+    sys.stdout.write(said)
+
+
+def check_here(wanted: SelfCheckInput) -> SelfCheckResult:
+    """Try the model in this process. Raises ModelError for one that cannot judge."""
+    with closing(
+        open_model(wanted.path, gpu_layers=wanted.gpu_layers, repack=wanted.repack, check_tensors=True)
+    ) as model:
+        texts = _texts(wanted, model.vocabulary)
+        modes: tuple[RewindMode, ...] = ("cut", "checkpoint")
+        for rewind_mode in modes:
+            cache = KVCache(
+                model.pointer,
+                n_ctx=wanted.n_ctx,
+                threads=wanted.threads,
+                vocabulary_size=model.vocabulary.size,
+                rewind_mode=rewind_mode,
+            )
+            with closing(cache):
+                difference = _difference(cache, texts)
+            if difference <= TOLERANCE:
+                return SelfCheckResult(rewind_mode=rewind_mode, difference=difference, repack=wanted.repack)
+    return SelfCheckResult(rewind_mode="recompute", difference=0, repack=wanted.repack)
+
+
+class _Texts(NamedTuple):
+    """Tokens of a prefix and of two ways to go on."""
+
+    prefix: list[int]
+    first: list[int]
+    second: list[int]
+
+
+def _texts(wanted: SelfCheckInput, vocabulary: Vocabulary) -> _Texts:
+    """Cut to what fits a small context."""
+    try:
+        prefix, first, second = (vocabulary.user(text) for text in (_PREFIX, _FIRST, _SECOND))
+    except SampleError as error:
+        raise ModelError(
+            f"{wanted.path} has a damaged tokenizer: of a plain English sentence, {error}",
+            hint="download the model again, or use another conversion of it",
+        ) from error
+    half, quarter = wanted.n_ctx // 2, wanted.n_ctx // 4
+    return _Texts(prefix[:half], first[:quarter], second[:quarter])
+
+
+def _difference(cache: KVCache, texts: _Texts) -> float:
+    """How far the logits behind the second text are from those from scratch, once the first has been there.
+
+    Infinite if there is no way back.
+    """
+    place = len(texts.prefix)
+    expected = _from_scratch(cache, texts)
+    cache.clear()
+    cache.evaluate(TokenRun(0, texts.prefix))
+    cache.checkpoint(place)
+    cache.evaluate(TokenRun(place, texts.first))
+    if cache.rewind(place) != place:
+        return float("inf")
+    return _distance(cache.logits_behind(TokenRun(place, texts.second)), expected)
+
+
+def _from_scratch(cache: KVCache, texts: _Texts) -> NDArray[np.float32]:
+    cache.evaluate(TokenRun(0, texts.prefix))
+    logits = cache.logits_behind(TokenRun(len(texts.prefix), texts.second)).copy()
+    if not np.isfinite(logits.max()):
+        raise ModelError("the model gives no numbers for a plain sentence", hint="use another conversion of the model")
+    return logits
+
+
+def _distance(shared: NDArray[np.float32], scratch: NDArray[np.float32]) -> float:
+    """Largest difference as a share of the range; a token that is impossible in both does not count."""
+    finite = np.isfinite(scratch)
+    if not np.array_equal(finite, np.isfinite(shared)):
+        return float("inf")
+    apart = np.abs(shared[finite] - scratch[finite]).max(initial=0)
+    return float(apart / max(np.ptp(scratch[finite]), np.finfo(np.float32).tiny))
+
+
+if __name__ == "__main__":
+    main()
+
 
 _ALL_LAYERS = -1
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)

@@ -15,11 +15,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from localjudge.engine.llamacpp import memory
-from localjudge.engine.llamacpp.interrupts import interrupts_held_back
-from localjudge.engine.llamacpp.library import complaints, listen, llama_cpp
-from localjudge.engine.llamacpp.token_table import loaded_tokens
-from localjudge.engine.llamacpp.tokenizer import Vocabulary
+from localjudge.engine.llamacpp import gguf as memory
+from localjudge.engine.llamacpp.library import complaints, interrupts_held_back, listen, llama_cpp
+from localjudge.engine.tokens import Vocabulary, loaded_tokens
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
 
 WHO_IT_IS = ("general.architecture", "general.basename", "general.name")

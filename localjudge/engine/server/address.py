@@ -10,7 +10,7 @@ from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
 
 from localjudge.errors import UsageError
-from localjudge.option_spelling import option
+from localjudge.words import option
 
 _NAMED = re.compile(r"(?:https?://|unix:)", re.IGNORECASE)
 _HTTP = re.compile(r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^\s:/?#@\[\]]+)(?::(?P<port>\d{1,5}))?(?:/v1)?/?")

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from localjudge.engine.server.address import ServerAddress, is_this_machine, require_allowed
 from localjudge.errors import ModelError, OutOfResource
-from localjudge.printable import printable
+from localjudge.words import printable
 
 _log = logging.getLogger(__name__)
 _OK, _LOADING, _UNAUTHORISED, _FORBIDDEN, _FAULT_OF_THE_SERVER = 200, 503, 401, 403, 500

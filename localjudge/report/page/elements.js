@@ -1,6 +1,6 @@
 // Elements made of data. Text becomes text nodes, never markup, and what would act on a reader becomes visible.
 
-/** What `localjudge/printable.py` escapes: controls, writing directions, separators, halves of characters. */
+/** What `localjudge/words.py` escapes: controls, writing directions, separators, halves of characters. */
 const UNSAFE = /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]/u;
 const UNSAFE_IN_LINES = new RegExp(UNSAFE.source.replace("\\u0000-\\u001f", "\\u0000-\\u0008\\u000b-\\u001f"), "u");
 const SHORT_ESCAPES = { "\t": "\\t", "\n": "\\n", "\r": "\\r" };

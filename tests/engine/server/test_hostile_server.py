@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from localjudge.engine.contract import example_requests
-from localjudge.engine.engine_settings import EngineSettings
+from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.server.address import ServerAddress
 from localjudge.engine.server.connection import Patience, ServerConnection
-from localjudge.engine.server.engine import ServerEngine
-from localjudge.engine.server.finding import open_server, served_model
+from localjudge.engine.server.kinds import open_server, served_model
+from localjudge.engine.server.server_engine import ServerEngine
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource, UsageError
 from tests.engine.server.fake_server import FakeServer, serving
 

@@ -20,12 +20,11 @@ import pytest
 import random_model
 
 from localjudge.engine.contract import check_engine, example_requests
-from localjudge.engine.engine_settings import EngineSettings
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.model import vocabulary_of_file
-from localjudge.engine.server.engine import ServerEngine
-from localjudge.engine.server.finding import open_server, served_model
-from localjudge.engine.server.model_server import AnswerPlace
+from localjudge.engine.protocol import EngineSettings
+from localjudge.engine.server.kinds import open_server, served_model
+from localjudge.engine.server.server_engine import AnswerPlace, ServerEngine
 from localjudge.errors import ModelError, OutOfResource
 from localjudge.model_registry import ModelFile
 from localjudge.types import Answer

@@ -15,12 +15,12 @@ from rich.console import Console
 
 import localjudge
 from localjudge.engine.contract import check_engine, example_requests
-from localjudge.engine.engine_settings import EngineSettings
-from localjudge.engine.server.engine import ServerEngine
-from localjudge.engine.server.finding import open_server, served_model
+from localjudge.engine.protocol import EngineSettings
+from localjudge.engine.server.kinds import open_server, served_model
+from localjudge.engine.server.server_engine import ServerEngine
 from localjudge.errors import ModelError, OutOfResource, RunDirectoryError, UsageError
 from localjudge.progress import Silence
-from localjudge.record.answer_cache import cache_folder
+from localjudge.record.cache import cache_folder
 from localjudge.run.estimate import estimate_plan
 from localjudge.run.judges import opened_judge
 from localjudge.run.plan import plan
@@ -246,7 +246,7 @@ def test_a_run_with_a_server_is_verified_and_reused(fake: FakeServer, tmp_path: 
 
 def test_a_server_whose_bits_moved_gives_the_same_verdicts(fake: FakeServer, tmp_path: Path) -> None:
     """A thousandth less for every token: other bits, the same shares, and the reason is told."""
-    from localjudge.report.verification import verification_view
+    from localjudge.report.checks import verification_view
 
     run = localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
 

@@ -1,0 +1,526 @@
+"""One answer in the making: says which tokens to evaluate next, and decides from the logits behind them.
+
+    pending    {"reason":"        -> logits -> a token of the reason      one by one, each the most likely legal one
+    pending    ","attributed":    -> logits -> the verdict                forced tokens in one batch
+    finished   }                                                          what follows the last decision costs nothing
+
+The model is not in here: an engine evaluates `pending`, calls `take` with the logits behind it, and does so again
+until the answer is finished. Decisions depend on the logits alone, so equal logits give equal answers.
+
+Which tokens are legal, and what each would mean: a grammar compiled for one vocabulary by llguidance.
+
+    {"reason":"        forced: the grammar allows nothing else, so it is put behind the prompt and costs no decision
+    ... text ...       free: the model chooses among the tokens that the grammar allows
+    ","attributed":    forced
+    0 | 1              the verdict: p_yes = softmax over the legal tokens, summed by label: the expected value
+    }                  forced: known without asking
+
+A token is legal if the grammar's own mask allows it; several may carry the same label ("1", "1}"). A place where every
+legal token begins a label is a verdict; any other is free text. Labels are values in [0, 1]: of 0 and 1 the expected
+value is the probability of 1, of the levels 0, .25, .5, .75, 1 it is the mean level.
+
+Most vocabularies write a word with the space before it (" yes"). A space that is forced before a verdict is therefore
+left to the verdict's token, where the vocabulary has such a token for every label: `<score>` is forced, " yes" is read.
+
+Forced text is tokenised as user text is: an answer may quote the user, and never needs a control token.
+
+From requests to tokens: the path of one answer, its forced beginning put behind the prompt.
+
+    pieces     "Decide ..." (ours)   "Paris ..." (user's)   "<|im_end|>..." (ours)
+    path       [begin] tokens ...    tokens ...             tokens ... {"attributed":
+
+Every piece is tokenized by itself and remembered: a context that is asked a hundred questions is tokenized once.
+"""
+
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from functools import cache, lru_cache, partial, reduce
+from typing import Any, NamedTuple
+
+import llguidance
+import numpy as np
+from numpy.typing import NDArray
+
+from localjudge.engine.prefix_tree import TokenPath, by_question, depth_first, distinct_tokens
+from localjudge.engine.tokens import Vocabulary
+from localjudge.errors import ModelError, SampleError
+from localjudge.types import Answer, Grammar, NoAnswer, Piece, VerdictRequest
+
+_GRAMMARS_KEPT = 512
+_STRING = r'[^"\\\x00-\x1F\x7F-\x9F]'
+_SLICES = [_STRING + "{1,10}", _STRING + "{1,30}", _STRING + "+"]
+"""Kinds of token that llguidance allows or forbids as one: those of Outlines' strings, for a mask in a quarter of the
+time. They do not change what is legal."""
+_CLOSING_TOKENS = 4
+"""Tokens that a reason may take to close: the rest of a character or an escaped one, and the quotation mark."""
+
+
+class Choice(NamedTuple):
+    """A place where a grammar leaves the model something to decide."""
+
+    legal: NDArray[np.bool_]
+    """Which tokens the grammar allows, shape (vocabulary,)."""
+    labels: dict[float, NDArray[np.intp]]
+    """Token ids that carry each label, ascending; empty where the text is free."""
+
+
+class Reading(NamedTuple):
+    """What the logits say at a verdict."""
+
+    label: float
+    """The value that is nearest to `p_yes`."""
+    p_yes: float
+    legal_mass: float
+
+
+class Position(NamedTuple):
+    """A place in an answer, and the way there from the decision before."""
+
+    matcher: llguidance.LLMatcher
+    forced: tuple[int, ...]
+    """Tokens that nothing else could stand for, up to here."""
+    text: bytes
+    """What they spell."""
+    choice: Choice | None
+    """What is to be decided here; None at the end of the answer."""
+
+
+class CompiledGrammar(NamedTuple):
+    """A grammar in one vocabulary's tokens."""
+
+    grammar: Grammar
+    start: Position
+    longest: int
+    """Tokens of the longest legal answer, up to its last decision."""
+
+
+class Constraints:
+    """Compiles grammars for one vocabulary, each once."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._vocabulary = vocabulary
+        self._tokenizer = llguidance.LLTokenizer(llguidance.TokenizerWrapper(_Tokens(vocabulary)), slices=_SLICES)
+        self._compiled: OrderedDict[str, CompiledGrammar] = OrderedDict()
+        # Bound to the pieces and not to self: a vocabulary in a cycle of references would be freed much too late.
+        self._carriers = cache(partial(_carrying, vocabulary.pieces))
+        self._ends = cache(partial(_ending, vocabulary.pieces))
+        self._blank = np.array([not piece.strip() for piece in vocabulary.pieces])
+
+    def compile(self, grammar: Grammar) -> CompiledGrammar:
+        """The grammar in tokens. Raises ModelError if this vocabulary cannot write its answers."""
+        key = grammar.model_dump_json()
+        if key not in self._compiled:
+            start = self._arrive(self._matcher(grammar), (), b"", grammar)
+            self._compiled[key] = CompiledGrammar(grammar, start, self._longest(start, grammar))
+            if len(self._compiled) > _GRAMMARS_KEPT:
+                self._compiled.popitem(last=False)
+        self._compiled.move_to_end(key)
+        return self._compiled[key]
+
+    def after(self, position: Position, token: int, grammar: Grammar) -> Position:
+        """Where the answer stands once the token is chosen; the position given stays as it was."""
+        matcher = position.matcher.deep_copy()
+        _consume(matcher, [token], grammar)
+        return self._arrive(matcher, (token,), self._vocabulary.pieces[token], grammar)
+
+    def closing(self, choice: Choice, grammar: Grammar) -> Choice:
+        """The choice, narrowed to what ends a reason if anything does."""
+        closing = choice.legal & self._ends(grammar.reason_end)
+        return choice._replace(legal=closing) if closing.any() else choice
+
+    def _matcher(self, grammar: Grammar) -> llguidance.LLMatcher:
+        matcher = llguidance.LLMatcher(self._tokenizer, llguidance.LLMatcher.grammar_from_regex(grammar.pattern))
+        if matcher.is_error():
+            raise ModelError(f"the grammar {grammar.name!r} cannot be compiled: {matcher.get_error()}")
+        return matcher
+
+    def _arrive(
+        self, matcher: llguidance.LLMatcher, tokens: tuple[int, ...], text: bytes, grammar: Grammar
+    ) -> Position:
+        """Follow what is forced, up to the next choice or the end."""
+        forced = _whole_characters(matcher.compute_ff_bytes())
+        if forced.endswith(" "):
+            before = self._before_space(matcher, forced.rstrip(" "), grammar)
+            if before:
+                return before._replace(forced=(*tokens, *before.forced), text=text + before.text)
+        if forced:
+            ahead = self._vocabulary.user(forced)
+            _consume(matcher, ahead, grammar)
+            tokens, text = (*tokens, *ahead), text + forced.encode()
+        choice = None if matcher.is_accepting() else self._choice(matcher, grammar)
+        return Position(matcher, tokens, text, choice)
+
+    def _before_space(self, matcher: llguidance.LLMatcher, forced: str, grammar: Grammar) -> Position | None:
+        """The place behind the forced text and before the space that follows it, if a verdict is read there.
+
+        A token that is nothing but the space is none of the verdict's.
+        """
+        ahead = matcher.deep_copy()
+        tokens = self._vocabulary.user(forced)
+        _consume(ahead, tokens, grammar)
+        legal = self._legal(ahead) & ~self._blank
+        by_label = self._by_label(legal, grammar)
+        if not by_label or not all(ids.size for ids in by_label.values()):
+            return None
+        return Position(ahead, tuple(tokens), forced.encode(), Choice(legal, by_label))
+
+    def _choice(self, matcher: llguidance.LLMatcher, grammar: Grammar) -> Choice:
+        legal = self._legal(matcher)
+        by_label = self._by_label(legal, grammar)
+        if not all(ids.size for ids in by_label.values()):
+            raise ModelError(f"this model's tokens cannot write every answer of the grammar {grammar.name!r}")
+        return Choice(legal, by_label)
+
+    def _legal(self, matcher: llguidance.LLMatcher) -> NDArray[np.bool_]:
+        bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
+        return np.unpackbits(bits, count=self._vocabulary.size, bitorder="little").view(np.bool_)
+
+    def _by_label(self, legal: NDArray[np.bool_], grammar: Grammar) -> dict[float, NDArray[np.intp]]:
+        """The legal tokens that carry each label; nothing where others are legal, too."""
+        carriers = self._carriers(tuple(grammar.labels.items()))
+        if (legal & ~np.logical_or.reduce(list(carriers.values()))).any():
+            return {}
+        return {label: np.flatnonzero(legal & carrier) for label, carrier in carriers.items()}
+
+    def _longest(self, start: Position, grammar: Grammar) -> int:
+        """Tokens of an answer whose reasons are as short as can be, and what longer reasons may add."""
+        tokens, position, has_reasons = len(start.forced), start, False
+        while position.choice:
+            has_reasons |= not position.choice.labels
+            tokens += 1
+            position = self.after(position, self._soonest_closed(position.choice, grammar), grammar)
+            tokens += len(position.forced) - 1 if position.choice else 0
+        reasons = grammar.verdicts if has_reasons else 0
+        return tokens + reasons * (grammar.reason_tokens + _CLOSING_TOKENS)
+
+    def _soonest_closed(self, choice: Choice, grammar: Grammar) -> int:
+        return int(np.argmax(self.closing(choice, grammar).legal))
+
+
+def read(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
+    """The verdict that the logits (shape: vocabulary) hold at a choice between labels.
+
+    Raises SampleError if they are not numbers.
+    """
+    scores = logits.astype(np.float64)
+    _require_numbers(scores.max(), *scores[choice.legal])
+    by_label = {label: _log_sum_exp(scores[ids]) for label, ids in choice.labels.items()}
+    legal_mass = float(np.exp(reduce(np.logaddexp, by_label.values()) - _log_sum_exp(scores)))
+    p_yes = 0.0
+    for label, score in by_label.items():
+        p_yes += label * _share(score, by_label.values())
+    p_yes = min(p_yes, 1.0)
+    return Reading(min(by_label, key=lambda label: (abs(label - p_yes), -label)), p_yes, legal_mass)
+
+
+def _carrying(pieces: Sequence[bytes], literals: tuple[tuple[str, float], ...]) -> dict[float, NDArray[np.bool_]]:
+    """Which tokens begin a literal of each label, or begin with one; shape (vocabulary,)."""
+    stripped = [piece.strip() for piece in pieces]
+    carriers = {label: np.zeros(len(stripped), np.bool_) for _, label in sorted(literals, key=lambda one: one[1])}
+    for literal, label in literals:
+        wanted = literal.encode()
+        carriers[label] |= [
+            bool(piece) and (piece.startswith(wanted) or wanted.startswith(piece)) for piece in stripped
+        ]
+    return carriers
+
+
+def _ending(pieces: Sequence[bytes], end: str) -> NDArray[np.bool_]:
+    """Which tokens begin with the end of a reason; shape (vocabulary,)."""
+    return np.array([piece.startswith(end.encode()) for piece in pieces])
+
+
+def _share(score: float, scores: Iterable[float]) -> float:
+    """Softmax of one of the scores. Added up one by one: `sum` of other Pythons rounds otherwise."""
+    total = 0.0
+    for other in scores:
+        total += np.exp(np.clip(other - score, -700, 700))
+    return float(1 / total)
+
+
+def _log_sum_exp(scores: NDArray[np.float64]) -> float:
+    peak = scores.max()
+    return float(peak + np.log(np.exp(scores - peak).sum()))
+
+
+def greedy(legal: NDArray[np.bool_], logits: NDArray[np.floating[Any]]) -> int:
+    """The most likely legal token, the one with the lowest id among equals.
+
+    Raises SampleError if the logits are not numbers.
+    """
+    allowed = np.where(legal, logits, -np.inf)
+    _require_numbers(logits.max(), allowed.max())
+    return int(np.argmax(allowed))
+
+
+def _require_numbers(*logits: float) -> None:
+    """NumPy's largest of many is NaN if one of them is."""
+    if not np.isfinite(logits).all():
+        raise SampleError("the model gave logits that are not numbers: its file or the build is damaged")
+
+
+class _Tokens:
+    """The vocabulary in the shape that llguidance reads: bytes by token id."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self.eos_token_id = vocabulary.eos
+        self.bos_token_id = vocabulary.begin
+        self.tokens = vocabulary.pieces
+        self.special_token_ids = sorted(vocabulary.reserved)
+        self._vocabulary = vocabulary
+
+    def __call__(self, text: bytes) -> list[int]:
+        return self._vocabulary.trusted(text.decode(errors="replace"))
+
+
+def _whole_characters(forced: bytes) -> str:
+    """The forced text; nothing where it starts inside a character, whose bytes are then chosen one by one."""
+    try:
+        return forced.decode()
+    except UnicodeDecodeError:
+        return ""
+
+
+def _consume(matcher: llguidance.LLMatcher, tokens: list[int], grammar: Grammar) -> None:
+    if not matcher.consume_tokens(tokens):
+        raise ModelError(
+            f"the grammar {grammar.name!r} cannot be followed with this model's tokens: {matcher.get_error()}"
+        )
+
+
+_REASON = "reason"
+_GROUP = f"(?P<{_REASON}>"
+
+
+class ConstrainedAnswer:
+    """An answer that is being written, from its forced beginning to its end."""
+
+    def __init__(self, constraints: Constraints, shape: CompiledGrammar, explanation: CompiledGrammar | None) -> None:
+        written = explanation or shape
+        if written.start.forced != shape.start.forced:
+            raise ModelError(
+                f"an explanation by {written.grammar.name!r} does not begin as {shape.grammar.name!r} does"
+            )
+        self._constraints = constraints
+        self._grammar = written.grammar
+        self._verdict_alone = shape.start.choice if explanation else None
+        self._position: Position = written.start
+        self._text = written.start.text
+        self._readings: list[Reading] = []
+        self._reason_tokens = 0
+        self.free_tokens = 0
+        """Tokens that the model chose for reasons."""
+        self.continued_tokens = 0
+        """Tokens to evaluate behind the forced beginning."""
+
+    @property
+    def pending(self) -> tuple[int, ...]:
+        """Tokens to evaluate before `take`."""
+        return self._position.forced
+
+    @property
+    def finished(self) -> bool:
+        """Whether nothing is left to decide."""
+        return self._position.choice is None
+
+    @property
+    def wanted(self) -> tuple[int, ...]:
+        """Tokens whose logits decide the verdict that is next; none where the next token is one of a reason."""
+        choice = self._position.choice
+        if choice is None or not choice.labels:
+            return ()
+        legal = choice.legal | self._verdict_alone.legal if self._verdict_alone else choice.legal
+        return tuple(int(token) for token in np.flatnonzero(legal))
+
+    @property
+    def reason_left(self) -> int:
+        """How many tokens the reason may still take before it is closed."""
+        return max(self._grammar.reason_tokens - self._reason_tokens, 0)
+
+    def is_legal(self, token: int) -> bool:
+        """Whether the token may come next."""
+        return self._position.choice is not None and bool(self._position.choice.legal[token])
+
+    def take(self, logits: NDArray[np.floating[Any]]) -> None:
+        """Decide from the logits behind the pending tokens, shape (vocabulary,).
+
+        Raises SampleError if they are not numbers.
+        """
+        choice = self._position.choice
+        if choice is None:
+            raise ValueError("the answer is finished")
+        if choice.labels:
+            self._go_on(self._verdict(choice, logits))
+            return
+        self.free_tokens += 1
+        self._reason_tokens += 1
+        if self._reason_tokens > self._grammar.reason_tokens:
+            choice = self._constraints.closing(choice, self._grammar)
+        self._go_on(greedy(choice.legal, logits))
+
+    @property
+    def reason_end(self) -> str:
+        """The character that ends a reason."""
+        return self._grammar.reason_end
+
+    def answers(self) -> tuple[Answer, ...]:
+        """One answer for each verdict, in their order."""
+        entries = _entries(self._text.decode(), self._grammar)
+        return tuple(
+            Answer(p_yes=reading.p_yes, legal_mass=reading.legal_mass, raw=entry.raw, reason=entry.reason)
+            for reading, entry in zip(self._readings, entries, strict=True)
+        )
+
+    def _verdict(self, choice: Choice, logits: NDArray[np.floating[Any]]) -> int:
+        """Read the verdict, and give the token that writes it down.
+
+        Where a reason follows, other tokens may carry the label than where none does: it is read as if none did.
+        """
+        reading = read(self._verdict_alone or choice, logits)
+        self._verdict_alone = None
+        self._readings.append(reading)
+        self._reason_tokens = 0
+        carriers = choice.labels[reading.label]
+        return int(carriers[np.argmax(logits[carriers])])
+
+    def _go_on(self, token: int) -> None:
+        self._position = self._constraints.after(self._position, token, self._grammar)
+        self._text += self._position.text
+        if not self.finished:
+            self.continued_tokens += len(self.pending)
+
+
+class _Entry(NamedTuple):
+    raw: str
+    reason: str | None
+
+
+def _entries(raw: str, grammar: Grammar) -> list[_Entry]:
+    """The text of each verdict, verbatim, with its reason: the whole answer, or the entries of its one list."""
+    if not grammar.reason_tokens:
+        return [_Entry(raw, None)]
+    if _GROUP in grammar.pattern:
+        found = re.fullmatch(grammar.pattern, raw)
+        return [_Entry(raw, found[_REASON].strip() if found else None)]
+    if grammar.verdicts == 1 and not raw.partition(":")[2].startswith("["):
+        return [_Entry(raw, json.loads(raw).get(_REASON))]
+    decoder = json.JSONDecoder()
+    entries, place = [], raw.index("[") + 1
+    for _ in range(grammar.verdicts):
+        entry, end = decoder.raw_decode(raw, place)
+        entries.append(_Entry(raw[place:end], entry.get(_REASON)))
+        place = end + 1
+    return entries
+
+
+_NODES_KEPT = 4096
+
+
+class TokenizedRequest(NamedTuple):
+    """One answer to decode: the prompt with the answer's forced beginning, and the answer's grammars."""
+
+    path: TokenPath
+    grammar: CompiledGrammar
+    explanation: CompiledGrammar | None
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the prompt and the longest legal answer, up to its last decision."""
+        prompt = sum(map(len, self.path)) - len(self.grammar.start.forced)
+        return prompt + (self.explanation or self.grammar).longest
+
+
+Tokenize = Callable[[VerdictRequest], TokenizedRequest]
+"""Raises SampleError for a request that cannot be asked."""
+
+
+class TokenizedQuestions:
+    """Requests in tokens, those that one answer serves together; some cannot be asked."""
+
+    def __init__(self, requests: Sequence[VerdictRequest], tokenize: Tokenize) -> None:
+        self._requests = requests
+        self._distinct: list[TokenizedRequest] = []
+        self._askers: list[list[int]] = []
+        self.refused: list[tuple[int, NoAnswer]] = []
+        """Requests that cannot be asked, by their index, and why."""
+        for indices in by_question(requests):
+            try:
+                self._distinct.append(tokenize(requests[indices[0]]))
+                self._askers.append(indices)
+            except SampleError as error:
+                self.refused += [(index, NoAnswer(error=error.in_one_line)) for index in indices]
+        self._paths = [tokenized.path for tokenized in self._distinct]
+
+    @property
+    def distinct_tokens(self) -> int:
+        """Tokens of the tree that they form; what cannot be asked counts nothing."""
+        return distinct_tokens(self._paths)
+
+    def answers(
+        self, decode: Callable[[TokenizedRequest], tuple[Answer, ...] | NoAnswer]
+    ) -> Iterator[tuple[int, Answer | NoAnswer]]:
+        """The answer to each request that can be asked, with its index; what is asked twice is decoded once."""
+        for place in depth_first(self._paths):
+            answers = decode(self._distinct[place])
+            for index in self._askers[place]:
+                yield index, answers if isinstance(answers, NoAnswer) else answers[self._requests[index].entry]
+
+
+def tokens_to_evaluate(requests: Sequence[VerdictRequest], tokenize: Tokenize) -> int:
+    """Tokens of the tree that the requests form; what the model cannot be shown counts nothing."""
+    paths = []
+    for request in requests:
+        with suppress(SampleError):
+            paths.append(tokenize(request).path)
+    return distinct_tokens(paths)
+
+
+class RequestTokenizer:
+    """Tokenizes requests for one vocabulary. `begin_of_text`: whether prompts start with its begin token, if any."""
+
+    def __init__(self, vocabulary: Vocabulary, *, begin_of_text: bool) -> None:
+        self._vocabulary = vocabulary
+        self.size = vocabulary.size
+        """How many tokens the vocabulary has."""
+        self.constraints = Constraints(vocabulary)
+        self.begin = (vocabulary.begin,) if begin_of_text and vocabulary.begin is not None else ()
+        self._node = lru_cache(maxsize=_NODES_KEPT)(partial(_tokenized, vocabulary))
+
+    def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
+        """The request in tokens.
+
+        Raises SampleError for text that the model cannot be shown, ModelError if its tokens cannot write the answers.
+        """
+        nodes = [self._node(node) for node in request.path]
+        if self.begin and nodes[0][:1] != self.begin:
+            nodes[0] = self.begin + nodes[0]
+        grammar = self.constraints.compile(request.grammar)
+        nodes[-1] += grammar.start.forced
+        explanation = self.constraints.compile(request.explanation) if request.explanation else None
+        return TokenizedRequest(tuple(nodes), grammar, explanation)
+
+    def read_back(self, request: VerdictRequest) -> str | None:
+        """The prompt as its tokens spell it, without the answer and the begin token that was put in front.
+
+        None for a vocabulary that folds case or accents. Raises SampleError for what the model cannot be shown.
+        """
+        vocabulary = self._vocabulary
+        if not vocabulary.exact:
+            return None
+        path, grammar, _ = self.tokenize(request)
+        tokens = [token for node in path for token in node]
+        spelled = vocabulary.decode(tokens[: len(tokens) - len(grammar.start.forced)]).decode(errors="replace")
+        begin = vocabulary.decode(list(self.begin)).decode(errors="replace")
+        is_written = request.path[0][0].text.startswith(begin)  # by the chat template: no other was put in front
+        return spelled if is_written else spelled.removeprefix(begin)
+
+
+def _tokenized(vocabulary: Vocabulary, node: tuple[Piece, ...]) -> tuple[int, ...]:
+    return tuple(
+        token
+        for piece in node
+        for token in (vocabulary.trusted(piece.text) if piece.trusted else vocabulary.user(piece.text))
+    )

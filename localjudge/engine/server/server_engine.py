@@ -1,0 +1,623 @@
+r"""The engine on a server: prompts and grammars are ours, the tokens' probabilities are the server's.
+
+    request ── tokens, as in process ──> server: log probabilities of the legal tokens ──> verdict, as in process
+                                         server: the likely text of a reason            ──> its tokens, each checked
+
+Only the evaluation is elsewhere. What is legal, what it means, and how much of the model's probability went to it is
+decided here, with the same code as for a model's file. A reason is written under a grammar by the server; the verdict
+is then read in a call of its own.
+
+What a server does besides cannot be seen from here: other people's requests in one batch with ours, options of its
+start, a cache of quantised numbers. So an answer is not promised to be the same for ever, and the identity says
+"not isolated"; how near it comes is a matter of each server, and stands in its module.
+
+A grammar for one line of a reason, in llama.cpp's notation (GBNF), for a server that writes it.
+
+    root ::= ([^"\\\x00-\x1F\x7F-\x9F] | "\\" ["\\/bfnrt])+ "\""        ended by a quotation mark, inside JSON
+    root ::= [^\[\x00-\x1F\x7F-\x9F]+ "["                              ended by another character
+
+It may allow more than the answer's own grammar: each token that comes back is held against that.
+
+The vocabulary of a server that lists its tokens, for a model whose file is not at hand.
+
+A list of probabilities of all tokens is a list of all tokens, each with its bytes; control tokens are those whose bytes
+are empty there, and a call that turns tokens to text gives their literals.
+
+What a list does not say is which tokens match in plain text whatever it is (llama.cpp's USER_DEFINED). So every token
+that looks like markup counts as reserved, `<div>` with `<|im_end|>`: user text is then cut inside it, which spells the
+same text by other tokens.
+
+A server that is asked for probabilities: behind its address there has to be the same model from first call to last.
+
+call ──> reply ──same connection as when it was compared──────────────────────────> the reply
+               ──another connection──> what the server says of its model, all of it ──equal──> the reply
+                                                                                    ──else───> thrown away, each time
+
+Numbers out of a stranger's JSON: what is missing, or none, is an error that says where.
+
+What a server says of its model, and whether the model's bytes are proved.
+
+    names a file that is on this machine  ──whole path, as many tokens, as many bytes of weights──>  its sha256
+    anything else                         ──>  a name, and what the server tells: who runs it answers for the rest
+
+A model that is proved is known by its checksum like any file: registered profile, card and caution are that file's. The
+checksum is of the file as it lies there now; a server that was started before the file was replaced is told by nothing.
+"""
+
+import logging
+import math
+import re
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from hashlib import sha256
+from importlib.metadata import version
+from pathlib import Path
+from time import perf_counter
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from localjudge import model_registry
+from localjudge.engine import tokens as chat_template
+from localjudge.engine.decoding import (
+    ConstrainedAnswer,
+    RequestTokenizer,
+    TokenizedQuestions,
+    TokenizedRequest,
+    tokens_to_evaluate,
+)
+from localjudge.engine.llamacpp import gguf as gguf_header
+from localjudge.engine.llamacpp.model import WHO_IT_IS
+from localjudge.engine.protocol import EngineSettings, EngineStats
+from localjudge.engine.server.address import ServerAddress
+from localjudge.engine.server.connection import Refused, ServerConnection
+from localjudge.engine.tokens import TokenTable, Vocabulary, is_reserved
+from localjudge.errors import ModelError, OutOfResource, SampleError
+from localjudge.judge import profile as prompts
+from localjudge.local_models import size_of
+from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
+from localjudge.words import option_name, printable
+
+_CONTROLS = "\\x00-\\x1F\\x7F-\\x9F"
+_QUOTE = '"'
+_ESCAPED = frozenset('"\\[]^-')
+
+
+def one_line(end: str) -> str:
+    """At least one character, and then the one that ends it."""
+    inside_class = f"\\{end}" if end in _ESCAPED else end
+    literal = f"\\{end}" if end in '"\\' else end
+    if end == _QUOTE:
+        return f'root ::= ([^"\\\\{_CONTROLS}] | "\\\\" ["\\\\/bfnrt])+ "{literal}"'
+    return f'root ::= [^{inside_class}{_CONTROLS}]+ "{literal}"'
+
+
+_FOLDING = (3, 4)
+"""llama.cpp's numbers for WordPiece and Unigram (`llama_vocab_type`), whose tokens fold case or accents."""
+_MARKUP = re.compile(rb"<[^<>\s]+>|\[[^\[\]\s]*[A-Za-z][^\[\]\s]*\]")
+_AT_ONCE = 256
+_NO_TOKEN = -1
+
+
+class TokenCalls(NamedTuple):
+    """How a server is asked: texts to tokens, without and with control tokens, and tokens to a text."""
+
+    plain: Callable[[str], list[int]]
+    special: Callable[[str], list[int]]
+    text_of: Callable[[Sequence[int]], str]
+
+
+def listed_tokens(
+    pieces: list[bytes], vocabulary_type: int, *, begins: Sequence[int], eos: str, calls: TokenCalls
+) -> TokenTable:
+    """The table of listed pieces. `begins` is what the server puts in front of a text, `eos` the text that ends one.
+
+    Raises ModelError for a list that cannot be one of tokens.
+    """
+    if not any(pieces):
+        raise ModelError(
+            "the server lists tokens without their bytes: it is of a version that localjudge does not know"
+        )
+    control = _control_literals(pieces, calls)
+    exact = vocabulary_type not in _FOLDING
+    spelled = [control.get(token, piece) for token, piece in enumerate(pieces)]
+    if not exact:
+        spelled = [piece.removeprefix(b" ") for piece in spelled]
+    ends = calls.special(eos) if eos else []
+    return TokenTable(
+        pieces=spelled,
+        exact=exact,
+        reserved={
+            token: piece
+            for token, piece in enumerate(spelled)
+            if is_reserved(piece, control=token in control) and (token in control or _MARKUP.fullmatch(piece.strip()))
+        },
+        bytes_alone={piece: token for token, piece in enumerate(spelled) if len(piece) == 1},
+        bos=begins[0] if begins else _NO_TOKEN,
+        eos=ends[0] if len(ends) == 1 else _NO_TOKEN,
+        begin=begins[0] if begins else None,
+        tokenize=lambda data: calls.plain(data.decode()),
+    )
+
+
+def _control_literals(pieces: Sequence[bytes], calls: TokenCalls) -> dict[int, bytes]:
+    """Literals of the tokens that are listed without bytes, asked for many at once with line ends between them."""
+    silent = [token for token, piece in enumerate(pieces) if not piece]
+    line_end = calls.plain("\n")
+    if len(line_end) != 1 or pieces[line_end[0]] != b"\n":
+        return {token: calls.text_of([token]).encode() for token in silent}
+    literals: dict[int, bytes] = {}
+    for start in range(0, len(silent), _AT_ONCE):
+        some = silent[start : start + _AT_ONCE]
+        spelled = calls.text_of([part for token in some for part in (token, *line_end)]).split("\n")
+        if len(spelled) == len(some) + 1:
+            literals |= {token: text.encode() for token, text in zip(some, spelled, strict=False)}
+        else:
+            literals |= {token: calls.text_of([token]).encode() for token in some}
+    return literals
+
+
+_ROUNDING = 1e-3
+_LEAST = -1e39  # where single precision ends
+
+
+def inside(reply: Any, *way: str | int) -> Any:
+    """The value at the end of this way of keys and places. Raises ModelError where it leads nowhere."""
+    found = reply
+    for step in way:
+        try:
+            found = found[step]
+        except (LookupError, TypeError) as error:
+            spelled = ".".join(map(str, way))
+            raise ModelError(f"the server's answer has no {spelled}: is it of a version that is too old?") from error
+    return found
+
+
+def whole(value: Any, what: str, *, most: int | None = None) -> int:
+    """A whole number from 0 to `most`."""
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0 or (most is not None and value > most):
+        raise ModelError(f"the server gives {value!r:.40} as {what}")
+    return value
+
+
+def log_probability(value: Any) -> float:
+    """A natural logarithm of a probability."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not _LEAST <= value <= _ROUNDING:
+        raise ModelError(f"the server gives {value!r:.40} as the logarithm of a probability")
+    return min(float(value), 0.0)
+
+
+def tokens_in(value: Any, vocabulary_size: int) -> list[int]:
+    """A list of tokens."""
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes):
+        raise ModelError(f"the server gives {value!r:.40} as a list of tokens")
+    return [whole(token, "a token", most=vocabulary_size - 1) for token in value]
+
+
+def by_token(rows: Any, vocabulary_size: int) -> dict[int, float]:
+    """Logarithms of probabilities by token, from rows with `id` and `logprob`.
+
+    Raises ModelError for what is none, and for probabilities that add up to more than 1.
+    """
+    if not isinstance(rows, list):
+        raise ModelError(f"the server gives {rows!r:.40} as a list of probabilities")
+    found = {
+        whole(inside(row, "id"), "a token", most=vocabulary_size - 1): log_probability(inside(row, "logprob"))
+        for row in rows
+    }
+    total = math.fsum(map(math.exp, found.values()))
+    if total > 1 + _ROUNDING:
+        raise ModelError(f"the server's probabilities add up to {total:.3g}")
+    return found
+
+
+_VOCABULARY = "tokenizer.ggml.tokens"
+_log = logging.getLogger(__name__)
+
+
+class ProvedFile(NamedTuple):
+    """The file that a server named, which is here: its checksum, its size in bytes, what its header says."""
+
+    path: Path
+    sha256: str
+    size: int
+    metadata: Mapping[str, str]
+    chat_template: bool
+
+
+class ServedModel(NamedTuple):
+    """A model behind an address.
+
+    `kind` and `build` are the server's, `called` is what it calls the model, `n_ctx` the tokens that it takes at once.
+    `bos` and `eos` are texts, as chat templates want them.
+    """
+
+    address: ServerAddress
+    kind: str
+    build: str
+    called: str
+    n_ctx: int
+    vocabulary_size: int
+    chat_template: str | None = None
+    bos: str = ""
+    eos: str = ""
+    quantisation: str | None = None
+    proved: ProvedFile | None = None
+    host: str | None = None
+    """The host, where it is not this machine."""
+    facts: Mapping[str, int] = MappingProxyType({})
+    """What is known of a model that is not proved, to tell it from others: its sizes."""
+
+    @property
+    def source(self) -> str:
+        """The address, by which the judge is found again."""
+        return str(self.address)
+
+    @property
+    def sha256(self) -> str | None:
+        """The checksum of the model, if it is proved."""
+        return self.proved.sha256 if self.proved else None
+
+    @property
+    def profile(self) -> str | None:
+        """The profile that the model is registered with, if it is proved and registered."""
+        known = model_registry.registered_as(self.proved.sha256) if self.proved else None
+        return known.profile if known else None
+
+    @property
+    def name(self) -> str:
+        """What people call the model: as a file of its bytes is called, or as the server calls it."""
+        if not self.proved:
+            return Path(self.called).name.removesuffix(".gguf") or self.kind
+        known = model_registry.registered_as(self.proved.sha256)
+        return known.name if known else self.proved.path.stem
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What the model's file says of who it is; without one, its name."""
+        return self.proved.metadata if self.proved else {"general.name": self.name}
+
+
+def proved_file(
+    named: str, *, vocabulary_size: int | None = None, weight_bytes: int | None = None
+) -> ProvedFile | None:
+    """The file of this name, if it is one of this machine and can be the server's; None if it is not, or cannot be.
+
+    Numbers that the server gives of its model are held against the file.
+    """
+    path = Path(named)
+    try:
+        if not path.is_absolute() or not path.is_file():
+            return None
+        header = gguf_header.read(path)
+        if vocabulary_size not in {None, header.lengths.get(_VOCABULARY)}:
+            return None
+        if weight_bytes is not None and not _is_about(header.weight_bytes, weight_bytes, tensors=len(header.tensors)):
+            return None
+        sha256, size = model_registry.sha256_of(path), size_of(path)
+    except (ModelError, OSError, ValueError) as error:  # ValueError: a name with a zero byte
+        _log.debug(f"the server names {printable(named)[:200]}, which cannot be read: {error}")
+        return None
+    metadata = {key: header.text(key) for key in WHO_IT_IS}
+    return ProvedFile(path, sha256, size, metadata, bool(header.text("tokenizer.chat_template")))
+
+
+def _is_about(in_file: int, served: int, *, tensors: int) -> bool:
+    """Whether the weights are as long as the server says: in a file, each tensor is padded to a whole block."""
+    return 0 <= in_file - served <= tensors * 64
+
+
+class AnswerPlace(NamedTuple):
+    """A place in an answer: the tokens before it, those that neighbours share apart from the others."""
+
+    shared: tuple[int, ...]
+    own: tuple[int, ...]
+
+
+class ModelServer(ABC):
+    """A connection to a server that is asked for one model, with the work that it was asked to do.
+
+    `read_again` is how it says what its model is. Each call raises OutOfResource if that is not `model` any more, and
+    if the server is gone.
+    """
+
+    reuses_prefixes = True
+    """Whether what requests share is evaluated once, and always with the same bits."""
+    begins_by_itself = False
+    """Whether it puts the model's begin token in front of every prompt, whoever wants it."""
+
+    def __init__(
+        self, connection: ServerConnection, model: ServedModel, read_again: Callable[[ServerConnection], ServedModel]
+    ) -> None:
+        self.model = model
+        self._connection = connection
+        self._read_again = read_again
+        self._compared = connection.made
+        """The connection behind which the model was last found to be this one."""
+        self._undo = ExitStack()
+        self._undo.callback(connection.close)
+        self.evaluated_tokens = 0
+        self.seconds = 0.0
+        """How long the server was waited for."""
+
+    @property
+    @abstractmethod
+    def vocabulary(self) -> Vocabulary:
+        """The model's tokens."""
+
+    def chat(self, ends: bool) -> ChatEnds | None:
+        """The chat template, rendered here, with head and tail or for conversations alone; None without a template."""
+        template = self.model.chat_template
+        if template is None:
+            return None
+        rendered = chat_template.chat_ends if ends else chat_template.without_ends
+        return rendered(template, bos=self.model.bos, eos=self.model.eos)
+
+    def require_plain(self, request: VerdictRequest) -> None:  # noqa: B027 -- a server that takes tokens refuses none
+        """Raise SampleError for a request whose user text the server would read as the model's own markup."""
+
+    @abstractmethod
+    def start_over(self) -> None:
+        """Take nothing that an earlier request left in the server for what the next one needs."""
+
+    @abstractmethod
+    def log_probabilities(self, place: AnswerPlace, wanted: Sequence[int]) -> Mapping[int, float]:
+        """Natural logarithm of the probability of each of these tokens at this place, before any grammar."""
+
+    @abstractmethod
+    def written(self, place: AnswerPlace, *, end: str, most: int) -> list[int]:
+        """The most likely text at this place, one line up to a character that ends it, as at most so many tokens.
+
+        The end itself may be missing or be there.
+        """
+
+    def close(self) -> None:
+        """Close the connection, and free what was opened for it."""
+        self._undo.close()
+
+    def _asked(self, path: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+        """The reply of the model that was there from the start; one of another model is thrown away."""
+        started = perf_counter()
+        try:
+            reply = self._connection.get(path) if body is None else self._connection.post(path, body)
+        except Refused as error:
+            raise self._refusal(error) from error
+        finally:
+            self.seconds += perf_counter() - started
+        self._require_same()
+        return reply
+
+    def _refusal(self, error: Refused) -> Exception:
+        where = f"the server at {self.model.address}"
+        if error.is_for_good:
+            return ModelError(f"{where} refuses a request: {error.said}", hint="is it of a version that is too old?")
+        return OutOfResource(f"{where} failed: {error.said}", hint="look at what it says, and run the command again")
+
+    def _require_same(self) -> None:
+        made = self._connection.made
+        if made == self._compared:
+            return
+        self.start_over()
+        now = self._read_again(self._connection)
+        if now != self.model:
+            raise OutOfResource(
+                f"the server at {self.model.address} was {self.model.name} ({self.model.build}) when this began, "
+                f"and is {now.name} ({now.build}) now{'' if now.name != self.model.name else ', not the same one'}",
+                hint="start it with the first model again, and run the same command: it goes on where it was",
+            )
+        self._compared = made  # only now: until then, no answer from behind it is believed
+
+
+NOT_ISOLATED = "not isolated"
+
+
+class ServerEngine:
+    """Answers requests with the model of a server, which it closes the connection to.
+
+    Raises ModelError if the context that was asked for is more than the server has.
+    """
+
+    def __init__(
+        self, server: ModelServer, settings: EngineSettings | None = None, *, begin_of_text: bool | None = None
+    ) -> None:
+        settings = settings or EngineSettings()
+        if begin_of_text is None:
+            begin_of_text = prompts.load_profile(server.model.profile or prompts.DEFAULT_PROFILE).begin_of_text
+        self._server = server
+        self._model = model = server.model
+        if settings.n_ctx and settings.n_ctx > model.n_ctx:
+            raise ModelError(
+                f"the server at {model.address} takes {model.n_ctx:,} tokens at once, and {option_name('n_ctx')} says "
+                f"{settings.n_ctx:,}",
+                hint=f"start it with a larger context, or leave out {option_name('n_ctx')}",
+            )
+        self._n_ctx = settings.n_ctx or model.n_ctx
+        self._tokenizer = RequestTokenizer(server.vocabulary, begin_of_text=begin_of_text or server.begins_by_itself)
+        self._unique = self._generated = 0
+        self._total = 0.0
+
+    @classmethod
+    def opened(
+        cls, server: ModelServer, settings: EngineSettings, *, begin_of_text: bool | None = None
+    ) -> "ServerEngine":
+        """The engine on a server, which is closed if there can be none; as the model's profile says if None."""
+        with ExitStack() as undo:
+            undo.callback(server.close)
+            engine = cls(server, settings, begin_of_text=begin_of_text)
+            undo.pop_all()
+        return engine
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The server and its build, the model as far as it is known, and that nobody promises for the rest."""
+        model, proved = self._model, self._model.proved
+        known = {"model_sha256": proved.sha256, "model_size": proved.size} if proved else model.facts
+        template = model.chat_template
+        rendered = {"chat_template_sha256": sha256(template.encode(errors="replace")).hexdigest()} if template else {}
+        return {
+            "engine": "server",
+            "server": model.kind,
+            "server_build": model.build,
+            "model": model.name,
+            **known,
+            **({"quantisation": model.quantisation} if model.quantisation else {}),
+            "vocabulary_size": model.vocabulary_size,
+            **rendered,
+            "llguidance": version("llguidance"),
+            "n_ctx": self._n_ctx,
+            "server_n_ctx": model.n_ctx,
+            "begin_of_text": bool(self._tokenizer.begin),
+            "shared_prompts": "reused" if self._server.reuses_prefixes else "evaluated again",
+            "batching": NOT_ISOLATED,
+            **({"host": model.host} if model.host else {}),
+        }
+
+    @property
+    def name(self) -> str:
+        """What people call the model."""
+        return self._model.name
+
+    @property
+    def metadata(self) -> Mapping[str, str]:
+        """What the model's file says of who it is, or the name that the server has for it."""
+        return self._model.metadata
+
+    @property
+    def chat_ends(self) -> ChatEnds | None:
+        """What the model's chat template puts around a message. Raises ModelError if it cannot be rendered."""
+        return self._server.chat(ends=True)
+
+    @property
+    def chat_without_ends(self) -> ChatEnds | None:
+        """The chat template for conversations alone."""
+        return self._server.chat(ends=False)
+
+    @property
+    def forks(self) -> bool:
+        """Whether the server evaluates once what requests share."""
+        return self._server.reuses_prefixes
+
+    @property
+    def stats(self) -> EngineStats:
+        """Work done since the engine was opened."""
+        return EngineStats(
+            unique_tokens=self._unique,
+            evaluated_tokens=self._server.evaluated_tokens,
+            generated_tokens=self._generated,
+            seconds_inside=self._server.seconds,
+            seconds_total=self._total,
+        )
+
+    @property
+    def capacity(self) -> int:
+        """Tokens that fit the context, but for the one that is sampled to read a verdict."""
+        return self._n_ctx - 1
+
+    @property
+    def memory_bytes(self) -> int:
+        """The memory is the server's."""
+        return 0
+
+    def length(self, request: VerdictRequest) -> int:
+        """Tokens of the prompt and the longest legal answer, up to its last decision."""
+        return self._tokenized(request).longest
+
+    def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
+        """Tokens of the tree that the requests form; what the model cannot be shown counts nothing."""
+        return tokens_to_evaluate(requests, self._tokenized)
+
+    def read_back(self, request: VerdictRequest) -> str | None:
+        """The prompt as its tokens spell it, as for a model's file."""
+        return self._tokenizer.read_back(request)
+
+    def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
+        """Answer every request; what is asked twice is asked once. Raises OutOfResource when the server goes away."""
+        started = time.perf_counter()
+        questions = TokenizedQuestions(requests, self._fitting)
+        self._unique += questions.distinct_tokens
+        self._total += time.perf_counter() - started
+        yield from questions.refused
+        self._server.start_over()
+        yield from questions.answers(self._answered)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._server.close()
+
+    def _tokenized(self, request: VerdictRequest) -> TokenizedRequest:
+        self._server.require_plain(request)
+        return self._tokenizer.tokenize(request)
+
+    def _fitting(self, request: VerdictRequest) -> TokenizedRequest:
+        tokenized = self._tokenized(request)
+        if tokenized.longest > self.capacity:
+            raise SampleError(
+                f"the prompt and the longest answer have {tokenized.longest} tokens, and the server's context holds "
+                f"{self.capacity}",
+                hint="start the server with a larger one",
+            )
+        return tokenized
+
+    def _answered(self, request: TokenizedRequest) -> tuple[Answer, ...] | NoAnswer:
+        """The answers to one request, what they took added to the counts."""
+        started = time.perf_counter()
+        answer = ConstrainedAnswer(self._tokenizer.constraints, request.grammar, request.explanation)
+        try:
+            self._write(answer, request)
+            return answer.answers()
+        except SampleError as error:
+            return NoAnswer(error=error.in_one_line)
+        finally:
+            self._unique += answer.continued_tokens
+            self._generated += answer.free_tokens
+            self._total += time.perf_counter() - started
+
+    def _write(self, answer: ConstrainedAnswer, request: TokenizedRequest) -> None:
+        """Decide until the answer is finished. Raises SampleError if it cannot be."""
+        shared = tuple(token for node in request.path[:-1] for token in node)
+        own = request.path[-1]
+        while not answer.finished:
+            place = AnswerPlace(shared, own)
+            own = self._decided(answer, place) if answer.wanted else self._with_reason(answer, place)
+            if not answer.finished and len(shared) + len(own) > request.longest:
+                raise SampleError(f"the answer did not end within the {request.longest} tokens kept for it")
+
+    def _decided(self, answer: ConstrainedAnswer, place: AnswerPlace) -> tuple[int, ...]:
+        """The tokens behind a verdict, which is read from the legal tokens; what is left of 1 is no answer's."""
+        found = self._server.log_probabilities(place, answer.wanted)
+        scores = np.full(self._tokenizer.size, -np.inf, dtype=np.float64)
+        scores[list(found)] = list(found.values())
+        legal = float(np.exp(scores).sum())
+        beside = next(token for token in range(len(scores)) if token not in found)
+        scores[beside] = np.log(max(1.0 - legal, np.finfo(np.float64).tiny))
+        answer.take(scores)
+        return (*place.own, *answer.pending)
+
+    def _with_reason(self, answer: ConstrainedAnswer, place: AnswerPlace) -> tuple[int, ...]:
+        """The tokens behind a reason, or behind as much of it as the grammar allows; it is closed where it may be.
+
+        Raises SampleError if nothing of it is legal and it cannot be closed.
+        """
+        own = place.own
+        end = self._server.vocabulary.user(answer.reason_end)[-1:]
+        written = (
+            self._server.written(place, end=answer.reason_end, most=answer.reason_left) if answer.reason_left else []
+        )
+        for token in (*written, *end):
+            if answer.finished or answer.wanted:
+                break
+            legal = next((one for one in (token, *end) if answer.is_legal(one)), None)
+            if legal is None:
+                raise SampleError("the server wrote a reason that the grammar does not allow")
+            answer.take(self._only(legal))
+            own = (*own, *answer.pending)
+        return own
+
+    def _only(self, token: int) -> np.ndarray[Any, np.dtype[np.float64]]:
+        """Scores by which this token is chosen."""
+        scores = np.zeros(self._tokenizer.size)
+        scores[token] = 1.0
+        return scores

@@ -1,0 +1,451 @@
+"""Chat templates: what stands before and after a user's turn for one model.
+
+    template(one user message holding a marker)  ->  head + marker + tail  ->  head, tail
+
+The template is rendered once with a marker in place of the message. Only the two ends are used, so a message is never
+trimmed or rewritten by a template, and user text never passes through one. There is no system message (some families
+refuse it), no thinking where a switch exists, and a fixed date where a template asks for today's: a prompt
+that changes at midnight cannot give the same numbers twice.
+
+A profile that a model was trained on may need more: several roles, documents, arguments of the model's own.
+`conversation` renders these, and gets marks in place of every text of the user's, too.
+
+A template comes from the model's file. It is rendered by a process whose time, memory and output are limited
+(`localjudge.engine.render_template`): 0.2 s for each model.
+
+What a tokenizer is made of: the tokens of one vocabulary, and the call that turns bytes into them.
+
+A vocabulary of a loaded model is asked through llama.cpp; that of a server, through its own calls. What is built upon
+it (`localjudge.engine.tokens`) does not know which.
+
+One model's tokenizer, with a border between our text and the user's.
+
+    ours      may name control tokens: `<|im_end|>` becomes one token
+    user's    never does: `<|im_end|>` becomes the tokens of its characters, and so does `[INST]`, if it marks turns
+
+llama.cpp's own switch (`parse_special`) is not enough: tokens of type USER_DEFINED match in plain text whatever it is.
+So user text is cut inside every literal of a control or user-defined token, its parts are tokenised by separate calls,
+and the result is checked: no such token in it, and it decodes to exactly the text. Blank literals (runs of spaces) and
+single characters (some vocabularies define `ü` so) are text like any other, and stay.
+
+Chat templates older than such tokens mark turns by plain text (`[INST]`, `### Response:`, `USER:`), which the model
+knows by its usual tokens. Where the model's own template does so, a marker in user text is spelled by single
+characters: the same text, other tokens. What stands beside a control token is no marker, because user text cannot forge
+it without that token; nor is a bare word or a line of signs, which any text may hold. A vocabulary of single characters
+has no other spelling: there, a marker in user text remains what it is.
+
+Some vocabularies (SentencePiece) put a space before whatever they tokenise. Every part is therefore tokenised behind an
+anchor, a newline if it will do, whose tokens are then taken off. They also write a space as `▁`, so a `▁` in a text
+would be read as a space: it is spelled by the tokens of its bytes.
+"""
+
+import ctypes
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
+from functools import cache, cached_property, lru_cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from localjudge.engine.llamacpp.library import llama_cpp
+from localjudge.errors import ModelError, SampleError
+from localjudge.types import ChatEnds
+
+_MARKER = "localjudge-message-7f3a"
+_CONVERSATIONS = (("system", "user", "assistant", "user"), ("user", "assistant", "user"), ("user",))
+_GENERATION = re.compile(r"\{%(-?)\s*(?:end)?generation\s*(-?)%\}")
+_FIXED_DATE = datetime(2025, 1, 1, tzinfo=UTC)
+_LIMITS = {"seconds": 5, "mebibytes": 512, "characters": 100_000}
+_NONE: Mapping[str, Any] = {}
+
+
+def chat_ends(template: str, *, bos: str, eos: str) -> ChatEnds:
+    """Render a model's chat template around a message.
+
+    Raises ModelError if the template fails or does not show the message exactly once.
+    """
+    rendered = _render(template, [{"role": "user", "content": _MARKER}], bos=bos, eos=eos).only_prompt()
+    if rendered.count(_MARKER) != 1:
+        raise ModelError(
+            f"the model's chat template shows the message {rendered.count(_MARKER)} times instead of once",
+            hint="use another conversion of the model",
+        )
+    head, tail = rendered.split(_MARKER)
+    tail += answer_opener(tail)
+    return without_ends(template, bos=bos, eos=eos)._replace(head=head, tail=tail)
+
+
+def without_ends(template: str, *, bos: str, eos: str) -> ChatEnds:
+    """The template for conversations alone: it may need arguments that a lone message does not come with."""
+    digest = hashlib.sha256(template.encode("utf-8", "surrogatepass")).hexdigest()
+    return ChatEnds("", "", digest, partial(conversation, template, bos=bos, eos=eos))
+
+
+def conversation(
+    template: str, messages: Sequence[Mapping[str, str]], arguments: Mapping[str, Any], *, bos: str, eos: str
+) -> str:
+    """The prompt for an answer to these messages, up to where the answer begins.
+
+    Raises ModelError if the template fails, or does not look at one of the arguments.
+    """
+    reply = _render(template, messages, bos=bos, eos=eos, arguments=arguments)
+    unknown = sorted(arguments.keys() - reply.reads) if reply.reads is not None else []
+    if unknown:
+        raise ModelError(
+            f"the model's chat template knows nothing of {', '.join(unknown)}, which the prompt profile gives it",
+            hint="use a conversion of the model with its own chat template, or another profile",
+        )
+    rendered = reply.only_prompt()
+    return rendered + answer_opener(rendered)
+
+
+def between_turns(template: str, *, bos: str, eos: str) -> tuple[str, ...]:
+    """What a template writes between the messages of a conversation, and before it, if that is the system's.
+
+    Begin and end tokens are taken out. A template that refuses a system message, or several turns, is asked for a
+    shorter conversation; () if it shows none.
+    """
+    marks = [f"{_MARKER}-{place}" for place in range(max(map(len, _CONVERSATIONS)))]
+    conversations = [
+        [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=False)] for roles in _CONVERSATIONS
+    ]
+    pattern = re.compile("|".join(marks))
+    for roles, prompt in zip(_CONVERSATIONS, _render(template, *conversations, bos=bos, eos=eos).prompts, strict=True):
+        rendered = prompt.get("text", "")
+        if pattern.findall(rendered) != marks[: len(roles)]:
+            continue
+        before, *between = (text.replace(bos, "").replace(eos, "").strip() for text in pattern.split(rendered))
+        if roles[0] == "system":
+            between.insert(0, before.removeprefix(between[2]))  # Llama 2 puts the system's message into the user's
+        return tuple(between)
+    return ()
+
+
+def answer_opener(tail: str) -> str:
+    """What must follow the end of a rendered prompt before the answer for the reader begins; "" for most families."""
+    return next((add for after, add in _openers() if tail.endswith(after)), "")
+
+
+@cache
+def _openers() -> tuple[tuple[str, str], ...]:
+    file = Path(__file__).with_name("answer_openers.toml")
+    return tuple((row["after"], row["add"]) for row in tomllib.loads(file.read_text(encoding="utf-8"))["opener"])
+
+
+def _without_marks(template: str) -> str:
+    """Without the tags that say where training computes its loss: they are not Jinja's own."""
+    return _GENERATION.sub(r"{#\1 \2#}", template)
+
+
+class _Rendered(NamedTuple):
+    """What a template makes of conversations; `reads` names its variables, None if it cannot be parsed."""
+
+    reads: list[str] | None
+    prompts: list[dict[str, str]]
+
+    def only_prompt(self) -> str:
+        """The prompt for the only conversation. Raises ModelError if the template fails or refuses it."""
+        [prompt] = self.prompts
+        if "error" in prompt:
+            raise _unusable(prompt["error"])
+        return prompt["text"]
+
+
+def _unusable(why: str) -> ModelError:
+    return ModelError(
+        f"the model's chat template cannot be rendered: {why}", hint="use another conversion of the model"
+    )
+
+
+def _render(
+    template: str,
+    *conversations: Sequence[Mapping[str, str]],
+    bos: str,
+    eos: str,
+    arguments: Mapping[str, Any] = _NONE,
+) -> _Rendered:
+    """The prompts for answers to conversations. Raises ModelError if rendering takes too much of the machine."""
+    usual: dict[str, Any] = {
+        "add_generation_prompt": True,
+        "enable_thinking": False,
+        "thinking": False,
+        "date_string": _FIXED_DATE.strftime("%d %b %Y"),
+    }
+    variables = [
+        {**usual, **arguments, "messages": messages, "bos_token": bos, "eos_token": eos} for messages in conversations
+    ]
+    request = {"template": _without_marks(template), "conversations": variables, "now": _FIXED_DATE.isoformat()}
+    return _reply(json.dumps({**request, "limits": _LIMITS}))
+
+
+@lru_cache(maxsize=64)
+def _reply(request: str) -> _Rendered:
+    """What a process under limits says of a request. The same one is asked once."""
+    done = subprocess.run(
+        [sys.executable, "-P", str(Path(__file__).with_name("render_template.py"))],
+        input=request,
+        capture_output=True,
+        encoding="ascii",
+        errors="replace",
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        check=False,
+    )
+    if done.returncode == -signal.SIGXCPU:
+        raise _unusable(f"it takes longer than {_LIMITS['seconds']} s")
+    if "MemoryError" in done.stderr:
+        raise _unusable(f"it takes more memory than {_LIMITS['mebibytes']} MiB")
+    if done.returncode:
+        last_line = done.stderr.strip().rpartition("\n")[2][:300]
+        raise _unusable(last_line or f"the process that renders it ended with status {done.returncode}")
+    return _Rendered(**json.loads(done.stdout))
+
+
+_NORMALISING = (llama_cpp.LLAMA_VOCAB_TYPE_WPM, llama_cpp.LLAMA_VOCAB_TYPE_UGM)
+_CONTROL = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL
+_DEFINED = llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED | llama_cpp.LLAMA_TOKEN_ATTR_UNUSED
+
+
+class TokenTable(NamedTuple):
+    """Tokens of a vocabulary by their ids.
+
+    `exact` is False for vocabularies that fold case or accents: their tokens do not decode to the text. `reserved`
+    holds the tokens that user text must never contain, with their literals; `bytes_alone` the tokens of single bytes.
+    `bos` and `eos` are negative where the vocabulary lacks them; `begin` is the token that every text begins with.
+    `tokenize` gives the tokens of bytes, with no control token parsed and none put in front.
+    """
+
+    pieces: list[bytes]
+    exact: bool
+    reserved: Mapping[int, bytes]
+    bytes_alone: Mapping[bytes, int]
+    bos: int
+    eos: int
+    begin: int | None
+    tokenize: Callable[[bytes], list[int]]
+
+
+def loaded_tokens(pointer: Any) -> TokenTable:
+    """Those of a loaded model. `pointer` is llama.cpp's vocabulary; it must outlive the table."""
+    size = llama_cpp.llama_vocab_n_tokens(pointer)
+    exact = llama_cpp.llama_vocab_type(pointer) not in _NORMALISING
+    pieces = [_piece(pointer, token) for token in range(size)]
+    if not exact:
+        pieces = [piece.removeprefix(b" ") for piece in pieces]  # marks the start of a word: not in the text
+    attributes = [llama_cpp.llama_vocab_get_attr(pointer, token) for token in range(size)]
+    # The unknown token is reserved, except in vocabularies that fold text: there it is what a rare character becomes.
+    unwanted = _CONTROL | _DEFINED | (llama_cpp.LLAMA_TOKEN_ATTR_UNKNOWN if exact else 0)
+    bos = llama_cpp.llama_vocab_bos(pointer)
+    return TokenTable(
+        pieces=pieces,
+        exact=exact,
+        reserved={
+            token: pieces[token]
+            for token, attribute in enumerate(attributes)
+            if attribute & unwanted and is_reserved(pieces[token], control=bool(attribute & _CONTROL))
+        },
+        bytes_alone={
+            pieces[token]: token
+            for token, attribute in enumerate(attributes)
+            if len(pieces[token]) == 1 and attribute & llama_cpp.LLAMA_TOKEN_ATTR_BYTE
+        },
+        bos=bos,
+        eos=llama_cpp.llama_vocab_eos(pointer),
+        begin=bos if llama_cpp.llama_vocab_get_add_bos(pointer) and bos >= 0 else None,
+        tokenize=lambda data: _tokenized(pointer, data),
+    )
+
+
+def is_reserved(literal: bytes, *, control: bool) -> bool:
+    """Whether a special token's literal can be told from text. One character can not, and cannot be cut either."""
+    return bool(literal.strip()) and (control or len(literal.decode(errors="replace")) > 1)
+
+
+def _tokenized(pointer: Any, data: bytes) -> list[int]:
+    room = len(data) + 16
+    while True:
+        buffer = (llama_cpp.llama_token * room)()
+        found = llama_cpp.llama_tokenize(pointer, data, len(data), buffer, room, False, False)
+        if found >= 0:
+            return list(buffer[:found])
+        room = -found
+
+
+def _piece(pointer: Any, token: int) -> bytes:
+    room = 64
+    while True:
+        buffer = ctypes.create_string_buffer(room)
+        length = llama_cpp.llama_token_to_piece(pointer, token, buffer, room, 0, True)
+        if length >= 0:
+            return bytes(buffer.raw[:length])
+        room = -length
+
+
+_SPACE_MARK = "▁".encode()
+_CONTINUATION_BYTE = 0b1000_0000  # of a character in UTF-8
+_ANCHORS = (b"\n", b".", b"a")
+_MOST_BYTES = 16 * 2**20  # llama.cpp takes 130 bytes of memory for one of the text, and ends the process without them
+
+
+class Vocabulary:
+    """Tokens of one model, by their table. A chat template tells which plain texts mark turns."""
+
+    def __init__(self, table: TokenTable, chat_template: str | None = None) -> None:
+        self._table = table
+        self.size = len(table.pieces)
+        self.exact = table.exact
+        """False for vocabularies that fold case or accents: their tokens do not decode to the text."""
+        self.pieces = table.pieces
+        self.reserved = table.reserved
+        """Tokens that user text must never contain, with their literals."""
+        self.eos = table.eos
+        self.bos = table.bos
+        self.begin = table.begin
+        """The token that every text of this model begins with, if it has one."""
+        self.chat_template = chat_template
+        self._anchors = self._find_anchors()
+        self._space_mark = self._spelled_space_mark()
+        self.turn_markers: frozenset[str] = self._plain_turn_markers(chat_template) if chat_template else frozenset()
+        """What marks a turn in the model's chat template and is made of no control token."""
+
+    @cached_property
+    def _by_literal(self) -> dict[bytes, int]:
+        return {literal: token for token, literal in self.reserved.items()}
+
+    def trusted(self, text: str) -> list[int]:
+        """Tokens of our own text: literals of control tokens become those tokens."""
+        tokens: list[int] = []
+        for part in _split(self._literals, text.encode()):
+            tokens += [self._by_literal[part]] if part in self._by_literal else self._plain(part)
+        return tokens
+
+    def user(self, text: str) -> list[int]:
+        """Tokens of user text. Raises SampleError if the model cannot be shown this text as it is."""
+        data = _utf8(text)
+        if len(data) > _MOST_BYTES:
+            raise SampleError(
+                f"a text of {len(data):,} bytes is too long for a tokenizer, which takes at most {_MOST_BYTES:,}",
+                hint="cut it into several contexts",
+            )
+        tokens = [token for part in self._parts(data) for token in self._plain(part)]
+        forged = next((token for token in tokens if token in self.reserved), None)
+        if forged is not None:
+            raise SampleError(
+                f"the text cannot be shown to this model without its control token {self.pieces[forged]!r}"
+            )
+        if self.exact and self.decode(tokens) != data:
+            raise SampleError("the model's tokenizer does not give this text back as it is")
+        return tokens
+
+    def has_markup(self, text: str) -> bool:
+        """Whether the text holds the literal of a token that it must not contain, or what marks a turn."""
+        data = _utf8(text)
+        return bool(self._literals.search(data) or self._marker_literals.search(data))
+
+    def decode(self, tokens: list[int]) -> bytes:
+        """Bytes that the tokens stand for."""
+        return b"".join(self.pieces[token] for token in tokens)
+
+    def text_of(self, token: int) -> str:
+        """Literal of a token; "" for one that the vocabulary lacks (negative)."""
+        return "" if token < 0 else self.pieces[token].decode(errors="replace")
+
+    @cached_property
+    def _literals(self) -> re.Pattern[bytes]:
+        return _any_of(set(self.reserved.values()))
+
+    @cached_property
+    def _marker_literals(self) -> re.Pattern[bytes]:
+        return _any_of({marker.encode() for marker in self.turn_markers})
+
+    def _plain_turn_markers(self, chat_template: str) -> frozenset[str]:
+        texts = between_turns(chat_template, bos=self.text_of(self.bos), eos=self.text_of(self.eos))
+        plain = [text for text in texts if not self._literals.search(text.encode())]
+        lines = {line.strip() for text in plain for line in text.split("\n")}
+        return frozenset(line for line in lines if not line.isalnum() and any(map(str.isalpha, line)))
+
+    def _parts(self, data: bytes) -> list[bytes]:
+        """User text in the parts that are tokenised apart: turn markers by characters, other text without literals."""
+        parts: list[bytes] = []
+        for part in _split(self._marker_literals, data):
+            if self._marker_literals.fullmatch(part):
+                parts += [character.encode() for character in part.decode()]
+            else:
+                parts += _cut_inside(self._literals, part)
+        return parts
+
+    def _plain(self, data: bytes) -> list[int]:
+        """Tokens of the bytes, with no control token parsed and no space put before them."""
+        if self._space_mark and _SPACE_MARK in data:
+            first, *others = (self._plain(part) for part in data.split(_SPACE_MARK))
+            return first + [token for other in others for token in (*self._space_mark, *other)]
+        if not data:
+            return []
+        for anchor, head in self._anchors.items():
+            tokens = self._table.tokenize(anchor + data)
+            if tokens[: len(head)] == head:
+                return tokens[len(head) :]
+        raise SampleError(f"the model's tokenizer joins a text that begins with {data[:20]!r} to what is before it")
+
+    def _find_anchors(self) -> dict[bytes, list[int]]:
+        """What to put before a text so that the vocabulary puts no space there, with its tokens; nothing, if it can."""
+        if not self.exact or self.decode(self._table.tokenize(b"x")) == b"x":
+            return {b"": []}
+        heads = {anchor: self._table.tokenize(anchor) for anchor in _ANCHORS}
+        found = {
+            anchor: head for anchor, head in heads.items() if self._table.tokenize(anchor + b"x")[: len(head)] == head
+        }
+        if not found:
+            raise ModelError("the model's tokenizer cannot tokenise a text without putting a space before it")
+        return found
+
+    def _spelled_space_mark(self) -> list[int]:
+        """Tokens of the single bytes of `▁`, where the vocabulary takes it for a space and has such tokens."""
+        if self.decode(self._table.tokenize(b"a" + _SPACE_MARK)).endswith(_SPACE_MARK):
+            return []
+        by_byte = self._table.bytes_alone
+        spelled = [by_byte.get(bytes([byte])) for byte in _SPACE_MARK]
+        return [token for token in spelled if token is not None] if None not in spelled else []
+
+
+def _utf8(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise SampleError(f"the text holds a lone surrogate at position {error.start}") from error
+
+
+def _any_of(literals: set[bytes]) -> re.Pattern[bytes]:
+    """Matches the longest literal that stands at a place."""
+    if not literals:
+        return re.compile(rb"(?!)")
+    longest_first = sorted(literals, key=lambda literal: (-len(literal), literal))
+    starts = b"".join(re.escape(bytes([first])) for first in sorted({literal[0] for literal in literals}))
+    return re.compile(b"(?=[" + starts + b"])(?:" + b"|".join(map(re.escape, longest_first)) + b")")
+
+
+def _split(literals: re.Pattern[bytes], data: bytes) -> list[bytes]:
+    """Cut before and after every literal."""
+    parts, start = [], 0
+    for match in literals.finditer(data):
+        parts += [data[start : match.start()], match.group()]
+        start = match.end()
+    return [part for part in [*parts, data[start:]] if part]
+
+
+def _cut_inside(literals: re.Pattern[bytes], data: bytes) -> list[bytes]:
+    """Cut after the first character of every literal, so that no part holds one."""
+    parts, start = [], 0
+    while match := literals.search(data, start):
+        cut = match.start() + 1
+        while cut < match.end() and data[cut] & 0b1100_0000 == _CONTINUATION_BYTE:
+            cut += 1
+        parts.append(data[start:cut])
+        start = cut
+    return [*parts, data[start:]]

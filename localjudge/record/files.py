@@ -1,0 +1,389 @@
+"""The result files of a run while they are written, and where they go on after a stop.
+
+    scores.jsonl     one row per sample and metric
+    verdicts.jsonl   one row per judged unit
+    summary.json     means, intervals, counts
+    manifest.json    what the numbers rest on
+
+    block judged ──> rows in NAME.part ──> resume.json        samples, answers; bytes and sha256 of each part
+
+The first three hold no times and no names of machines: an interrupted run leaves the same bytes as any other. A run
+that is begun again keeps the rows that `resume.json` vouches for, and works out the rest from the stored answers. If
+one byte of them is another, if the store lacks an answer or the data come in another order, it works out all of them.
+
+Means, and what they are worth: how far they may be from the truth, and what failures could have made of them.
+
+    mean     over the samples that were scored
+    ci95     interval of that mean for samples drawn like these (see `localjudge.stats.interval`); None if all of them
+             are in one group
+    bounds   the mean over scored and failed samples if every failed one had been 0, and if it had been 1
+
+`undefined` samples have no value by definition; they are counted and are in no mean.
+
+How decided the judge was stands beside them: verdicts near the threshold would be others at another threshold, and a
+judge that gives legal answers little of its probability hardly answers what it is asked.
+"""
+
+import hashlib
+import json
+from array import array
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ConfigDict, Field
+
+from localjudge.errors import RunDirectoryError
+from localjudge.record.directory import MANIFEST, PartFile, RunDirectory, Written, read_object, read_rows, validated
+from localjudge.record.manifest import Manifest
+from localjudge.record.result_rows import (
+    SCORE_ROWS,
+    VERDICT_ROWS,
+    Evaluation,
+    VerdictRow,
+    evaluations_of,
+    json_line,
+    row_values,
+    score_rows,
+    verdict_rows,
+)
+from localjudge.types import Failed, JudgeCard, NoAnswer, Record, Scored, Undefined, Verdict, VerdictRule
+
+if TYPE_CHECKING:
+    from localjudge.stats import Interval
+
+SUMMARY_VERSION = 1
+NEAR = 0.1
+"""How far from the threshold a probability may be to count as near it."""
+_MASS_DIGITS = 4
+_ONE_TOO_MANY = 2
+
+
+class MetricSummary(Record):
+    """One metric over all samples. `method` says how `ci95` was computed, `clusters` how many groups it rests on."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    mean: float | None
+    ci95: tuple[float, float] | None
+    scored: int
+    undefined: int
+    failed: int
+    bounds: tuple[float, float] | None = None
+    method: str | None = None
+    clusters: int | None = None
+
+    @property
+    def interval(self) -> "Interval | None":
+        """The mean with all that is known of its interval; None where there is no mean."""
+        from localjudge.stats import Interval
+
+        if self.mean is None:
+            return None
+        clusters = self.clusters or self.scored
+        low, high = self.ci95 or (0.0, 1.0)
+        return Interval(self.mean, low, high, self.method or "", self.scored, clusters, confidence=0.95)
+
+
+class VerdictSummary(Record):
+    """How decided the judge was: the share of its verdicts within `NEAR` of the threshold, and the median legal mass.
+
+    `count` verdicts have a probability of 1; `windowed` of them rest on one window of contexts that do not fit. The
+    levels of a rubric are none of them, as they have no threshold. The median is over all answers, also those too small
+    to be one, to four digits. Both figures are None where there is nothing to count.
+    """
+
+    model_config = ConfigDict(extra="ignore")
+
+    count: int
+    near_threshold: float | None
+    median_legal_mass: float | None
+    windowed: int = 0
+
+
+class Summary(Record):
+    """The file `summary.json`."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    schema_version: int = SUMMARY_VERSION
+    signature: str
+    threshold: float
+    thresholds: dict[str, float] = Field(default_factory=dict)
+    """Those of metrics that a calibration decides."""
+    samples: int
+    skipped_rows: int = 0
+    judge: JudgeCard
+    verdicts: VerdictSummary
+    metrics: dict[str, MetricSummary]
+
+    def threshold_of(self, metric: str) -> float:
+        """From which probability on a verdict of the metric is 1."""
+        return self.thresholds.get(metric, self.threshold)
+
+    def failed_beyond(self, allowed: int) -> tuple[str, ...]:
+        """Metrics for which more samples failed than allowed: no headline is printed for them."""
+        return tuple(name for name, metric in self.metrics.items() if metric.failed > allowed)
+
+
+class Totals:
+    """Running totals of a run: what a summary is made of. The order in which evaluations are added moves nothing.
+
+    Of each score 8 bytes are held, and 4 more where `cluster_of` names the group of each sample by its id. `rubrics`
+    are the metrics whose verdicts are levels.
+    """
+
+    def __init__(
+        self,
+        metric_names: Iterable[str],
+        rule: VerdictRule | Summary,
+        cluster_of: Mapping[str, str] | None = None,
+        rubrics: Collection[str] = (),
+    ) -> None:
+        self._metrics = {name: _MetricTotals(cluster_of) for name in metric_names}
+        self._rule = rule
+        self._rubrics = rubrics
+        self._verdicts = _VerdictTotals()
+        self.samples = 0
+
+    def add(self, evaluations: Iterable[Evaluation]) -> None:
+        """Count the evaluations of some more samples, all metrics of each."""
+        ids = set()
+        for evaluation in evaluations:
+            ids.add(evaluation.sample_id)
+            self._metrics[evaluation.metric].add(evaluation)
+            threshold = None
+            if evaluation.metric not in self._rubrics:
+                threshold = self._rule.thresholds.get(evaluation.metric, self._rule.threshold)
+            for judged in evaluation.units:
+                self._verdicts.add(*_figures(judged.verdict), threshold)
+        self.samples += len(ids)
+
+    @property
+    def metrics(self) -> dict[str, MetricSummary]:
+        """The summary of each metric."""
+        return {name: totals.summary() for name, totals in self._metrics.items()}
+
+    @property
+    def verdicts(self) -> VerdictSummary:
+        """How decided the judge was over all verdicts, each counted once for each metric that it serves."""
+        return self._verdicts.summary()
+
+    @property
+    def failed_everywhere(self) -> dict[str, str]:
+        """Metrics that failed on every sample for one and the same reason, and that reason."""
+        return {name: totals.only_failure for name, totals in self._metrics.items() if totals.only_failure}
+
+
+class _MetricTotals:
+    def __init__(self, cluster_of: Mapping[str, str] | None) -> None:
+        self._cluster_of = cluster_of
+        self._numbers: dict[str, int] = {}
+        self._values = array("d")
+        self._clusters = array("i")
+        self._undefined = self._failed = 0
+        self._reasons: set[str] = set()
+
+    def add(self, evaluation: Evaluation) -> None:
+        match evaluation.outcome:
+            case Scored(value=value):
+                self._values.append(value)
+                if self._cluster_of is not None:
+                    group = self._cluster_of[evaluation.sample_id]
+                    self._clusters.append(self._numbers.setdefault(group, len(self._numbers)))
+            case Undefined():
+                self._undefined += 1
+            case Failed(reason=reason):
+                self._failed += 1
+                if len(self._reasons) < _ONE_TOO_MANY:
+                    self._reasons.add(reason)
+
+    @property
+    def only_failure(self) -> str:
+        """The reason if all samples failed for the same one; "" otherwise."""
+        everywhere = self._failed and not self._values and not self._undefined
+        return next(iter(self._reasons)) if everywhere and len(self._reasons) == 1 else ""
+
+    def summary(self) -> MetricSummary:
+        from localjudge.stats import Tally, tally_bounds, tally_interval
+
+        tally = Tally()
+        tally.add(self._values, None if self._cluster_of is None else self._clusters)
+        counted = MetricSummary(
+            mean=None,
+            ci95=None,
+            scored=tally.n,
+            undefined=self._undefined,
+            failed=self._failed,
+            bounds=tally_bounds(tally, self._failed) if tally.n or self._failed else None,
+        )
+        if not tally.n:
+            return counted
+        interval = tally_interval(tally)
+        found = {
+            "mean": interval.mean,
+            "ci95": interval.limits,
+            "method": interval.method,
+            "clusters": interval.clusters,
+        }
+        return counted.model_copy(update=found)
+
+
+class _VerdictTotals:
+    def __init__(self) -> None:
+        self._count = self._near = self._windowed = 0
+        self._masses: Counter[float] = Counter()
+
+    def add(self, p_yes: float | None, legal_mass: float | None, window: int | None, threshold: float | None) -> None:
+        if p_yes is not None and threshold is not None:
+            self._count += 1
+            self._near += abs(p_yes - threshold) <= NEAR
+            self._windowed += window is not None
+        if legal_mass is not None:
+            self._masses[round(legal_mass, _MASS_DIGITS)] += 1
+
+    def summary(self) -> VerdictSummary:
+        return VerdictSummary(
+            count=self._count,
+            near_threshold=self._near / self._count if self._count else None,
+            median_legal_mass=_median(self._masses),
+            windowed=self._windowed,
+        )
+
+
+def verdict_summary(rows: Iterable[VerdictRow], threshold: float | None) -> VerdictSummary:
+    """How decided the judge was over these verdicts; `threshold` is None for levels."""
+    totals = _VerdictTotals()
+    for row in rows:
+        totals.add(row.p_yes, row.legal_mass, row.window, threshold)
+    return totals.summary()
+
+
+def _figures(verdict: Verdict | NoAnswer) -> tuple[float | None, float | None, int | None]:
+    if isinstance(verdict, Verdict):
+        return verdict.p_yes, verdict.legal_mass, verdict.window
+    return None, verdict.legal_mass, None
+
+
+def _median(counts: Counter[float]) -> float | None:
+    """The lower of the two middle values where there are two; None of nothing."""
+    middle = (counts.total() + 1) // 2
+    for value in sorted(counts):
+        middle -= counts[value]
+        if middle <= 0:
+            return value
+    return None
+
+
+SCORES = "scores.jsonl"
+VERDICTS = "verdicts.jsonl"
+SUMMARY = "summary.json"
+ROW_FILES = (SCORES, VERDICTS)
+_RESUME = "resume.json"
+
+
+class ResumePoint(Record):
+    """How far a run has come: so many samples are in the parts, and rest on so many answers in the store."""
+
+    samples: int = Field(ge=1)
+    answers: int = Field(ge=0)
+    parts: dict[str, Written]
+
+
+class ResultFiles:
+    """The files with rows, as the rows come, and the summary when all of them are there."""
+
+    def __init__(self, directory: RunDirectory) -> None:
+        self._directory = directory
+        self._parts: dict[str, PartFile] = {}
+        self._opened = ExitStack()
+
+    def begin(self) -> None:
+        """Write from the first row on, whatever is there."""
+        self.close()
+        self._directory.remove(_RESUME)
+        self._take({name: self._directory.part(name) for name in ROW_FILES})
+
+    def resume(self, answers: int) -> ResumePoint | None:
+        """Go on where the parts are as they were left, and the store has the answers that they rest on.
+
+        None if there is no such place: then `begin`.
+        """
+        point = resume_point(self._directory.path)
+        if point is None or answers < point.answers:
+            return None
+        parts = {name: self._directory.part_after(name, point.parts[name]) for name in ROW_FILES}
+        self._take({name: part for name, part in parts.items() if part is not None})
+        return point if None not in parts.values() else None
+
+    def evaluations(self) -> Iterator[Evaluation]:
+        """What the rows say that are there, in their order.
+
+        Raises RunDirectoryError for rows that localjudge does not write.
+        """
+        path = self._directory.part_path
+        return evaluations_of(read_rows(path(SCORES), SCORE_ROWS), read_rows(path(VERDICTS), VERDICT_ROWS))
+
+    def add(self, evaluations: Sequence[Evaluation], samples: int, answers: int) -> None:
+        """Write the rows of some more samples: so many are there now, and rest on so many stored answers."""
+        for name, lines in row_lines(evaluations).items():
+            self._parts[name].write(lines)
+        written = {name: part.written for name, part in self._parts.items()}
+        point = ResumePoint(samples=samples, answers=answers, parts=written)
+        self._directory.write(_RESUME, [point.model_dump_json()], durable=False)
+
+    def finish(self, summary: Summary, manifest: Manifest) -> Manifest:
+        """Let all take the place of what was there, the summary last. The manifest gets their checksums."""
+        text = summary_text(summary)
+        files = {name: part.written.sha256 for name, part in self._parts.items()}
+        files[SUMMARY] = hashlib.sha256(text.encode()).hexdigest()
+        manifest = manifest.model_copy(update={"environment": {**manifest.environment, "files": files}})
+        for part in self._parts.values():
+            part.finish()
+        write_manifest(self._directory, manifest)
+        self._directory.write(SUMMARY, [text])
+        self._directory.remove(_RESUME)
+        return manifest
+
+    def close(self) -> None:
+        """Write no more."""
+        self._opened.close()
+
+    def _take(self, parts: Mapping[str, PartFile]) -> None:
+        self._parts = dict(parts)
+        for part in parts.values():
+            self._opened.enter_context(closing(part))
+
+
+def resume_point(directory: Path) -> ResumePoint | None:
+    """What `resume.json` says; None if it is not there, or not as it was written."""
+    file = directory / _RESUME
+    try:
+        point = validated(ResumePoint, read_object(file), str(file))
+    except RunDirectoryError:
+        return None
+    return point if point.parts.keys() == set(ROW_FILES) else None
+
+
+def write_manifest(directory: RunDirectory, manifest: Manifest) -> None:
+    """Write `manifest.json`."""
+    directory.write(MANIFEST, [_pretty(manifest.model_dump(mode="json"))])
+
+
+def row_lines(evaluations: Sequence[Evaluation]) -> dict[str, Iterator[str]]:
+    """Lines of the files that hold rows, by the file's name."""
+    return {
+        SCORES: (json_line(row_values(row)) for row in score_rows(evaluations)),
+        VERDICTS: (json_line(row_values(row)) for row in verdict_rows(evaluations)),
+    }
+
+
+def summary_text(summary: Summary) -> str:
+    """The file `summary.json`."""
+    return _pretty(summary.model_dump(mode="json"))
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
