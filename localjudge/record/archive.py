@@ -78,9 +78,18 @@ _SHAPE = TypeAdapter(_Shape)
 
 
 def stored_samples(path: Path) -> Iterator[Sample]:
-    """The samples in the order of the data. Raises RunDirectoryError if the file cannot be read."""
+    """The samples in the order of the data.
+
+    Raises RunDirectoryError if the file cannot be read, or has two samples at one position.
+    """
+    before = None
     with reading(path) as reader:
-        for (content,) in reader.rows(_TEXT, "SELECT content FROM sample ORDER BY position"):
+        for position, content in reader.rows(
+            _NUMBER_AND_TEXT, "SELECT position, content FROM sample ORDER BY position"
+        ):
+            if position == before:
+                raise RunDirectoryError(f"{path} has two samples at one position", hint=BY_HAND)
+            before = position
             yield reader.json(_SAMPLE, content)
 
 

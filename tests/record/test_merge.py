@@ -333,7 +333,7 @@ def _sign(manifest: Any, directory: Path) -> None:
     [
         ("UPDATE sample SET content = replace(content, 'Another', 'Others')", "samples that are not the 100"),
         ("UPDATE sample SET position = position + 1", "do not agree which sample stands at position"),
-        ("UPDATE sample SET position = 7", "do not agree which sample stands at position"),
+        ("UPDATE sample SET position = 7", "has two samples at one position"),
         ("UPDATE answer SET p_yes = 0.123", "was answered otherwise than another run"),
         ("UPDATE sample SET position = 1000 - position", "are not in the order of its samples"),
         ("DELETE FROM sample WHERE position > 90", "are not in the order of its samples"),

@@ -15,6 +15,7 @@ from localjudge.record.directory import read_rows
 from localjudge.record.result_rows import SCORE_ROWS
 from localjudge.report.export import exported
 from localjudge.report.sample import prompts_view, sample_view
+from tests.conftest import ScriptedRun
 
 Attack = Callable[[Path], object]
 
@@ -293,3 +294,13 @@ def test_a_row_without_an_end_is_not_read(tmp_path: Path) -> None:
     os.truncate(tmp_path / "scores.jsonl", 1 << 35)
     with pytest.raises(RunDirectoryError, match=r"scores\.jsonl:1 holds more than .* \(64 MiB in a row\)"):
         list(read_rows(tmp_path / "scores.jsonl", SCORE_ROWS))
+
+
+def test_two_samples_at_one_position_are_refused(scripted_run: ScriptedRun) -> None:
+    """Their order, and with it that of the result files, would be anybody's."""
+    rows = [{"id": name, "retrieved_contexts": ["x"], "reference": "One."} for name in "ab"]
+    run = scripted_run("run", rows, {"One.": 0.9})
+    with closing(sqlite3.connect(run.directory / "run.sqlite")) as connection, connection:
+        connection.execute("UPDATE sample SET position = 1")
+    with pytest.raises(RunDirectoryError, match="two samples at one position"):
+        list(run.iter_samples())
