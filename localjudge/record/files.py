@@ -171,6 +171,19 @@ class Totals:
         """How decided the judge was over all verdicts, each counted once for each metric that it serves."""
         return self._verdicts.summary()
 
+    def summary(self, signature: str, judge: JudgeCard, skipped_rows: int = 0) -> Summary:
+        """The summary of what was added so far."""
+        return Summary(
+            signature=signature,
+            threshold=self._rule.threshold,
+            thresholds=dict(self._rule.thresholds),
+            samples=self.samples,
+            skipped_rows=skipped_rows,
+            judge=judge,
+            verdicts=self.verdicts,
+            metrics=self.metrics,
+        )
+
     @property
     def failed_everywhere(self) -> dict[str, str]:
         """Metrics that failed on every sample for one and the same reason, and that reason."""

@@ -396,7 +396,7 @@ def _run_so_far(path: Path, manifest: Manifest, point: ResumePoint) -> Run:
             )
     names, judge = list(manifest.judge["metrics"]), manifest.judge
     rule = VerdictRule(judge["threshold"], 0.0, judge.get("thresholds", {}))
-    run = Run(path, _summary_of(Totals([], rule), rule, manifest), manifest, point)
+    run = Run(path, Totals([], rule).summary(manifest.signature, card_of(manifest)), manifest, point)
     groups = None if manifest.data["clusters_sha256"] is None else run.cluster_of
     totals = Totals(names, rule, groups, kept_rubrics(manifest))
     rows = evaluations_of(run.iter_scores(), run.iter_verdicts())
@@ -408,19 +408,7 @@ def _run_so_far(path: Path, manifest: Manifest, point: ResumePoint) -> Run:
                 f"the rows of {excerpt(sample_id)} in {path} are not those of its metrics", hint=BY_HAND
             )
         totals.add(evaluations)
-    return replace(run, summary=_summary_of(totals, rule, manifest))
-
-
-def _summary_of(totals: Totals, rule: VerdictRule, manifest: Manifest) -> Summary:
-    return Summary(
-        signature=manifest.signature,
-        threshold=rule.threshold,
-        thresholds=dict(rule.thresholds),
-        samples=totals.samples,
-        judge=card_of(manifest),
-        verdicts=totals.verdicts,
-        metrics=totals.metrics,
-    )
+    return replace(run, summary=totals.summary(manifest.signature, card_of(manifest)))
 
 
 def unknown_sample(run: Run, sample_id: str) -> RunDirectoryError:

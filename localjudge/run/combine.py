@@ -159,16 +159,7 @@ class CombinedRuns:
 
     def summary(self, totals: Totals) -> Summary:
         """The summary of the combined run."""
-        return Summary(
-            signature=self.manifest.signature,
-            threshold=self.rule.threshold,
-            thresholds=dict(self.rule.thresholds),
-            samples=totals.samples,
-            skipped_rows=self.runs[0].summary.skipped_rows,
-            judge=self.combination.card,
-            verdicts=totals.verdicts,
-            metrics=totals.metrics,
-        )
+        return totals.summary(self.manifest.signature, self.combination.card, self.runs[0].summary.skipped_rows)
 
     def _verdict(
         self, asked: AskedTask, judged: Sequence[Mapping[tuple[str, str, int], JudgedUnit]]

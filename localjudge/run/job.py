@@ -26,7 +26,7 @@ from localjudge.record.archive import stored_extras
 from localjudge.record.cache import EarlierAnswers
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.examination import examinations_here
-from localjudge.record.files import ResultFiles, Summary, Totals, write_manifest
+from localjudge.record.files import ResultFiles, Totals, write_manifest
 from localjudge.record.manifest import combination_of, kept_calibrations, kept_criteria
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import Store, canonical_sha256, extras_fingerprint
@@ -203,7 +203,7 @@ class _Job:
             results = stack.enter_context(closing(ResultFiles(directory)))
             judging = self._judging(store, earlier)
             totals = self._judged(judging, results, store)
-            summary = self._summary(totals)
+            summary = totals.summary(self._signature, self._judge.card, self._plan.dataset.skipped)
             session = session._replace(
                 finished=_now(), asked=judging.asked, effort=self._judge.engine.stats.model_dump()
             )
@@ -272,18 +272,6 @@ class _Job:
             rule=self._rule,
             progress=self._progress,
             earlier=earlier,
-        )
-
-    def _summary(self, totals: Totals) -> Summary:
-        return Summary(
-            signature=self._signature,
-            threshold=self._rule.threshold,
-            thresholds=dict(self._rule.thresholds),
-            samples=totals.samples,
-            skipped_rows=self._plan.dataset.skipped,
-            judge=self._judge.card,
-            verdicts=totals.verdicts,
-            metrics=totals.metrics,
         )
 
     def _manifest_before(self, path: Path) -> manifests.Manifest | None:

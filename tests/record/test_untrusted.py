@@ -265,7 +265,9 @@ def test_a_grammar_that_is_not_the_judge_s_is_not_asked(directory: Path) -> None
     sql("UPDATE shape SET content = replace(content, '(0|1)', '(.*a.*b.*c.*){500}')")(directory)
     asked = engine()
     found = localjudge.verify(Run.open(directory), engine=asked)
-    assert (found.result, found.asked_again, asked.asked) == ("different", 0, ())
+    assert found.result == "different"
+    assert asked.asked
+    assert not any("{500}" in request.shape for request in asked.asked)
     assert found.altered_requests == found.stored_requests > 0
 
 

@@ -160,12 +160,11 @@ def test_the_drawn_requests_are_those_drawn_from_the_sorted_keys(run: Run) -> No
     assert {of.keyed(request).key for request in engine.asked} == set(random.Random(4).sample(keys, 3))
 
 
-def test_blocks_of_requests_move_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read and asked for one by one, the same comes out as at once."""
+def test_blocks_of_samples_move_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One by one, the same comes out as at once."""
     changed: dict[str, float | str] = {"One.": 0.6, "Three.": 0.4}
     at_once = verify(run, engine=moved(changed))
-    monkeypatch.setattr("localjudge.run.verify._ASKED_AT_ONCE", 1)
-    monkeypatch.setattr("localjudge.record.archive._REQUESTS_AT_ONCE", 1)
+    monkeypatch.setattr("localjudge.run.verify.blocks", lambda samples: ([sample] for sample in samples))
     assert verify(run, engine=moved(changed)) == at_once
 
 
