@@ -156,7 +156,7 @@ def _summaries(config: pytest.Config) -> list[list[str]]:
 
 @pytest.fixture(scope="session")
 def judge(request: pytest.FixtureRequest) -> "Iterator[Judge]":
-    """An open judge, one for the session: `judge.scores(rows, metrics)`, `judge.verdicts(rows, metrics)`."""
+    """An open judge, one for the session: `judge.evaluate(rows, metrics).scores`, `.verdicts`."""
     __tracebackhide__ = True
     with _open(request.config) as opened:
         yield opened
@@ -166,13 +166,14 @@ def judge(request: pytest.FixtureRequest) -> "Iterator[Judge]":
 def _open(config: pytest.Config) -> "Judge":
     from localjudge.open_judge import Judge
     from localjudge.run.judges import DEFAULT_JUDGE
+    from localjudge.run.settings import checked
     from localjudge.suite import SUITE, read_suite
 
     file = config.rootpath / SUITE
     arguments = read_suite(file, found=True).evaluation if file.is_file() else {}
     options = {name: value for name, value in arguments.items() if name not in _ABOUT_DATA}
     named = config.getoption("--localjudge-judge") or arguments.get("judge", DEFAULT_JUDGE)
-    return Judge.open(named, **options)
+    return Judge.with_settings(named, checked(options))
 
 
 @pytest.fixture(scope="session")
@@ -208,7 +209,7 @@ def assert_score(
         __tracebackhide__ = True
         given = sample if isinstance(sample, Mapping) else sample.model_dump(exclude_none=True)
         row = session.identified(given, request.node.nodeid)
-        [evaluated] = judge.evaluations([row], [metric])
+        [evaluated] = [result for result in judge.evaluations([row], [metric]) if result.metric == metric]
         session.add(row, metric)
         from localjudge.record.result_rows import score_rows, verdict_rows
 

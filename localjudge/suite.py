@@ -8,14 +8,14 @@
     threshold = 0.6
     mapping = { reference = "gold_answer" }
 
-    suite = localjudge.read_suite("localjudge.toml")
+    suite = localjudge.suite.read_suite("localjudge.toml")
     run = localjudge.evaluate(**suite.evaluation)
-    check = localjudge.check(run, **suite.promises)
+    check = run.check(**suite.promises)
 
-Keys are the arguments of `localjudge.evaluate` and `localjudge.check`, and the files to write. Paths are meant from the
-folder of the file. What is wrong in it is said before anything is judged, by its key; what the command line or the
-call names takes the place of what is here. A suite may be a stranger's: `KINDS` says of each key what it can reach, and
-what goes beyond the suite's folder is refused, so it has to be typed.
+Keys are the arguments of `localjudge.evaluate` and `Run.check`, `criteria`, and the files to write. Paths are meant
+from the folder of the file. What is wrong in it is said before anything is judged, by its key; what the command line or
+the call names takes the place of what is here. A suite may be a stranger's: `KINDS` says of each key what it can reach,
+and what goes beyond the suite's folder is refused, so it has to be typed.
 """
 
 import hashlib
@@ -98,11 +98,14 @@ class Suite(NamedTuple):
     def evaluation(self) -> dict[str, Any]:
         """The arguments of `localjudge.evaluate`: data, judge, metrics, out and the settings."""
         names = {"data", "judge", "metrics", "out", *RunSettings.model_fields}
-        return {key: value for key, value in self.arguments.items() if key in names}
+        values = {key: value for key, value in self.arguments.items() if key in names}
+        if criteria := values.pop("criteria", ()):
+            values["metrics"] = [*values.get("metrics", ()), *criteria]
+        return values
 
     @property
     def promises(self) -> dict[str, Any]:
-        """The arguments of `localjudge.check`: gates, baseline, undecided."""
+        """The arguments of `Run.check`: gates, baseline, undecided."""
         return {key: value for key, value in self.arguments.items() if key in ("gates", "baseline", "undecided")}
 
     @property

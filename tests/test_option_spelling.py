@@ -10,6 +10,7 @@ import pytest
 
 import localjudge
 from localjudge import ScriptedEngine
+from localjudge.analysis.check import check
 from localjudge.cli.main import main
 from localjudge.errors import LocaljudgeError
 from localjudge.words import as_typed, call, option, option_name
@@ -71,7 +72,7 @@ def _again_with_other_data() -> None:
 
 def _with_a_gate_about_a_difference() -> None:
     _evaluate()
-    localjudge.check("run", gates=["context_recall.delta>=0"])
+    check("run", gates=["context_recall.delta>=0"])
 
 
 TWO_COLUMNS = {"question": "Q?", "documents": ["Some text."], "chunks": ["Some text."]}

@@ -49,7 +49,7 @@ from localjudge.record.manifest import (
 from localjudge.record.run import Run, as_run
 from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
-from localjudge.run.plan import Plan, list_names
+from localjudge.run.plan import Plan, wanted_metrics
 from localjudge.run.settings import CALIBRATION_OPTIONS, Options, checked
 from localjudge.stats.agreement import fit_weights, roc_auc
 from localjudge.stats.interval import SEED, STATISTIC_RESAMPLES, Floats, statistic_interval
@@ -139,7 +139,7 @@ def _of_verdicts(
             hint=f"name it: {option('run', 'RUN')}",
         )
     there = as_run(run)
-    names = list_names(metrics)
+    names = wanted_metrics(metrics).names
     groups = there.cluster_of
     wanted = []
     for row in labels.verdicts:

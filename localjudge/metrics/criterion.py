@@ -49,6 +49,7 @@ from localjudge.types import (
     Span,
     Undefined,
     Unit,
+    UserValue,
     context_texts,
 )
 from localjudge.words import option_name, suggestion
@@ -62,7 +63,7 @@ _WRITTEN = {"yes": '{"answer":"yes"}', "no": '{"answer":"no"}'}
 _HINT = "docs/metrics.md shows a whole one"
 
 
-class CriterionExample(Record):
+class CriterionExample(UserValue):
     """A unit with its right answer, and the texts that its criterion shows."""
 
     text: str = Field(min_length=1)

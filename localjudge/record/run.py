@@ -21,12 +21,12 @@ What is read may be a stranger's: `untrusted.py` says what is refused, `consiste
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
@@ -74,23 +74,13 @@ from localjudge.record.manifest import (
 from localjudge.record.result_rows import (
     SCORE_ROWS,
     VERDICT_ROWS,
-    FrameColumns,
-    FrameRows,
     ScoreRow,
     VerdictRow,
-    columns_of_samples,
-    columns_of_verdicts,
     evaluations_of,
-    pandas_frame,
-    polars_frame,
     rows_of_sample,
 )
 from localjudge.types import JudgeCard, Record, Sample, VerdictRule
 from localjudge.words import numbered, printable
-
-if TYPE_CHECKING:
-    import pandas
-    import polars
 
 _VERIFY = "`localjudge verify` says what in the files the stored answers do not give"
 
@@ -142,6 +132,14 @@ class _Part(Record):
     model_config = ConfigDict(extra="ignore", strict=True)
 
 
+class IndexLevel(_Part):
+    """A level of the index of a pandas frame that was evaluated: the column that it became, its name and its type."""
+
+    column: str
+    name: str | None
+    dtype: str
+
+
 class _Settings(_Part):
     max_failed: int = Field(ge=0)
 
@@ -153,6 +151,7 @@ class _Environment(_Part):
     samples_read: int = Field(ge=0)
     sources: list[str] = Field(default_factory=list)
     judge: str | None = None
+    index: list[IndexLevel] = Field(default_factory=list)
     examined: dict[str, Examination] = Field(default_factory=dict)
 
 
@@ -191,11 +190,9 @@ class Run:
     so_far: ResumePoint | None = None
     """Of a run that is not finished: which rows there were when it was opened. Nothing else of it is looked at."""
     notes: tuple[str, ...] = field(default=(), compare=False)
-    html_view: ClassVar[Callable[["Run"], str] | None] = None
-    """What a notebook shows of a run. A record shows nothing by itself: `localjudge.api` says who does."""
 
     @classmethod
-    def open(cls, directory: str | Path, *, check: bool = True, unfinished: bool = False) -> "Run":
+    def open(cls, directory: str | Path, *, check: bool = True, unfinished: bool = False) -> Self:
         """Read the run in a directory; an `unfinished` one as far as it is, while it is written or was stopped.
 
         Raises RunDirectoryError if there is none, if it is not finished, or if its files are not what localjudge
@@ -209,11 +206,38 @@ class Run:
             point = resume_point(path) if unfinished else None
             if point is None:
                 raise _unfinished(path, manifest, "has no finished sample yet" if unfinished else "is not finished")
-            return _run_so_far(path, manifest, point)
+            return cls._so_far(path, manifest, point)
         run = cls(path, _read_object(path / SUMMARY, Summary, SUMMARY_VERSION), manifest)
         if check:
             check_files(path, run.summary, manifest)
         return run
+
+    @classmethod
+    def _so_far(cls, path: Path, manifest: Manifest, point: ResumePoint) -> Self:
+        """A run that is not finished, with a summary of what there is.
+
+        Raises RunDirectoryError where the rows are not what `resume.json` says that they were.
+        """
+        for name, written in point.parts.items():
+            if not starts_with(part_path(path / name), written):
+                raise RunDirectoryError(
+                    f"{part_path(path / name)} is not as it was left", hint="is it written anew just now?"
+                )
+        names, judge = list(manifest.judge["metrics"]), manifest.judge
+        rule = VerdictRule(judge["threshold"], 0.0, judge.get("thresholds", {}))
+        run = cls(path, Totals([], rule).summary(manifest.signature, card_of(manifest)), manifest, point)
+        groups = None if manifest.data["clusters_sha256"] is None else run.cluster_of
+        totals = Totals(names, rule, groups, kept_rubrics(manifest))
+        rows = evaluations_of(run.iter_scores(), run.iter_verdicts())
+        for sample_id, of_sample in groupby(rows, key=lambda evaluation: evaluation.sample_id):
+            evaluations = list(of_sample)
+            metrics = [evaluation.metric for evaluation in evaluations]
+            if metrics != names or (groups is not None and sample_id not in groups):
+                raise RunDirectoryError(
+                    f"the rows of {excerpt(sample_id)} in {path} are not those of its metrics", hint=BY_HAND
+                )
+            totals.add(evaluations)
+        return replace(run, summary=totals.summary(manifest.signature, card_of(manifest)))
 
     @property
     def judge(self) -> JudgeCard:
@@ -229,6 +253,11 @@ class Run:
     def max_failed(self) -> int:
         """How many samples of a metric were allowed to fail."""
         return int(self.manifest.environment["settings"]["max_failed"])
+
+    @property
+    def index(self) -> list[IndexLevel]:
+        """The index of the pandas frame that was evaluated; nothing of other data, and of rows that are counted."""
+        return [IndexLevel.model_validate(level) for level in self.manifest.environment.get("index", ())]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.summary.metrics)
@@ -259,30 +288,6 @@ class Run:
         more = [f"and {len(shown) - _SHOWN_METRICS} more"] if len(shown) > _SHOWN_METRICS else []
         parts = [repr(str(self.directory)), numbered(summary.samples, "sample"), *shown[:_SHOWN_METRICS], *more]
         return f"Run({', '.join(parts)}, judge {printable(str(self.judge))})"
-
-    def _repr_html_(self) -> str | None:
-        """What a notebook shows in place of the `repr`."""
-        view = type(self).html_view
-        return None if view is None else view(self)
-
-    def to_pandas(self, rows: FrameRows = "samples") -> "pandas.DataFrame":
-        """A row for each sample, with its texts and a column for each metric; or a row for each verdict.
-
-        Raises UsageError if pandas is not installed.
-        """
-        return pandas_frame(self._columns(rows))
-
-    def to_polars(self, rows: FrameRows = "samples") -> "polars.DataFrame":
-        """As `to_pandas`. Raises UsageError if polars is not installed."""
-        return polars_frame(self._columns(rows))
-
-    def _columns(self, rows: FrameRows) -> FrameColumns:
-        match rows:
-            case "samples":
-                return columns_of_samples(self.iter_scored_samples(), list(self.summary.metrics))
-            case "verdicts":
-                return columns_of_verdicts(self.iter_verdicts())
-        raise UsageError(f"there are no rows {rows!r}", hint='rows are "samples" and "verdicts"')
 
     def iter_scores(self) -> Iterator[ScoreRow]:
         """One row for each sample and metric, in the order of the data, then of the metrics; one row is held.
@@ -382,33 +387,6 @@ class Run:
     def cluster_of(self) -> dict[str, str] | None:
         """The group of each sample by its id; None if each stands alone."""
         return stored_clusters(self.directory / STORE)
-
-
-def _run_so_far(path: Path, manifest: Manifest, point: ResumePoint) -> Run:
-    """A run that is not finished, with a summary of what there is.
-
-    Raises RunDirectoryError where the rows are not what `resume.json` says that they were.
-    """
-    for name, written in point.parts.items():
-        if not starts_with(part_path(path / name), written):
-            raise RunDirectoryError(
-                f"{part_path(path / name)} is not as it was left", hint="is it written anew just now?"
-            )
-    names, judge = list(manifest.judge["metrics"]), manifest.judge
-    rule = VerdictRule(judge["threshold"], 0.0, judge.get("thresholds", {}))
-    run = Run(path, Totals([], rule).summary(manifest.signature, card_of(manifest)), manifest, point)
-    groups = None if manifest.data["clusters_sha256"] is None else run.cluster_of
-    totals = Totals(names, rule, groups, kept_rubrics(manifest))
-    rows = evaluations_of(run.iter_scores(), run.iter_verdicts())
-    for sample_id, of_sample in groupby(rows, key=lambda evaluation: evaluation.sample_id):
-        evaluations = list(of_sample)
-        metrics = [evaluation.metric for evaluation in evaluations]
-        if metrics != names or (groups is not None and sample_id not in groups):
-            raise RunDirectoryError(
-                f"the rows of {excerpt(sample_id)} in {path} are not those of its metrics", hint=BY_HAND
-            )
-        totals.add(evaluations)
-    return replace(run, summary=totals.summary(manifest.signature, card_of(manifest)))
 
 
 def unknown_sample(run: Run, sample_id: str) -> RunDirectoryError:

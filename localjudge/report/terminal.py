@@ -36,7 +36,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, TextIO
 
 from rich import box
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
@@ -274,6 +274,20 @@ def as_html(table: Table) -> str:
     rows = [("th", table.headings), *(("td", row) for row in table.rows)]
     lines = [f"<tr>{''.join(f'<{tag}>{escaped(str(cell))}</{tag}>' for cell in cells)}</tr>" for tag, cells in rows]
     return "\n".join(["<table>", *lines, "</table>", "<p>", "<br>\n".join(map(escaped, table.notes)), "</p>"])
+
+
+def view_html(view: RenderableType) -> str:
+    """Tables and lines as a notebook shows them, one below the other."""
+    match view:
+        case Group():
+            return "\n".join(filter(None, map(view_html, view.renderables)))
+        case Table():
+            return as_html(view)
+        case Padding():
+            return view_html(view.renderable)
+        case Text() if view.plain:
+            return f"<p>{escaped(view.plain)}</p>"
+    return ""
 
 
 def escaped(text: str) -> str:

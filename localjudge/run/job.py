@@ -9,7 +9,7 @@ happened.
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from itertools import groupby
@@ -45,13 +45,11 @@ from localjudge.run.plan import (
     Noted,
     Plan,
     default_directory,
-    list_names,
     plan_again,
-    refuse_taken_names,
     tell,
-    with_criteria,
+    wanted_metrics,
 )
-from localjudge.run.settings import ONE_HALF, RESCORE_OPTIONS, Options, RunSettings, checked, judge_of, settings_again
+from localjudge.run.settings import ONE_HALF, RESCORE_OPTIONS, RunSettings, checked, judge_of, settings_again
 from localjudge.types import Sample
 from localjudge.words import numbered, option, option_name
 
@@ -89,8 +87,8 @@ def _scored(planned: Plan, judge: OpenJudge, out: str | Path | None, progress: N
 
 def rescore_run(
     run: Run | str | Path,
-    metrics: Sequence[str] | None,
-    options: Options,
+    metrics: object,
+    options: Mapping[str, Any],
     *,
     out: str | Path | None = None,
     judge: JudgeName | None = None,
@@ -117,23 +115,18 @@ def rescore_run(
             hint="rescore those, and combine them again",
         )
     given = checked(options)
-    refuse_taken_names(given.criteria)
-    kept = kept_criteria(before.manifest)
-    changed = {
-        "reuse": (str(before.directory), *given.reuse),
-        "criteria": tuple((kept | {criterion.name: criterion for criterion in given.criteria}).values()),
-    }
-    listed = list_names(metrics)
-    names = list(before.summary.metrics) if listed is None else listed
-    changed |= _thresholds(before, options, given, names)
+    asked_for = list(before.summary.metrics) if metrics is None else metrics
+    wanted = wanted_metrics(asked_for, given.criteria, kept_criteria(before.manifest))
+    changed = {"reuse": (str(before.directory), *given.reuse)}
+    changed |= _thresholds(before, options, given, wanted.names or ())
     settings = settings_again(before.manifest, **{**options, **changed})
-    planned = plan_again(before, with_criteria(names, given.criteria), settings)
+    planned = plan_again(before, wanted, settings)
     named = judge or judge_of(before, needed=engine is None)
     with opened_judge(named, engine, settings) as opened:
         return _scored(planned, opened, out, Noted(progress))
 
 
-def _thresholds(before: Run, options: Options, given: RunSettings, names: Sequence[str]) -> dict[str, Any]:
+def _thresholds(before: Run, options: Mapping[str, Any], given: RunSettings, names: Sequence[str]) -> dict[str, Any]:
     """What decides the verdicts once more: a threshold that is given in place of calibrations, and they in place of it.
 
     Of the run's calibrations those are kept that decide a metric which is scored once more.
@@ -295,6 +288,7 @@ class _Job:
                 "skipped_rows": dataset.skipped,
                 **({"shard_of": self._plan.among.for_manifest} if self._plan.among else {}),
                 "mapping": dataset.mapping,
+                **({"index": list(self._plan.frame_index)} if self._plan.frame_index else {}),
                 "settings": self._settings.model_dump(mode="json"),
                 **({"suite": dict(self._plan.suite)} if self._plan.suite else {}),
                 **({"examined": examined} if (examined := examinations_here(self._judge_part)) else {}),

@@ -19,7 +19,7 @@ from localjudge import model_registry
 from localjudge.dataset.identity import fingerprint
 from localjudge.engine.opening import is_server
 from localjudge.engine.protocol import Engine
-from localjudge.errors import ModelError, RunDirectoryError
+from localjudge.errors import ModelError, RunDirectoryError, UsageError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, Silence, counted
@@ -183,6 +183,8 @@ def _drawn_keys(run: Run, count: int | None, seed: int) -> Set[str] | None:
     """So many keys, drawn from all in the order of the keys, which no order of rows moves; None for all."""
     if count is None:
         return None
+    if not isinstance(count, int) or count < 1:
+        raise UsageError(f"count must be at least 1, got {count!r:.80}", hint="leave it out to ask all questions")
     keys = sorted(stored_keys(run.directory / STORE))
     return frozenset(random.Random(seed).sample(keys, count)) if count < len(keys) else None
 

@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import Calibration, ScriptedEngine
+from localjudge import ScriptedEngine
 from localjudge.errors import DataError, RunDirectoryError, UsageError
-from localjudge.record.manifest import calibration_file, calibrations_of, read_calibration
+from localjudge.record.manifest import Calibration, calibration_file, calibrations_of, read_calibration
+from localjudge.run.verify import verify_run as verify
 
 PAIRS = 40
 
@@ -82,7 +83,7 @@ def test_statements_are_asked_whole_and_once() -> None:
     again = ScriptedEngine(SCRIPT)
     calibrated(engine=again, out="run", cluster_by="doc")
     assert (len(engine.asked), len(again.asked)) == (PAIRS, 0)
-    assert localjudge.verify("run", engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
+    assert verify("run", engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
 
 
 def test_a_cluster_is_what_was_drawn_together() -> None:

@@ -14,16 +14,16 @@ import os, sys
 from localjudge import Judge, LocaljudgeError
 rows = [{"id": "a", "retrieved_contexts": ["A tower is in Ulm."], "response": "It is in Ulm."}]
 with Judge.open("reference", threads=2) as judge:
-    before = judge.scores(rows, ["faithfulness"])
+    before = judge.evaluate(rows, ["faithfulness"]).scores
     if not os.fork():
         try:
-            judge.scores(rows, ["faithfulness"])
+            judge.evaluate(rows, ["faithfulness"]).scores
         except LocaljudgeError as error:
             print(error, flush=True)
         judge.close()
         os._exit(0)
     os.wait()
-    assert judge.scores(rows, ["faithfulness"]) == before
+    assert judge.evaluate(rows, ["faithfulness"]).scores == before
 """
 MEMORY = """
 import os
@@ -35,7 +35,7 @@ rows = [{"id": "a", "retrieved_contexts": ["A tower is in Ulm."], "response": "I
 sizes = []
 for _ in range(10):
     with Judge.open("reference", threads=1, n_ctx=512) as judge:
-        judge.scores(rows, ["faithfulness"])
+        judge.evaluate(rows, ["faithfulness"]).scores
     sizes.append(resident())
 print(sizes[-1] - sizes[2])
 """

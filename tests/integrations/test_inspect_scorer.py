@@ -161,14 +161,14 @@ def test_a_sample_is_read_as_it_is_read_from_a_log(judge: localjudge.Judge, log:
         for sample in log.samples:
             sample.input, sample.target = [ChatMessageUser(content=question)], ["It is so.", "It is so."]
         write_eval_log(log, path)
-        scores = [row.score for row in reading.scores(path, ["context_recall"])]
+        scores = [row.score for row in reading.evaluate(path, ["context_recall"]).scores]
         scored = score(log, localjudge_scorer(["context_recall"], judge=reading), display="none")
     assert [one.value["context_recall"] for sample in scored.samples for one in sample.scores.values()] == scores
     assert all("Where does\nit rise?" in prompt for prompt in asked)
     log.samples[0].target = ["Paris is the capital", "The capital is called Paris"]
     write_eval_log(log, path)
     with pytest.raises(localjudge.DataError, match="2 reference answers"):
-        judge.scores(path, ["context_recall"])
+        judge.evaluate(path, ["context_recall"])
     with pytest.raises(Exception, match="2 reference answers"):  # inspect wraps it as it likes
         score(log, localjudge_scorer(["context_recall"], judge=judge), display="none")
 

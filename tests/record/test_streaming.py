@@ -11,6 +11,7 @@ import pytest
 
 import localjudge
 from localjudge import Run, ScriptedEngine
+from localjudge.analysis.compare import RunComparison, compare
 from localjudge.record.archive import stored_requests
 from localjudge.record.result_rows import ScoreRow
 from localjudge.report.export import Format, exported_parts
@@ -66,8 +67,8 @@ def test_stored_requests_come_without_those_before(run: Run) -> None:
 
 def test_a_comparison_holds_no_text(run: Run) -> None:
     """Of two runs with texts of 12 MB each, ids, hashes and numbers are held; 256 samples of 4 KB are read at once."""
-    found: list[localjudge.RunComparison] = []
-    assert peak(lambda: found.append(localjudge.compare(run, run))) < 8_000_000
+    found: list[RunComparison] = []
+    assert peak(lambda: found.append(compare(run, run))) < 8_000_000
     assert found[0].samples.by_id == SAMPLES
 
 

@@ -11,10 +11,14 @@ import pytest
 
 import localjudge
 from localjudge import LocaljudgeError, Run, RunDirectoryError, ScriptedEngine
+from localjudge.analysis.compare import compare
+from localjudge.analysis.label_sheet import label_sheet
 from localjudge.record.directory import read_rows
 from localjudge.record.result_rows import SCORE_ROWS
 from localjudge.report.export import exported
+from localjudge.report.html_page import write_report
 from localjudge.report.sample import prompts_view, sample_view
+from localjudge.run.verify import verify_run as verify
 from tests.conftest import ScriptedRun
 
 Attack = Callable[[Path], object]
@@ -54,13 +58,13 @@ def shown(directory: Path) -> None:
 READERS: dict[str, Callable[[Path], object]] = {
     "open": Run.open,
     "sample": shown,
-    "compare": lambda directory: localjudge.compare(Run.open(directory), Run.open(directory)),
+    "compare": lambda directory: compare(Run.open(directory), Run.open(directory)),
     "export": lambda directory: exported(Run.open(directory), "ragas"),
-    "report": lambda directory: localjudge.write_report(directory, baseline=directory),
+    "report": lambda directory: write_report(directory, baseline=directory),
     "check": lambda directory: Run.open(directory).summary,
-    "verify": lambda directory: localjudge.verify(Run.open(directory, check=False), engine=engine()),
+    "verify": lambda directory: verify(Run.open(directory, check=False), engine=engine()),
     "merge": lambda directory: localjudge.merge([directory], out=directory.parent / "whole"),
-    "label": lambda directory: localjudge.label_sheet(directory, out=directory.parent / "sheet.jsonl", n=2),
+    "label": lambda directory: label_sheet(directory, out=directory.parent / "sheet.jsonl", n=2),
     "resume": made,
 }
 
@@ -264,7 +268,7 @@ def test_a_grammar_that_is_not_the_judge_s_is_not_asked(directory: Path) -> None
     """`(.*a.*b.*c.*){500}` keeps a compiler of grammars busy for minutes."""
     sql("UPDATE shape SET content = replace(content, '(0|1)', '(.*a.*b.*c.*){500}')")(directory)
     asked = engine()
-    found = localjudge.verify(Run.open(directory), engine=asked)
+    found = verify(Run.open(directory), engine=asked)
     assert found.result == "different"
     assert asked.asked
     assert not any("{500}" in request.shape for request in asked.asked)

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from rich.console import Console, RenderableType
 
-from localjudge import Run, ScriptedEngine, check, evaluate
-from localjudge.analysis.check import GateDecision, decide_gates, parse_gate, signed
+from localjudge import Run, ScriptedEngine, evaluate
+from localjudge.analysis.check import GateDecision, check, decide_gates, parse_gate, signed
 from localjudge.analysis.compare import compare
 from localjudge.record.result_rows import ScoreRow
 from localjudge.report.checks import verification_view

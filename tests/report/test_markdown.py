@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from localjudge import Run, ScriptedEngine, check, evaluate
+from localjudge import Run, ScriptedEngine, evaluate
+from localjudge.analysis.check import check
 from localjudge.report.ci import run_markdown, unfinished_markdown
 from localjudge.words import printable
 

@@ -16,12 +16,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge import Run, ScriptedEngine, UsageError, evaluate, verify, write_report
+from localjudge import Run, ScriptedEngine, UsageError, evaluate
 from localjudge.analysis.check import Check
 from localjudge.errors import RunDirectoryError
 from localjudge.report import html_page as data_blocks
 from localjudge.report import html_page as html_report
-from localjudge.report.html_page import PlacesInBrowser, page
+from localjudge.report.html_page import PlacesInBrowser, page, write_report
+from localjudge.run.verify import verify_run as verify
 from localjudge.types import Context, Sample
 
 ScriptedRun = Callable[..., Run]

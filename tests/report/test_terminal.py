@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console, RenderableType
 
-from localjudge import Run, ScriptedEngine, compare, evaluate, verify
+from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.analysis.check import decide_gates, parse_gate
+from localjudge.analysis.compare import compare
 from localjudge.record.manifest import ReliabilityFigure
 from localjudge.report.checks import verification_view
 from localjudge.report.label_tables import _plot
 from localjudge.report.sample import sample_view, verdicts_view
 from localjudge.report.tables import comparison_view, gates_view, summary_view, worst_view
 from localjudge.report.terminal import Table, drawn
+from localjudge.run.verify import verify_run as verify
 
 WIDTHS = (80, 200)
 METRICS = ["context_recall", "context_relevancy_chunk", "matrix_recall", "noise_sensitivity"]

@@ -7,8 +7,10 @@ import pytest
 
 import localjudge
 from localjudge import ScriptedEngine, model_registry
+from localjudge.analysis.compare import compare
 from localjudge.errors import UsageError
 from localjudge.run.estimate import estimate
+from localjudge.run.verify import verify_run as verify
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "user_input": "Why?", "retrieved_contexts": ["It rained."], "response": "It rained."},
@@ -49,12 +51,12 @@ def test_each_question_is_asked_once_and_no_context_suffices_for_nothing(tmp_pat
 
 def test_a_run_of_them_is_opened_verified_and_gone_on_with(tmp_path: Path) -> None:
     first = run(tmp_path / "run")
-    assert localjudge.verify(first, engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
+    assert verify(first, engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
     engine = ScriptedEngine(SCRIPT)
     again = run(tmp_path / "run", engine)
     assert not engine.asked
     assert again.summary == first.summary
-    change = localjudge.compare(first, again).metrics["abstention"].scores
+    change = compare(first, again).metrics["abstention"].scores
     assert change is not None
     assert (change.improved, change.worsened, change.tied) == (0, 0, 2)
 
@@ -86,7 +88,7 @@ def test_a_run_that_did_not_ask_them_is_rescored_with_them(tmp_path: Path) -> No
     engine = ScriptedEngine(SCRIPT)
     first = localjudge.evaluate(ROWS, out=tmp_path / "first", engine=engine, metrics=["faithfulness"])
     before = len(engine.asked)
-    more = localjudge.rescore(first, metrics=["faithfulness", "refusal"], out=tmp_path / "more", engine=engine)
+    more = first.rescore(metrics=["faithfulness", "refusal"], out=tmp_path / "more", engine=engine)
     assert len(engine.asked) - before == 2
     assert more["faithfulness"] == first["faithfulness"]
     assert more.manifest.environment["answers"] == {"asked": 2, "reused": {str(tmp_path / "first"): before}}
