@@ -163,7 +163,7 @@ def test_metrics_are_names_objects_and_criteria_alike(tmp_path: Path) -> None:
     metrics: list[Any] = ["context_recall", words, KIND, refuses]
     run = localjudge.evaluate([row], metrics=metrics, engine=engine, out=tmp_path / "run")
     assert set(run) == {"context_recall", "words", "kind", "refuses"}
-    assert run["words"].mean == 0.4  # It, rains. of: It rains. It is red.
+    assert run["words"].mean == 0.6  # It, rains. and It, of "It rains. It is red."
     assert list(localjudge.evaluate([row], metrics=words, engine=engine, out=False)) == ["words"]
     assert list(localjudge.evaluate([row], metrics=KIND, engine=engine, out=False)) == ["kind"]
     assert run.verify(engine=ScriptedEngine({}, default=1.0), metrics=[words]).result == "bit-identical"

@@ -49,7 +49,7 @@ from localjudge.run.plan import (
     tell,
     wanted_metrics,
 )
-from localjudge.run.settings import ONE_HALF, RESCORE_OPTIONS, RunSettings, checked, judge_of, settings_again
+from localjudge.run.settings import ONE_HALF, RunSettings, checked, judge_of, settings_again, settings_with
 from localjudge.types import Sample
 from localjudge.words import numbered, option, option_name
 
@@ -103,7 +103,7 @@ def rescore_run(
     combined run.
     """
     for name in options:
-        if name not in RESCORE_OPTIONS:
+        if name not in settings_with("rescorable"):
             raise UsageError(
                 f"a run cannot be rescored with another {option_name(name)}: that asks other questions",
                 hint=f"run the data again; what is the same is not asked again with {option('reuse')}",

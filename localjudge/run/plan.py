@@ -36,10 +36,10 @@ from localjudge.metrics.documents import DocumentMetric, by_id_without_texts
 from localjudge.progress import Progress, Silence
 from localjudge.record.archive import stored_positions
 from localjudge.record.directory import STORE
-from localjudge.record.manifest import CHOOSE_A_PART, chosen_part, part_of, shard_in, shard_of
+from localjudge.record.manifest import chosen_part, part_of, shard_in, shard_of
 from localjudge.record.run import Run
 from localjudge.record.store import canonical_sha256
-from localjudge.run.settings import RunSettings
+from localjudge.run.settings import RunSettings, settings_with
 from localjudge.text.languages import misfit
 from localjudge.types import Sample
 from localjudge.words import numbered, option_name, printable
@@ -401,7 +401,7 @@ def _prose(sample: Sample) -> str:
 def _notes(planned: Plan) -> Iterator[str]:
     dataset, settings = planned.dataset, planned.settings
     samples = len(dataset.samples)
-    if part := chosen_part(settings.model_dump(include=CHOOSE_A_PART), samples, planned.whole):
+    if part := chosen_part(settings.model_dump(include=set(settings_with("part"))), samples, planned.whole):
         yield f"a part of the data: {part}"
     yield f"{numbered(samples, 'sample')} with {_taken(dataset)}"
     if talks := dataset.conversations:
