@@ -128,10 +128,11 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
 
     Where it works; none of these but n_ctx and gpu_layers can move a number:
 
-    n_ctx: context of the model in tokens; None for what fits.
-    threads: CPU threads; None for all.
-    gpu_layers: layers of the model on the GPU; -1 for all.
-    ray, ray_workers: "local" or the address of a Ray cluster, and how many workers.
+    n_ctx: context of the model in tokens; None for the model's limit, at most 8,192.
+    gpu_layers: layers of the model on the GPU; None for all, if the build has a GPU backend.
+    threads: processor threads; None for as many as this process may use.
+    ray: "local" for workers on this machine, "auto" or "HOST:PORT" for those of a Ray cluster.
+    ray_workers: how many, each with the model in its memory; None for as many as it has room for.
     allow_host: host beyond this machine that the judge's address may name, or several: the texts go there.
 
     Raises UsageError (DataError, ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same

@@ -11,7 +11,7 @@ How an option is called by whoever reads of it: `--out` on the command line, `ou
     option("mapping", {"reference": "gold"})   --map reference=gold       mapping={'reference': 'gold'}
     option_name("max_failed")                  --max-failed               max_failed
     call("verify", "runs/a", "judge", "b.gguf")
-        localjudge verify runs/a --judge b.gguf         localjudge.verify('runs/a', judge='b.gguf')
+        localjudge verify runs/a --judge b.gguf         Run.open('runs/a').verify(judge='b.gguf')
 
 Errors, warnings and remarks name options by these, so that what they advise can be typed where they are read. What is
 written to a run's files never does: it is the same whoever began the run.
@@ -124,7 +124,7 @@ def option(name: str, value: Any = _UNNAMED) -> str:
 def call(command: str, run: str, name: str, value: str) -> str:
     """A command on a run with one option, as it is given where it is read."""
     if not _on_the_command_line.get():
-        return f"localjudge.{command}({run!r}, {option(name, value)})"
+        return f"Run.open({run!r}).{command}({option(name, value)})"
     return f"localjudge {command} {shlex.quote(run)} {option(name, value)}"
 
 

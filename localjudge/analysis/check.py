@@ -1,6 +1,6 @@
 """Holds a finished run to promises: gates about its means and, with a baseline, about differences from it.
 
-check = localjudge.check(run, gates=["context_recall>=0.8", "faithfulness.delta>=-0.02"], baseline="runs/last-week")
+checked = run.check(["context_recall>=0.8", "faithfulness.delta>=-0.02"], baseline="runs/last-week")
 check.kept, check.decisions[0].reason
 
 Promises about a run that can be kept or missed, decided on the interval and not on the mean alone.

@@ -15,7 +15,7 @@ import json
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -27,7 +27,6 @@ from localjudge.run.settings import settings_with
 from localjudge.words import printable
 
 if TYPE_CHECKING:
-    from localjudge.doctor.calibrate import CalibrationOptions
     from localjudge.types import Span
 
 
@@ -101,7 +100,7 @@ def calibrate_command(labels: str, quiet: bool, as_json: bool, required: str | N
     if quiet:
         be_quiet()
     judge, run, name = (options.pop(one) for one in ("judge", "run", "name"))
-    given = cast("CalibrationOptions", _given(options))
+    given = _given(options)
     with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
         found = measured(labels, given, judge=judge, run=run, name=name, progress=progress)
     if as_json:

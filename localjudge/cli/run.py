@@ -13,7 +13,7 @@ import json
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
     from localjudge.record.run import Run
     from localjudge.run.estimate import Estimate
-    from localjudge.run.settings import Options
     from localjudge.suite import Suite
 
 
@@ -121,7 +120,7 @@ def rescore_command(directory: Path, quiet: bool, as_json: bool, **options: Any)
     if quiet:
         be_quiet()
     judge, out, names = (options.pop(name) for name in ("judge", "out", "metrics"))
-    given = cast("Options", {name: value for name, value in options.items() if value is not None})
+    given = {name: value for name, value in options.items() if value is not None}
     with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
         run = rescore_run(directory, names, given, out=out, judge=judge, progress=progress)
     if as_json:

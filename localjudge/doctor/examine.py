@@ -12,7 +12,7 @@ the plain cases have shown how fast the judge is.
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from functools import partial
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 from localjudge import resources
 from localjudge.doctor import judgement as injection
@@ -44,7 +44,7 @@ from localjudge.record.examination import Examination, remember_examination
 from localjudge.run import judges
 from localjudge.run.estimate import first_tasks
 from localjudge.run.plan import plan
-from localjudge.run.settings import Options, RunSettings, checked
+from localjudge.run.settings import RunSettings, checked
 from localjudge.types import ChatEnds, Task
 
 _OF_THE_JUDGE = (
@@ -79,7 +79,7 @@ def examine(
     required: Use | None = None,
     progress: Progress | None = None,
     on_check: Callable[[HealthCheck], object] | None = None,
-    **options: Unpack[Options],
+    **options: Any,
 ) -> Diagnosis:
     """Look at a judge and at the machine that it would run on.
 

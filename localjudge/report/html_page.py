@@ -1,6 +1,6 @@
 """Writes the report of a run: one private HTML file, whole or not at all.
 
-    localjudge.write_report("runs/demo-57143f90", baseline="runs/last-week", gates=["context_recall>=0.8"])
+    Run.open("runs/demo-57143f90").report(baseline="runs/last-week", gates=["context_recall>=0.8"])
 
 What may run in the page is its own style and script, named by their sha256; it may load nothing and send nothing, not
 even what a text in it might ask for. Markup cannot be made of strings in it (trusted types).
@@ -468,7 +468,7 @@ def write_report(
 ) -> Path:
     """Write the report of a finished run, and say where it is: by default `report.html` in its directory.
 
-    Takes a baseline and gates as `localjudge.check` does, labels as `localjudge.corrected_means` does, and raises what
+    Takes a baseline and gates as `check` does, labels as `corrected_means` does, and raises what
     these raise. An earlier report is replaced; UsageError for another file of that name, and for one that cannot be
     written.
     """

@@ -13,7 +13,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import BinaryIO, Literal, TypedDict, Unpack
+from typing import Any, BinaryIO, Literal
 
 from localjudge import model_registry
 from localjudge.dataset.identity import fingerprint
@@ -92,15 +92,6 @@ class RowChange(Record):
         return abs(self.p_after - self.p_before)
 
 
-class WhereAsked(TypedDict, total=False):
-    """Settings that say where the judge works, and move no number; `RunSettings` says what each means."""
-
-    threads: int | None
-    ray: str | None
-    ray_workers: int | None
-    allow_host: str | Sequence[str]
-
-
 class Verification(Record):
     """What came of it. `judge_changes` and `data_changes` name the ingredients that are not what the manifest says.
 
@@ -152,13 +143,14 @@ def verify_run(
     seed: int = 0,
     metrics: Sequence[Metric] = (),
     progress: Progress | None = None,
-    **where: Unpack[WhereAsked],
+    **where: Any,
 ) -> Verification:
     """Ask the judge again, all questions of the run or `count` of them drawn by `seed`, and check data and files.
 
     `run` is a run or its directory. `judge` takes the place of the one that it was made with, `engine` that of any
-    model; `metrics` are those of the user's own that the run computed. Raises UsageError (ModelError,
-    RunDirectoryError) where a judge or the run cannot be opened.
+    model; `metrics` are those of the user's own that the run computed. Other settings say where the judge works:
+    `threads`, `allow_host` and those of a Ray cluster. Raises UsageError (ModelError, RunDirectoryError) where a judge
+    or the run cannot be opened.
     """
     run = as_run(run, check=False)  # files that contradict each other are what it looks for
     progress = progress or Silence()

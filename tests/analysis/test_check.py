@@ -51,5 +51,5 @@ def test_a_gate_that_cannot_be_decided_is_refused(scripted_run: ScriptedRun, gat
 
 def test_a_run_takes_no_gates(scripted_run: ScriptedRun) -> None:
     """They were taken, and decided nothing."""
-    with pytest.raises(UsageError, match=r"localjudge\.check"):
+    with pytest.raises(UsageError, match=r"run\.check"):
         scripted_run("run", ROWS[:1], {}, gates=["context_recall>=0.99"])

@@ -1,7 +1,5 @@
 """Options that are settings: declared once, as fields, and read there by the command line."""
 
-from typing import get_type_hints
-
 import click
 import pytest
 from click.testing import CliRunner
@@ -9,7 +7,7 @@ from click.testing import CliRunner
 from localjudge.cli.options import settings
 from localjudge.cli.run import run_command
 from localjudge.errors import UsageError
-from localjudge.run.settings import Options, RunSettings, checked
+from localjudge.run.settings import RunSettings, checked
 
 OPTIONS = {parameter.name: parameter for parameter in run_command.params if isinstance(parameter, click.Option)}
 
@@ -36,10 +34,6 @@ def _printing(name: str) -> click.Command:
 
 def test_every_setting_has_words() -> None:
     assert [name for name, field in RunSettings.model_fields.items() if not field.description] == []
-
-
-def test_python_types_its_keywords_by_the_same_names() -> None:
-    assert set(get_type_hints(Options)) == set(RunSettings.model_fields)
 
 
 @pytest.mark.parametrize(
