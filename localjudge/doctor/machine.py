@@ -19,9 +19,13 @@ from localjudge.errors import ModelError, SampleError
 from localjudge.judge import profile as grammars
 from localjudge.judge.profile import PromptProfile
 from localjudge.model_registry import ModelFile
+from localjudge.record.cache import cache_state
+from localjudge.record.directory import excerpt
+from localjudge.record.store import DAMAGED
 from localjudge.run.settings import RunSettings
 from localjudge.text.segmenter import import_spacy
 from localjudge.types import ChatEnds, VerdictRequest
+from localjudge.words import numbered
 
 _LIBRARIES = {
     **opening.ENGINE_LIBRARIES,
@@ -57,6 +61,7 @@ def surroundings() -> Iterator[HealthCheck]:
     found = "the system does not tell how much is free" if free is None else f"{hardware.readable(free)} free"
     yield ok("memory", found, free_bytes=free)
     yield _state_folder()
+    yield _answer_cache()
 
 
 def processing(settings: RunSettings, *, model_is_here: bool = True) -> Iterator[HealthCheck]:
@@ -108,6 +113,17 @@ def _state_folder() -> HealthCheck:
             path=str(folder),
         )
     return ok("state folder", f"{folder} can be written", path=str(folder))
+
+
+def _answer_cache() -> HealthCheck:
+    try:
+        folder, answers, size = cache_state()
+    except (OSError, *DAMAGED) as error:
+        return warning(
+            "answer cache", f"it cannot be read: {excerpt(error)}", "delete the folder `answers` in the state folder"
+        )
+    found = f"{numbered(answers, 'answer')}, {readable(size)}, in {folder} (delete it to clear the cache)"
+    return ok("answer cache", found, path=str(folder), answers=answers, bytes=size)
 
 
 _DIGITS = 12

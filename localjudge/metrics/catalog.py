@@ -7,7 +7,7 @@ Your own: an installed package adds a metric by an entry point in the group `loc
 (the docstring of `localjudge.metrics` shows one). What it raises fails its sample (`guarded_steps`). Ours win over
 another's of the same name.
 
-What metrics there are: for `localjudge metrics`, and for whoever chooses one from Python.
+What metrics there are: for `localjudge run --list-metrics`, and for whoever chooses one from Python.
 
 What a run computes if no metric is named: as few verdicts as give a first picture of the data, and no more.
 

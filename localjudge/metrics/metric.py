@@ -1,4 +1,4 @@
-"""What a metric says of itself to whoever chooses one: `localjudge metrics` shows it.
+"""What a metric says of itself to whoever chooses one: `localjudge run --list-metrics` shows it.
 
 What a metric is: a definition that asks and counts, and never calls a model.
 
