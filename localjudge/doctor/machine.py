@@ -189,7 +189,7 @@ def model_check(engine: InspectableEngine) -> HealthCheck:
     )
     figures = {"n_ctx": engine.capacity, "trained_n_ctx": trained, "gpu_layers": is_["gpu_layers"], "layers": layers}
     if engine.capacity < min(_SHORT_WINDOW, trained):
-        return warning("model", found, "long contexts are judged in many windows: ask for more (--n-ctx)", **figures)
+        return warning("model", found, "long contexts are judged in many windows: ask for more (n_ctx)", **figures)
     return ok("model", found, **figures)
 
 
@@ -204,7 +204,7 @@ def memory_check(engine: Engine, free: int | None) -> HealthCheck:
         return ok("model memory", f"{takes}; the system does not tell how much is free", **figures)
     found = f"{takes}, of {readable(free)} free"
     if need > _TIGHT * free:
-        return warning("model memory", found, "free some memory, or take a shorter window (--n-ctx)", **figures)
+        return warning("model memory", found, "free some memory, or take a shorter window (n_ctx)", **figures)
     return ok("model memory", found, **figures)
 
 

@@ -641,7 +641,7 @@ def probes_check(answers: ProbeAnswers, figures: ProbeFigures) -> HealthCheck:
     found += f"; legal answers get {median} of its probability in the median, {least} at least"
     if given < asked:
         found += f"; {asked - given} got no answer"
-        return warning("probes", found, "give the judge a longer window (--n-ctx)", **noted)
+        return warning("probes", found, "give the judge a longer window (n_ctx)", **noted)
     if low > _LITTLE_MASS * given:
         found += f"; less than half in {low}: there it wants to say something else"
         return warning("probes", found, _ANOTHER_JUDGE, **noted)
