@@ -1,7 +1,5 @@
 """How well a judge agrees with people: every figure by hand, against SciPy, and what it may not depend on."""
 
-"""Figures of a judge's decisions, and its calibration error, by hand."""
-
 from itertools import product
 
 import numpy as np
