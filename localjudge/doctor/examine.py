@@ -38,6 +38,7 @@ from localjudge.engine import hardware, opening
 from localjudge.engine.protocol import EngineStats, ReadableEngine, is_inspectable
 from localjudge.errors import OutOfResource, SampleError, UsageError
 from localjudge.judge.profile import PromptProfile
+from localjudge.metrics.catalog import one_for_each_task
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress, Silence
 from localjudge.record.examination import Examination, remember_examination
@@ -162,8 +163,6 @@ def _checks_of_the_judge(wanted: _Wanted) -> Iterator[HealthCheck]:
         yield from interview.checks()
 
 
-_EVERY_QUESTION = ("context_recall", "context_relevancy", "context_relevancy_chunk", "context_precision")
-"""Metrics that together ask whatever every judge can be asked."""
 _PROBED = ("attribution", "relevance_sentence", "relevance_chunk")
 
 
@@ -196,7 +195,7 @@ class Interview:
         self._extent = extent
         self._ways = list(verdicts.asking_modes(profile, ends))
         self._judge = judge = self._ways[0].judge
-        demo = plan(str(resources.demo_file()), _EVERY_QUESTION, settings)
+        demo = plan(str(resources.demo_file()), one_for_each_task(), settings)
         tasks = first_tasks(demo.dataset.samples, demo.metrics, settings.sentences)
         self._tasks = [asked for asked in tasks if judge.has_words_for(asked.task)]
         self._attempts = [attempt for attempt in injection.attempts() if judge.has_words_for(attempt.attacked.task())]

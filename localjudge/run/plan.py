@@ -36,7 +36,7 @@ from localjudge.errors import UsageError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, first_picture
 from localjudge.metrics.criterion import Criterion
-from localjudge.metrics.documents import DocumentMetric, by_id_without_texts
+from localjudge.metrics.metric import options_of
 from localjudge.progress import Progress, Silence
 from localjudge.record.archive import stored_positions
 from localjudge.record.directory import STORE
@@ -262,7 +262,7 @@ def choose_metrics(wanted: Sequence[str] | None, dataset: Dataset, criteria: Seq
     own: dict[str, Metric] = {criterion.name: criterion for criterion in criteria}
     metrics = [own.get(name) or catalog.get(name) for name in names]
     if dataset.without_text:
-        metrics = [by_id_without_texts(metric) for metric in metrics]
+        metrics = [catalog.by_id_without_texts(metric) for metric in metrics]
     metrics = list({metric.name: metric for metric in metrics}.values())
     for metric in metrics:
         if fields := _lacking_fields(metric, dataset):
@@ -454,7 +454,7 @@ def _notes(planned: Plan) -> Iterator[str]:
     if not_used := unused(dataset, settings.cluster_by):
         yield f"columns not used: {not_used}"
     if dataset.without_text:
-        compared_by = {metric.compare_by for metric in planned.metrics if isinstance(metric, DocumentMetric)}
+        compared_by = {by for metric in planned.metrics if (by := options_of(metric).get("compare_by"))}
         how = f"; documents are compared by {listed(compared_by)}" if compared_by else ""
         yield f"{listed(dataset.without_text)}: ids and no texts{how}"
     elif bare := dataset.ids_alone:
