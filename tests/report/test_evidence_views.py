@@ -19,7 +19,7 @@ from localjudge.report.html_page import overview
 from localjudge.report.tables import comparison_view, gates_view, worst_scores
 from localjudge.run.verify import verify_run as verify
 from tests.conftest import ScriptedRun
-from tests.doctor.conftest import users_text
+from tests.doctor.test_judgement import users_text
 
 EVIL = "It \x1b[2J\x1b]0;owned\x07 rains. [bold red]Not[/] \u202etxet :smile:."
 
