@@ -194,7 +194,7 @@ def views(found: "Check", report: Path | None = None) -> "list[RenderableType]":
     from localjudge.report.tables import comparison_view, gates_view
     from localjudge.report.terminal import safe_text
 
-    shown = [comparison_view(found.comparison)] if found.comparison else []
+    shown: list[RenderableType] = [comparison_view(found.comparison)] if found.comparison else []
     shown += [gates_view(found.decisions)] if found.decisions else []
     return [*shown, Padding(safe_text(f"report {report}"), (0, 1), expand=False)] if report else shown
 
