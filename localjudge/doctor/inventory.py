@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from localjudge import local_models as layouts
 from localjudge import local_models as places
 from localjudge import model_registry
 from localjudge.engine import hardware
@@ -136,6 +135,6 @@ def _in_folders(folders: Iterable[str | Path]) -> Iterator[_Source | SkippedFile
         place = Path(os.path.expanduser(folder)).absolute()
         if not os.path.isdir(place):
             raise UsageError(f"{folder} is not a folder", hint="name folders that hold GGUF files")
-        found: Iterable[Found] = layouts.tree(_FOLDER, place)
+        found: Iterable[Found] = places.models_in(_FOLDER, place)
         for one in found:
             yield one if isinstance(one, SkippedFile) else _Source(str(one.path), _FOLDER, one.path)
