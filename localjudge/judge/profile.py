@@ -97,7 +97,7 @@ import json
 import re
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import count
 from pathlib import Path, PurePath
@@ -318,16 +318,15 @@ _TAGS_KEPT = 64
 _FENCED_TAG = re.compile(r"<[^<>\n]*\{fence\}>")
 
 
-def fence(template: str, enclosed: list[str]) -> str:
-    """What `{fence}` becomes in a template that encloses these texts."""
-    tags = [tag.replace("{fence}>", "") for tag in _FENCED_TAG.findall(template)]
-    if not tags:
+def fence(tags: Sequence[str], enclosed: Iterable[str]) -> str:
+    """What `{fence}` becomes in a template with these tags around these texts."""
+    inside = _as_read("\n".join(enclosed)) if tags else ""
+    if not inside:
         return ""
-    inside = _as_read("\n".join(enclosed))
     for number in count(1):
-        found = "" if number == 1 else f"-{number}"
-        if not any(_tag_as_read(f"{tag}{found}>") in inside for tag in tags):
-            return found
+        suffix = "" if number == 1 else f"-{number}"
+        if not any(_tag_as_read(f"{tag}{suffix}>") in inside for tag in tags):
+            return suffix
     raise AssertionError("a text cannot hold every number")
 
 
@@ -338,6 +337,8 @@ def _tag_as_read(tag: str) -> str:
 
 def _as_read(text: str) -> str:
     """A text as a model may take it: `＜ / Context >` reads as `</context>`, with invisible characters in it too."""
+    if text.isascii() and "<" not in text:
+        return ""
     folded = unicodedata.normalize("NFKC", text).casefold()
     if "<" not in folded:
         return ""
@@ -494,6 +495,7 @@ DEFAULT_PROFILE = "instruct"
 """How a model is asked that no registry names a profile for."""
 
 _CONTEXT_LISTS_KEPT = 64
+_TEMPLATES_KEPT = 512
 _BUNDLED = Path(__file__).parent / "prompts"
 _KINDS: dict[UnitKind, str] = {"chunk": "passage"}
 """What `{kind}` calls a unit in a prompt, where not by its own name."""
@@ -784,15 +786,31 @@ def _with_ours(template: str, ours: Mapping[str, str]) -> str:
     return template
 
 
+class _Template(NamedTuple):
+    """A template taken apart: a literal before each place and one after the last; the tags that fence texts in."""
+
+    literals: tuple[str, ...]
+    places: tuple[tuple[str, str], ...]
+    """Of each place the blank before it and its name."""
+    tags: tuple[str, ...]
+
+
+@lru_cache(maxsize=_TEMPLATES_KEPT)
+def _parse(template: str) -> _Template:
+    parts = _PLACEHOLDER.split(template)
+    tags = (tag.replace("{fence}>", "") for tag in _FENCED_TAG.findall(template))
+    return _Template(tuple(parts[::3]), tuple(zip(parts[1::3], parts[2::3], strict=True)), tuple(tags))
+
+
 def _fill(template: str, texts: Mapping[str, str]) -> tuple[Piece, ...]:
-    template = template.replace("{fence}", fence(template, [texts[name] for name in places_of(template)]))
+    literals, places, tags = _parse(template)
+    number = fence(tags, dict.fromkeys(texts[name] for _, name in places))
     pieces: list[Piece] = []
-    start = 0
-    for place in _PLACEHOLDER.finditer(template):
-        text = texts[place[2]]
-        pieces += [Piece(template[start : place.start()], trusted=True), Piece(text and place[1] + text, trusted=False)]
-        start = place.end()
-    pieces.append(Piece(template[start:], trusted=True))
+    for literal, (blank, name) in zip(literals, (*places, ("", "")), strict=True):
+        if literal:
+            pieces.append(Piece(literal.replace("{fence}", number), trusted=True))
+        if name and texts[name]:
+            pieces.append(Piece(blank + texts[name], trusted=False))
     return tuple(piece for piece in pieces if piece.text)
 
 

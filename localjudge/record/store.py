@@ -63,10 +63,10 @@ from localjudge.record.directory import (
     refuse_irregular,
     too_much,
 )
-from localjudge.types import Answer, NoAnswer, Node, Sample, VerdictRequest
+from localjudge.types import Answer, Grammar, NoAnswer, Node, Sample, VerdictRequest
 from localjudge.words import option
 
-_NODES_KEPT = 65_536
+_NODES_KEPT = 8_192
 
 
 class KeyedRequest(NamedTuple):
@@ -84,22 +84,23 @@ class RequestKeys:
     def __init__(self, engine_identity: Mapping[str, Any]) -> None:
         self._engine = canonical_sha256(engine_identity)
         self._nodes: dict[Node, tuple[str, Node]] = {}
-        self._shapes: dict[str, str] = {}
+        self._shapes: dict[tuple[Grammar, Grammar | None], tuple[str, str]] = {}
 
     @property
     def shapes(self) -> Set[str]:
         """Shapes of the answers to all requests so far, as JSON."""
-        return self._shapes.keys()
+        return {shape for shape, _ in self._shapes.values()}
 
     def keyed(self, request: VerdictRequest) -> KeyedRequest:
         """The request, its equal nodes replaced by the ones seen before, with its keys."""
-        known = [self._node(node) for node in request.path]
-        node_keys = tuple(key for key, _ in known)
-        shape = request.shape
-        shape = self._shapes.setdefault(shape, shape)
-        parts = (self._engine, *node_keys, hashlib.sha256(shape.encode()).hexdigest(), str(request.entry))
+        node_keys, nodes = zip(*map(self._node, request.path), strict=True)
+        grammars = request.grammar, request.explanation
+        if grammars not in self._shapes:
+            self._shapes[grammars] = request.shape, hashlib.sha256(request.shape.encode()).hexdigest()
+        shape, shape_key = self._shapes[grammars]
+        parts = (self._engine, *node_keys, shape_key, str(request.entry))
         key = hashlib.sha256("|".join(parts).encode()).hexdigest()
-        return KeyedRequest(key, node_keys, shape, request._replace(path=tuple(node for _, node in known)))
+        return KeyedRequest(key, node_keys, shape, request._replace(path=nodes))
 
     def _node(self, node: Node) -> tuple[str, Node]:
         if node not in self._nodes:
@@ -109,9 +110,12 @@ class RequestKeys:
         return self._nodes[node]
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
+
 def canonical_sha256(value: Mapping[str, Any] | Sequence[Any]) -> str:
     """Sha256 (hexadecimal) of JSON values, whatever the order of the keys in their objects."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(_CANONICAL.encode(value).encode()).hexdigest()
 
 
 _LARGEST = 2**63
