@@ -802,15 +802,21 @@ def _parse(template: str) -> _Template:
     return _Template(tuple(parts[::3]), tuple(zip(parts[1::3], parts[2::3], strict=True)), tuple(tags))
 
 
-def _fill(template: str, texts: Mapping[str, str]) -> tuple[Piece, ...]:
+def _fill(template: str, texts: Mapping[str, str]) -> Node:
+    return _filled(template, tuple(texts[name] for _, name in _parse(template).places))
+
+
+@lru_cache(maxsize=_TEMPLATES_KEPT)
+def _filled(template: str, texts: tuple[str, ...]) -> Node:
+    """The template with these texts in its places. Remembered: the questions of a sample have most nodes in common."""
     literals, places, tags = _parse(template)
-    number = fence(tags, dict.fromkeys(texts[name] for _, name in places))
+    number = fence(tags, dict.fromkeys(texts))
     pieces: list[Piece] = []
-    for literal, (blank, name) in zip(literals, (*places, ("", "")), strict=True):
+    for literal, (blank, _), text in zip(literals, (*places, ("", "")), (*texts, ""), strict=True):
         if literal:
             pieces.append(Piece(literal.replace("{fence}", number), trusted=True))
-        if name and texts[name]:
-            pieces.append(Piece(blank + texts[name], trusted=False))
+        if text:
+            pieces.append(Piece(blank + text, trusted=False))
     return tuple(piece for piece in pieces if piece.text)
 
 
