@@ -57,7 +57,7 @@ def calibrate_command(labels: str, quiet: bool, as_json: bool, required: str | N
     Exit code: 0 done; 3 done, and the judge is not fit for what is required; 1 nothing was measured; 4 interrupted.
     """
     from localjudge.doctor.calibrate import measured
-    from localjudge.doctor.probes import admission_by_labels
+    from localjudge.doctor.fitness import admission_by_labels
     from localjudge.report.label_tables import calibration_view
     from localjudge.report.terminal import terminal
 

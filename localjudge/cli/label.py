@@ -42,6 +42,11 @@ def keys() -> Generator[Iterator[str], None, None]:
     if not sys.stdin.isatty():
         yield (key for key in iter(lambda: sys.stdin.read(1), "") if not key.isspace())
         return
+    if sys.platform == "win32":
+        import msvcrt
+
+        yield iter(msvcrt.getwch, _END)
+        return
     import termios
     import tty
 

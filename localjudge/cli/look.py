@@ -126,7 +126,7 @@ def _show_slices(run: "Run", column: str, names: _Names, as_json: bool) -> None:
 def _views_of_sample(run: "Run", sample: str, names: _Names, *, prompts: bool) -> "list[RenderableType]":
     from localjudge.report.sample import find_sample, prompts_view, sample_view
 
-    views = [sample_view(run, sample, metric=metric) for metric in _each(names)]
+    views: list[RenderableType] = [sample_view(run, sample, metric=metric) for metric in _each(names)]
     if prompts:
         sample_id = find_sample(run, sample).id
         views += [prompts_view(run, sample_id, name) for name in names or run]

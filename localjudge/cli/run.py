@@ -278,10 +278,10 @@ def verify_command(directory: Path, redacted: Path | None, quiet: bool, as_json:
 def _check_redacted(directory: Path, file: Path, salt: Path | None, as_json: bool) -> int:
     from localjudge.record.run import Run
     from localjudge.report.redacted import check_redacted, salt_in
-    from localjudge.report.terminal import line
+    from localjudge.report.terminal import safe_text
 
     result = check_redacted(Run.open(directory), file, salt_in(salt) if salt else None)
     same = f"{file} belongs to {directory}: {result.lines:,} lines, every byte the same"
     differs = f"{file} is not what {directory} gives: line {result.first_difference} differs"
-    print_result(as_json, result, lambda: line(same if result.belongs else differs))
+    print_result(as_json, result, lambda: safe_text(same if result.belongs else differs))
     return ExitCode.DONE if result.belongs else ExitCode.GATE_MISSED

@@ -31,7 +31,6 @@ from localjudge.errors import UsageError
 from localjudge.integrations.conversion import GivenJudge, open_given, refuse_options
 from localjudge.metrics import catalog
 from localjudge.metrics.criterion import criteria_of
-from localjudge.metrics.documents import by_id_without_texts
 from localjudge.open_judge import Judge
 from localjudge.record.files import MetricSummary, Totals
 from localjudge.record.result_rows import Evaluation, row_values, score_rows, verdict_rows
@@ -115,7 +114,7 @@ class LocaljudgeEvaluator:
         totals.add(found)
         summaries, outputs = totals.metrics, {}
         for metric in self._computed:
-            name = metric.name if metric.name in summaries else by_id_without_texts(metric).name
+            name = metric.name if metric.name in summaries else catalog.by_id_without_texts(metric).name
             of_metric = [one for one in found if one.metric == name]
             outputs[metric.name] = _output(of_metric, summaries[name], settings.max_failed)
         return outputs

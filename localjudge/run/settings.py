@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, TypedDict
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from localjudge.dataset.load import Shard
+from localjudge.dataset.part import Shard
 from localjudge.engine.opening import may_be_elsewhere
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import UsageError
