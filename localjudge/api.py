@@ -55,6 +55,7 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     seed: int | None = None,
     shard: str | None = None,
     reuse: str | Path | Sequence[str | Path] | None = None,
+    cache: bool | int | None = None,
     language: str | None = None,
     segmenter: str | None = None,
     abbreviations: str | Path | Sequence[str] | None = None,
@@ -114,6 +115,9 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     sample, seed: use so many samples drawn at random by id; a larger number includes the samples of a smaller one.
     shard: one of n parts by id, such as "1/4": several processes judge one each, and `merge` makes one run of them.
     reuse: run, or several, of the same judge whose answers are taken in place of asking.
+
+    cache: keep the answers of all your runs in one private folder and take them from there: True, or how many MiB at
+        most (False).
 
     How the judge is asked:
 
@@ -200,6 +204,7 @@ def calibrate(  # noqa: PLR0913 # as for `evaluate`
     reasons: Reasons | None = None,
     min_legal_mass: float | None = None,
     reuse: str | Path | Sequence[str | Path] | None = None,
+    cache: bool | int | None = None,
     n_ctx: int | None = None,
     threads: int | None = None,
     gpu_layers: int | None = None,

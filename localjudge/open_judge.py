@@ -85,6 +85,7 @@ class Judge:
         prompts: "str | Path | OwnPrompt | Sequence[str | Path | OwnPrompt] | None" = None,
         reasons: Reasons | None = None,
         protocol: JudgingProtocol | None = None,
+        cache: bool | int | None = None,
         n_ctx: int | None = None,
         threads: int | None = None,
         gpu_layers: int | None = None,

@@ -74,9 +74,9 @@ class Comparison(RunComparison):
 
     def _repr_html_(self) -> str:
         from localjudge.report.tables import comparison_view
-        from localjudge.report.terminal import view_html
+        from localjudge.report.terminal import as_html
 
-        return view_html(comparison_view(self))
+        return as_html(comparison_view(self))
 
 
 class CheckedGates(Check):
@@ -84,9 +84,9 @@ class CheckedGates(Check):
 
     def _repr_html_(self) -> str:
         from localjudge.report.tables import gates_view
-        from localjudge.report.terminal import view_html
+        from localjudge.report.terminal import as_html
 
-        return view_html(gates_view(self.decisions))
+        return as_html(gates_view(self.decisions))
 
 
 class _Folder:
@@ -194,6 +194,7 @@ class Run(record.Run):
         cluster_by: str | None = None,
         max_failed: int | None = None,
         reuse: str | Path | Sequence[str | Path] | None = None,
+        cache: bool | int | None = None,
         threads: int | None = None,
         ray: str | None = None,
         allow_host: str | Sequence[str] | None = None,

@@ -58,8 +58,7 @@ ENGINE = (
     "tests/report/test_page_in_browser.py",
     "tests/run/test_judges.py",
     "tests/run/test_kills.py",
-    "tests/stats/test_corrected_coverage.py",  # simulations
-    "tests/stats/test_coverage.py",
+    "tests/stats/test_coverage.py",  # simulations
     "tests/test_docs.py",
     "tests/test_offline.py",
     "tests/test_packaging.py",

@@ -32,7 +32,6 @@ from localjudge.errors import UsageError
 from localjudge.integrations.conversion import JudgeLike, check_options
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.criterion import Criterion
-from localjudge.metrics.documents import by_id_without_texts
 from localjudge.open_judge import Judge
 from localjudge.record.result_rows import row_values
 from localjudge.result import Run
@@ -134,7 +133,7 @@ def _rows(inputs: Mapping[str, Sequence[Any] | None]) -> list[dict[str, Any]]:
 
 
 def _output(run: Run, metric: Metric) -> dict[str, Any]:
-    name = metric.name if metric.name in run else by_id_without_texts(metric).name
+    name = metric.name if metric.name in run else catalog.by_id_without_texts(metric).name
     summary, scores = run[name], [row for row in run.scores if row.metric == name]
     judged = groupby((row for row in run.verdicts if row.metric == name), key=lambda row: row.sample_id)
     verdicts = {sample_id: [row_values(row) for row in rows] for sample_id, rows in judged}

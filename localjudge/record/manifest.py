@@ -51,7 +51,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field, FiniteFloat, model_validator
 
 from localjudge import model_registry, resources
-from localjudge.dataset.load import Shard
+from localjudge.dataset.part import Shard
 from localjudge.errors import OutOfResource, RunDirectoryError, UsageError
 from localjudge.judge.combining_rule import CombiningRule
 from localjudge.metrics import catalog

@@ -145,7 +145,7 @@ def _checked(run: Run, file: Path, lines: int, difference: int | None) -> Redact
 
 def _refuse_other_salt(head: Mapping[str, Any], file: Path, salt: bytes) -> None:
     if head.get("row") != "run" or head.get("schema_version") != REDACTED_VERSION:
-        raise UsageError(f"{file} is no redacted run of this version", hint="is it what export --redacted wrote?")
+        raise UsageError(f"{file} is no redacted run of this version", hint="is it what localjudge redact wrote?")
     made_with, ours = head.get("salt_check"), _salt_check(salt)
     if made_with != ours:
         named = option_name("salt")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from localjudge.engine.protocol import Engine, EngineStats
-from localjudge.errors import UsageError
+from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, counted
@@ -27,7 +27,7 @@ from localjudge.record.archive import stored_extras
 from localjudge.record.cache import EarlierAnswers
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.examination import examinations_here
-from localjudge.record.files import ResultFiles, ResumePoint, Totals, write_manifest
+from localjudge.record.files import ResultFiles, ResumePoint, Summary, Totals, resume_point, write_manifest
 from localjudge.record.manifest import combination_of, kept_calibrations, kept_criteria
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run, as_run, read_manifest
@@ -171,32 +171,51 @@ class _Job:
                 manifests.refuse_other_run(path, before, self._manifest([]))
             sessions = before.environment["sessions"] if before else []
             session: dict[str, Any] = {"started": _now(), "finished": None, "asked": None, "effort": None}
-            write_manifest(directory, self._manifest([*sessions, session], **manifests.finished_part(before)))
+            done = manifests.finished_part(before)
+            write_manifest(directory, self._manifest([*sessions, session], **done))
             store = stack.enter_context(closing(Store(path / STORE)))
             stack.callback(self._progress.close)
-            self._store_data(store)
+            changed = self._store_data(store)
             results = stack.enter_context(closing(ResultFiles(directory)))
             judging = self._judging(store, earlier)
-            totals = self._judged(judging, results, store)
+            summary = None if changed else self._finished(path)
+            if summary is None:
+                totals = self._judged(judging, results, store)
+                summary = totals.summary(self._signature, self._judge.card, self._plan.dataset.skipped)
+                done = {"extras_sha256": extras_fingerprint(stored_extras(path / STORE))}
+                for metric, reason in totals.failed_everywhere.items():
+                    self._progress.note(f"{metric} failed on every sample: {reason}")
             session |= {"finished": _now(), "asked": judging.asked, "effort": self._judge.engine.stats.model_dump()}
             reused = store.reused_from()
-            manifest = self._manifest(
-                [*sessions, session],
-                answers={"asked": store.answer_count - sum(reused.values()), "reused": reused},
-                extras_sha256=extras_fingerprint(stored_extras(path / STORE)),
-            )
-            summary = totals.summary(self._signature, self._judge.card, self._plan.dataset.skipped)
-            run = Run(path, summary, results.finish(summary, manifest))
-        self._say_what_was_done(run, totals, judging.asked)
+            done["answers"] = {"asked": store.answer_count - sum(reused.values()), "reused": reused}
+            manifest = self._manifest([*sessions, session], **done)
+            if "files" in done:
+                write_manifest(directory, manifest)
+            else:
+                manifest = results.finish(summary, manifest)
+        run = Run(path, summary, manifest)
+        self._say_what_was_done(run, judging.asked)
         return replace(run, notes=tuple(self._progress.notes))
 
-    def _store_data(self, store: Store) -> None:
-        dataset, among = self._plan.dataset, self._plan.among
-        samples = counted(dataset.samples, self._progress, "storing", len(dataset.samples))
-        store.add_samples(samples, self._plan.cluster_of, among.positions if among else None)
-        store.add_extras((sample.id, extras) for sample, extras in zip(dataset.samples, dataset.extras, strict=True))
+    def _store_data(self, store: Store) -> bool:
+        """Whether other rows, or another order of them, are stored now."""
+        table = self._plan.dataset.table
+        rows = counted(table.rows(), self._progress, "storing", len(table))
+        changed = store.add_samples(rows, self._plan.cluster_of)
         if answers := store.answer_count:
             self._progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
+        return changed
+
+    def _finished(self, path: Path) -> Summary | None:
+        """The summary that is there, if its run is this one to the end: the same rows in one order, no byte changed."""
+        try:
+            run = Run.open(path)
+        except RunDirectoryError:
+            return None
+        facts = (run.summary.skipped_rows, run.summary.judge)
+        same = resume_point(path) is None and facts == (self._plan.dataset.skipped, self._judge.card)
+        failed_everywhere = any(metric.failed == run.summary.samples for metric in run.summary.metrics.values())
+        return run.summary if same and not failed_everywhere and run.in_one_order() else None
 
     def _judging(self, store: Store, earlier: Sequence[EarlierAnswers]) -> Blocks:
         return Blocks(
@@ -270,10 +289,8 @@ class _Job:
             },
         )
 
-    def _say_what_was_done(self, run: Run, totals: Totals, asked: int) -> None:
+    def _say_what_was_done(self, run: Run, asked: int) -> None:
         stats, say = self._judge.engine.stats, self._progress.note
-        for metric, reason in totals.failed_everywhere.items():
-            say(f"{metric} failed on every sample: {reason}")
         say(f"asked {numbered(asked, 'verdict')} in {stats.seconds_total:.1f} s")
         _log.debug(_work_done(stats))
         for source, count in run.manifest.environment["answers"]["reused"].items():

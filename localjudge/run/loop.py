@@ -241,7 +241,7 @@ def verdicts_of(
 def _not_answered(answer: Answer, rule: VerdictRule) -> NoAnswer:
     return NoAnswer(
         error=f"the model did not answer: it gave legal answers {answer.legal_mass:.2g} of its probability, less than "
-        f"{rule.min_legal_mass:g} (--min-legal-mass)",
+        f"{rule.min_legal_mass:g} (min_legal_mass)",
         legal_mass=answer.legal_mass,
     )
 

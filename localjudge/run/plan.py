@@ -26,15 +26,15 @@ from typing import Any, NamedTuple, TypeGuard
 from localjudge import resources
 from localjudge.dataset import Dataset, from_rows, from_samples, load
 from localjudge.dataset.columns import map_option
-from localjudge.dataset.load import Shard, drawn, first, picked, positions_in
+from localjudge.dataset.part import Shard, drawn, first, in_shard
 from localjudge.dataset.problems import shown
 from localjudge.errors import UsageError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, first_picture
 from localjudge.metrics.criterion import Criterion, read_criterion
-from localjudge.metrics.documents import DocumentMetric, by_id_without_texts
+from localjudge.metrics.metric import options_of
 from localjudge.progress import Progress, Silence
-from localjudge.record.archive import stored_positions
+from localjudge.record.archive import stored_rows
 from localjudge.record.directory import STORE
 from localjudge.record.manifest import chosen_part, part_of, shard_in, shard_of
 from localjudge.record.run import Run
@@ -60,11 +60,10 @@ _log = logging.getLogger(__name__)
 
 
 class Among(NamedTuple):
-    """What a shard is one of: the data's fingerprint, its number of samples, and the positions of the shard's in it."""
+    """What a shard is one of: the data's fingerprint and its number of samples."""
 
     sha256: str
     rows: int
-    positions: Sequence[int]
 
     @property
     def for_manifest(self) -> dict[str, Any]:
@@ -91,7 +90,7 @@ class Plan(NamedTuple):
     suite: Mapping[str, Any] | None = None
     """What the manifest holds of the suite that the run was described in, if it was."""
     among: Among | None = None
-    """Of a shard, where its samples stand, and in what."""
+    """Of a shard, what it is one of."""
 
 
 def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress | None = None) -> Plan:
@@ -106,9 +105,8 @@ def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress 
     whole = _read(data, settings, progress or Silence())
     dataset, among = _part(whole, settings), None
     if settings.shard is not None:
-        positions = positions_in(dataset, Shard.read(settings.shard))
-        among = Among(dataset.fingerprint, len(dataset.samples), positions)
-        dataset = picked(dataset, positions)
+        among = Among(dataset.fingerprint, len(dataset.samples))
+        dataset = in_shard(dataset, Shard.read(settings.shard))
     choice = _choose(wanted, dataset)
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by and dataset.samples else None
     return Plan(dataset, *choice, clusters, settings, len(whole.samples), index, among=among)
@@ -129,7 +127,7 @@ def plan_again(run: Run, wanted: "WantedMetrics", settings: RunSettings) -> Plan
     part, among = part_of(run.manifest), None
     if shard_in(run.manifest) is not None:
         parent = shard_of(run.manifest)
-        among = Among(parent.sha256, parent.rows, stored_positions(run.directory / STORE))
+        among = Among(parent.sha256, parent.rows)
     index = [level.model_dump() for level in run.index]
     whole = part.whole if part else len(dataset.samples)
     return Plan(dataset, *choice, clusters, settings, whole, index, among=among)
@@ -223,7 +221,7 @@ def _choose(wanted: WantedMetrics, dataset: Dataset) -> _Choice:
         raise _enough_for_none({name: lacks[name] for name in ALL_CHOICES}, dataset)
     metrics = [wanted.own.get(name) or catalog.get(name) for name in names]
     if dataset.without_text:
-        metrics = [by_id_without_texts(metric) for metric in metrics]
+        metrics = [catalog.by_id_without_texts(metric) for metric in metrics]
     metrics = list({metric.name: metric for metric in metrics}.values())
     for metric in metrics:
         if fields := _lacking_fields(metric, dataset):
@@ -283,8 +281,9 @@ def _stored_data(run: Run) -> Dataset:
     environment = run.manifest.environment
     stored = environment.get("mapping")
     mapping = {field: str(column) for field, column in stored.items()} if isinstance(stored, Mapping) else {}
+    rows = zip(stored_rows(run.directory / STORE), run.iter_samples(), run.iter_extras(), strict=True)
     return from_samples(
-        zip(run.iter_samples(), (columns for _, columns in run.iter_extras()), strict=True),
+        ((row.position, sample, columns) for row, sample, (_, columns) in rows),
         sources=[str(source) for source in environment.get("sources") or ("rows",)],
         mapping=mapping,
         skipped=run.summary.skipped_rows,
@@ -379,7 +378,7 @@ def tell(planned: Plan, progress: Noted) -> None:
         progress.note(note)
     if planned.also_possible:
         others = ", ".join(planned.also_possible)
-        progress.note(f"also possible with this data: {others} (localjudge metrics says what they ask)")
+        progress.note(f"also possible with this data: {others} (localjudge run --list-metrics)")
     for field, columns in dataset.guesses.items() if planned.left_out else ():
         names = ", ".join(name for name, fields in planned.left_out.items() if field in fields)
         progress.warn(f"{', '.join(columns)} may be the {field} missing for {names}: {map_option({field: columns})}")
@@ -414,7 +413,7 @@ def _notes(planned: Plan) -> Iterator[str]:
     if not_used := _unused(dataset, settings.cluster_by):
         yield f"columns not used: {not_used}"
     if dataset.without_text:
-        compared_by = {metric.compare_by for metric in planned.metrics if isinstance(metric, DocumentMetric)}
+        compared_by = {by for metric in planned.metrics if (by := options_of(metric).get("compare_by"))}
         how = f"; documents are compared by {_listed(compared_by)}" if compared_by else ""
         yield f"{_listed(dataset.without_text)}: ids and no texts{how}"
     elif bare := dataset.ids_alone:

@@ -180,7 +180,7 @@ def test_what_does_not_go_together_is_said(run: localjudge.Run) -> None:
         localjudge.calibrate(rows, run=run, judge="reference")
     with pytest.raises(UsageError, match="the judge is asked about them"):
         calibrated(metrics=["faithfulness"])
-    with pytest.raises(UsageError, match="there is no option .threshold"):
+    with pytest.raises(UsageError, match="there is no option 'threshold'"):
         calibrated(threshold=0.4)
     with pytest.raises(UsageError, match=r"cannot be called '\.\./x'"):
         calibrated(name="../x")

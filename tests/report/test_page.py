@@ -197,7 +197,7 @@ def test_a_judge_of_whom_one_must_beware_is_named_with_that(hostile_page: str) -
 
 def test_a_mean_is_withheld_where_too_many_failed(failed_run: Run) -> None:
     read = in_words(html(failed_run))
-    assert "1 failed, more than allowed (--max-failed): no mean; it is from 0.500 to 1.000" in read
+    assert "1 failed, more than allowed (max_failed): no mean; it is from 0.500 to 1.000" in read
     assert "why: no verdict for 1 of 1 units: it does not fit" in read
 
 
