@@ -108,7 +108,7 @@ def test_what_has_no_score_is_unscored_with_its_reason(judge: localjudge.Judge, 
     assert first.value["context_recall"] == 1
     assert math.isnan(first.value["faithfulness"])
     assert "faithfulness: undefined: the response has no sentence" in first.explanation
-    assert "faithfulness: failed (no verdict for 1 of 1 units: no words)\n  no words It fails." in second.explanation
+    assert "faithfulness: failed: no verdict for 1 of 1 units: no words\n  no words It fails." in second.explanation
     by_name = {one.name: one for one in scored.results.scores}
     assert by_name["faithfulness"].unscored_samples == 2
     assert math.isnan(by_name["faithfulness"].metrics["mean"].value)
