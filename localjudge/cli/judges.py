@@ -23,7 +23,7 @@ from localjudge.cli.main import ExitCode, be_quiet
 from localjudge.cli.options import GroupedCommand, metrics, settings
 from localjudge.doctor.health_check import USES
 from localjudge.errors import UsageError
-from localjudge.run.settings import CALIBRATION_OPTIONS
+from localjudge.run.settings import settings_with
 from localjudge.words import printable
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def cache_command(turn: str | None, as_json: bool) -> None:
 @metrics("all that are labelled. With --run: whose verdicts count.")
 @click.option("--name", metavar="NAME", help="Saved under it. Default: <judge>-<question>.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Default: runs/<labels>-<hash>.")
-@settings(*CALIBRATION_OPTIONS)
+@settings(*settings_with("calibration"))
 @click.option(
     "--require",
     "required",
@@ -156,7 +156,7 @@ class ItemCount(click.ParamType[int]):
     metavar="NAME|PATH|URL",
     help="Registered name, GGUF file, a name that localjudge models lists, or the address of a server on this machine.",
 )
-@settings("profile", "prompts", "n_ctx", "threads", "gpu_layers", "allow_host")
+@settings(*settings_with("doctor"))
 @click.option(
     "--injections",
     type=click.IntRange(min=0),

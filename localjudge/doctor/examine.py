@@ -24,6 +24,7 @@ from localjudge.engine import hardware, opening
 from localjudge.engine.protocol import NamedModel, ReadableEngine
 from localjudge.errors import OutOfResource, SampleError, UsageError
 from localjudge.judge.profile import PromptProfile
+from localjudge.metrics.catalog import one_for_each_task
 from localjudge.model_registry import ModelFile
 from localjudge.progress import Progress, Silence
 from localjudge.record.examination import Examination, remember_examination
@@ -49,8 +50,6 @@ _OF_THE_JUDGE = (
     "speed",
     ADMISSION,
 )
-_EVERY_QUESTION = ("context_recall", "context_relevancy", "context_relevancy_chunk", "context_precision")
-"""Metrics that together ask whatever every judge can be asked."""
 _FINDINGS = (UsageError, SampleError, OutOfResource)
 _PROBED = ("attribution", "relevance_sentence", "relevance_chunk")
 
@@ -187,7 +186,7 @@ class Interview:
     def _demo_tasks(self) -> list[AskedTask]:
         """What a run would ask about the demo's samples."""
         settings = self._order.settings
-        demo = plan(str(resources.demo_file()), _EVERY_QUESTION, settings)
+        demo = plan(str(resources.demo_file()), one_for_each_task(), settings)
         tasks = first_tasks(demo.dataset.samples, demo.metrics, settings.sentences)
         return [asked for asked in tasks if self._writer.has_words_for(asked.task)]
 

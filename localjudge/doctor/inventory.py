@@ -132,5 +132,5 @@ def _in_folders(folders: Iterable[str | Path]) -> Iterator[_Source | SkippedFile
         place = Path(os.path.expanduser(folder)).absolute()
         if not os.path.isdir(place):
             raise UsageError(f"{folder} is not a folder", hint="name folders that hold GGUF files")
-        for entry in local_models.tree("folder", place):
+        for entry in local_models.models_in("folder", place):
             yield entry if isinstance(entry, SkippedFile) else _Source(str(entry.path), "folder", entry.path)

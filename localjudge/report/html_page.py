@@ -24,26 +24,18 @@ import hashlib
 import os
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from localjudge.analysis.check import Check, Undecided, check
-from localjudge.analysis.compare import (
-    HashedSamples,
-    RunComparison,
-    SampleColumn,
-    pair_samples,
-    sample_columns,
-    unit_changes,
-)
+from localjudge.analysis.compare import ComparedRun, RunComparison, pair_samples, unit_changes
 from localjudge.analysis.correct import CorrectedMeans, corrected_means
 from localjudge.engine.hardware import readable
 from localjudge.errors import UsageError
@@ -90,8 +82,6 @@ _PROBABILITY_DIGITS = 4
 _LAST_OF_ONE_UNIT = "\uffff"
 
 Values = dict[str, Any]
-VerdictsOf = Callable[[str], list[VerdictRow]]
-"""The verdicts of a metric on the sample at hand."""
 
 
 def write_report(
@@ -336,15 +326,14 @@ class _Block:
 
 def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values]]:
     """Row of the list and details of each sample."""
-    metrics, groups = run.summary.metrics, run.cluster_of
-    hashed, columns = sample_columns(run, list(metrics), {})
-    before = _Baseline(baseline, metrics, hashed) if baseline is not None else None
+    metrics, groups, side = run.summary.metrics, run.cluster_of, ComparedRun(run, run.summary.metrics)
+    before = _Baseline(baseline, side) if baseline is not None else None
     scored = enumerate(run.iter_scored_samples())
     while some := list(islice(scored, _SAMPLES_READ_AT_ONCE)):
         if before:
             before.read(position for position, _ in some)
         for position, (sample, scores) in some:
-            verdicts = {metric: _verdicts(run, columns.places[metric], position) for metric in scores}
+            verdicts = {metric: side.verdicts(metric, position) for metric in scores}
             asked = (sample.user_input or sample.response or sample.reference or "")[:_LETTERS_OF_A_QUESTION]
             outcomes = [_outcome(scores.get(metric)) for metric in metrics]
             row: list[Any] = [sample.id, asked, None if groups is None else groups[sample.id], outcomes]
@@ -353,11 +342,6 @@ def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values
                 row.append([before.score(position, metric) for metric in metrics])
                 values["before"] = before.values(position, sample, verdicts)
             yield row, values
-
-
-def _verdicts(run: Run, places: SampleColumn[np.int64], position: int) -> list[VerdictRow]:
-    place = places.at(position)
-    return [] if place is None else list(run.verdicts_at(place))
 
 
 def _outcome(score: ScoreRow | None) -> float | str | None:
@@ -422,44 +406,37 @@ def _rounded(p_yes: float | None) -> float | None:
 
 
 class _Baseline:
-    """The samples of a run as they were in its baseline, by their positions in the run, whose `samples` are given.
+    """The samples of a run, which is one `side`, as they were in its baseline, by their positions in the run.
 
     In memory: some numbers of each sample, and the texts of those that were read last.
     """
 
-    def __init__(self, baseline: Run, metrics: Iterable[str], samples: HashedSamples) -> None:
-        self._run = baseline
-        self._metrics = [metric for metric in metrics if metric in baseline.summary.metrics]
-        old, self._columns = sample_columns(baseline, self._metrics, {})
-        pairing = pair_samples(old, samples)
-        self._partner = SampleColumn(np.zeros(len(samples), dtype=np.int64), np.zeros(len(samples), dtype=np.bool_))
-        self._partner.numbers[pairing.after], self._partner.there[pairing.after] = pairing.before, True
+    def __init__(self, baseline: Run, side: ComparedRun) -> None:
+        self._side = ComparedRun(baseline, [metric for metric in side.scores if metric in baseline.summary.metrics])
+        self._partner = {pair.after: pair.before for pair in pair_samples(self._side.samples, side.samples).pairs}
         self._samples: dict[int, Sample] = {}
 
     def read(self, positions: Iterable[int]) -> None:
         """Hold the baseline's samples that belong to these. Raises RunDirectoryError if they cannot be read."""
-        partners = [partner for position in positions if (partner := self._partner.at(position)) is not None]
-        self._samples = self._run.samples_at(partners)
+        partners = [self._partner[position] for position in positions if position in self._partner]
+        self._samples = self._side.run.samples_at(partners)
 
     def score(self, position: int, metric: str) -> float | None:
         """The sample's score in the baseline; None without one."""
-        partner = self._partner.at(position)
-        if partner is None or metric not in self._columns.scores:
-            return None
-        score: float | None = self._columns.scores[metric].at(partner)
+        partner = self._partner.get(position)
+        score = None if partner is None else self._side.score(metric, partner)
         return None if score is None else round(score, _SCORE_DIGITS)
 
     def values(self, position: int, sample: Sample, verdicts: Mapping[str, list[VerdictRow]]) -> Values | None:
         """Fields that were others, and of each metric score and verdicts; None for a sample of this run only."""
-        if (partner := self._partner.at(position)) is None:
+        if (partner := self._partner.get(position)) is None:
             return None
         old = self._samples[partner]
         before, after = _text_values(old), _text_values(sample)
         differ = {field: before.get(field) for field in before | after if before.get(field) != after.get(field)}
         metrics = {}
-        for metric in self._metrics:
-            rows = _verdicts(self._run, self._columns.places[metric], partner)
-            now = verdicts[metric]
+        for metric in self._side.scores:
+            rows, now = self._side.verdicts(metric, partner), verdicts[metric]
             changes = unit_changes(rows, now, same_content=not differ)
             was = [[change.before, _rounded(change.p_before)] for change in islice(changes, len(now))]
             metrics[metric] = {"score": self.score(position, metric), "was": was}
