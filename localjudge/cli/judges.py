@@ -92,7 +92,7 @@ def calibrate_command(labels: str, quiet: bool, as_json: bool, required: str | N
 
     Exit code: 0 done; 3 done, and the judge is not fit for what is required; 1 nothing was measured; 4 interrupted.
     """
-    from localjudge.doctor.calibrate import measured
+    from localjudge.doctor.calibrate import measure_judge
     from localjudge.doctor.fitness import admission_by_labels
     from localjudge.record.manifest import calibration_file
     from localjudge.report.label_tables import calibration_view
@@ -103,7 +103,7 @@ def calibrate_command(labels: str, quiet: bool, as_json: bool, required: str | N
     judge, run, name = (options.pop(one) for one in ("judge", "run", "name"))
     given = cast("CalibrationOptions", _given(options))
     with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
-        found = measured(labels, given, judge=judge, run=run, name=name, progress=progress)
+        found = measure_judge(labels, given, judge=judge, run=run, name=name, progress=progress)
     if as_json:
         put(f"{found.model_dump_json(indent=2)}\n")
     else:
