@@ -159,6 +159,8 @@ DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 
 SHOWN = 20
+UNKNOWN = "a value of the Python type "
+"""How the description of a value begins that no data file holds."""
 _PLACES = 3
 _VALUES = re.compile(r"\(.*\)|'.*'|\".*\"|0x[0-9A-F]+|\d+", re.DOTALL)
 """What may differ in problems of one cause: values, positions, numbers."""
@@ -267,7 +269,7 @@ def describe(value: Any) -> str:
         case list() | tuple():
             words = f"a list of {len(value)}" if value else "an empty list"
         case _:
-            words = f"a value of the Python type {type(value).__name__}"
+            words = f"{UNKNOWN}{type(value).__name__}"
     return words
 
 

@@ -51,7 +51,7 @@ from localjudge.record.run import Run, as_run
 from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
 from localjudge.run.plan import Plan, list_names
-from localjudge.run.settings import CALIBRATION_OPTIONS, Options, checked
+from localjudge.run.settings import Options, checked, settings_with
 from localjudge.stats.agreement import fit_weights, roc_auc
 from localjudge.stats.interval import SEED, STATISTIC_RESAMPLES, Floats, statistic_interval
 from localjudge.types import Context, Label, Sample
@@ -102,8 +102,8 @@ def measured(
     given: dict[str, Any] = dict(options)
     metrics, column, out, weights = (given.pop(one, None) for one in ("metrics", "cluster_by", "out", "weights"))
     for one in given:
-        if one not in CALIBRATION_OPTIONS:
-            taken = ", ".join(map(option_name, CALIBRATION_OPTIONS))
+        if one not in (names := settings_with("calibration")):
+            taken = ", ".join(map(option_name, names))
             raise UsageError(f"a calibration takes no {option_name(one)}", hint=f"it takes {taken}")
     found = read_labels(labels)
     asked = judge is not None or engine is not None or out is not None or any(given.values())

@@ -24,7 +24,6 @@ not hold a thousand files open.
 
 import heapq
 import os
-from array import array
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
@@ -35,8 +34,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter
 
-from localjudge.dataset.identity import Hashes, fingerprint_of, hash_of
-from localjudge.dataset.load import Shard, shard_number
+from localjudge.dataset.identity import fingerprint_of, sample_hash
+from localjudge.dataset.part import Shard, shard_number
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
@@ -46,7 +45,7 @@ from localjudge.record.archive import (
     reading,
     stored_extras,
     stored_ids,
-    stored_positions,
+    stored_rows,
 )
 from localjudge.record.directory import STORE, RunDirectory, excerpt, placed_rows
 from localjudge.record.files import SCORES, VERDICTS, ResultFiles, Summary, Totals, write_manifest
@@ -201,11 +200,10 @@ class _ShardRun(NamedTuple):
 
 
 class _Whole(NamedTuple):
-    """What the shards come to: the data's part of the signature, the group of each sample, positions by shard."""
+    """What the shards come to: the data's part of the signature, the group of each sample."""
 
     data: dict[str, Any]
     groups: dict[str, str] | None
-    positions: list["array[int]"]
 
 
 def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: Progress | None = None) -> Run:
@@ -232,12 +230,11 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
         write_manifest(directory, with_environment(manifest, finished_part(there)))
         store = stack.enter_context(closing(Store(path / STORE)))
         stack.callback(told.close)
-        for one, positions in zip(found, whole.positions, strict=True):
-            store.add_samples(one.run.iter_samples(), whole.groups, positions)
-            store.add_extras(one.run.iter_extras())
+        for one in found:
+            store.add_samples(stored_rows(one.store), whole.groups)
             copy_answers(one.run.directory, store, told)
         results = stack.enter_context(closing(ResultFiles(directory)))
-        rows = counted(_rows(found, whole), told, "merging", whole.data["rows"])
+        rows = counted(_rows(found), told, "merging", whole.data["rows"])
         totals = Totals(list(first.summary.metrics), first.summary, whole.groups, kept_rubrics(first.manifest))
         results.begin()
         while some := list(islice(rows, _MERGE_SAMPLES_AT_ONCE)):
@@ -321,7 +318,7 @@ def _beside(run: Run) -> dict[str, Any]:
 
 def _whole(shards: Sequence[_ShardRun], progress: Progress) -> _Whole:
     """What the shards come to. Raises RunDirectoryError unless that is the data that they say they are shards of."""
-    hashes = Hashes(32)
+    hashes: list[bytes] = []
     groups: dict[str, str] = {}
     said = shard_of(shards[0].run.manifest)
     for shard, run in shards:
@@ -338,25 +335,24 @@ def _whole(shards: Sequence[_ShardRun], progress: Progress) -> _Whole:
                     f"{run.directory} is shard {shard}, and holds {excerpt(sample.id)}, which is of {belongs}",
                     hint="was a file of the run changed by hand?",
                 )
-            hashes.append(hash_of(sample.model_dump(exclude_defaults=True)))
+            hashes.append(sample_hash(sample))
             if of is not None:
                 groups[sample.id] = of[sample.id]
-    if (len(hashes), fingerprint_of(hashes)) != (said.rows, said.sha256):
+    if (len(hashes), fingerprint_of(sorted(hashes))) != (said.rows, said.sha256):
         raise RunDirectoryError(
             f"the shards come to {len(hashes):,} samples that are not the {said.rows:,} that they are shards of",
             hint="`localjudge verify` says which of them was changed",
         )
     groups_hash = canonical_sha256(groups) if groups else None
-    positions = [stored_positions(one.store) for one in shards]
-    return _Whole(manifests.data_part(said.sha256, said.rows, groups_hash), groups or None, positions)
+    return _Whole(manifests.data_part(said.sha256, said.rows, groups_hash), groups or None)
 
 
-def _rows(shards: Sequence[_ShardRun], whole: _Whole) -> Iterator[list[Evaluation]]:
+def _rows(shards: Sequence[_ShardRun]) -> Iterator[list[Evaluation]]:
     """The evaluations of each sample, in the order of the whole data."""
     placed = heapq.merge(
         *(
-            zip(positions, evaluations_by_sample(one.run.directory), strict=True)
-            for one, positions in zip(shards, whole.positions, strict=True)
+            zip((row.position for row in stored_rows(one.store)), evaluations_by_sample(one.run.directory), strict=True)
+            for one in shards
         ),
         key=itemgetter(0),
     )

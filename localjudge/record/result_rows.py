@@ -74,6 +74,7 @@ Amount = Annotated[int, Field(ge=-_LARGEST, le=_LARGEST)] | Annotated[float, Fie
 Status = Literal["scored", "undefined", "failed"]
 
 # Some readers break lines at these, and some terminals obey them; JSON lets them be written as escapes.
+_LINE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -174,7 +175,7 @@ def flat_values(row: ScoreRow | VerdictRow) -> dict[str, Any]:
 
 def json_line(values: Any) -> str:
     """JSON values on one line, with its end."""
-    text = json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
+    text = _LINE.encode(values)
     return _ESCAPED.sub(lambda match: f"\\u{ord(match.group()):04x}", text) + "\n"
 
 

@@ -24,7 +24,7 @@ from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, counted
 from localjudge.record import manifest as manifests
-from localjudge.record.archive import stored_extras
+from localjudge.record.archive import stored_extras, stored_rows
 from localjudge.record.directory import STORE, RunDirectory, excerpt
 from localjudge.record.files import ResultFiles, Summary, Totals, write_manifest
 from localjudge.record.manifest import (
@@ -82,8 +82,7 @@ def combine_runs(
         write_manifest(directory, manifests.with_environment(manifest, manifests.finished_part(there)))
         store = stack.enter_context(closing(Store(path / STORE)))
         stack.callback(told.close)
-        store.add_samples(first.iter_samples(), first.cluster_of)
-        store.add_extras(first.iter_extras())
+        store.add_samples(stored_rows(first.directory / STORE), first.cluster_of)
         results = stack.enter_context(closing(ResultFiles(directory)))
         results.begin()
         totals = combined.totals()

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from localjudge.dataset import Dataset, from_rows, from_samples, load
 from localjudge.dataset.columns import map_option
-from localjudge.dataset.load import Shard, drawn, first, picked, positions_in
+from localjudge.dataset.part import Shard, drawn, first, in_shard
 from localjudge.dataset.problems import shown
 from localjudge.errors import UsageError
 from localjudge.metrics import Metric, catalog
@@ -38,12 +38,12 @@ from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, first_picture
 from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.metric import options_of
 from localjudge.progress import Progress, Silence
-from localjudge.record.archive import stored_positions
+from localjudge.record.archive import stored_rows
 from localjudge.record.directory import STORE
-from localjudge.record.manifest import CHOOSE_A_PART, chosen_part, part_of, shard_in, shard_of
+from localjudge.record.manifest import chosen_part, part_of, shard_in, shard_of
 from localjudge.record.run import Run
 from localjudge.record.store import canonical_sha256
-from localjudge.run.settings import RunSettings
+from localjudge.run.settings import RunSettings, settings_with
 from localjudge.text.languages import misfit
 from localjudge.types import Sample
 from localjudge.words import numbered, option_name, printable
@@ -126,11 +126,10 @@ _DIGITS = 8
 
 
 class Among(NamedTuple):
-    """What a shard is one of: the data's fingerprint, its number of samples, and the positions of the shard's in it."""
+    """What a shard is one of: the data's fingerprint and its number of samples."""
 
     sha256: str
     rows: int
-    positions: Sequence[int]
 
     @property
     def for_manifest(self) -> dict[str, Any]:
@@ -179,9 +178,8 @@ def plan(
     whole = _read(data, settings, progress or Silence())
     dataset, among = _part(whole, settings), None
     if settings.shard is not None:
-        positions = positions_in(dataset, Shard.read(settings.shard))
-        among = Among(dataset.fingerprint, len(dataset.samples), positions)
-        dataset = picked(dataset, positions)
+        among = Among(dataset.fingerprint, len(dataset.samples))
+        dataset = in_shard(dataset, Shard.read(settings.shard))
     choice = choose_metrics(with_criteria(metric_names, settings.criteria), dataset, settings.criteria)
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by and dataset.samples else None
     return Plan(dataset, *choice, clusters, settings, len(whole.samples), among=among)
@@ -209,7 +207,7 @@ def _among_again(run: Run) -> Among | None:
     if shard_in(run.manifest) is None:
         return None
     whole = shard_of(run.manifest)
-    return Among(whole.sha256, whole.rows, stored_positions(run.directory / STORE))
+    return Among(whole.sha256, whole.rows)
 
 
 def with_criteria(names: Sequence[str] | None, criteria: Sequence[Criterion]) -> Sequence[str] | None:
@@ -304,8 +302,9 @@ def from_run(run: Run) -> Dataset:
     environment = run.manifest.environment
     given = environment.get("mapping")
     mapping = {ours: str(column) for ours, column in given.items()} if isinstance(given, Mapping) else {}
+    rows = zip(stored_rows(run.directory / STORE), run.iter_samples(), run.iter_extras(), strict=True)
     return from_samples(
-        zip(run.iter_samples(), (columns for _, columns in run.iter_extras()), strict=True),
+        ((row.position, sample, columns) for row, sample, (_, columns) in rows),
         sources=[str(source) for source in environment.get("sources") or ("rows",)],
         mapping=mapping,
         skipped=run.summary.skipped_rows,
@@ -443,7 +442,7 @@ def _contexts_each(dataset: Dataset) -> Iterator[str]:
 def _notes(planned: Plan) -> Iterator[str]:
     dataset = planned.dataset
     samples, settings = len(dataset.samples), planned.settings
-    if part := chosen_part(settings.model_dump(include=CHOOSE_A_PART), samples, planned.whole):
+    if part := chosen_part(settings.model_dump(include=set(settings_with("part"))), samples, planned.whole):
         yield f"a part of the data: {part}"
     yield f"{numbered(samples, 'sample')} with {understood(dataset)}"
     if talks := dataset.conversations:

@@ -93,7 +93,6 @@ def stored(run: Run) -> dict[str, set[tuple[Any, ...]]]:
     """What the store holds, without the numbers of its rows."""
     queries = {
         "sample": "SELECT * FROM sample",
-        "extra": "SELECT * FROM extra",
         "verdict": "SELECT * FROM verdict",
         "node": "SELECT sha256, text, pieces FROM node",
         "request": "SELECT key, entry, content FROM request JOIN shape ON shape.id = shape",
