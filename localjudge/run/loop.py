@@ -1,35 +1,20 @@
-"""From questions to verdicts: the one loop over an engine, and the one rule that makes answers a verdict.
+"""From samples to verdicts: every metric on every sample, block by block; the one loop over an engine.
 
-    p_yes       0.93   0.12          windows of one unit: it holds if any of them supports it, so the largest decides
-    threshold   0.5                  -> 1, by window 0
-    legal mass  0.99   0.0001        -> no verdict: of the second window, the model has not answered
+    block of samples ──metrics──> tasks ──wording──> questions ──stored? else the engine──> answers ──rule──> verdicts
+          └── in rounds: all metrics ask together, and once more, until none has a question left
+
+Memory does not grow with the data, and answers are stored the moment they are there: a run that was stopped asks only
+what is missing. A question is a function of its own task, the judge and the engine's identity, so neither the size of
+the blocks nor where they are cut moves a byte. (In the joint protocol statements of one sample are asked together.)
+This is the only place where a sample may fail: an error that speaks of one sample becomes its `Failed`, anything else
+stops the run. The rule that makes answers a verdict:
+
+    p_yes        0.93   0.12          windows of one unit: it is supported if any of them supports it
+    threshold    0.5                  -> 1, by window 0
+    legal mass   0.99   0.0001        -> no verdict: of the second window, the model has not answered
 
 The legal mass is the probability that the model gave to legal answers before all others were ruled out. What little a
 model leaves there is noise, and the grammar would scale it up to a verdict like any other.
-
-A run in blocks of samples: memory does not grow with the data, and the first verdict comes at once.
-
-    block of samples ──metrics──> tasks ──wording──> questions ──known? else the engine──> answers ──rule──> verdicts
-
-Answers are stored the moment they are there, so a run that was stopped asks only what is missing. What was answered
-before, in another run or to this user, is copied into the store. A verdict is a function of its own question, so
-neither the size of the blocks nor where they are cut moves a byte.
-
-Advances every metric on every sample, in rounds; the only place where a sample may fail.
-
-    round 1   sample 1: metric a asks 3, metric b asks 2    sample 2: metric a asks 5    ...   asked together
-    round 2   metrics that asked again                                                   ...   until none does
-
-All questions of a round are asked together, so that the engine can share what they have in common. The outcome is
-`Scored`, `Undefined` or `Failed`: an error that speaks of one sample becomes its `Failed`, anything else stops the run.
-
-From tasks to questions: what a judge is asked about each unit of text, and under which key. Nothing is asked here.
-
-    task ──fits the context?──> one question, or one for each window of its contexts
-                                a verdict, or a reason why there is none, where nothing has to be asked
-
-The invariant: a question is a function of its own task, the judge and the engine's identity. Which other tasks are
-worded with it moves nothing, except in the joint protocol, where the statements of one sample are asked together.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
