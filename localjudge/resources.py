@@ -8,6 +8,7 @@ A run's result files, which an interrupted run continues, are parts in its locke
 
 import os
 import stat
+import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable
@@ -27,6 +28,8 @@ def parse_toml(content: bytes, file: str, *, hint: str = "mend the file") -> dic
         raise UsageError(f"{file} is not TOML: {error}", hint=hint) from error
 
 
+OPEN_SAFELY: int = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+"""Flags of `os.open`, as far as the system has them: follow no link, wait for no pipe, keep it from other programs."""
 _DEVICES = Path("/dev")
 
 
@@ -118,8 +121,13 @@ def state_directory() -> Path:
 
 
 def is_private(folder: Path) -> bool:
-    """Whether it is a folder of this user, and nobody else may look or write into it. Raises OSError if it is none."""
+    """Whether it is a folder of this user, and nobody else may look or write into it. Raises OSError if it is none.
+
+    Windows has no such modes: a folder of the user's profile is the user's there.
+    """
     facts = folder.lstat()
+    if sys.platform == "win32":
+        return stat.S_ISDIR(facts.st_mode)
     return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.getuid() and not facts.st_mode & _OTHERS
 
 

@@ -33,7 +33,12 @@ import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Names = Literal["value", "read", "words", "written", "judge", "address"]
+"""What a value names: a file or folder that is read (a list: several), a file of words (a list: the words themselves),
+a place that is written, a judge (a model's file may lie anywhere), where texts are sent; or nothing outside itself."""
 
 _FORMULA = re.compile(r"[\s\x00-\x1f\u200b-\u200f\ufeff]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 
@@ -43,10 +48,46 @@ def inert(cell: Any) -> Any:
     return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
-FLAGS = {"criteria": "--criterion", "prompts": "--prompt", "mapping": "--map", "gates": "--gate"}
-"""Options of the command line that are not called like their argument: those that may be given several times."""
 _UNNAMED = object()
 _on_the_command_line = ContextVar("on_the_command_line", default=False)
+_settings: dict[str, "Setting"] = {}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is to be known of a setting beside type, default and meaning; declared with its field, and nowhere else.
+
+    n_ctx: Annotated[int | None, Setting(group="Judge", doctor=True)] = None
+    """
+
+    group: str = ""
+    """Section of `localjudge run --help` that its option stands in; "" for one that only suites and Python set."""
+    flag: str = ""
+    """Its option, where that is not called like the setting: `--map`."""
+    metavar: str | None = None
+    names: Names = "value"
+    """What its value reaches: see `Names`."""
+    bundled: Callable[[], Collection[str]] = tuple
+    """What it may name that is no path."""
+    read: Callable[[Any], Any] | None = None
+    """What makes its value of the name of a file."""
+    part: bool = False
+    """Chooses some of the samples."""
+    data: bool = False
+    """Is about the data of a run, and nothing to a judge of single samples."""
+    place: bool = False
+    """Says where the judge works, and moves no number."""
+    rescorable: bool = False
+    """Changes no question and nobody who is asked: a run can be rescored with another."""
+    calibration: bool = False
+    """A calibration takes it."""
+    doctor: bool = False
+    """`localjudge doctor` takes it."""
+
+
+def declare(settings: Mapping[str, Setting]) -> None:
+    """Let `flag` know how these are typed."""
+    _settings.update(settings)
 
 
 @contextmanager
@@ -61,7 +102,8 @@ def as_typed() -> Iterator[None]:
 
 def flag(name: str) -> str:
     """The option of the command line that sets the argument."""
-    return FLAGS.get(name, f"--{name.replace('_', '-')}")
+    setting = _settings.get(name)
+    return setting.flag if setting and setting.flag else f"--{name.replace('_', '-')}"
 
 
 def option_name(name: str) -> str:

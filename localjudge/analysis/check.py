@@ -119,7 +119,7 @@ def _decided(gate: Gate, run: Run, comparison: RunComparison | None, undecided: 
         failed, interval, unpaired = max(failed, change.failed_in_baseline), change.interval, change.unpaired
         shared = comparison.samples
         if unpaired:
-            remark = f"; {no_partner(shared.only_baseline, shared.only_new, shared.paired)}"
+            remark = f"; {no_partner(shared)}"
     outcome, needed, reason = _outcome(gate, failed, run.max_failed, interval)
     return GateDecision(
         gate=str(gate),

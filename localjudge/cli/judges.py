@@ -23,7 +23,7 @@ from localjudge.cli.main import ExitCode, be_quiet
 from localjudge.cli.options import GroupedCommand, metrics, settings
 from localjudge.doctor.health_check import USES
 from localjudge.errors import UsageError
-from localjudge.run.settings import CALIBRATION_OPTIONS
+from localjudge.run.settings import settings_with
 from localjudge.words import printable
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def cache_command(turn: str | None, as_json: bool) -> None:
 @metrics("all that are labelled. With --run: whose verdicts count.")
 @click.option("--name", metavar="NAME", help="Saved under it. Default: <judge>-<question>.")
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Default: runs/<labels>-<hash>.")
-@settings(*CALIBRATION_OPTIONS)
+@settings(*settings_with("calibration"))
 @click.option(
     "--require",
     "required",
@@ -93,7 +93,7 @@ def calibrate_command(labels: str, quiet: bool, as_json: bool, required: str | N
     Exit code: 0 done; 3 done, and the judge is not fit for what is required; 1 nothing was measured; 4 interrupted.
     """
     from localjudge.doctor.calibrate import measured
-    from localjudge.doctor.probes import admission_by_labels
+    from localjudge.doctor.fitness import admission_by_labels
     from localjudge.record.manifest import calibration_file
     from localjudge.report.label_tables import calibration_view
     from localjudge.report.terminal import progress_on, put, show, terminal
@@ -156,7 +156,7 @@ class ItemCount(click.ParamType[int]):
     metavar="NAME|PATH|URL",
     help="Registered name, GGUF file, a name that localjudge models lists, or the address of a server on this machine.",
 )
-@settings("profile", "prompts", "n_ctx", "threads", "gpu_layers", "allow_host")
+@settings(*settings_with("doctor"))
 @click.option(
     "--injections",
     type=click.IntRange(min=0),

@@ -34,6 +34,11 @@ def keys() -> Generator[Iterator[str], None, None]:
     if not sys.stdin.isatty():
         yield _read()
         return
+    if sys.platform == "win32":
+        import msvcrt
+
+        yield iter(msvcrt.getwch, _END)
+        return
     import termios
     import tty
 

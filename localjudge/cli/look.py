@@ -311,7 +311,7 @@ def _show_slices(run: "Run", column: str, metric: str | None, as_json: bool) -> 
 def _views_of_sample(run: "Run", sample: str, metric: str | None, *, prompts: bool) -> "list[RenderableType]":
     from localjudge.report.sample import find_sample, prompts_view, sample_view
 
-    views = [sample_view(run, sample, metric=metric)]
+    views: list[RenderableType] = [sample_view(run, sample, metric=metric)]
     if prompts:
         sample_id = find_sample(run, sample).id
         views += [prompts_view(run, sample_id, name) for name in ([metric] if metric else run.summary.metrics)]

@@ -21,7 +21,7 @@ from typing import Any, NoReturn
 
 import click
 
-from localjudge.errors import NO_ROOM, LocaljudgeError, OutOfResource, UsageError
+from localjudge.errors import NO_ROOM, LocaljudgeError, OutOfResource, UnfinishedRun, UsageError
 from localjudge.words import as_typed, printable_lines
 
 COMMANDS = {
@@ -178,6 +178,14 @@ def _file_error(error: OSError, again: str) -> LocaljudgeError:
 
 def _reported(error: BaseException, again: str) -> ExitCode:
     match error:
+        case UnfinishedRun():
+            from localjudge.cli.options import resume_command
+            from localjudge.record.run import read_manifest
+
+            manifest = read_manifest(error.directory)
+            command = manifest and resume_command(error.directory, manifest)
+            error.hint = f"go on with it: {command}" if command else error.hint
+            message, code = str(error), ExitCode.NOTHING_JUDGED
         case OutOfResource():
             message, code = str(error), ExitCode.GO_ON_LATER
         case LocaljudgeError():

@@ -25,6 +25,7 @@ them, since a suite may say more of them than can be typed.
 """
 
 import re
+import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
@@ -32,11 +33,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 import click
 from pydantic.fields import FieldInfo
 
-from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import UsageError
+from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS
+from localjudge.record.manifest import Manifest
 from localjudge.resources import write_output
-from localjudge.run.settings import RunSettings
-from localjudge.words import flag
+from localjudge.run.settings import SETTINGS, RunSettings
+from localjudge.words import flag, printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -49,18 +51,40 @@ if TYPE_CHECKING:
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 
+SECTIONS = ("Data", "Judge", "Scoring", "Evidence", "Output")
+_FEW = 10
+
+
+class GroupedOption(click.Option):
+    """An option that stands in a section of its command's help."""
+
+    def __init__(self, *arguments: Any, group: str = "Output", **attributes: Any) -> None:
+        super().__init__(*arguments, **attributes)
+        self.group = group
+
+
+def grouped(section: str, *names: str, **attributes: Any) -> Callable[[_Command], _Command]:
+    """Give a command an option, in a section of its help."""
+    return click.option(*names, cls=GroupedOption, group=section, **attributes)
+
+
 def gate_options(command: _Command) -> _Command:
     """Give a command the options `--baseline`, `--gate` and `--undecided`."""
-    for option in reversed(_GATE_OPTIONS):
-        command = option(command)
+    for decorate in reversed(_GATE_OPTIONS):
+        command = decorate(command)
     return command
 
 
 _GATE_OPTIONS = (
-    click.option(
-        "--baseline", type=click.Path(path_type=Path), metavar="RUN", help="Also compare with this earlier run."
+    grouped(
+        "Evidence",
+        "--baseline",
+        type=click.Path(path_type=Path),
+        metavar="RUN",
+        help="Also compare with this earlier run.",
     ),
-    click.option(
+    grouped(
+        "Evidence",
         "--gate",
         "gates",
         multiple=True,
@@ -68,7 +92,8 @@ _GATE_OPTIONS = (
         help="Promise, decided on the 95 % interval: context_recall>=0.8, or, with --baseline, "
         "context_recall.delta>=-0.02 (may be repeated). Exit code 3 if one is missed.",
     ),
-    click.option(
+    grouped(
+        "Evidence",
         "--undecided",
         type=click.Choice(["pass", "fail"]),
         default="fail",
@@ -169,15 +194,15 @@ def views(found: "Check", report: Path | None = None) -> "list[RenderableType]":
     from localjudge.report.tables import comparison_view, gates_view
     from localjudge.report.terminal import safe_text
 
-    shown = [comparison_view(found.comparison)] if found.comparison else []
+    shown: list[RenderableType] = [comparison_view(found.comparison)] if found.comparison else []
     shown += [gates_view(found.decisions)] if found.decisions else []
     return [*shown, Padding(safe_text(f"report {report}"), (0, 1), expand=False)] if report else shown
 
 
 def label_options(command: _Command) -> _Command:
     """Give a command the options `--labels` and `--foreign-labels`."""
-    for option in reversed(_LABEL_OPTIONS):
-        command = option(command)
+    for decorate in reversed(_LABEL_OPTIONS):
+        command = decorate(command)
     return command
 
 
@@ -194,46 +219,6 @@ _LABEL_OPTIONS = (
 )
 
 
-_GROUPS = {
-    "Data": (
-        "demo",
-        "suite",
-        "no_suite",
-        "limit",
-        "sample",
-        "seed",
-        "shard",
-        "mapping",
-        "context_separator",
-        "rows",
-        "skip_bad_rows",
-        "cluster_by",
-        "language",
-        "segmenter",
-        "abbreviations",
-    ),
-    "Judge": (
-        "judge",
-        "profile",
-        "prompts",
-        "reasons",
-        "protocol",
-        "reuse",
-        "n_ctx",
-        "threads",
-        "gpu_layers",
-        "allow_host",
-    ),
-    "Cluster": ("ray", "ray_workers"),
-    "Scoring": ("metrics", "criteria", "threshold", "calibration", "min_legal_mass", "max_failed"),
-    "Evidence": ("baseline", "gates", "undecided", "junit", "markdown", "with_texts", "as_page"),
-    "Output": ("out", "dry_run", "verbose", "quiet", "as_json"),
-}
-
-
-_FEW = 10
-
-
 class GroupedCommand(click.Command):
     """A command whose help lists its options in groups, then an example."""
 
@@ -242,16 +227,16 @@ class GroupedCommand(click.Command):
         self._example = example
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a section for each group that the command has options of."""
-        options = (parameter for parameter in self.get_params(ctx) if isinstance(parameter, click.Option))
-        left = {option.name: record for option in options if (record := option.get_help_record(ctx)) is not None}
-        for group, names in _GROUPS.items() if len(left) > _FEW else ():
-            if records := [left.pop(name) for name in names if name in left]:
-                with formatter.section(group):
-                    formatter.write_dl(records)
-        if left:
-            with formatter.section("Options"):
-                formatter.write_dl(list(left.values()))
+        """Write a section for each group that the command has options of; one for all if they are few."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx)):
+                sections.setdefault(getattr(parameter, "group", "Output"), []).append(record)
+        if sum(map(len, sections.values())) <= _FEW:
+            sections = {"Options": [record for records in sections.values() for record in records]}
+        for section in sorted(sections, key=(*SECTIONS, "Options").index):
+            with formatter.section(section):
+                formatter.write_dl(sections[section])
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the example, each command on a line of its own that can be copied."""
@@ -260,30 +245,8 @@ class GroupedCommand(click.Command):
                 formatter.write(f"{' ' * formatter.current_indent}{line}\n")
 
 
-_SHOWN = {
-    "abbreviations": "FILE",
-    "allow_host": "HOST",
-    "calibration": "NAME|FILE",
-    "cluster_by": "COLUMN",
-    "context_separator": "TEXT",
-    "criteria": "FILE",
-    "mapping": "FIELD=COLUMN",
-    "min_legal_mass": "P",
-    "profile": "NAME|FOLDER",
-    "prompts": "FILE",
-    "ray": "ADDRESS",
-    "reuse": "RUN",
-    "rows": "PATH",
-    "segmenter": "PIPELINE",
-    "shard": "I/N",
-    "threshold": "P",
-}
-"""What stands for the value in a help text; N for whole numbers."""
 # A comma that is not between the options of one metric.
 _BETWEEN_METRICS = re.compile(r",(?![^()]*\))")
-_REPEATED = {"allow_host", "calibration", "criteria", "prompts", "reuse"}
-_ALL = tuple(sorted(RunSettings.model_fields, key=lambda name: name in EngineSettings.model_fields))
-"""Those of the engine last."""
 
 
 def _number(value: str) -> float:
@@ -310,11 +273,11 @@ def settings(*names: str, default: str | None = None) -> Callable[[_Command], _C
     """
 
     def decorate(command: _Command) -> _Command:
-        for name in reversed(names or _ALL):
+        for name in reversed(names or list(SETTINGS)):
             attributes = _attributes(name, RunSettings.model_fields[name])
-            if default is not None and name not in _REPEATED:
+            if default is not None and not attributes.get("multiple"):
                 attributes |= {"default": None, "show_default": default}
-            command = click.option(*_declaration(name), **attributes)(command)
+            command = grouped(SETTINGS[name].group, flag(name), name, **attributes)(command)
         return command
 
     return decorate
@@ -322,7 +285,8 @@ def settings(*names: str, default: str | None = None) -> Callable[[_Command], _C
 
 def metrics(default: str) -> Callable[[_Command], _Command]:
     """Give a command the option `--metrics`, several names in one text or in several; the default is words."""
-    return click.option("--metrics", multiple=True, callback=_names, metavar="A,B", help=f"Default: {default}")
+    words = f"Default: {default}"
+    return grouped("Scoring", "--metrics", multiple=True, callback=_names, metavar="A,B", help=words)
 
 
 def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> list[str] | None:
@@ -330,20 +294,16 @@ def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[st
     return [name for name in names if name] if given else None
 
 
-def _declaration(name: str) -> tuple[str, str]:
-    return flag(name), name
-
-
 def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:
-    attributes: dict[str, Any] = {"help": _help(field), "metavar": _SHOWN.get(name)}
+    attributes: dict[str, Any] = {"help": _help(field), "metavar": SETTINGS[name].metavar}
     kind = field.annotation
     if kind is bool:
         return {"help": attributes["help"], "is_flag": True}
     if get_origin(kind) is Literal:
         return {**attributes, "type": click.Choice(get_args(kind)), "default": field.default, "show_default": True}
-    if name == "mapping":
+    if get_origin(kind) is Mapping:
         return {**attributes, "multiple": True, "callback": _pairs}
-    if name in _REPEATED:
+    if get_origin(kind) is tuple and SETTINGS[name].names != "words":
         return {**attributes, "multiple": True}
     simple = next(one for one in (int, float, str) if one in {kind, *get_args(kind)})
     if simple is int:
@@ -387,8 +347,8 @@ _CALLED = {"report": "as_page"}
 
 def suite_options(command: _Command) -> _Command:
     """Give a command the options `--suite` and `--no-suite`; it gets the suite that was read, or None, as `suite`."""
-    for option in reversed(_SUITE_OPTIONS):
-        command = option(command)
+    for decorate in reversed(_SUITE_OPTIONS):
+        command = decorate(command)
     return command
 
 
@@ -437,7 +397,8 @@ def _contradiction() -> UsageError:
 
 
 _SUITE_OPTIONS = (
-    click.option(
+    grouped(
+        "Data",
         "--no-suite",
         is_flag=True,
         is_eager=True,
@@ -445,7 +406,8 @@ _SUITE_OPTIONS = (
         callback=_leave_out,
         help="Take nothing from localjudge.toml.",
     ),
-    click.option(
+    grouped(
+        "Data",
         "--suite",
         is_eager=True,
         callback=_take,
@@ -454,3 +416,50 @@ _SUITE_OPTIONS = (
         help="Take what is not named here from this file (docs/comparing.md). Default: localjudge.toml, if it is here.",
     ),
 )
+
+
+_SERVER = re.compile("https?://|unix:", re.IGNORECASE)
+_LONGEST = 2_000
+
+
+def resume_command(directory: Path, manifest: Manifest) -> str | None:
+    """The command that goes on with a run, put together from its manifest, on one line that a shell reads.
+
+    The manifest may be a stranger's, and the command is advice: it names no address, and nothing that is written but
+    the directory. None for a run that Python code began, with rows or an engine of its own; for one with a setting that
+    has no option, or of which the manifest holds the words and not the file; for one that asks about labels of people,
+    whose judge is a server, or that no line can hold.
+    """
+    environment, metrics = manifest.environment, manifest.judge["metrics"]
+    judge, sources = environment.get("judge"), environment.get("sources")
+    if not judge or _SERVER.match(judge) or not sources or sources == ["rows"]:
+        return None
+    if metrics.keys() & {ATTRIBUTION_LABELS, RELEVANCE_LABELS}:
+        return None
+    words = ["localjudge", "run", "--judge", judge, "--metrics", ",".join(metrics), "--out", str(directory)]
+    defaults = RunSettings().model_dump(mode="json")
+    for name, value in environment["settings"].items():
+        if value in (None, False, [], {}) or value == defaults.get(name):
+            continue
+        if name not in defaults or (typed := _typed(name, value)) is None:
+            return None
+        words += typed
+    line = shlex.join([*words, "--", *("-" if source == "stdin" else source for source in sources)])
+    return line if line == printable(line) and len(line) <= _LONGEST else None
+
+
+def _typed(name: str, value: Any) -> list[str] | None:
+    """A setting as it is typed; None for one that cannot be."""
+    setting, pairs = SETTINGS[name], get_origin(RunSettings.model_fields[name].annotation) is Mapping
+    if not setting.group or setting.names == "words" or isinstance(value, Mapping) != pairs:
+        return None
+    if value is True:
+        return [flag(name)]
+    if pairs:
+        value = [f"{key}={item}" for key, item in value.items()]
+    values = value if isinstance(value, list) else [value]
+    return (
+        None
+        if any(isinstance(item, Mapping) for item in values)
+        else [word for item in values for word in (flag(name), str(item))]
+    )

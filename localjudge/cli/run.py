@@ -18,9 +18,17 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from localjudge.cli.main import ExitCode, be_quiet, be_verbose
-from localjudge.cli.options import GroupedCommand, gate_options, metrics, settings, settings_given, suite_options
+from localjudge.cli.options import (
+    GroupedCommand,
+    gate_options,
+    grouped,
+    metrics,
+    settings,
+    settings_given,
+    suite_options,
+)
 from localjudge.errors import UsageError
-from localjudge.run.settings import RESCORE_OPTIONS
+from localjudge.run.settings import settings_with
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -98,7 +106,7 @@ def merge_command(shards: tuple[Path, ...], out: Path, quiet: bool, as_json: boo
     metavar="NAME|PATH|URL",
     help="Where the model of RUN is now, if it was moved.",
 )
-@settings(*RESCORE_OPTIONS, default="as in RUN")
+@settings(*settings_with("rescorable"), default="as in RUN")
 @click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def rescore_command(directory: Path, quiet: bool, as_json: bool, **options: Any) -> int:
@@ -132,10 +140,15 @@ _CHECKS = ("gates", "baseline", "undecided", "junit", "markdown", "with_texts")
 )
 @click.argument("data", nargs=-1, type=click.Path())
 @suite_options
-@click.option(
-    "--demo", is_flag=True, is_eager=True, help="Score the bundled example and show its sentences with their verdicts."
+@grouped(
+    "Data",
+    "--demo",
+    is_flag=True,
+    is_eager=True,
+    help="Score the bundled example and show its sentences with their verdicts.",
 )
-@click.option(
+@grouped(
+    "Judge",
     "--judge",
     default="reference",
     show_default=True,
@@ -147,27 +160,39 @@ _CHECKS = ("gates", "baseline", "undecided", "junit", "markdown", "with_texts")
     "a first picture of the data. Options in parentheses: 'document_map(compare_by=id)'. "
     "What there is: localjudge metrics."
 )
-@click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Default: runs/<data>-<hash>.")
+@grouped("Output", "--out", type=click.Path(path_type=Path), metavar="DIR", help="Default: runs/<data>-<hash>.")
 @settings()
 @gate_options
-@click.option("--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the gates as JUnit XML.")
-@click.option(
+@grouped("Evidence", "--junit", type=click.Path(path_type=Path), metavar="FILE", help="Write the gates as JUnit XML.")
+@grouped(
+    "Evidence",
     "--markdown",
     type=click.Path(path_type=Path),
     metavar="FILE",
     help="Write table, gates and what moved as Markdown, for a pull request or the summary of a CI job: figures and "
     "row numbers, no texts and no ids.",
 )
-@click.option(
-    "--with-texts", is_flag=True, help="With --markdown: also ids of samples and judged texts of those that moved most."
+@grouped(
+    "Evidence",
+    "--with-texts",
+    is_flag=True,
+    help="With --markdown: also ids of samples and judged texts of those that moved most.",
 )
-@click.option(
-    "--report", "as_page", is_flag=True, help="Also write the run as one HTML page: report.html in its directory."
+@grouped(
+    "Evidence",
+    "--report",
+    "as_page",
+    is_flag=True,
+    help="Also write the run as one HTML page: report.html in its directory.",
 )
-@click.option("--dry-run", is_flag=True, help="Only estimate what the run would take: verdicts, tokens, time, memory.")
-@click.option("--verbose", is_flag=True, help="Also what engineers of the engine want to know: tokens and seconds.")
-@click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
-@click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
+@grouped(
+    "Output", "--dry-run", is_flag=True, help="Only estimate what the run would take: verdicts, tokens, time, memory."
+)
+@grouped(
+    "Output", "--verbose", is_flag=True, help="Also what engineers of the engine want to know: tokens and seconds."
+)
+@grouped("Output", "--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
+@grouped("Output", "--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, as_page: bool, dry_run: bool, **options: Any) -> int:
     """Score DATA (JSONL, JSON, CSV, Parquet, Arrow; - for standard input) with a local judge.
 
@@ -280,7 +305,7 @@ _SAME = {"identical": {"bit-identical"}, "verdicts": {"bit-identical", "same ver
     metavar="FILE",
     help="With --redacted: the salt that it was exported with. Default: salt.key in RUN.",
 )
-@settings("threads", "ray", "ray_workers", "allow_host")
+@settings(*settings_with("place"))
 @click.option("--quiet", is_flag=True, help="No progress and no remarks: warnings and the result.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def verify_command(directory: Path, accept: str, judge: str | None, quiet: bool, as_json: bool, **options: Any) -> int:

@@ -25,8 +25,9 @@ from localjudge.analysis.labels import (
     MatchedLabels,
     VerdictKey,
     WantedLabel,
-    matched,
+    match_labels,
     read_labels,
+    verdict_key,
 )
 from localjudge.dataset import from_rows
 from localjudge.dataset.problems import lookup
@@ -50,7 +51,7 @@ from localjudge.record.run import Run, as_run
 from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
 from localjudge.run.plan import Plan, list_names
-from localjudge.run.settings import CALIBRATION_OPTIONS, Options, checked
+from localjudge.run.settings import Options, checked, settings_with
 from localjudge.stats.agreement import fit_weights, roc_auc
 from localjudge.stats.interval import SEED, STATISTIC_RESAMPLES, Floats, statistic_interval
 from localjudge.types import Context, Label, Sample
@@ -101,8 +102,8 @@ def measured(
     given: dict[str, Any] = dict(options)
     metrics, column, out, weights = (given.pop(one, None) for one in ("metrics", "cluster_by", "out", "weights"))
     for one in given:
-        if one not in CALIBRATION_OPTIONS:
-            taken = ", ".join(map(option_name, CALIBRATION_OPTIONS))
+        if one not in (names := settings_with("calibration")):
+            taken = ", ".join(map(option_name, names))
             raise UsageError(f"a calibration takes no {option_name(one)}", hint=f"it takes {taken}")
     found = read_labels(labels)
     asked = judge is not None or engine is not None or out is not None or any(given.values())
@@ -140,15 +141,12 @@ def _of_verdicts(
         )
     there = as_run(run)
     names = list_names(metrics)
-    groups = there.cluster_of
     wanted = []
     for row in labels.verdicts:
         if row.human is not None and (names is None or row.key.metric in names):
-            sample_id = row.key.sample_id
-            by_default = sample_id if groups is None else groups.get(sample_id, sample_id)
-            cluster = _cell(row, column) if column else by_default
+            cluster = _cell(row, column) if column else None
             wanted.append(WantedLabel(row.key, row.text, row.human, cluster, row.inclusion_probability))
-    kept = there.manifest.environment["settings"].get("cluster_by") if groups is not None else None
+    kept = there.manifest.environment["settings"].get("cluster_by") if there.cluster_of is not None else None
     return _Judged(there, wanted, column or str(kept or "the same sample"))
 
 
@@ -182,9 +180,7 @@ def _plan(labels: HumanLabels, options: Options, column: str | None) -> tuple[Pl
 
 
 def _key(labels: HumanLabels, sample_id: str, index: int) -> VerdictKey:
-    if labels.shape == "attribution":
-        return VerdictKey(sample_id, ATTRIBUTION_LABELS, "statement", "response", None, index)
-    return VerdictKey(sample_id, RELEVANCE_LABELS, "sentence", "retrieved_contexts", index, index)
+    return verdict_key(sample_id, ATTRIBUTION_LABELS if labels.shape == "attribution" else RELEVANCE_LABELS, index)
 
 
 def _ids(rows: Sequence[LabelledStatement | LabelledSentences]) -> list[str]:
@@ -207,7 +203,7 @@ def _cell(row: LabelledVerdict | LabelledStatement | LabelledSentences, column: 
 
 
 def _calibration(labels: HumanLabels, judged: _Judged, name: str | None, *, weigh: bool) -> Calibration:
-    found = _by_the_base_rule(judged.run, matched(judged.run, judged.wanted))
+    found = _by_the_base_rule(judged.run, match_labels(judged.run, judged.wanted))
     weighed = _weighed(judged.run, found) if weigh else None
     rows = found.rows if weighed is None else found.rows._replace(scores=weighed.held_out)
     figures = judge_figures(rows)

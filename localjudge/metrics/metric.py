@@ -1,28 +1,22 @@
-"""What a metric says of itself to whoever chooses one: `localjudge metrics` shows it.
-
-What a metric is: a definition that asks and counts, and never calls a model.
+"""What a metric is: a definition that asks and counts, and never calls a model.
 
     steps    yields tasks  ──>  is sent one verdict for each, in their order  ──>  ...  ──>  returns the outcome
 
 A metric that needs no judge asks nothing: it begins with `yield from ()` and returns its outcome. A metric is a value:
 its name with its options, and its version, say what its numbers mean. One that cannot score a sample raises
-SampleError, which says why.
-
-A metric's name says all that sets it apart: which definition, how many documents, which options.
+SampleError, which says why. Its name says all that sets it apart: which definition, how many documents, which options.
 
     document_map    document_map(compare_by=id)    hit_rate@3    hit_rate@3(compare_by=meta.doc)
 
 An option is a keyword-only field of the metric's dataclass that holds a text. One that has its default value is not
 written, so that the same metric has one name.
-
-What several metrics share: sentences and chunks as units, and the tasks that hold one against the other.
 """
 
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import Field, fields, is_dataclass
 from itertools import islice
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,11 +84,11 @@ def parse(name: str) -> MetricName | None:
 def parse_options(name: MetricName) -> dict[str, str]:
     """The options of a name. Raises UsageError for one that is not OPTION=VALUE, or that is given twice."""
     options: dict[str, str] = {}
-    for given in name.options.split(",") if name.options.strip() else ():
-        option, _, value = (part.strip() for part in given.partition("="))
+    for text in name.options.split(",") if name.options.strip() else ():
+        option, _, value = (part.strip() for part in text.partition("="))
         if not (option and value):
             raise UsageError(
-                f"{given.strip()!r} is not an option of the metric {name.base}",
+                f"{text.strip()!r} is not an option of the metric {name.base}",
                 hint=f"write it like this: {name.base}(option=value)",
             )
         if option in options:
@@ -105,8 +99,8 @@ def parse_options(name: MetricName) -> dict[str, str]:
 
 def with_options(base: str, metric: object) -> str:
     """The name of a metric: `base`, and its options where they are not the default."""
-    given = [f"{option.name}={value}" for option, value in _options(metric) if value != option.default]
-    return f"{base}({','.join(given)})" if given else base
+    written = [f"{option.name}={value}" for option, value in _options(metric) if value != option.default]
+    return f"{base}({','.join(written)})" if written else base
 
 
 def options_of(metric: object) -> dict[str, str]:
@@ -119,6 +113,26 @@ def _options(metric: object) -> Iterator[tuple[Field[Any], str]]:
         value = getattr(metric, field.name)
         if field.kw_only and isinstance(value, str):
             yield field, value
+
+
+class WithOptions:
+    """A metric whose options have a few values each: it is named by them, and UsageError refuses any other value."""
+
+    base: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for option, value in _options(self):
+            if value not in (values := get_args(option.type)):
+                *others, last = (f"{option.name}={value}" for value in values)
+                raise UsageError(
+                    f"{self.base} does not take {option.name}={value!r}",
+                    hint=f"write {', '.join(others)} or {last}",
+                )
+
+    @property
+    def name(self) -> str:
+        """`answer_correctness`, `answer_correctness(mode=recall)`."""
+        return with_options(self.base, self)
 
 
 SupportTable = NDArray[np.bool_]

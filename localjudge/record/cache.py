@@ -23,11 +23,11 @@ whether an answer in it was given: whoever names a run trusts it so far, the man
 `verify` asks for it like for any other.
 """
 
-import fcntl
 import hashlib
 import logging
 import os
 import sqlite3
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from itertools import islice
@@ -44,6 +44,9 @@ from localjudge.record.manifest import answering_part, differences, in_lines
 from localjudge.record.run import read_manifest
 from localjudge.record.store import DAMAGED, canonical_sha256, storable
 from localjudge.types import Answer, NoAnswer, Record
+
+if sys.platform != "win32":
+    import fcntl
 
 MOST_BYTES = 1 << 30
 _FILE, _LOCK = "answers.sqlite", "lock"
@@ -89,7 +92,7 @@ def turn_off() -> None:
     if not os.path.lexists(folder):
         return
     try:
-        descriptor = _locked_for(folder, fcntl.LOCK_EX)
+        descriptor = _locked_for(folder, shared=False)
         try:
             for name in (_FILE, f"{_FILE}-journal", _LOCK):
                 (folder / name).unlink(missing_ok=True)
@@ -144,7 +147,7 @@ class AnswerCache:
         self._new: list[tuple[Any, ...]] = []
         self._usable = True
         with ExitStack() as stack:
-            stack.callback(os.close, _locked_for(folder, fcntl.LOCK_SH))
+            stack.callback(os.close, _locked_for(folder, shared=True))
             self._connection = stack.enter_context(closing(_connected(folder / _FILE)))
             self._connection.execute(_SCHEMA)
             self._opened = stack.pop_all()
@@ -217,14 +220,15 @@ def _connected(file: Path) -> sqlite3.Connection:
     return sqlite3.connect(file, timeout=_BUSY_SECONDS, isolation_level=None)
 
 
-def _locked_for(folder: Path, kind: int) -> int:
+def _locked_for(folder: Path, *, shared: bool) -> int:
     """Descriptor of the lock file: shared by all that use the cache, exclusive for who deletes it."""
-    descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise
+    descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | resources.OPEN_SAFELY, 0o600)
+    if sys.platform != "win32":  # which deletes no file that is open
+        try:
+            fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise
     return descriptor
 
 

@@ -198,28 +198,26 @@ class _MetricTotals:
         return next(iter(self._reasons)) if everywhere and len(self._reasons) == 1 else ""
 
     def summary(self) -> MetricSummary:
-        from localjudge.stats import Tally, tally_bounds, tally_interval
+        from localjudge.stats import mean_bounds, mean_interval
 
-        tally = Tally()
-        tally.add(self._values, None if self._cluster_of is None else self._clusters)
         counted = MetricSummary(
             mean=None,
             ci95=None,
-            scored=tally.n,
+            scored=len(self._values),
             undefined=self._undefined,
             failed=self._failed,
-            bounds=tally_bounds(tally, self._failed) if tally.n or self._failed else None,
+            bounds=mean_bounds(self._values, self._failed) if self._values or self._failed else None,
         )
-        if not tally.n:
+        if not self._values:
             return counted
-        interval = tally_interval(tally)
-        found = {
+        interval = mean_interval(self._values, clusters=None if self._cluster_of is None else self._clusters)
+        figures = {
             "mean": interval.mean,
             "ci95": interval.limits,
             "method": interval.method,
             "clusters": interval.clusters,
         }
-        return counted.model_copy(update=found)
+        return counted.model_copy(update=figures)
 
 
 class _VerdictTotals:

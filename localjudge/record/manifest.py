@@ -20,7 +20,6 @@ refused. Packages and processors that round otherwise move the last digits of a 
 import os
 import platform
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -33,22 +32,19 @@ from localjudge.dataset.part import Shard
 from localjudge.errors import OutOfResource, RunDirectoryError, UsageError
 from localjudge.judge.combining_rule import CombiningRule
 from localjudge.metrics import catalog
-from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS
 from localjudge.metrics.criterion import Criterion, rubrics
 from localjudge.metrics.metric import Metric, options_of
 from localjudge.record.directory import BY_HAND, excerpt, read_object, validated
 from localjudge.record.store import canonical_sha256
 from localjudge.resources import write_whole
 from localjudge.types import JudgeCard, Record, VerdictRule
-from localjudge.words import flag, option, option_name, printable, suggestion
+from localjudge.words import option, option_name, suggestion
 
 MANIFEST_VERSION = 1
 WHEN_FINISHED = ("answers", "extras_sha256", "files")
 """What the environment says of a finished run alone."""
 _DIGITS = 8
 _SHOWN = 5
-CHOOSE_A_PART = {"limit", "sample", "seed", "shard"}
-"""Settings that choose a part of the data."""
 _METRIC = re.compile(r"metrics\.(.+)\.version")
 _DATA = {"sha256": "the data differ", "clusters_sha256": "the groups of the samples differ"}
 _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
@@ -92,7 +88,7 @@ def chosen_part(settings: Mapping[str, Any], samples: int, whole: int) -> Part |
     """The part that settings of a run have chosen; None if it is all of the data."""
     if samples == whole:
         return None
-    chosen = {name: settings[name] for name in CHOOSE_A_PART if name in settings}
+    chosen = {name: settings[name] for name in Part.model_fields if name in settings}
     values = {"samples": samples, "whole": whole, **chosen}
     return validated(Part, values, "manifest.json: samples_read")
 
@@ -231,56 +227,6 @@ def _leaves(part: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
         else:
             leaves.append((f"{prefix}{name}", value))
     return leaves
-
-
-_PYTHON_ROWS = "rows"
-_LONGEST = 2_000
-_SAFE = {
-    *("threshold", "min_legal_mass", "language", "segmenter", "profile", "reasons", "protocol", "mapping", "rows"),
-    *("context_separator", "skip_bad_rows", "cluster_by", "max_failed", "reuse", "limit", "sample", "seed", "shard"),
-    *("n_ctx", "gpu_layers", "threads"),
-}
-"""Settings that a command printed here may name: those that a run's files hold as they were typed."""
-_SERVER = re.compile("https?://|unix:", re.IGNORECASE)
-
-
-def command(directory: Path, manifest: Manifest) -> str | None:
-    """The command as a shell reads it, on one line.
-
-    None for a run that Python code began, with rows or an engine of its own, for one with a setting that is not safe to
-    advise or of which the manifest holds the words and not the file, for one whose judge is a server, for one that asks
-    about labels of people, and for what no line can hold.
-    """
-    judge, sources = manifest.environment.get("judge"), manifest.environment.get("sources")
-    settings = manifest.environment["settings"]
-    if not judge or _SERVER.match(judge) or not sources or sources == [_PYTHON_ROWS]:
-        return None
-    if not {ATTRIBUTION_LABELS, RELEVANCE_LABELS}.isdisjoint(manifest.judge["metrics"]):
-        return None
-    own_profile = isinstance(settings.get("profile"), Mapping)
-    if own_profile or any(_values(value) for name, value in settings.items() if name not in _SAFE):
-        return None
-    words = ["localjudge", "run"]
-    words += ["--judge", judge, "--metrics", ",".join(manifest.judge["metrics"])]
-    words += ["--out", str(directory), *_options(settings)]
-    words += ["--", *("-" if source == "stdin" else source for source in sources)]
-    line = shlex.join(words)
-    return line if line == printable(line) and len(line) <= _LONGEST else None
-
-
-def _options(settings: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in settings.items():
-        for one in _values(value):
-            yield from (flag(name),) if one is True else (flag(name), str(one))
-
-
-def _values(value: Any) -> list[Any]:
-    """What is given with one option each; nothing for a setting that is off."""
-    if isinstance(value, Mapping):
-        return [f"{ours}={theirs}" for ours, theirs in value.items()]
-    if isinstance(value, list):
-        return value
-    return [] if value is None or value is False else [value]
 
 
 CALIBRATION_VERSION = 1

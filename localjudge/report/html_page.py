@@ -50,19 +50,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from localjudge.analysis.check import Check, Undecided, check
-from localjudge.analysis.compare import (
-    HashedSamples,
-    RunComparison,
-    SampleColumn,
-    pair_samples,
-    sample_columns,
-    unit_changes,
-)
+from localjudge.analysis.compare import ComparedRun, RunComparison, SampleKeys, pair_samples, unit_changes
 from localjudge.analysis.correct import CorrectedMeans, corrected_means
 from localjudge.engine.hardware import readable
 from localjudge.errors import UsageError
@@ -293,13 +285,11 @@ class BaselineSide:
     In memory: some numbers of each sample, and the texts of those that were read last.
     """
 
-    def __init__(self, baseline: Run, metrics: Iterable[str], samples: HashedSamples) -> None:
+    def __init__(self, baseline: Run, metrics: Iterable[str], samples: Sequence[SampleKeys]) -> None:
         self._baseline = baseline
         self._metrics = [metric for metric in metrics if metric in baseline.summary.metrics]
-        old, self._columns = sample_columns(baseline, self._metrics, {})
-        pairing = pair_samples(old, samples)
-        self._partner = SampleColumn(np.zeros(len(samples), dtype=np.int64), np.zeros(len(samples), dtype=np.bool_))
-        self._partner.numbers[pairing.after], self._partner.there[pairing.after] = pairing.before, True
+        self._side = ComparedRun(baseline, self._metrics)
+        self._partner = {pair.after: pair.before for pair in pair_samples(self._side.samples, samples).pairs}
         self._samples: dict[int, Sample] = {}
 
     def read(self, positions: Iterable[int]) -> None:
@@ -307,22 +297,20 @@ class BaselineSide:
 
         Raises RunDirectoryError if they cannot be read.
         """
-        partners = [partner for position in positions if (partner := self._partner.at(position)) is not None]
+        partners = [self._partner[position] for position in positions if position in self._partner]
         self._samples = self._baseline.samples_at(partners)
 
     def score(self, position: int, metric: str) -> float | None:
         """The sample's score in the baseline; None without one."""
-        partner = self._partner.at(position)
-        if partner is None or metric not in self._columns.scores:
-            return None
-        return rounded(self._columns.scores[metric].at(partner), SCORE_DIGITS)
+        partner = self._partner.get(position)
+        return None if partner is None else rounded(self._side.score(metric, partner), SCORE_DIGITS)
 
     def values(self, position: int, sample: Sample, verdicts_of: VerdictsOf) -> Values | None:
         """Fields that were others, and of each metric the score and the verdicts; None for a sample of this run only.
 
         Raises KeyError for a sample that was not read.
         """
-        partner = self._partner.at(position)
+        partner = self._partner.get(position)
         if partner is None:
             return None
         old = self._samples[partner]
@@ -342,8 +330,7 @@ class BaselineSide:
 
     def _verdicts(self, partner: int, metric: str, after: list[VerdictRow], *, same_texts: bool) -> Values:
         """`was`: label and probability of each unit of the new run; `verdicts`: all before, if they need a place."""
-        place = self._columns.places[metric].at(partner)
-        rows = [] if place is None else list(self._baseline.verdicts_at(place))
+        rows = self._side.verdicts(metric, partner)
         changes = unit_changes(rows, after, same_content=same_texts)
         was = [[change.before, rounded(change.p_before)] for change in islice(changes, len(after))]
         if same_texts and len(changes) == len(after):
@@ -409,15 +396,15 @@ class _Block:
 
 def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values]]:
     """Row of the list and details of each sample."""
-    hashed, columns = sample_columns(run, list(run.summary.metrics), {})
-    side = BaselineSide(baseline, run.summary.metrics, hashed) if baseline is not None else None
+    columns = ComparedRun(run, run.summary.metrics)
+    side = BaselineSide(baseline, run.summary.metrics, columns.samples) if baseline is not None else None
     scored = enumerate(run.iter_scored_samples())
     groups = run.cluster_of
     while some := list(islice(scored, _SAMPLES_READ_AT_ONCE)):
         if side:
             side.read(position for position, _ in some)
         for position, (sample, scores) in some:
-            verdicts = {metric: _verdicts(run, columns.places[metric], position) for metric in scores}
+            verdicts = {metric: columns.verdicts(metric, position) for metric in scores}
             group = None if groups is None else groups[sample.id]
             row: list[Any] = [sample.id, _question(sample), group, _outcomes(run, scores)]
             values = sample_values(sample, scores, verdicts.__getitem__)
@@ -425,11 +412,6 @@ def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values
                 row.append([side.score(position, metric) for metric in run.summary.metrics])
                 values["before"] = side.values(position, sample, verdicts.__getitem__)
             yield row, values
-
-
-def _verdicts(run: Run, places: SampleColumn[np.int64], position: int) -> list[VerdictRow]:
-    place = places.at(position)
-    return [] if place is None else list(run.verdicts_at(place))
 
 
 def _outcomes(run: Run, scores: Mapping[str, ScoreRow]) -> Sequence[Outcome]:

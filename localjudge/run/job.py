@@ -51,7 +51,15 @@ from localjudge.run.plan import (
     tell,
     with_criteria,
 )
-from localjudge.run.settings import ONE_HALF, RESCORE_OPTIONS, Options, RunSettings, checked, judge_of, settings_again
+from localjudge.run.settings import (
+    ONE_HALF,
+    Options,
+    RunSettings,
+    checked,
+    judge_of,
+    settings_again,
+    settings_with,
+)
 from localjudge.types import Sample
 from localjudge.words import numbered, option, option_name
 
@@ -105,7 +113,7 @@ def rescore_run(
     combined run.
     """
     for name in options:
-        if name not in RESCORE_OPTIONS:
+        if name not in settings_with("rescorable"):
             raise UsageError(
                 f"a run cannot be rescored with another {option_name(name)}: that asks other questions",
                 hint=f"run the data again; what is the same is not asked again with {option('reuse')}",

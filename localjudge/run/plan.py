@@ -36,14 +36,14 @@ from localjudge.errors import UsageError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, first_picture
 from localjudge.metrics.criterion import Criterion
-from localjudge.metrics.documents import DocumentMetric, by_id_without_texts
+from localjudge.metrics.metric import options_of
 from localjudge.progress import Progress, Silence
 from localjudge.record.archive import stored_rows
 from localjudge.record.directory import STORE
-from localjudge.record.manifest import CHOOSE_A_PART, chosen_part, part_of, shard_in, shard_of
+from localjudge.record.manifest import chosen_part, part_of, shard_in, shard_of
 from localjudge.record.run import Run
 from localjudge.record.store import canonical_sha256
-from localjudge.run.settings import RunSettings
+from localjudge.run.settings import RunSettings, settings_with
 from localjudge.text.languages import misfit
 from localjudge.types import Sample
 from localjudge.words import numbered, option_name, printable
@@ -260,7 +260,7 @@ def choose_metrics(wanted: Sequence[str] | None, dataset: Dataset, criteria: Seq
     own: dict[str, Metric] = {criterion.name: criterion for criterion in criteria}
     metrics = [own.get(name) or catalog.get(name) for name in names]
     if dataset.without_text:
-        metrics = [by_id_without_texts(metric) for metric in metrics]
+        metrics = [catalog.by_id_without_texts(metric) for metric in metrics]
     metrics = list({metric.name: metric for metric in metrics}.values())
     for metric in metrics:
         if fields := _lacking_fields(metric, dataset):
@@ -442,7 +442,7 @@ def _contexts_each(dataset: Dataset) -> Iterator[str]:
 def _notes(planned: Plan) -> Iterator[str]:
     dataset = planned.dataset
     samples, settings = len(dataset.samples), planned.settings
-    if part := chosen_part(settings.model_dump(include=CHOOSE_A_PART), samples, planned.whole):
+    if part := chosen_part(settings.model_dump(include=set(settings_with("part"))), samples, planned.whole):
         yield f"a part of the data: {part}"
     yield f"{numbered(samples, 'sample')} with {understood(dataset)}"
     if talks := dataset.conversations:
@@ -453,7 +453,7 @@ def _notes(planned: Plan) -> Iterator[str]:
     if not_used := unused(dataset, settings.cluster_by):
         yield f"columns not used: {not_used}"
     if dataset.without_text:
-        compared_by = {metric.compare_by for metric in planned.metrics if isinstance(metric, DocumentMetric)}
+        compared_by = {by for metric in planned.metrics if (by := options_of(metric).get("compare_by"))}
         how = f"; documents are compared by {listed(compared_by)}" if compared_by else ""
         yield f"{listed(dataset.without_text)}: ids and no texts{how}"
     elif bare := dataset.ids_alone:

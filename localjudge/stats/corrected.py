@@ -23,7 +23,7 @@ Where no error was seen there may be one: the variance has one labelled unit mor
 as not.
 
 Source: A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), PPI++: Efficient prediction-powered inference,
-arXiv:2311.01453, section 6. `scripts/corrected-coverage-table` shows how often the intervals hold the truth.
+arXiv:2311.01453, section 6. `scripts/coverage-table --corrected` shows how often the intervals hold the truth.
 
 Which units people should label: drawn in strata of what the judge thinks, each with a known probability.
 

@@ -31,11 +31,7 @@ def test_a_sheet_is_blind_and_says_where_it_is_from(judged_run: JudgedRun, tmp_p
         "seed",
         "sample_id",
         "metric",
-        "unit",
-        "source",
-        "source_index",
-        "index",
-        "against",
+        "position",
         "asks",
         "user_input",
         "contexts",
@@ -152,7 +148,7 @@ def test_people_see_what_the_verdict_is_held_against(
 
 def test_of_a_table_of_verdicts_each_is_shown_beside_its_own_context(scripted_run: Callable[..., Run]) -> None:
     rows = drawn_rows(scripted_run("run", [ROW], {}, metrics=["matrix_recall"]), 9, None, 0)
-    assert sorted((row["against"], *row["contexts"]) for row in rows) == [(0, "First."), (1, "Second.")]
+    assert sorted((row["position"], *row["contexts"]) for row in rows) == [(0, "First."), (1, "Second.")]
 
 
 def test_what_labels_cannot_correct_is_drawn_only_if_it_is_named(scripted_run: Callable[..., Run]) -> None:
@@ -178,7 +174,7 @@ def test_a_criterion_asks_its_own_question_and_a_rubric_is_not_drawn(scripted_ru
 @pytest.mark.parametrize(
     ("out", "given", "said"),
     [
-        ("sheet.txt", {}, "is no sheet"),
+        ("sheet.txt", {}, "is not a sheet"),
         ("there.csv", {}, "is there already"),
         ("sheet.csv", {"n": 0}, "at least 1"),
         ("sheet.csv", {"metrics": ["context_recal"]}, "has no metric"),

@@ -230,10 +230,19 @@ def test_an_option_reaches_its_metric() -> None:
         ),
         ("matrix_recall@3(first=2)", "has no option 'first'\n  hint: leave it out: matrix_recall has no options"),
         ("document_map(compare_by=title)", "cannot be compared by 'title': use content, id or meta.KEY"),
-        ("answer_correctness(mode=f2)", "no mode 'f2'\n  hint: write mode=f1, mode=precision or mode=recall"),
-        ("abstention(mode=wrong)", "no mode 'wrong'\n  hint: write mode=right, mode=over_refused or mode=made_up"),
-        ("context_precision(against=chunks)", "is not against 'chunks'\n  hint: write against=reference or against="),
-        ("citation_support(of=none)", "citation_support is not of 'none'\n  hint: write of=cited or of=all"),
+        (
+            "answer_correctness(mode=f2)",
+            "does not take mode='f2'\n  hint: write mode=f1, mode=precision or",
+        ),
+        (
+            "abstention(mode=wrong)",
+            "does not take mode='wrong'\n  hint: write mode=right, mode=over_refused or",
+        ),
+        (
+            "context_precision(against=chunks)",
+            "does not take against='chunks'\n  hint: write against=reference or",
+        ),
+        ("citation_support(of=none)", "does not take of='none'\n  hint: write of=cited or of=all"),
         (
             "document_map(id)",
             "'id' is not an option of the metric document_map\n  hint: write it like this: document_map(",

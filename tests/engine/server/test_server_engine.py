@@ -24,7 +24,7 @@ from localjudge.record.cache import cache_folder
 from localjudge.run.estimate import estimate_plan
 from localjudge.run.judges import opened_judge
 from localjudge.run.plan import plan
-from localjudge.run.settings import RESCORE_OPTIONS, RunSettings, settings_again
+from localjudge.run.settings import RunSettings, settings_again, settings_with
 from localjudge.types import Answer
 from tests.engine.server.fake_server import FakeServer, log_probabilities, serving
 
@@ -214,7 +214,7 @@ def test_verify_and_rescore_take_a_host_that_is_allowed(
         localjudge.verify(run, judge=fake.url)
     found = localjudge.verify(run, judge=fake.url, allow_host="127.0.0.1")
     assert [change.ingredient for change in found.judge_changes] == ["engine.host"]
-    assert "allow_host" in RESCORE_OPTIONS
+    assert "allow_host" in settings_with("rescorable")
 
 
 def test_a_context_larger_than_the_servers_is_refused(fake: FakeServer) -> None:
