@@ -118,7 +118,7 @@ def _checks(wanted: _Wanted) -> Iterator[HealthCheck]:
     yield packages
     yield from machine.surroundings()
     if packages.status != "failed":
-        yield from machine.processing(wanted.settings, model_is_here=not opening.is_server(wanted.judge))
+        yield from machine.processing(wanted.settings, model_is_here=opening.evaluates_here(wanted.judge))
         yield from _checks_of_the_judge(wanted)
 
 

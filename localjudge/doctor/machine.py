@@ -116,6 +116,8 @@ _MEBIBYTE = 1 << 20
 _TIGHT = 0.9
 """A model that takes a larger share of the free memory leaves none for the data and for other programs."""
 _SHORT_WINDOW = 1024
+_SOFTWARE = ("server", "server_build")
+"""What answers in place of an engine of this process, by the keys of its identity."""
 
 
 def file_check(file: ModelFile) -> HealthCheck:
@@ -146,8 +148,8 @@ def served_check(model: NamedModel) -> HealthCheck:
 def checks_of_server(engine: Engine) -> Iterator[HealthCheck]:
     """What a server says of itself in place of what can be looked at in this process."""
     is_ = engine.identity
-    figures = {"n_ctx": engine.capacity, "server": is_["server"], "server_build": is_["server_build"]}
-    found = f"{is_['model']} of {is_['server']} {is_['server_build']}; window of {engine.capacity:,} tokens"
+    figures = {"n_ctx": engine.capacity, **{name: is_[name] for name in is_ if name in _SOFTWARE}}
+    found = f"{is_['model']} of {' '.join(is_[name] for name in _SOFTWARE)}; window of {engine.capacity:,} tokens"
     if engine.capacity < _SHORT_WINDOW:
         yield warning("model", found, "long contexts are judged in many windows: start it with a larger one", **figures)
     else:

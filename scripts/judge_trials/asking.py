@@ -111,7 +111,8 @@ def opened(name_or_path: str, folder: Path, threads: int | None) -> Iterator[Ope
     file = model_registry.find(name_or_path)
     settings = RunSettings(threads=threads)
     folder.mkdir(parents=True, exist_ok=True)
-    with closing(open_engine(file, settings.engine)) as engine:
+    profile = prompts.load_profile(file.profile or prompts.DEFAULT_PROFILE)
+    with closing(open_engine(file, settings.engine, begin_of_text=profile.begin_of_text)) as engine:
         yield OpenModel(engine, engine.name, folder)
 
 
