@@ -35,22 +35,6 @@ if TYPE_CHECKING:
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
-_ABOUT_DATA = (
-    *("data", "metrics", "out", "judge"),
-    *(
-        "limit",
-        "sample",
-        "seed",
-        "shard",
-        "skip_bad_rows",
-        "mapping",
-        "context_separator",
-        "rows",
-        "cluster_by",
-        "reuse",
-    ),
-)
-"""What a suite says that is not about the judge of single samples."""
 _SHOWN = 10
 """So many sentences of a failed assertion are shown; all are in the run directory."""
 
@@ -166,12 +150,15 @@ def judge(request: pytest.FixtureRequest) -> "Iterator[Judge]":
 def _open(config: pytest.Config) -> "Judge":
     from localjudge.open_judge import Judge
     from localjudge.run.judges import DEFAULT_JUDGE
+    from localjudge.run.settings import settings_with
     from localjudge.suite import SUITE, read_suite
 
     file = config.rootpath / SUITE
-    arguments = read_suite(file, found=True).evaluation if file.is_file() else {}
-    options = {name: value for name, value in arguments.items() if name not in _ABOUT_DATA}
-    named = config.getoption("--localjudge-judge") or arguments.get("judge", DEFAULT_JUDGE)
+    suite = read_suite(file, found=True) if file.is_file() else None
+    options = (
+        {name: value for name, value in suite.settings.items() if name not in settings_with("data")} if suite else {}
+    )
+    named = config.getoption("--localjudge-judge") or (suite and suite.arguments.get("judge")) or DEFAULT_JUDGE
     return Judge.open(named, **options)
 
 

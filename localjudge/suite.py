@@ -14,50 +14,32 @@
 
 Keys are the arguments of `localjudge.evaluate` and `localjudge.check`, and the files to write. Paths are meant from the
 folder of the file. What is wrong in it is said before anything is judged, by its key; what the command line or the
-call names takes the place of what is here. A suite may be a stranger's: `KINDS` says of each key what it can reach, and
-what goes beyond the suite's folder is refused, so it has to be typed.
+call names takes the place of what is here. A suite may be a stranger's: the `Setting` of each key says what it can
+reach, and what goes beyond the suite's folder is refused, so it has to be typed.
 """
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePath
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, get_origin
 
 from pydantic import Field
 
-from localjudge import model_registry, resources
+from localjudge import model_registry
 from localjudge.engine.opening import may_be_elsewhere
 from localjudge.errors import UsageError
-from localjudge.judge import profile as prompts
 from localjudge.record.directory import excerpt
-from localjudge.record.manifest import saved_calibrations
 from localjudge.resources import parse_toml
-from localjudge.run.settings import NOT_IN_FILES, RunSettings, checked
+from localjudge.run.settings import NOT_IN_FILES, SETTINGS, RunSettings, checked, declared
 from localjudge.types import Record
-from localjudge.words import flag, suggestion
+from localjudge.words import Setting, flag, suggestion
 
 SUITE = "localjudge.toml"
 """The file that `localjudge run` looks for, in the folder that it is called in."""
 
 _DEEPEST = 100
 Texts = tuple[str, ...]
-Kind = Literal["value", "read", "written", "judge", "address"]
-KINDS: Mapping[str, Kind] = {
-    **dict.fromkeys(("data", "baseline", "reuse", "criteria", "calibration", "abbreviations"), "read"),
-    **dict.fromkeys(("profile", "prompts"), "read"),
-    **dict.fromkeys(("out", "junit", "markdown"), "written"),
-    "judge": "judge",
-    **dict.fromkeys(("ray", "allow_host"), "address"),
-    **dict.fromkeys(
-        ("metrics", "gates", "undecided", "report", "shard", "limit", "sample", "seed", "max_failed"), "value"
-    ),
-    **dict.fromkeys(("threshold", "min_legal_mass", "reasons", "protocol", "language", "segmenter"), "value"),
-    **dict.fromkeys(("mapping", "rows", "context_separator", "skip_bad_rows", "cluster_by"), "value"),
-    **dict.fromkeys(("n_ctx", "gpu_layers", "threads", "ray_workers"), "value"),
-}
-"""What each key names: a file or folder that is read, a place that is written, a judge (a model's file may lie
-anywhere), where texts are sent; or nothing outside the suite."""
 _CLUSTER_HERE = "local"
 _BEGINNINGS = {
     "markdown": b"## localjudge: ",
@@ -69,16 +51,30 @@ _BEGINNINGS = {
 class SuiteKeys(Record):
     """What a suite may say beside the settings of a run."""
 
-    data: Texts = Field(default=(), description="files with the samples")
-    judge: str | None = Field(default=None, description="registered name or GGUF file")
-    metrics: Texts | None = Field(default=None, description="names of metrics")
-    out: str | None = Field(default=None, description="run directory")
-    gates: Texts = Field(default=(), description="promises such as context_recall>=0.8")
-    baseline: str | None = Field(default=None, description="earlier run to compare with")
-    undecided: Literal["pass", "fail"] | None = Field(default=None, description='"pass" or "fail"')
-    junit: str | None = Field(default=None, description="file for the gates as JUnit XML")
-    markdown: str | None = Field(default=None, description="file for the table as Markdown")
-    report: bool = Field(default=False, description="true or false: the page report.html")
+    data: Annotated[Texts, Setting(names="read")] = Field(default=(), description="files with the samples")
+    judge: Annotated[str | None, Setting(names="judge", bundled=model_registry.registered)] = Field(
+        default=None, description="registered name or GGUF file"
+    )
+    metrics: Annotated[Texts | None, Setting()] = Field(default=None, description="names of metrics")
+    out: Annotated[str | None, Setting(names="written")] = Field(default=None, description="run directory")
+    gates: Annotated[Texts, Setting()] = Field(default=(), description="promises such as context_recall>=0.8")
+    baseline: Annotated[str | None, Setting(names="read")] = Field(
+        default=None, description="earlier run to compare with"
+    )
+    undecided: Annotated[Literal["pass", "fail"] | None, Setting()] = Field(
+        default=None, description='"pass" or "fail"'
+    )
+    junit: Annotated[str | None, Setting(names="written")] = Field(
+        default=None, description="file for the gates as JUnit XML"
+    )
+    markdown: Annotated[str | None, Setting(names="written")] = Field(
+        default=None, description="file for the table as Markdown"
+    )
+    report: Annotated[bool, Setting()] = Field(default=False, description="true or false: the page report.html")
+
+
+KEYS: Mapping[str, Setting] = {**declared(SuiteKeys), **SETTINGS}
+"""Every key of a suite, with what it can reach."""
 
 
 class Suite(NamedTuple):
@@ -158,11 +154,11 @@ def _children(value: Any) -> Iterable[Any]:
 def _value(key: str, value: Any) -> Any:
     """The value, a list where there may be several. Raises UsageError for a key that is none, and for a wrong kind."""
     if key in RunSettings.model_fields:
-        return [value] if key in ("prompts", "reuse", "criteria", "calibration") and isinstance(value, str) else value
+        return value
     if key not in SuiteKeys.model_fields:
-        known = [*SuiteKeys.model_fields, *RunSettings.model_fields]
-        raise UsageError(f"a suite has no key {key!r}", hint=suggestion(key, known, "its keys"))
-    given = [value] if isinstance(value, str) and key in ("data", "metrics", "gates") else value
+        raise UsageError(f"a suite has no key {key!r}", hint=suggestion(key, KEYS, "its keys"))
+    several = get_origin(SuiteKeys.model_fields[key].annotation) is tuple or key == "metrics"
+    given = [value] if isinstance(value, str) and several else value
     try:
         return getattr(
             SuiteKeys.model_validate({key: tuple(given) if isinstance(given, list) else given}, strict=True), key
@@ -180,12 +176,12 @@ class _Door(NamedTuple):
 
     def let_in(self, key: str, value: Any) -> Any:
         """The value, its paths resolved. Raises UsageError for what only the user may name."""
-        match KINDS[key]:
+        match KEYS[key].names:
             case "value":
                 return value
             case "address":
                 return self._stays_here(key, value)
-        if isinstance(value, list | tuple) and key != "abbreviations":  # which are words then
+        if isinstance(value, list | tuple) and KEYS[key].names != "words":
             return [self._let_in(key, one) for one in value]
         return self._let_in(key, value)
 
@@ -196,11 +192,11 @@ class _Door(NamedTuple):
             raise UsageError(f"{key} = {excerpt(value)} cannot be a path: {error}", hint="mend the file") from error
 
     def _path(self, key: str, value: Any) -> Any:
-        if not isinstance(value, str) or (key, value) == ("data", "-") or value in _names(key):
+        if not isinstance(value, str) or (key, value) == ("data", "-") or value in KEYS[key].bundled():
             return value
         if "\0" in value:
             raise ValueError("null character")
-        match KINDS[key]:
+        match KEYS[key].names:
             case "judge":
                 if may_be_elsewhere(value):
                     raise _not_in_a_suite(key, value, "would send the texts to another machine")
@@ -243,20 +239,6 @@ class _Door(NamedTuple):
             raise _not_in_a_suite(
                 key, value, "would read outside the suite's folder", f", or name the suite with {flag('suite')}"
             )
-
-
-def _names(key: str) -> Collection[str]:
-    """What a key may name that is no path."""
-    match key:
-        case "judge":
-            return model_registry.registered()
-        case "criteria":
-            return resources.criterion_files()
-        case "calibration":
-            return saved_calibrations()
-        case "profile":
-            return prompts.bundled()
-    return ()
 
 
 def _not_in_a_suite(key: str, value: Any, why: str, otherwise: str = "") -> UsageError:

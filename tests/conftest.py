@@ -19,7 +19,7 @@ import localjudge
 ScriptedRun = Callable[..., localjudge.Run]
 
 ENGINE = (
-    "tests/analysis/test_slice_changes.py",
+    "tests/analysis/test_slices.py",
     "tests/benchmark/",
     "tests/cli/test_calibrate_command.py",
     "tests/cli/test_data_options.py",
@@ -50,7 +50,7 @@ ENGINE = (
     "tests/integrations/test_files_of_peers.py::test_the_reference_judge",
     "tests/integrations/test_haystack_evaluator.py::test_the_reference_judge",
     "tests/integrations/test_inspect_scorer.py::test_the_reference_judge",
-    "tests/record/test_begun_by.py::test_the_command_goes_on_with_the_run",
+    "tests/cli/test_resume_command.py::test_the_command_goes_on_with_the_run",
     "tests/record/test_manifest_ingredients.py",
     "tests/record/test_merge.py",  # a hundred runs
     "tests/record/test_streaming.py",  # 2,000 samples of 4 KB, with memory traced
@@ -58,8 +58,7 @@ ENGINE = (
     "tests/report/test_page_in_browser.py",
     "tests/run/test_judges.py",
     "tests/run/test_kills.py",
-    "tests/stats/test_corrected_coverage.py",  # simulations
-    "tests/stats/test_coverage.py",
+    "tests/stats/test_coverage.py",  # simulations
     "tests/test_docs.py",
     "tests/test_offline.py",
     "tests/test_packaging.py",

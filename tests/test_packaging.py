@@ -20,7 +20,6 @@ OUR_MODULES = {
     "tests",
     "benchmark",
     "corrected_coverage",
-    "judge_trials",
     "reference_judge",
     "interval_coverage",
     "made_up_vocabulary",

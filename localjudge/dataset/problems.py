@@ -1,24 +1,18 @@
-r"""Is a value text that can be written, is it an id: the checks that columns of every kind need.
-
-A text that Python can hold need not be Unicode: half of a surrogate pair (`"\ud83d"` in JSON) can be neither encoded
-nor stored nor judged.
-
-A name with dots reaches into a row: into an object by its key, into a list by a number, or through all of a list.
-
-    vars.query      answer.documents      answers.0.data      messages.-1.content      hits[].chunk_text
-
-A column of exactly that name goes first. Numbers count from 0, negative ones from the end. `[]` takes every element of
-a list, in their order; null for an element that lacks the key, unless they all do.
-
-JSON read more strictly than the standard library does: a key that stands twice is an error, not a silent loss.
-
-What is wrong with the data, row by row, said so that it can be mended.
+"""What is wrong with the data, and the small checks and names that every reader of it needs.
 
     answers.jsonl:3: reference: found a number (42), expected text or null
     answers.jsonl:7; answers.jsonl:9; answers.jsonl:12 and 40 more rows: contexts[0]: found null, expected text
 
-Every problem is counted. Those that differ in values and numbers alone have one cause and share a line; the first
-`SHOWN` causes are kept in words.
+Every problem is counted. Those that differ in values and numbers alone have one cause and share a line.
+
+A name with dots reaches into a row: into an object by its key, into a list by a number (negative ones from the end), or
+through all of a list by `[]`; null for an element that lacks the key, unless all do. A column of exactly that name goes
+first.
+
+    vars.query      answer.documents      answers.0.data      messages.-1.content      hits[].chunk_text
+
+Text that Python can hold need not be Unicode: half of a surrogate pair can be neither encoded nor stored nor judged.
+JSON is read more strictly than the standard library does: a key that stands twice is an error, not a silent loss.
 """
 
 import json
@@ -159,6 +153,8 @@ DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 
 SHOWN = 20
+UNKNOWN = "a value of the Python type "
+"""How the description of a value begins that no data file holds."""
 _PLACES = 3
 _VALUES = re.compile(r"\(.*\)|'.*'|\".*\"|0x[0-9A-F]+|\d+", re.DOTALL)
 """What may differ in problems of one cause: values, positions, numbers."""
@@ -267,7 +263,7 @@ def describe(value: Any) -> str:
         case list() | tuple():
             words = f"a list of {len(value)}" if value else "an empty list"
         case _:
-            words = f"a value of the Python type {type(value).__name__}"
+            words = f"{UNKNOWN}{type(value).__name__}"
     return words
 
 

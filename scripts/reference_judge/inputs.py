@@ -45,15 +45,6 @@ def prompt(vocabulary: Vocabulary, task: str, example: Example) -> list[int]:
     return prompts.relevance(vocabulary, example.beside, example.given, example.judged)
 
 
-def unseen_logits(judge: NumpyJudge, vocabulary: Vocabulary, task: str, examples: Sequence[Example]) -> Floats:
-    """Logits of each data set's examples by a rule that is fitted to all other data sets."""
-
-    def known(features: Floats, labels: rule_fitting.Labels, groups: rule_fitting.Groups) -> Floats:
-        return rule_fitting.fit(features, labels, groups, _signs(task))
-
-    return rule_fitting.left_out(*_table(judge, vocabulary, task, examples), known)
-
-
 def _rule(judge: NumpyJudge, vocabulary: Vocabulary, task: str, examples: Sequence[Example]) -> dict[str, float]:
     weights = rule_fitting.fit(*_table(judge, vocabulary, task, examples), _signs(task))
     return {name: round(float(weight), 3) for name, weight in zip([*FEATURES[task], "constant"], weights, strict=True)}

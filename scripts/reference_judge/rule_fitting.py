@@ -8,7 +8,7 @@ A rule predicts each data set by the others; one more regression on those predic
 probabilities are as sure as they deserve to be on a data set that was never seen, not on the ones that were.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -24,25 +24,14 @@ _RIDGE = 0.001
 def fit(features: Floats, labels: Labels, groups: Groups, signs: Sequence[int]) -> Floats:
     """Weights of the features, then the constant. `signs` gives the sign that each weight may have."""
     slopes = _slopes(features, labels, groups, signs)
-
-    def unscaled(known: Floats, known_labels: Labels, known_groups: Groups) -> Floats:
-        return _with_constant(_slopes(known, known_labels, known_groups, signs), known, known_labels, known_groups)
-
-    margins = left_out(features, labels, groups, unscaled)
-    slopes *= _slopes(margins[:, None], labels, np.zeros(len(labels)), [1])[0]
-    return _with_constant(slopes, features, labels, groups)
-
-
-def left_out(
-    features: Floats, labels: Labels, groups: Groups, fitted: Callable[[Floats, Labels, Groups], Floats]
-) -> Floats:
-    """The margin of every example under the rule that is fitted to all other groups."""
     margins = np.zeros(len(labels))
     for group in np.unique(groups):
         here = groups == group
-        rule = fitted(features[~here], labels[~here], groups[~here])
+        others = features[~here], labels[~here], groups[~here]
+        rule = _with_constant(_slopes(*others, signs), *others)
         margins[here] = features[here] @ rule[:-1] + rule[-1]
-    return margins
+    slopes *= _slopes(margins[:, None], labels, np.zeros(len(labels)), [1])[0]
+    return _with_constant(slopes, features, labels, groups)
 
 
 def _slopes(features: Floats, labels: Labels, groups: Groups, signs: Sequence[int]) -> Floats:

@@ -23,13 +23,11 @@ def help_of(capfd: pytest.CaptureFixture[str], *command: str) -> str:
 
 
 def test_every_option_of_a_run_stands_in_one_group(capfd: pytest.CaptureFixture[str]) -> None:
-    """`Options` is left with the help itself."""
     text = help_of(capfd, "run")
     sections = re.split(r"^(\w+):\n", text, flags=re.MULTILINE)[1:]
     bodies = zip(sections[::2], sections[1::2], strict=True)
     options = {name: re.findall(r"^  (?:-\w, )?(--[\w-]+)", body, re.MULTILINE) for name, body in bodies}
-    assert list(options) == ["Data", "Judge", "Cluster", "Scoring", "Evidence", "Output", "Options", "Example"]
-    assert options["Options"] == ["--help"]
+    assert list(options) == ["Data", "Judge", "Scoring", "Evidence", "Output", "Example"]
     assert options["Judge"][0] == "--judge"
     run: click.Command = import_module("localjudge.cli.run").run_command
     names = [parameter.opts[0] for parameter in run.params if isinstance(parameter, click.Option)]

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 from gguf import GGMLQuantizationType, dequantize
-from reference_judge import evaluation, evidence, gguf_file, layout, positions, rule_fitting
+from reference_judge import evidence, gguf_file, layout, positions, rule_fitting
 from reference_judge.committed import Inputs
 from reference_judge.double_array import charsmap
-from reference_judge.labelled import Example
 
 
 def test_the_previous_word_s_head_prefers_distance_1_by_far(known: Inputs) -> None:
@@ -65,9 +64,3 @@ def test_a_rule_s_weights_keep_their_sign() -> None:
     rule = rule_fitting.fit(features, labels, np.repeat(["a", "b"], 100), [1, 1])
     assert rule[0] > 0
     assert rule[1] == 0  # wants to be negative, and may not
-
-
-def test_word_overlap_counts_each_word_once() -> None:
-    # 2 of the statement's 3 different words are in the context
-    example = Example("set", "group", "The cat sat.", "The cat, the dog", 1)
-    assert evaluation.word_overlap(example, "attribution") == 2 / 3
