@@ -1,11 +1,7 @@
-"""Finds the files that come with localjudge, in a checkout and in an installed wheel, and the user's state directory.
+"""Where files are, and how one is written: whole or not at all, for its owner alone.
 
-checkout   grammars/ and models/ stand beside the package
-wheel      the same folders stand inside it (pyproject.toml lists their files one by one)
-
-TOML that a user or a stranger wrote: a table, or an error that says what is wrong with it.
-
-Writes a file as a whole, for its owner alone: the one way for every file that is not written piece by piece.
+    checkout    grammars/ and models/ stand next to the package; in a wheel the same folders stand inside it
+    user        LOCALJUDGE_HOME, or `localjudge` in the XDG data directory
 
 A run's result files, which an interrupted run continues, are parts in its locked directory (`record/directory.py`).
 """

@@ -107,6 +107,7 @@ def _checks(order: _Order) -> Iterator[HealthCheck]:
     yield packages
     yield machine.free_memory()
     yield machine.state_folder()
+    yield machine.answer_cache()
     if packages.status == "failed":
         return
     yield machine.processor(order.settings)

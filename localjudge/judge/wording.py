@@ -255,6 +255,7 @@ _KINDS: dict[UnitKind, str] = {"chunk": "passage"}
 """What `{kind}` calls a unit in a prompt, where not by its own name."""
 _CONTEXT_LISTS_KEPT = 64
 _TAGS_KEPT = 64
+_TEMPLATES_KEPT = 512
 _FENCED_TAG = re.compile(r"<[^<>\n]*\{fence\}>")
 
 
@@ -347,21 +348,42 @@ def _example(prompt: TaskPrompt, example: Example) -> str:
     return "".join(piece.text for _, node in nodes for piece in node) + f"\n{example.answer}\n"
 
 
+class _Template(NamedTuple):
+    """A template taken apart: a literal before each place and one after the last; the tags that fence texts in."""
+
+    literals: tuple[str, ...]
+    places: tuple[tuple[str, str], ...]
+    """Of each place the blank before it and its name."""
+    tags: tuple[str, ...]
+
+
+@lru_cache(maxsize=_TEMPLATES_KEPT)
+def _parse(template: str) -> _Template:
+    parts = PLACE.split(template)
+    tags = (tag.replace("{fence}>", "") for tag in _FENCED_TAG.findall(template))
+    return _Template(tuple(parts[::3]), tuple(zip(parts[1::3], parts[2::3], strict=True)), tuple(tags))
+
+
 def _fill(template: str, texts: Mapping[str, str]) -> Node:
-    template = template.replace("{fence}", _fence(template, [texts[name] for name in places_of(template)]))
+    return _with_texts(template, tuple(texts[name] for _, name in _parse(template).places))
+
+
+@lru_cache(maxsize=_TEMPLATES_KEPT)
+def _with_texts(template: str, texts: tuple[str, ...]) -> Node:
+    """The template with these texts in its places. Remembered: the questions of a sample have most nodes in common."""
+    literals, places, tags = _parse(template)
+    fence = _fence(tags, dict.fromkeys(texts))
     pieces: list[Piece] = []
-    start = 0
-    for place in PLACE.finditer(template):
-        text = texts[place[2]]
-        pieces += [Piece(template[start : place.start()], trusted=True), Piece(text and place[1] + text, trusted=False)]
-        start = place.end()
-    pieces.append(Piece(template[start:], trusted=True))
+    for literal, (blank, _), text in zip(literals, (*places, ("", "")), (*texts, ""), strict=True):
+        if literal:
+            pieces.append(Piece(literal.replace("{fence}", fence), trusted=True))
+        if text:
+            pieces.append(Piece(blank + text, trusted=False))
     return tuple(piece for piece in pieces if piece.text)
 
 
-def _fence(template: str, enclosed: Sequence[str]) -> str:
-    """What `{fence}` becomes in a template that encloses these texts."""
-    tags = [tag.replace("{fence}>", "") for tag in _FENCED_TAG.findall(template)]
+def _fence(tags: Sequence[str], enclosed: Iterable[str]) -> str:
+    """What `{fence}` becomes in a template with these tags around these texts."""
     inside = _as_read("\n".join(enclosed)) if tags else ""
     fences = ("" if number == 1 else f"-{number}" for number in count(1))  # a text cannot hold every number
     return next(fence for fence in fences if not any(_tag_as_read(f"{tag}{fence}>") in inside for tag in tags))
@@ -374,6 +396,8 @@ def _tag_as_read(tag: str) -> str:
 
 def _as_read(text: str) -> str:
     """A text as a model may take it: `＜ / Context >` reads as `</context>`, with invisible characters in it too."""
+    if text.isascii() and "<" not in text:
+        return ""
     folded = unicodedata.normalize("NFKC", text).casefold()
     if "<" not in folded:
         return ""

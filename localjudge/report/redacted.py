@@ -137,7 +137,7 @@ def check_redacted(run: Run, file: Path, salt: bytes | None = None) -> RedactedC
 
 def _check_made_with(head: Mapping[str, Any], file: Path, salt: bytes) -> None:
     if head.get("row") != "run" or head.get("schema_version") != REDACTED_VERSION:
-        raise UsageError(f"{file} is not a redacted run of this version", hint="is it what localjudge has redacted?")
+        raise UsageError(f"{file} is not a redacted run of this version", hint="is it what localjudge redact wrote?")
     made_with, expected = head.get("salt_check"), _salt_check(salt)
     if made_with != expected:
         problem = "with another salt" if made_with and expected else f"with{'' if made_with else 'out'} a salt"

@@ -189,7 +189,7 @@ def test_the_first_screen_says_what_the_summary_says(scripted_run: ScriptedRun) 
 
 def test_a_mean_is_withheld_where_too_many_failed(failed_run: Run) -> None:
     read = in_words(html(failed_run))
-    assert "1 failed, more than allowed (--max-failed): no mean; it is from 0.500 to 1.000" in read
+    assert "1 failed, more than allowed (max_failed): no mean; it is from 0.500 to 1.000" in read
     assert "why: no verdict for 1 of 1 units: it does not fit" in read
 
 
