@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from localjudge.doctor.calibrate import measured
+from localjudge.doctor.calibrate import measure_judge
 from localjudge.engine.protocol import Engine
 from localjudge.errors import UsageError
 from localjudge.judge.wording import JudgingProtocol, Reasons
@@ -223,4 +223,4 @@ def calibrate(  # noqa: PLR0913 # as for `evaluate`
     """
     options: Any = named_settings(locals()) | {"metrics": metrics, "weights": weights, "out": out}
     with closing(progress_for(progress)) as shown:
-        return measured(labels, options, judge=judge, run=run, name=name, engine=engine, progress=shown)
+        return measure_judge(labels, options, judge=judge, run=run, name=name, engine=engine, progress=shown)

@@ -55,7 +55,7 @@ def calibrate_command(labels: str, quiet: bool, as_json: bool, required: str | N
 
     Exit code: 0 done; 3 done, and the judge is not fit for what is required; 1 nothing was measured; 4 interrupted.
     """
-    from localjudge.doctor.calibrate import measured
+    from localjudge.doctor.calibrate import measure_judge
     from localjudge.doctor.fitness import admission_by_labels
     from localjudge.report.label_tables import calibration_view
     from localjudge.report.terminal import terminal
@@ -66,7 +66,7 @@ def calibrate_command(labels: str, quiet: bool, as_json: bool, required: str | N
     how: dict[str, Any] = {key: arguments[key] for key in ("metrics", "out", "weights") if key in arguments}
     how |= {key: value for key, value in settings_in(arguments).items() if value}
     with progress_shown(quiet=quiet) as progress:
-        calibration = measured(labels, how, judge=arguments.get("judge"), run=run, name=name, progress=progress)
+        calibration = measure_judge(labels, how, judge=arguments.get("judge"), run=run, name=name, progress=progress)
     print_result(as_json, calibration, lambda: calibration_view(calibration))
     if not quiet and not as_json:
         terminal(stderr=True).print(_advice(calibration), soft_wrap=True)

@@ -250,9 +250,9 @@ class AskingMode(NamedTuple):
 
 _ASKING_MODES = (
     AskingMode("answers", "", "none", "independent"),
-    AskingMode("reasons before", "--reasons before", "before", "independent"),
-    AskingMode("reasons after", "--reasons after", "after", "independent"),
-    AskingMode("joint answers", "--protocol joint", "none", "joint"),
+    AskingMode("reasons before", 'reasons = "before"', "before", "independent"),
+    AskingMode("reasons after", 'reasons = "after"', "after", "independent"),
+    AskingMode("joint answers", 'protocol = "joint"', "none", "joint"),
 )
 
 
@@ -268,7 +268,7 @@ def answers_check(mode: AskingMode, judge: Examinee, requests: Sequence[VerdictR
     """Whether every answer is legal JSON, and the probability of legal answers before all others were masked."""
     if not requests:
         finding = "not looked at: this judge is asked none of the questions that every run can ask"
-        return warning(mode.name, finding, "ask it what it was made for, a few samples first (--limit)", asked=0)
+        return warning(mode.name, finding, "ask it what it was made for, a few samples first (--sample)", asked=0)
     answers = judge.answers(requests)
     missing = [answer.error for answer in answers if isinstance(answer, NoAnswer)]
     pairs = [(request, answer) for request, answer in zip(requests, answers, strict=True) if isinstance(answer, Answer)]

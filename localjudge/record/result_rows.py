@@ -1,8 +1,6 @@
 """The rows of `scores.jsonl` and `verdicts.jsonl`: one JSON object a line, keys in the order of the outside contract.
 
-The invariant: the same outcomes give the same bytes. Offsets count Unicode code points of the decoded field.
-
-What came of one metric on one sample: what a run hands to its record.
+The same outcomes give the same bytes. Offsets count Unicode code points of the decoded field.
 """
 
 import json

@@ -262,7 +262,7 @@ def test_no_answer_is_a_failure_only_for_the_manner_that_every_run_uses() -> Non
     silent = ScriptedEngine({}, default="the prompt does not fit")
     assert answers("answers", silent).status == "failed"
     joint = answers("joint answers", silent)
-    assert (joint.status, joint.advice) == ("warning", "leave out --protocol joint with this judge")
+    assert (joint.status, joint.advice) == ("warning", 'leave out protocol = "joint" with this judge')
 
 
 @pytest.mark.parametrize(

@@ -173,3 +173,23 @@ def test_what_does_not_fit_is_failed_and_never_cut(tmp_path: Path) -> None:
     found = localjudge.evaluate(rows, out=tmp_path / "run", engine=small, metrics=chunk)
     assert (found["kind"].failed, found["kind"].mean) == (1, None)
     assert "do not fit" in (found.scores[0].detail or "")
+
+
+@pytest.mark.parametrize(
+    ("kept", "complaint"),
+    [
+        ([], "criterion kind: its words in manifest.json are not those of its checksum"),
+        ([{**KIND.model_dump(mode="json"), "good": "no"}], "criterion kind: its words"),
+        (["/etc/hostname"], "criteria is not a list of them"),
+        ({"kind": 1}, "criteria is not a list of them"),
+        ([{"name": "kind"}], "manifest.json: a criterion cannot be asked: question"),
+    ],
+)
+def test_words_that_a_stranger_changed_are_refused(tmp_path: Path, kept: Any, complaint: str) -> None:
+    """And none of them names a file that is read."""
+    run(tmp_path / "run", KIND)
+    manifest = manifest_of(tmp_path / "run")
+    manifest["environment"]["settings"]["criteria"] = kept
+    (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(UsageError, match=complaint):
+        Run.open(tmp_path / "run")
