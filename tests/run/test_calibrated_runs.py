@@ -15,7 +15,6 @@ from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.judge.profile import task_name
 from localjudge.metrics import catalog
 from localjudge.metrics.faithfulness import Faithfulness
-from localjudge.progress import Silence
 from localjudge.record.manifest import Calibration, Manifest, answering_part, kept_calibrations, measured_part
 from localjudge.report.tables import calibration_lines
 from localjudge.run.settings import RunSettings
@@ -132,19 +131,14 @@ def test_a_criterion_of_other_words_is_another_question(calibration: Calibration
 
 def test_rounding_elsewhere_is_said_and_not_refused(calibration: Calibration) -> None:
     judge = {**calibration.judge, "versions": {**calibration.judge["versions"], "numpy": "0.0"}}
-    notes: list[str] = []
-
-    class Noting(Silence):
-        def note(self, text: str) -> None:
-            notes.append(text)
-
-    judged("run", calibration=calibration.model_copy(update={"judge": judge}), progress=Noting())
-    assert any("threshold 0.4 for faithfulness; made where rounding differs:" in note for note in notes)
+    run = judged("run", calibration=calibration.model_copy(update={"judge": judge}))
+    assert any("threshold 0.4 for faithfulness; made where rounding differs:" in note for note in run.notes)
 
 
 def test_what_does_not_go_together_is_refused(calibration: Calibration) -> None:
-    with pytest.raises(UsageError, match="threshold and calibration cannot both be given"):
-        judged("run", calibration=calibration, threshold=0.4)
+    for threshold in (0.4, 0.5):  # also where it is that of no calibration
+        with pytest.raises(UsageError, match="threshold and calibration cannot both be given"):
+            judged("run", calibration=calibration, threshold=threshold)
     with pytest.raises(UsageError, match="is of attribution, which no metric of this run asks"):
         judged("run", ["context_relevancy"], calibration=calibration)
     with pytest.raises(UsageError, match="no calibration 'nobody'"):
@@ -215,12 +209,6 @@ def test_what_a_calibration_holds_of_the_judge_is_what_moves_answers(calibration
     run = judged("run", calibration=calibration)
     assert calibration.judge == answering_part(run.manifest.judge) == measured_part(run.manifest.judge, Faithfulness())
     assert RunSettings(calibration=[calibration.model_dump(mode="json")]).calibration == (calibration,)  # type: ignore[arg-type]
-
-
-def test_a_threshold_that_is_given_is_not_ignored_beside_a_calibration(calibration: Calibration) -> None:
-    """Also where it is that of no calibration, one half."""
-    with pytest.raises(UsageError, match="threshold and calibration cannot both be given"):
-        judged("run", calibration=calibration, threshold=0.5)
 
 
 def test_an_open_judge_uses_the_calibrations_that_apply(calibration: Calibration) -> None:

@@ -166,11 +166,6 @@ def test_answers_of_another_judge_are_refused(
     assert not (tmp_path / "second").exists()
 
 
-def test_answers_of_another_engine_are_refused(tmp_path: Path, first: Run) -> None:
-    with pytest.raises(UsageError, match=r"another judge:\n  engine\.script_sha256: "):
-        judged(tmp_path / "second", engine({"One 0.": 0.1}), reuse=first.directory)
-
-
 def test_what_is_no_run_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(RunDirectoryError, match=r"nothing holds no run\n  hint: name the directory of one"):
         judged(tmp_path / "second", engine(), reuse=tmp_path / "nothing")
@@ -224,18 +219,3 @@ def test_rescoring_keeps_settings_groups_and_skipped_rows(tmp_path: Path) -> Non
     assert (again.summary.skipped_rows, again.max_failed) == (1, 2)
     settings = [run.manifest.environment["settings"] for run in (first, again)]
     assert settings[1] == {**settings[0], "reuse": [str(first.directory)]}
-
-
-def test_a_run_is_not_rescored_with_what_asks_other_questions(first: Run) -> None:
-    with pytest.raises(UsageError, match="there is no option 'language'"):
-        first.rescore(language="de", engine=engine())  # type: ignore[call-arg]
-
-
-def test_a_metric_that_the_data_cannot_have_is_refused(first: Run) -> None:
-    with pytest.raises(UsageError, match="document_mrr needs reference_contexts"):
-        first.rescore(metrics=["document_mrr"], engine=engine())
-
-
-def test_rescoring_a_run_of_a_python_engine_needs_one(first: Run) -> None:
-    with pytest.raises(UsageError, match="does not say which judge"):
-        first.rescore()
