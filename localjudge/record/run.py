@@ -1,22 +1,12 @@
-"""Whether the files of a run are those that it left, and of one run: by checksums, so that no row has to be looked at.
+"""A finished run on disk, read back as one value, and whether its files are of one run and as it left them.
 
-    manifest.json    signature = sha256 of its parts; criteria and calibrations by their checksums
-         │           environment.files: sha256 of each of the others
-    summary.json     signature, thresholds, metrics, number of samples and judge are those of the manifest
-    scores.jsonl
-    verdicts.jsonl
-
-Someone who changes a file together with its checksum is not noticed here: `verify` asks the judge again, and works the
-files out from the stored data and answers.
-
-A finished run on disk, read back as one value.
-
+    manifest.json    what the numbers rest on: signature = sha256 of its parts; sha256 of each of the other files
+    summary.json     means, intervals, counts; signature, thresholds, metrics, samples and judge are the manifest's
     scores.jsonl     one row per sample and metric
     verdicts.jsonl   one row per judged unit
-    summary.json     means, intervals, counts
-    manifest.json    what the numbers rest on
 
-What is read may be a stranger's: `untrusted.py` says what is refused, `consistency.py` what is noticed.
+By their checksums, so that no row is looked at before it is asked for. Someone who changes a file together with its
+checksum is not noticed here: `verify` asks the judge again, and works the files out from the stored data and answers.
 """
 
 import hashlib
@@ -82,6 +72,9 @@ from localjudge.types import JudgeCard, Record, Sample, VerdictRule
 from localjudge.words import numbered, printable
 
 _VERIFY = "`localjudge verify` says what in the files the stored answers do not give"
+_SHOWN_METRICS = 4
+_Object = TypeVar("_Object", Manifest, Summary)
+_Row = TypeVar("_Row", ScoreRow, VerdictRow)
 
 
 def check_files(directory: Path, summary: Summary, manifest: Manifest) -> None:
@@ -118,11 +111,6 @@ def _differences(summary: Summary, manifest: Manifest) -> Iterator[str]:
     yield from other_criteria(manifest)
     yield from other_calibrations(manifest)
     yield from in_the_judge(summary.judge, manifest)
-
-
-_SHOWN_METRICS = 4
-_Object = TypeVar("_Object", Manifest, Summary)
-_Row = TypeVar("_Row", ScoreRow, VerdictRow)
 
 
 class _Part(Record):
