@@ -51,7 +51,7 @@ def test_the_bare_name_is_that_of_the_argument_or_of_the_flag() -> None:
 
 def test_a_command_on_a_run_can_be_copied() -> None:
     given = ("verify", "my runs/a", "judge", "b.gguf")
-    assert call(*given) == "localjudge.verify('my runs/a', judge='b.gguf')"
+    assert call(*given) == "Run.open('my runs/a').verify(judge='b.gguf')"
     with as_typed():
         assert call(*given) == "localjudge verify 'my runs/a' --judge b.gguf"
 
