@@ -41,7 +41,7 @@ class NumpyJudge:
         self._facts = {name: np.array([row[name] for row in known]) for name in known[0]}
         self._identity = np.array([layout.identity_code(token) for token in vocabulary.tokens])
 
-    def logit(self, tokens: Sequence[int]) -> float:
+    def log_odds(self, tokens: Sequence[int]) -> float:
         """Log of the odds of label 1, for a prompt that ends in the answer's part."""
         rule = self._rule(np.asarray(tokens))
         found = self.features(tokens)

@@ -4,8 +4,6 @@ import gzip
 import hashlib
 import json
 import os
-import subprocess
-import sys
 import tracemalloc
 from collections import Counter
 from pathlib import Path
@@ -198,19 +196,6 @@ def test_equal_values_of_a_column_are_one_object_and_1_is_not_true() -> None:
     first, second, *numbers = data.column("group")
     assert first is second
     assert [type(number) for number in numbers] == [int, bool, float]
-
-
-def test_made_up_samples_are_samples_and_always_the_same(tmp_path: Path) -> None:
-    """What the memory of a million samples is measured with: about 200 bytes each, five of a document."""
-    script = Path(__file__).parent.parent.parent / "scripts" / "made-up-samples"
-    made = [subprocess.run([sys.executable, script, "20"], capture_output=True, check=True).stdout for _ in range(2)]
-    assert made[0] == made[1]
-    assert 180 <= len(made[0]) / 20 <= 240
-    (tmp_path / "a.jsonl").write_bytes(made[0])
-    data = load(tmp_path / "a.jsonl")
-    assert data.fields == frozenset(["user_input", "retrieved_contexts", "reference", "response"])
-    assert len({sample.user_input for sample in data.samples}) == 20
-    assert len(set(data.column("document"))) == 4
 
 
 def test_contexts_without_texts_are_counted() -> None:

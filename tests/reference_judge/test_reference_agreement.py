@@ -1,8 +1,8 @@
 """The NumPy model and llama.cpp give the same logit, within 0.05."""
 
 import pytest
+from bare_llama import BareModel
 from reference_judge import prompts
-from reference_judge.llama import LoadedJudge
 from reference_judge.numpy_model import NumpyJudge
 from reference_judge.vocabulary import ANSWER, CONTEXT, STATEMENT, Vocabulary
 
@@ -23,44 +23,44 @@ STATEMENTS = (
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_short_prompts(statement: str, words: Vocabulary, numpy_judge: NumpyJudge, llama_judge: LoadedJudge) -> None:
+def test_short_prompts(statement: str, words: Vocabulary, numpy_judge: NumpyJudge, llama_judge: BareModel) -> None:
     prompt = prompts.attribution(words, [TOWER], statement)
-    assert llama_judge.logit(prompt) == pytest.approx(numpy_judge.logit(prompt), abs=TOLERANCE)
+    assert llama_judge.log_odds(prompt) == pytest.approx(numpy_judge.log_odds(prompt), abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("place", [0, 7000])
 def test_prompts_that_nearly_fill_the_window(
-    place: int, words: Vocabulary, numpy_judge: NumpyJudge, llama_judge: LoadedJudge
+    place: int, words: Vocabulary, numpy_judge: NumpyJudge, llama_judge: BareModel
 ) -> None:
     text = FILLER * 330
     prompt = prompts.attribution(words, [text[: 5 * place] + TOWER + text[5 * place :]], STATEMENTS[0])
     assert 7000 < len(prompt) < 8192
-    assert llama_judge.logit(prompt) == pytest.approx(numpy_judge.logit(prompt), abs=TOLERANCE)
+    assert llama_judge.log_odds(prompt) == pytest.approx(numpy_judge.log_odds(prompt), abs=TOLERANCE)
 
 
-def test_several_contexts(words: Vocabulary, numpy_judge: NumpyJudge, llama_judge: LoadedJudge) -> None:
+def test_several_contexts(words: Vocabulary, numpy_judge: NumpyJudge, llama_judge: BareModel) -> None:
     prompt = prompts.attribution(words, [FILLER, "", TOWER, FILLER * 3], STATEMENTS[0])
-    assert llama_judge.logit(prompt) == pytest.approx(numpy_judge.logit(prompt), abs=TOLERANCE)
+    assert llama_judge.log_odds(prompt) == pytest.approx(numpy_judge.log_odds(prompt), abs=TOLERANCE)
 
 
 @pytest.mark.parametrize("contexts", [[], [TOWER], [FILLER * 5, "", f"{TOWER} {FILLER}"], [TOWER * 60, FILLER * 200]])
 @pytest.mark.parametrize("judged", [TOWER, FILLER, "", "1936"])
 def test_relevance(
-    judged: str, contexts: list[str], words: Vocabulary, numpy_judge: NumpyJudge, llama_judge: LoadedJudge
+    judged: str, contexts: list[str], words: Vocabulary, numpy_judge: NumpyJudge, llama_judge: BareModel
 ) -> None:
     """Without contexts as a chunk, beside them as a sentence; the last are as long as the window allows."""
     prompt = prompts.relevance(words, contexts, "When was the Iron Gate in Porto opened?", judged)
-    assert llama_judge.logit(prompt) == pytest.approx(numpy_judge.logit(prompt), abs=TOLERANCE)
+    assert llama_judge.log_odds(prompt) == pytest.approx(numpy_judge.log_odds(prompt), abs=TOLERANCE)
 
 
 def test_a_statement_decoded_from_a_shared_context(
-    words: Vocabulary, numpy_judge: NumpyJudge, llama_judge: LoadedJudge
+    words: Vocabulary, numpy_judge: NumpyJudge, llama_judge: BareModel
 ) -> None:
     shared = [words.ids[CONTEXT], *words.tokenizer.encode(FILLER * 20 + TOWER)]
     llama_judge.logits(shared)
     for statement in STATEMENTS:
         answer = [words.ids[ANSWER], *words.tokenizer.encode(prompts.FORCED_ATTRIBUTION)]
         own = [words.ids[STATEMENT], *words.tokenizer.encode(statement), *answer]
-        assert llama_judge.logit(own, kept=len(shared)) == pytest.approx(
-            numpy_judge.logit([*shared, *own]), abs=TOLERANCE
+        assert llama_judge.log_odds(own, kept=len(shared)) == pytest.approx(
+            numpy_judge.log_odds([*shared, *own]), abs=TOLERANCE
         )

@@ -17,6 +17,6 @@ def test_the_judge_ranks_better_than_word_overlap(
 ) -> None:
     examples = labelled.examples(labelled_data, task)
     labels = np.array([example.label for example in examples])
-    logits = np.array([numpy_judge.logit(inputs.prompt(known.vocabulary, task, example)) for example in examples])
+    logits = np.array([numpy_judge.log_odds(inputs.prompt(known.vocabulary, task, example)) for example in examples])
     overlap = np.array([evaluation.word_overlap(example, task) for example in examples])
     assert roc_auc(labels, logits) >= max(least, float(roc_auc(labels, overlap)))
