@@ -1,1 +1,1 @@
-"""What judges and prompts are worth on labelled data: the questions, the answers of models, and the figures."""
+"""What judges and prompts are worth on labelled data: the questions (items) and the answers of models (asking)."""

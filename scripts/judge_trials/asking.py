@@ -1,7 +1,6 @@
 """Answers of models to labelled questions, kept in a file the moment they are there: asked once, whatever stops.
 
-    answers.jsonl    {"key", "model", "task", "wording", "id", "source", "cluster", "label", "p_yes", "legal_mass"}
-    costs.jsonl      {"model", "task", "wording", "items", "tokens"}          tokens to evaluate, shared ones once
+    answers.jsonl    {"key", "model", "mib", "task", "wording", "id", "source", "cluster", "label", "p_yes"}
 
 The key is the request's own, as in a run's store: an engine, a model or a word that changes is asked again.
 """
@@ -22,14 +21,11 @@ from localjudge.judge.wording import PromptWriter
 from localjudge.record.store import RequestKeys
 from localjudge.run.judges import judge_on
 from localjudge.run.settings import RunSettings, checked
-from localjudge.types import Answer, VerdictRequest
+from localjudge.types import Answer
 
 from .items import Item
 
 ANSWERS = "answers.jsonl"
-COSTS = "costs.jsonl"
-
-
 TODAY = "today"
 """The wording of the package."""
 
@@ -49,11 +45,9 @@ class OpenModel:
     def __init__(self, engine: Engine, name: str, folder: Path) -> None:
         self.engine = engine
         self.name = name
-        self.size = int(engine.identity.get("model_size", 0))
-        """Bytes of the model's file."""
         self._keys = RequestKeys(engine.identity)
-        self._folder = folder
-        self._known = {row["key"] for row in rows_of(folder / ANSWERS)}
+        self._file = folder / ANSWERS
+        self._stored = {row["key"] for row in read_rows(self._file)}
 
     @property
     def reads_instructions(self) -> bool:
@@ -61,74 +55,51 @@ class OpenModel:
         registered = model_registry.registered_as(str(self.engine.identity.get("model_sha256")))
         return prompts.load_profile((registered and registered.profile) or prompts.DEFAULT_PROFILE).instructions
 
-    def judge(self, prompt: Path | None) -> PromptWriter:
+    def judge(self, prompt: Path | None = None) -> PromptWriter:
         """The judge that this model is with a wording of one task."""
         return judge_on(self.engine, checked({"prompts": prompt} if prompt else {})).judge
 
     def answer(self, trial: Trial) -> None:
-        """Ask what is not answered yet. A question without an answer is kept with p_yes null."""
-        judge = self.judge(trial.prompt)
-        requests = [judge.request(item.task) for item in trial.items]
-        keys = [self._keyed(request, item, trial) for request, item in zip(requests, trial.items, strict=True)]
-        rest = [place for place, key in enumerate(keys) if key not in self._known]
-        cost = {"model": self.name, "task": trial.task, "wording": trial.wording, "items": len(trial.items)}
-        append(self._folder / COSTS, cost | {"tokens": self.engine.distinct_tokens(requests)})
-        start = time.monotonic()
-        for done, (index, answer) in enumerate(self.engine.answers([requests[place] for place in rest]), start=1):
-            place = rest[index]
-            item = trial.items[place]
-            append(
-                self._folder / ANSWERS,
-                {
-                    "key": keys[place],
-                    "model": self.name,
-                    "task": trial.task,
-                    "wording": trial.wording,
-                    "id": item.id,
-                    "source": item.source,
-                    "cluster": item.cluster,
-                    "label": item.label,
-                    "p_yes": answer.p_yes if isinstance(answer, Answer) else None,
-                    "legal_mass": answer.legal_mass,
-                },
-            )
-            self._known.add(keys[place])
-            each = (time.monotonic() - start) / done
-            left = each * (len(rest) - done)
-            print(f"{self.name} {trial.task} {trial.wording}: {done} of {len(rest)}, {each:.2f} s each, "
-                  f"{left / 60:.0f} min left", end="", file=sys.stderr)  # fmt: skip
-        if rest:
-            print(file=sys.stderr)
+        """Ask what is not answered yet. A question without an answer is kept with p_yes null.
 
-    def _keyed(self, request: VerdictRequest, item: Item, trial: Trial) -> str:
-        """One answer may stand for several items and wordings that word it alike; each has a row."""
-        return f"{self._keys.keyed(request).key}/{trial.wording}/{item.id}"
+        One answer may stand for several items and wordings that word it alike; each has a row.
+        """
+        judge = self.judge(trial.prompt)
+        mib = int(self.engine.identity.get("model_size", 0)) >> 20
+        pending = []
+        for item in trial.items:
+            request = judge.request(item.task)
+            key = f"{self._keys.keyed(request).key}/{trial.wording}/{item.id}"
+            if key not in self._stored:
+                head = {"key": key, "model": self.name, "mib": mib, "task": trial.task, "wording": trial.wording}
+                row = head | {name: getattr(item, name) for name in ("id", "source", "cluster", "label")}
+                pending.append((request, row))
+        start = time.monotonic()
+        for done, (index, answer) in enumerate(self.engine.answers([request for request, _ in pending]), start=1):
+            row = pending[index][1] | {"p_yes": answer.p_yes if isinstance(answer, Answer) else None}
+            with self._file.open("ab") as file:  # the line break first: a line that was cut off spoils no other
+                file.write(f"\n{json.dumps(row, ensure_ascii=False)}".encode())
+            self._stored.add(row["key"])
+            left = (time.monotonic() - start) / done * (len(pending) - done) / 60
+            progress = f"{trial.task} {trial.wording}: {done} of {len(pending)}, {left:.0f} min left"
+            print(f"\r{self.name} {progress}", end="\n" if done == len(pending) else "", file=sys.stderr)
 
 
 @contextmanager
-def opened(name_or_path: str, folder: Path, threads: int | None) -> Iterator[OpenModel]:
+def open_model(name_or_path: str, folder: Path, threads: int | None) -> Iterator[OpenModel]:
     """A model while it is asked. Raises ModelError as `localjudge run` does."""
-    file = model_registry.find(name_or_path)
-    settings = RunSettings(threads=threads)
     folder.mkdir(parents=True, exist_ok=True)
-    with closing(open_engine(file, settings.engine)) as engine:
+    file = model_registry.find(name_or_path)
+    with closing(open_engine(file, RunSettings(threads=threads).engine)) as engine:
         yield OpenModel(engine, engine.name, folder)
 
 
-def rows_of(path: Path) -> list[dict[str, Any]]:
+def read_rows(path: Path) -> list[dict[str, Any]]:
     """Rows of a file that may not be there; a line that a kill cut off counts for nothing."""
-    if not path.exists():
-        return []
-    found = []
-    for line in path.read_bytes().splitlines():
+    rows = []
+    for line in path.read_bytes().splitlines() if path.exists() else []:
         try:
-            found.append(json.loads(line))
+            rows.append(json.loads(line))
         except ValueError:
             continue
-    return found
-
-
-def append(path: Path, row: dict[str, Any]) -> None:
-    """One row more. The line break stands first: a line that was cut off spoils no other."""
-    with path.open("ab") as file:
-        file.write(f"\n{json.dumps(row, ensure_ascii=False)}".encode())
+    return rows

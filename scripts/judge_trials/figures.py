@@ -5,7 +5,7 @@ Clusters are drawn together. They fall into two halves by their names alone: one
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +16,7 @@ from localjudge.stats import Interval, statistic_interval
 from localjudge.stats.agreement import balanced_accuracy, calibration_line, roc_auc
 from localjudge.stats.interval import Floats
 
-THRESHOLD = 0.5
-Answered = Mapping[str, Mapping[str, Any]]
+Answers = Mapping[str, Mapping[str, Any]]
 """Rows of answers, by the ids of their items."""
 
 
@@ -26,55 +25,48 @@ class Table(NamedTuple):
 
     labels: npt.NDArray[np.int64]
     p_yes: Floats
-    clusters: Sequence[str]
+    clusters: npt.NDArray[np.str_]
 
 
-def table(columns: Sequence[Answered], half: int | None = None) -> Table:
-    """Items that every column has an answer to, of one half of the clusters (0 or 1) or of both (None)."""
-    answered = [{name: row for name, row in column.items() if row["p_yes"] is not None} for column in columns]
-    shared = [name for name in answered[0] if all(name in column for column in answered[1:])]
-    rows = [answered[0][name] for name in shared if half is None or half_of(answered[0][name]["cluster"]) == half]
-    return Table(
+def make_table(columns: Sequence[Answers], half: int | None = None) -> Table | None:
+    """Items that every column has an answer to, of one half of the clusters (0 or 1) or of both (None).
+
+    None if they are not of both labels.
+    """
+    rows = [
+        row
+        for name, row in columns[0].items()
+        if all(name in column and column[name]["p_yes"] is not None for column in columns)
+        if half is None or hashlib.sha256(row["cluster"].encode()).digest()[0] % 2 == half
+    ]
+    table = Table(
         labels=np.array([row["label"] for row in rows], dtype=np.int64),
-        p_yes=np.array([[column[row["id"]]["p_yes"] for column in answered] for row in rows]),
-        clusters=[row["cluster"] for row in rows],
+        p_yes=np.array([[column[row["id"]]["p_yes"] for column in columns] for row in rows]),
+        clusters=np.array([row["cluster"] for row in rows]),
     )
+    return table if {0, 1} <= set(table.labels.tolist()) else None
 
 
-def half_of(cluster: str) -> int:
-    """Which half a cluster falls into: 0 to choose on, 1 to report on."""
-    return hashlib.sha256(cluster.encode()).digest()[0] % 2
-
-
-def auc(of: Table) -> Interval:
-    """AUC of the first column."""
-    return _interval(roc_auc, of, of.p_yes[:, 0])
-
-
-def decided(of: Table) -> Interval:
-    """Balanced accuracy of the first column at p = .5."""
-    return _interval(balanced_accuracy, of, of.p_yes[:, 0] >= THRESHOLD)
-
-
-def too_often(of: Table) -> Interval:
-    """Share of items that the first column calls 1, less the share that are 1."""
-    return _interval(
-        lambda labels, calls, weights: ((calls - labels) * weights).sum(-1) / weights.sum(-1),
-        of,
-        of.p_yes[:, 0] >= THRESHOLD,
+def cells(table: Table) -> list[str]:
+    """Of the first column: items, AUC, balanced accuracy at .5, how much more often than true it says 1, slope."""
+    labels, p_yes, clusters = table.labels, table.p_yes[:, 0], table.clusters
+    calls = p_yes >= 0.5  # noqa: PLR2004 -- the threshold of a run
+    auc = statistic_interval(roc_auc, labels, p_yes, clusters=clusters)
+    right = statistic_interval(balanced_accuracy, labels, calls, clusters=clusters)
+    more = statistic_interval(
+        lambda true, called, weights: ((called - true) * weights).sum(-1) / weights.sum(-1),
+        labels,
+        calls,
+        clusters=clusters,
     )
-
-
-def slope(of: Table) -> str:
-    """Slope of the first column's calibration line; "-" where none fits best."""
     try:
-        found = _interval(lambda *rows: calibration_line(*rows).slope, of, of.p_yes[:, 0])
-    except DataError:
-        return "-"
-    return short(found)
+        slope = short(statistic_interval(lambda *rows: calibration_line(*rows).slope, labels, p_yes, clusters=clusters))
+    except DataError:  # no line fits best
+        slope = "-"
+    return [str(len(labels)), short(auc), short(right), short(more, "+"), slope]
 
 
-def auc_gained(pairs: Table) -> Interval:
+def auc_gained(table: Table) -> Interval:
     """Mean over judges of the AUC that each gains; columns are before and after of the first, of the second ..."""
 
     def gained(labels: Floats, scores: Floats, weights: Floats) -> Floats:
@@ -82,16 +74,7 @@ def auc_gained(pairs: Table) -> Interval:
         mean: Floats = np.mean(each[1::2], axis=0) - np.mean(each[::2], axis=0)
         return mean
 
-    return _interval(gained, pairs, pairs.p_yes)
-
-
-def _interval(statistic: Callable[..., Floats], of: Table, scores: npt.ArrayLike) -> Interval:
-    return statistic_interval(statistic, of.labels, scores, clusters=np.asarray(of.clusters))
-
-
-def measurable(of: Table) -> bool:
-    """Whether there are items of both labels."""
-    return {0, 1} <= set(of.labels.tolist())
+    return statistic_interval(gained, table.labels, table.p_yes, clusters=table.clusters)
 
 
 def short(interval: Interval, sign: str = "") -> str:

@@ -35,34 +35,26 @@ class Item(NamedTuple):
     task: Task
 
 
-def items(folder: Path, task: str, count: int) -> list[Item]:
+def choose(folder: Path, task: str, count: int) -> list[Item]:
     """About `count` items: of `relevance_sentence` all sentences of whole questions, until there are so many.
 
-    Labels and data sets are in the shares that they have in the data, and whoever takes more gets the same ones first.
+    Labels and data sets are in the shares that they have in the data, and a larger count begins with the same ones.
     """
-    drawn = _drawn(_MAKERS[task](folder))
-    chosen: list[Item] = []
-    for group in drawn:
-        if len(chosen) >= count:
-            break
-        chosen += group
-    return chosen
-
-
-def _drawn(found: Iterable[Item]) -> list[list[Item]]:
-    """Groups that are asked together, each stratum spread evenly over the order."""
     groups: dict[str, list[Item]] = defaultdict(list)
-    for item in found:
-        whole = item.cluster if isinstance(item.task, Relevance) and item.task.contexts else item.id
-        groups[whole].append(item)
+    for item in _MAKERS[task](folder):  # groups are asked together
+        groups[item.cluster if task == "relevance_sentence" else item.id].append(item)
     strata: dict[tuple[str, int], list[list[Item]]] = defaultdict(list)
     for group in groups.values():
         strata[group[0].source, max(item.label for item in group)].append(group)
-    placed = []
+    placed = []  # each stratum spread evenly over the order
     for stratum in strata.values():
         stratum.sort(key=lambda group: _digest(group[0].id))
-        placed += [((place + 0.5) / len(stratum), group) for place, group in enumerate(stratum)]
-    return [group for _, group in sorted(placed, key=lambda one: (one[0], _digest(one[1][0].id)))]
+        placed += [((place + 0.5) / len(stratum), _digest(group[0].id), group) for place, group in enumerate(stratum)]
+    chosen: list[Item] = []
+    for _, _, group in sorted(placed, key=lambda entry: entry[:2]):
+        if len(chosen) < count:
+            chosen += group
+    return chosen
 
 
 def _attribution(folder: Path) -> Iterable[Item]:

@@ -45,21 +45,21 @@ def test_fewer_items_are_the_first_of_more(tmp_path: Path) -> None:
     """Whoever asks about more has asked about these, so answers are kept and figures can be compared."""
     folder = data(tmp_path)
     for task in ("attribution", "relevance_sentence"):
-        more = items.items(folder, task, 48)
-        fewer = items.items(folder, task, 12)
+        more = items.choose(folder, task, 48)
+        fewer = items.choose(folder, task, 12)
         assert [item.id for item in fewer] == [item.id for item in more][: len(fewer)]
 
 
 def test_any_first_part_has_the_labels_and_data_sets_in_their_shares(tmp_path: Path) -> None:
     """Of 60 statements, half are 1 and a third are of data set two: so are the first 24, within one item a stratum."""
-    chosen = items.items(data(tmp_path), "attribution", 24)
+    chosen = items.choose(data(tmp_path), "attribution", 24)
     assert sum(item.label for item in chosen) == pytest.approx(12, abs=1)
     assert sum(item.source == "two" for item in chosen) == pytest.approx(8, abs=1)
 
 
 def test_sentences_of_a_question_are_asked_together(tmp_path: Path) -> None:
     """They share their passages, which are then read once: questions are whole."""
-    chosen = items.items(data(tmp_path), "relevance_sentence", 8)
+    chosen = items.choose(data(tmp_path), "relevance_sentence", 8)
     assert len(chosen) == 12
     assert len({item.cluster for item in chosen}) == 2
 
@@ -70,12 +70,18 @@ def answered(p_yes: Sequence[float], labels: Sequence[int]) -> dict[str, dict[st
     return {f"{i}": {"id": f"{i}", "cluster": f"c{i}", "label": label, "p_yes": p} for i, (p, label) in rows}
 
 
+def table(*columns: figures.Answers, half: int | None = None) -> figures.Table:
+    made = figures.make_table(columns, half)
+    assert made
+    return made
+
+
 def test_a_gain_is_the_difference_of_the_areas() -> None:
     """Scores .1 .4 .35 .8 of labels 0 0 1 1 have an AUC of 3 of 4 pairs; .1 .2 .3 .4 of 4 of 4: the gain is 1/4."""
     labels = [0, 0, 1, 1]
     before, after = answered([0.1, 0.4, 0.35, 0.8], labels), answered([0.1, 0.2, 0.3, 0.4], labels)
-    assert figures.auc(figures.table([before])).mean == 0.75
-    gained = figures.auc_gained(figures.table([before, after]))
+    assert figures.cells(table(before))[1].startswith(".750 [")
+    gained = figures.auc_gained(table(before, after))
     assert gained.mean == 0.25
     assert gained.low <= 0.25 <= gained.high
 
@@ -84,35 +90,36 @@ def test_a_gain_over_nothing_is_nothing() -> None:
     """The same answers twice, of two judges: every resample has the difference 0."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, 2, 40).tolist()
-    one, other = (answered(rng.random(40).tolist(), labels) for _ in range(2))
-    gained = figures.auc_gained(figures.table([one, one, other, other]))
+    first, second = (answered(rng.random(40).tolist(), labels) for _ in range(2))
+    gained = figures.auc_gained(table(first, first, second, second))
     assert (gained.low, gained.mean, gained.high) == (0, 0, 0)
 
 
-def test_only_items_that_all_have_answered_are_compared() -> None:
+def test_only_items_that_all_have_answered_and_of_both_labels_are_compared() -> None:
     """A question without an answer counts for no one."""
-    one, other = answered([0.1, 0.2, 0.3], [0, 1, 1]), answered([0.1, 0.2, 0.3], [0, 1, 1])
-    other["1"]["p_yes"] = None
-    assert len(figures.table([one, other]).labels) == 2
+    first, second = answered([0.1, 0.2, 0.3], [0, 1, 1]), answered([0.1, 0.2, 0.3], [0, 1, 1])
+    second["1"]["p_yes"] = None
+    assert len(table(first, second).labels) == 2
+    second["0"]["p_yes"] = None
+    assert figures.make_table([first, second]) is None
 
 
 def test_halves_are_of_whole_clusters_and_never_meet() -> None:
     """What is chosen on one half is reported on the other."""
     rows = answered([0.5] * 60, [0, 1] * 30)
-    first, second = (figures.table([rows], half) for half in (0, 1))
+    first, second = (table(rows, half=half) for half in (0, 1))
     assert not set(first.clusters) & set(second.clusters)
     assert len(first.labels) + len(second.labels) == 60
 
 
 def test_called_too_often_is_the_share_of_calls_less_that_of_ones() -> None:
     """Three calls of four where two are 1: a quarter too often."""
-    found = figures.too_often(figures.table([answered([0.9, 0.8, 0.7, 0.1], [1, 0, 1, 0])]))
-    assert found.mean == 0.25
+    assert figures.cells(table(answered([0.9, 0.8, 0.7, 0.1], [1, 0, 1, 0])))[3].startswith("+.250 [")
 
 
 def test_what_is_answered_is_not_asked_again(tmp_path: Path) -> None:
     """Also after a kill that cut the last line off."""
-    chosen = items.items(data(tmp_path), "attribution", 10)
+    chosen = items.choose(data(tmp_path), "attribution", 10)
     trial = asking.Trial("attribution", asking.TODAY, None, chosen)
     first = ScriptedEngine({}, default=0.75)
     asking.OpenModel(first, "m", tmp_path).answer(trial)
@@ -121,16 +128,16 @@ def test_what_is_answered_is_not_asked_again(tmp_path: Path) -> None:
     second = ScriptedEngine({}, default=0.75)
     asking.OpenModel(second, "m", tmp_path).answer(trial)
     assert (len(first.asked), len(second.asked)) == (10, 1)
-    assert len({row["id"] for row in asking.rows_of(kept)}) == 10
+    assert len({row["id"] for row in asking.read_rows(kept)}) == 10
 
 
 def test_a_question_without_an_answer_is_kept_as_that(tmp_path: Path) -> None:
     """It is no figure, and not asked for ever."""
-    chosen = items.items(data(tmp_path), "attribution", 4)
+    chosen = items.choose(data(tmp_path), "attribution", 4)
     trial = asking.Trial("attribution", asking.TODAY, None, chosen)
     engine = ScriptedEngine({chosen[0].task.unit.span.text: "it does not fit"}, default=0.75)
     asking.OpenModel(engine, "m", tmp_path).answer(trial)
-    rows = asking.rows_of(tmp_path / asking.ANSWERS)
+    rows = asking.read_rows(tmp_path / asking.ANSWERS)
     assert [row["p_yes"] for row in rows] == [None, 0.75, 0.75, 0.75]
 
 

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import pytest
 from bare_llama import BareModel
 from reference_judge import committed
-from reference_judge.committed import Inputs
+from reference_judge.committed import Inputs, Vocabulary
 from reference_judge.numpy_model import NumpyJudge
-from reference_judge.vocabulary import Vocabulary
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ import pytest
 from bare_llama import BareModel
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference_judge.vocabulary import CONTROL, UNKNOWN, Vocabulary
+from reference_judge.committed import CONTROL, UNKNOWN, Vocabulary
 
 TEXTS = (
     "The Eiffel Tower was completed in 1889 for the World's Fair in Paris.",
