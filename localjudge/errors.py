@@ -12,6 +12,7 @@ Each says what is wrong and where, and carries a `hint`: what to do about it. An
 """
 
 import errno
+from pathlib import Path
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 """Numbers of the system's errors that mean a full disk, a used-up quota or a file-size limit."""
@@ -54,6 +55,14 @@ class ModelError(UsageError):
 
 class RunDirectoryError(UsageError):
     """A run directory belongs to something else, or another process is writing it."""
+
+
+class UnfinishedRun(RunDirectoryError):
+    """The run in the directory has not come to its end; whoever began it can go on with it."""
+
+    def __init__(self, directory: Path, message: str) -> None:
+        super().__init__(message, hint="run the command that began it again to go on")
+        self.directory = directory
 
 
 class SampleError(LocaljudgeError):

@@ -40,14 +40,12 @@ from localjudge.run.judges import (
 )
 from localjudge.run.loop import Blocks
 from localjudge.run.plan import Data, plan
-from localjudge.run.settings import Options, RunSettings, checked
+from localjudge.run.settings import Options, RunSettings, checked, settings_with
 from localjudge.types import Answer, JudgeCard, NoAnswer
 from localjudge.words import option
 
 OwnCriterion = str | Path | Criterion
 """A criterion, or the name of its file."""
-PARTS_OF_DATA = ("limit", "sample", "seed", "shard")
-"""Settings of a run that choose some of its samples."""
 ANSWERS_KEPT = 65_536
 """So many answers are remembered, the latest: about a kilobyte each with its key, less without reasons."""
 
@@ -75,7 +73,7 @@ class Judge:
         Raises ModelError if the model cannot be found or used, UsageError for options that cannot be, OutOfResource if
         there is too little memory.
         """
-        for name in PARTS_OF_DATA:
+        for name in settings_with("part"):
             if name in options:
                 raise UsageError(
                     f"an open judge takes no {name}: it scores the rows that it is given",

@@ -19,7 +19,7 @@ import localjudge
 ScriptedRun = Callable[..., localjudge.Run]
 
 ENGINE = (
-    "tests/analysis/test_slice_changes.py",
+    "tests/analysis/test_slices.py",
     "tests/benchmark/",
     "tests/cli/test_calibrate_command.py",
     "tests/cli/test_data_options.py",
@@ -33,7 +33,6 @@ ENGINE = (
     "tests/cli/test_judge_of_a_program.py",
     "tests/cli/test_label_command.py::test_one_key",  # processes in a terminal
     "tests/cli/test_label_command.py::test_control_c",
-    "tests/cli/test_verbose.py",
     "tests/cli/test_report_command.py::test_run_writes",
     "tests/cli/test_rescore_command.py",
     "tests/cli/test_suite_options.py",
@@ -50,7 +49,7 @@ ENGINE = (
     "tests/integrations/test_files_of_peers.py::test_the_reference_judge",
     "tests/integrations/test_haystack_evaluator.py::test_the_reference_judge",
     "tests/integrations/test_inspect_scorer.py::test_the_reference_judge",
-    "tests/record/test_begun_by.py::test_the_command_goes_on_with_the_run",
+    "tests/cli/test_resume_command.py::test_the_command_goes_on_with_the_run",
     "tests/record/test_manifest_ingredients.py",
     "tests/record/test_merge.py",  # a hundred runs
     "tests/record/test_streaming.py",  # 2,000 samples of 4 KB, with memory traced
@@ -58,8 +57,7 @@ ENGINE = (
     "tests/report/test_page_in_browser.py",
     "tests/run/test_judges.py",
     "tests/run/test_kills.py",
-    "tests/stats/test_corrected_coverage.py",  # simulations
-    "tests/stats/test_coverage.py",
+    "tests/stats/test_coverage.py",  # simulations
     "tests/test_docs.py",
     "tests/test_offline.py",
     "tests/test_packaging.py",

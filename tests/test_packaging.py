@@ -21,7 +21,6 @@ OUR_MODULES = {
     "bare_llama",
     "benchmark",
     "corrected_coverage",
-    "judge_trials",
     "reference_judge",
     "interval_coverage",
     "made_up_vocabulary",

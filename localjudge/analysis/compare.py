@@ -1,83 +1,43 @@
-"""What keeps two runs from being compared like with like: said beside every comparison, never a reason to refuse it.
-
-nothing in common      samples without a partner      other judges      other questions in a pair      other groups
-failed samples
-
-What changed from one run to another, on the samples that both have.
+"""What changed from one run to another, on the samples that both have.
 
     A, the baseline   1.0  0.5   -   0.0
     B, the new run    1.0  1.0  0.5   -       differences 0 and +0.5: one tied, one improved, two missing
 
-Every difference is B - A: above 0, the new run is better. It rests on the samples that have a score in both, one by
-one, so that how hard a sample is cancels. Where a metric has several verdicts per sample, these are not independent of
-each other: the interval of their changes is then taken over samples, or over the groups that both runs name.
+Every difference is B - A, sample by sample, so that how hard a sample is cancels. Samples pair by id; what is left by
+content; what is still left by question, where only one sample on each side asks it:
 
-Which samples of two runs are the same, so that their scores can be compared one by one.
+    baseline   a  b  row-3f        a = a             by id
+    new run    a  x  row-7c        b = x             by content: the same sample under another name
+                                   row-3f = row-7c   by question: contexts or response changed
 
-    baseline   a  b  row-3f  row-90        a = a                 by id
-    new run    a  x  row-7c  row-90        b = x                 by content: they say the same under other names
-                                           row-3f = row-7c       by question: the only ones left that ask the same
-
-A question is a `user_input` with its `reference`, and for what is left after that the `user_input` alone. It finds the
-samples of data without an id column again whose contexts, responses or references have changed, also where one run has
-ids and the other has none. Each sample has one partner at most, and no pair rests on its place in a file.
-
-Of each sample four hashes of 16 bytes are held, and of each pair a few numbers: no text, no id and no object.
-
-What a comparison has to know of a run, in columns: a number for each sample, in the order of the data.
-
-    position       0     1     2
-    group          0     0     1         if the run has groups
-    score        0.5     -   1.0         of each metric that is compared
-    verdicts at    0     -   912         where those of the metric on the sample begin in their file
-
-The samples are read once, and so are the rows of scores and of verdicts.
-
-Scores of the same samples in two runs: what changed in the mean, and how sure that is.
-
-What changed between two runs by the values of a column: `localjudge compare A B --by department`.
-
-    department   samples   context_recall A      B   B - A
-    cardiology        41              0.712  0.790  +0.078
-    oncology          12              0.430  0.301  -0.129
-
-A pair of samples belongs to the slice that its sample has in the new run, whatever the baseline says: a baseline made
-before columns were kept will do. Every slice is compared as two whole runs are, over its own pairs, or over the groups
-that both runs name. An interval holds for one slice that was named before; of twenty, one is expected to miss.
-
-Each metric by the values of a column of the data: `localjudge show RUN --by department`.
-
-    cardiology   41 samples   context_recall 0.712 [0.601, 0.805]
-    oncology     12 samples   context_recall 0.430 [0.218, 0.661]
-
-Every slice is summarised as a run is, over its own samples: mean, 95 % interval (over groups, if the run has some),
-counts. An interval holds for one slice that was named before; of twenty, one is expected to miss.
-
-The judged units of one sample in two runs, laid side by side.
+A question is a `user_input` with its `reference`, and for what is left after that the `user_input` alone. Within a pair
+the judged units with the same text are the same unit, at whatever rank; the same text twice is told apart by its order.
 
     baseline   "Paris is in France."  1      "It has 2 million inhabitants."  1
-    new run    "Paris is in France."  0      "It rains."                      0
+    new run    "Paris is in France."  0      "It rains."                      0      1 -> 0, 1 -> none, none -> 0
 
-    changes    "Paris is in France."  1 -> 0      "It has ..."  1 -> none      "It rains."  none -> 0
+Verdicts of one sample are not independent: their interval is over samples, or over the groups that both runs name. What
+makes a comparison doubtful (other judges, other questions, failed samples) is a warning, never a reason to refuse it.
+By the values of a column, each slice is compared, or summarised, as a whole run is; a pair is in the slice of the new
+run. An interval holds for one slice that was named before; of twenty, one is expected to miss.
 
-Units are the same if their text is: a passage that moved to another rank is still that passage. The same text twice is
-told apart by its order. Where a unit is held against one numbered context, that number only means the same context if
-the whole sample is the same; the reference is the reference, the response the response, what it cites what it cites.
+The invariant: no result depends on the order of the rows. Of each sample some hashes and numbers are in memory, texts
+only of the samples that moved most.
 """
 
 import hashlib
 import json
+import math
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Any, Generic, Literal, NamedTuple, TypeVar, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from localjudge.dataset.identity import Hashes, content_hash
+from localjudge.dataset.identity import content_hash
 from localjudge.dataset.problems import MISSING, lookup
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.record.directory import BY_HAND, excerpt
@@ -85,128 +45,172 @@ from localjudge.record.files import MetricSummary, Totals
 from localjudge.record.manifest import Difference, differences
 from localjudge.record.result_rows import VerdictRow, evaluations_of
 from localjudge.record.run import Run, as_run, unknown_sample
-from localjudge.stats import Interval, PairedTally, mcnemar
+from localjudge.stats import Interval, mcnemar, paired_difference
 from localjudge.types import JudgeCard, Label, Record, Sample
 
 Ground = Literal["id", "content", "question"]
-Places = npt.NDArray[np.int64]
-"""Samples by their positions in the data of their run."""
-Flags = npt.NDArray[np.bool_]
-
-GROUNDS: tuple[Ground, ...] = get_args(Ground)
-_BYTES = 16
-_NOTHING = b""
-"""NumPy's way to write a hash of zeros, which stands for a sample that asks nothing."""
-_Hashed = npt.NDArray[np.bytes_]
+COMPARISON_VERSION = 1
+MOVED_SAMPLES = 5
+MOST_SLICES = 1_000
+_COLUMNS_SHOWN = 20
 _STEPS: tuple[tuple[str, Ground], ...] = (
     ("id", "id"),
     ("content", "content"),
     ("question", "question"),
     ("user_input", "question"),
 )
-"""The columns in the order in which they pair, and the ground that each is."""
+"""By which key samples are paired, in this order, and the ground that each is."""
 
 
-class HashedSamples:
-    """The samples of a run in the order of the data: what each is called, says and asks."""
+class SampleKeys(NamedTuple):
+    """What a sample is called, says and asks; None where it asks nothing."""
 
-    def __init__(self, samples: Iterable[Sample] = ()) -> None:
-        self.ids = Hashes(_BYTES)
-        self.contents = Hashes(_BYTES)
-        self.questions = Hashes(_BYTES)
-        self.user_inputs = Hashes(_BYTES)
-        for sample in samples:
-            self.append(sample)
+    id: str
+    content: bytes
+    question: bytes | None
+    user_input: bytes | None
 
-    def __len__(self) -> int:
-        return len(self.ids)
 
-    def append(self, sample: Sample) -> None:
-        """The next sample."""
-        self.ids.append(hashlib.sha256(sample.id.encode()).digest())
-        self.contents.append(bytes.fromhex(content_hash(sample)))
-        self.questions.append(_hash(sample.user_input, sample.reference))
-        self.user_inputs.append(_hash(sample.user_input))
+class Pair(NamedTuple):
+    """Positions of the same sample in both runs, what makes it the same, and whether it says and asks the same."""
 
-    def columns(self) -> dict[str, _Hashed]:
-        """The hashes that make two samples the same, each (n,)."""
-        return {
-            "id": self.ids.array(),
-            "content": self.contents.array(),
-            "question": self.questions.array(),
-            "user_input": self.user_inputs.array(),
-        }
+    before: int
+    after: int
+    ground: Ground
+    same_content: bool
+    same_question: bool
 
 
 class Pairing(NamedTuple):
-    """The pairs in the order of the new run, a column for each fact of them, and the samples that one run alone has.
+    """The pairs in the order of the new run, and the positions of the samples that one run alone has."""
 
-    `grounds` are places in GROUNDS.
+    pairs: list[Pair]
+    only_before: list[int]
+    only_after: list[int]
+
+
+def sample_keys(sample: Sample) -> SampleKeys:
+    """The keys by which the sample is found again in another run."""
+    content = bytes.fromhex(content_hash(sample))
+    return SampleKeys(sample.id, content, _hash(sample.user_input, sample.reference), _hash(sample.user_input))
+
+
+def pair_samples(before: Sequence[SampleKeys], after: Sequence[SampleKeys]) -> Pairing:
+    """Pair by id, by content (equal ones first with first), and by question where it is asked once on either side."""
+    partners: dict[int, tuple[int, Ground]] = {}
+    left_before, left_after = list(range(len(before))), list(range(len(after)))
+    for key, ground in _STEPS:
+        old, new = _positions(before, left_before, key), _positions(after, left_after, key)
+        for value, places in new.items():
+            others = old.get(value, [])
+            if ground != "question" or len(places) == len(others) == 1:
+                partners.update((place, (other, ground)) for place, other in zip(places, others, strict=False))
+        taken = {other for other, _ in partners.values()}
+        left_before = [position for position in left_before if position not in taken]
+        left_after = [position for position in left_after if position not in partners]
+    pairs = []
+    for place in sorted(partners):
+        other, ground = partners[place]
+        old_keys, keys = before[other], after[place]
+        same = old_keys.content == keys.content, old_keys.question == keys.question
+        pairs.append(Pair(other, place, ground, *same))
+    return Pairing(pairs, left_before, left_after)
+
+
+def _positions(samples: Sequence[SampleKeys], left: Iterable[int], key: str) -> dict[Any, list[int]]:
+    places = defaultdict(list)
+    for position in left:
+        if (value := getattr(samples[position], key)) is not None:
+            places[value].append(position)
+    return places
+
+
+def _hash(*texts: str | None) -> bytes | None:
+    return hashlib.sha256(json.dumps(texts).encode()).digest() if any(texts) else None
+
+
+class UnitChange(Record):
+    """One unit in both runs. None where a run did not judge it, or has no verdict."""
+
+    text: str
+    before: Label | None
+    after: Label | None
+    p_before: float | None
+    p_after: float | None
+
+
+def unit_changes(before: Sequence[VerdictRow], after: Sequence[VerdictRow], *, same_content: bool) -> list[UnitChange]:
+    """Every unit of either run: those of the new run in their order, then those that only the baseline has."""
+    old, new = _by_text(before, "before", same_content), _by_text(after, "after", same_content)
+    changes = []
+    for key, row in (new | {key: row for key, row in old.items() if key not in new}).items():
+        was, now = old.get(key), new.get(key)
+        changes.append(
+            UnitChange(
+                text=row.text,
+                before=was.label if was else None,
+                after=now.label if now else None,
+                p_before=was.p_yes if was else None,
+                p_after=now.p_yes if now else None,
+            )
+        )
+    return changes
+
+
+def _by_text(rows: Sequence[VerdictRow], side: str, same_content: bool) -> dict[tuple[object, ...], VerdictRow]:
+    """The rows by what they are about. The number of a context only means the same if all of the sample is the same."""
+    numbered: dict[tuple[object, ...], VerdictRow] = {}
+    seen: Counter[tuple[object, ...]] = Counter()
+    for row in rows:
+        against = (row.against, side) if isinstance(row.against, int) and not same_content else row.against
+        what = (row.unit, row.source, row.text, against)
+        numbered[(*what, seen[what])] = row
+        seen[what] += 1
+    return numbered
+
+
+class ComparedRun:
+    """One side of a comparison: its samples, in the order of the data, with their scores and where verdicts begin.
+
+    Raises RunDirectoryError for a file that localjudge does not write, and for a score of no sample.
     """
 
-    before: Places
-    after: Places
-    grounds: npt.NDArray[np.int8]
-    same_content: Flags
-    same_question: Flags
-    only_before: Places
-    only_after: Places
+    def __init__(self, run: Run, metrics: Iterable[str]) -> None:
+        self.run = run
+        self.samples = [sample_keys(sample) for sample in run.iter_samples()]
+        self._groups = run.cluster_of
+        positions = {sample.id: position for position, sample in enumerate(self.samples)}
+        self.scores = {metric: np.full(len(positions), np.nan) for metric in metrics}
+        """Of each metric, NaN where a sample has none."""
+        self._places = {metric: np.full(len(positions), -1, dtype=np.int64) for metric in metrics}
+        for score in run.iter_scores():
+            if score.sample_id not in positions:
+                raise unknown_sample(run, score.sample_id)
+            if score.metric in self.scores and score.score is not None:
+                self.scores[score.metric][positions[score.sample_id]] = score.score
+        for verdict, place in run.verdict_places():
+            position = positions.get(verdict.sample_id)
+            if position is not None and verdict.metric in self._places and self._places[verdict.metric][position] < 0:
+                self._places[verdict.metric][position] = place
 
-    def by(self, ground: Ground) -> int:
-        """How many pairs are the same sample on that ground."""
-        return int(np.count_nonzero(self.grounds == GROUNDS.index(ground)))
+    @property
+    def grouped(self) -> bool:
+        """Whether the run names groups of samples."""
+        return self._groups is not None
 
+    def group(self, position: int) -> str:
+        """The group of a sample of a grouped run."""
+        return (self._groups or {}).get(self.samples[position].id, "")
 
-def pair_samples(before: HashedSamples, after: HashedSamples) -> Pairing:
-    """Pair by id; what is left by content; what is still left by question, where only one on each side asks it."""
-    old, new = before.columns(), after.columns()
-    left_before, left_after = np.ones(len(before), dtype=bool), np.ones(len(after), dtype=bool)
-    partners = np.zeros(len(after), dtype=np.int64)
-    grounds = np.zeros(len(after), dtype=np.int8)
-    for column, ground in _STEPS:
-        single = ground == "question"
-        there, here = (np.flatnonzero(left) for left in (left_before, left_after))
-        if single:
-            there, here = there[old[column][there] != _NOTHING], here[new[column][here] != _NOTHING]
-        first, second = _matches(old[column][there], new[column][here], single=single)
-        partners[here[second]] = there[first]
-        grounds[here[second]] = GROUNDS.index(ground)
-        left_before[there[first]] = left_after[here[second]] = False
-    paired = np.flatnonzero(~left_after)
-    partners = partners[paired]
-    return Pairing(
-        before=partners,
-        after=paired,
-        grounds=grounds[paired],
-        same_content=old["content"][partners] == new["content"][paired],
-        same_question=old["question"][partners] == new["question"][paired],
-        only_before=np.flatnonzero(left_before),
-        only_after=np.flatnonzero(left_after),
-    )
+    def score(self, metric: str, position: int) -> float | None:
+        """The score of a sample; None if it has none, or the run has no such metric."""
+        value = self.scores[metric][position].item() if metric in self.scores else math.nan
+        return None if math.isnan(value) else value
 
-
-def _matches(there: _Hashed, here: _Hashed, *, single: bool) -> tuple[Places, Places]:
-    """Places of equal hashes, the first with the first, the second with the second; or only where each is single."""
-    if not single and np.array_equal(there, here):  # the usual case: the same samples in the same order
-        every = np.arange(len(here))
-        return every, every
-    order_there, order_here = (np.argsort(hashes, kind="stable") for hashes in (there, here))
-    there, here = there[order_there], here[order_here]
-    start, own_start = np.searchsorted(there, here), np.searchsorted(here, here)
-    count = np.searchsorted(there, here, side="right") - start
-    rank = np.arange(len(here)) - own_start
-    matched = rank < count
-    if single:
-        own_count = np.searchsorted(here, here, side="right") - own_start
-        matched &= (count == 1) & (own_count == 1)
-    return order_there[start[matched] + rank[matched]], order_here[matched]
-
-
-def _hash(*texts: str | None) -> bytes:
-    """A hash of what the sample asks; zeros if it holds none of the texts."""
-    if not any(texts):
-        return bytes(_BYTES)
-    return hashlib.sha256(json.dumps(texts).encode()).digest()
+    def verdicts(self, metric: str, position: int) -> list[VerdictRow]:
+        """The verdicts of the metric on a sample."""
+        place = int(self._places[metric][position])
+        return [] if place < 0 else list(self.run.verdicts_at(place))
 
 
 class ScoreChanges(Record):
@@ -226,432 +230,6 @@ class ScoreChanges(Record):
     worsened: int
     tied: int
     smallest_detectable: float
-
-
-def score_changes(pairs: PairedTally) -> ScoreChanges:
-    """What changed over these pairs, one at least."""
-    change = pairs.difference()
-    return ScoreChanges(
-        before=pairs.before.mean,
-        after=pairs.after.mean,
-        difference=change.difference.mean,
-        ci95=change.difference.limits,
-        method=change.difference.method,
-        clusters=change.difference.clusters,
-        improved=change.improved,
-        worsened=change.worsened,
-        tied=change.tied,
-        smallest_detectable=change.smallest_detectable,
-    )
-
-
-MOST_SLICES = 1_000
-_COLUMNS_SHOWN = 20
-
-
-class Slice(Record):
-    """The samples that have one value in the column; None: those that have none."""
-
-    value: str | None
-    samples: int
-    metrics: dict[str, MetricSummary]
-
-
-class Slices(Record):
-    """A run by the values of a column, those with the most samples first."""
-
-    schema_version: int = 1
-    run: str
-    column: str
-    slices: tuple[Slice, ...]
-
-
-def slices(run: Run, column: str) -> Slices:
-    """The metrics of a run by the values of a column that is no field of ours; dots reach into objects.
-
-    What grows with the data is an entry for each sample: its id and its value. Raises UsageError for a column that the
-    run does not hold, whose values are not texts or numbers, or are too many.
-    """
-    value_of = column_values(run, column)
-    totals: dict[str | None, Totals] = {}
-    groups = run.cluster_of if run.manifest.data["clusters_sha256"] is not None else None
-    rows = groupby(evaluations_of(run.iter_scores(), ()), key=lambda evaluation: evaluation.sample_id)
-    for sample_id, evaluations in rows:
-        if sample_id not in value_of:
-            raise RunDirectoryError(
-                f"{run.directory} has a score of {excerpt(sample_id)} and no such sample", hint=BY_HAND
-            )
-        value = value_of[sample_id]
-        if value not in totals:
-            totals[value] = Totals(run.summary.metrics, run.summary, groups)
-        totals[value].add(evaluations)
-    found = [Slice(value=value, samples=one.samples, metrics=one.metrics) for value, one in totals.items()]
-    found.sort(key=lambda one: (-one.samples, one.value is None, one.value or ""))
-    return Slices(run=str(run.directory), column=column, slices=tuple(found))
-
-
-def column_values(run: Run, column: str) -> dict[str, str | None]:
-    """For each sample id the value of the column as text, None where there is none.
-
-    Raises UsageError for a column that the run does not hold, whose values are not single, or are too many.
-    """
-    return dict(iter_column(run, column))
-
-
-def iter_column(run: Run, column: str) -> Iterator[tuple[str, str | None]]:
-    """The same in the order of the data; a column that the run does not hold is only known at the end."""
-    names: dict[str | None, str | None] = {}
-    there = False
-    for sample_id, extras in run.iter_extras():
-        found = lookup(extras, column, MISSING)
-        there = there or found is not MISSING
-        value = _text(None if found is MISSING else found, column, sample_id)
-        yield sample_id, names.setdefault(value, value)
-        if len(names) > MOST_SLICES:
-            raise UsageError(
-                f"the column {excerpt(column)} has more than {MOST_SLICES:,} different values",
-                hint="name one with fewer, such as a topic or a source",
-            )
-    if not there:
-        raise UsageError(f"the run holds no column {excerpt(column)}", hint=_columns_in_words(run))
-
-
-def _columns_in_words(run: Run) -> str:
-    known = ", ".join(map(excerpt, _some_columns(run)))
-    return f"its columns are {known}" if known else "it holds none beside those that are judged"
-
-
-def _text(value: Any, column: str, sample_id: str) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int | float):
-        return json.dumps(value)
-    raise UsageError(
-        f"the column {excerpt(column)} of the sample {excerpt(sample_id)} is not a text or a number",
-        hint=f"a value inside an object is named with a dot: {excerpt(column)}.NAME",
-    )
-
-
-def _some_columns(run: Run) -> list[str]:
-    """Names of the first columns."""
-    return list(dict.fromkeys(_names(run)))[:_COLUMNS_SHOWN]
-
-
-def _names(run: Run) -> Iterator[str]:
-    seen: set[str] = set()
-    for _, extras in run.iter_extras():
-        new = [name for name in extras if name not in seen]
-        seen.update(new)
-        yield from new
-        if len(seen) >= _COLUMNS_SHOWN:
-            return
-
-
-class UnitChange(Record):
-    """One unit in both runs. None where a run did not judge it, or has no verdict."""
-
-    text: str
-    before: Label | None
-    after: Label | None
-    p_before: float | None
-    p_after: float | None
-
-
-class _Labelled(NamedTuple):
-    before: Label
-    after: Label
-
-
-_Rows = dict[tuple[object, ...], VerdictRow]
-
-
-def unit_changes(before: Sequence[VerdictRow], after: Sequence[VerdictRow], *, same_content: bool) -> list[UnitChange]:
-    """Every unit of either run: those of the new run in their order, then those that only the baseline has."""
-    old, new = _by_key(before, "before", same_content), _by_key(after, "after", same_content)
-    return [_change(old.get(key), new.get(key)) for key in (*new, *(key for key in old if key not in new))]
-
-
-def labelled_in_both(changes: Iterable[UnitChange]) -> list[_Labelled]:
-    """Labels of the units that have one in both runs."""
-    return [
-        _Labelled(change.before, change.after)
-        for change in changes
-        if change.before is not None and change.after is not None
-    ]
-
-
-def _by_key(rows: Sequence[VerdictRow], side: str, same_content: bool) -> _Rows:
-    found: _Rows = {}
-    seen: Counter[tuple[object, ...]] = Counter()
-    for row in rows:
-        against = (row.against, side) if isinstance(row.against, int) and not same_content else row.against
-        what = (row.unit, row.source, row.text, against)
-        found[(*what, seen[what])] = row
-        seen[what] += 1
-    return found
-
-
-def _change(old: VerdictRow | None, new: VerdictRow | None) -> UnitChange:
-    some = new or old
-    assert some is not None, "a unit is in one run at least"
-    return UnitChange(
-        text=some.text,
-        before=old.label if old else None,
-        after=new.label if new else None,
-        p_before=old.p_yes if old else None,
-        p_after=new.p_yes if new else None,
-    )
-
-
-Groups = npt.NDArray[np.int64] | None
-"""The number of each sample's group, None if each stands alone. Equal names have equal numbers, in both runs."""
-_Number = TypeVar("_Number", np.float64, np.int64)
-
-
-class SampleColumn(NamedTuple, Generic[_Number]):
-    """A number of each sample that has one, by its position; `there` says which have."""
-
-    numbers: npt.NDArray[_Number]
-    there: npt.NDArray[np.bool_]
-
-    def at(self, position: int) -> Any:
-        """The number of one sample; None if it has none."""
-        return self.numbers[position].item() if self.there[position] else None
-
-
-class SampleColumns(NamedTuple):
-    """A run in columns."""
-
-    groups: Groups
-    scores: dict[str, SampleColumn[np.float64]]
-    places: dict[str, SampleColumn[np.int64]]
-
-
-def sample_columns(run: Run, metrics: Sequence[str], numbers: dict[str, int]) -> tuple[HashedSamples, SampleColumns]:
-    """The samples, and the columns of these metrics.
-
-    `numbers` are those of the groups by their names; new names are added.
-
-    Raises RunDirectoryError for a file that localjudge does not write, and for a score of no sample.
-    """
-    samples = HashedSamples()
-    positions: dict[str, int] = {}
-    groups = array("q")
-    clusters = run.cluster_of
-    for position, sample in enumerate(run.iter_samples()):
-        samples.append(sample)
-        positions[sample.id] = position
-        if clusters is not None:
-            groups.append(numbers.setdefault(clusters.get(sample.id, ""), len(numbers)))
-    return samples, SampleColumns(
-        groups=None if clusters is None else np.asarray(groups),
-        scores=_scores(run, positions, metrics),
-        places=_places(run, positions, metrics),
-    )
-
-
-def _scores(run: Run, positions: dict[str, int], metrics: Sequence[str]) -> dict[str, SampleColumn[np.float64]]:
-    columns = {metric: _empty(len(positions), np.float64) for metric in metrics}
-    for row in run.iter_scores():
-        position = positions.get(row.sample_id)
-        if position is None:
-            raise unknown_sample(run, row.sample_id)
-        if row.metric in columns and row.score is not None:
-            column = columns[row.metric]
-            column.numbers[position], column.there[position] = row.score, True
-    return columns
-
-
-def _places(run: Run, positions: dict[str, int], metrics: Sequence[str]) -> dict[str, SampleColumn[np.int64]]:
-    columns = {metric: _empty(len(positions), np.int64) for metric in metrics}
-    for row, place in run.verdict_places():
-        position = positions.get(row.sample_id) if row.metric in columns else None
-        if position is not None and not columns[row.metric].there[position]:
-            column = columns[row.metric]
-            column.numbers[position], column.there[position] = place, True
-    return columns
-
-
-def _empty(samples: int, kind: type[_Number]) -> SampleColumn[_Number]:
-    return SampleColumn(np.zeros(samples, dtype=kind), np.zeros(samples, dtype=np.bool_))
-
-
-def judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
-    """What differs between the judges, metrics aside that only one of the runs has.
-
-    Of a combined run and one of other judges, who they are, as `judges`: all else of them differs, too.
-    """
-    one_sided = baseline.summary.metrics.keys() ^ run.summary.metrics.keys()
-    aside = tuple(f"metrics.{name}." for name in one_sided)
-    before, after = baseline.manifest.judge, run.manifest.judge
-    if _combined_judges(before) != _combined_judges(after):
-        before, after = _by_their_names(baseline), _by_their_names(run)
-    found = differences(before, after)
-    return tuple(change for change in found if not change.ingredient.startswith(aside))
-
-
-def _combined_judges(judge: Mapping[str, Any]) -> set[str]:
-    return set(judge.get("combined", {}).get("judges", ()))
-
-
-def _by_their_names(run: Run) -> dict[str, Any]:
-    """The part of the judge with its names in place of all that is of one judge."""
-    rest = {name: value for name, value in run.manifest.judge.items() if name not in ("engine", "judge", "combined")}
-    return {**rest, "judges": str(run.summary.judge)}
-
-
-def other_questions(pairing: Pairing) -> int:
-    """How many pairs do not ask the same, or should not have found the same."""
-    return int(np.count_nonzero(~pairing.same_question))
-
-
-def warnings(
-    baseline: Run, run: Run, pairing: Pairing, groups: tuple[Groups, Groups], judges: Sequence[Difference]
-) -> Iterator[str]:
-    """One sentence for each reason for caution. `groups` are those of the baseline and those of the new run."""
-    if not len(pairing.after):
-        yield "the runs have no sample in common, by id, content or question: give the rows of both an id column"
-    if not baseline.summary.metrics.keys() & run.summary.metrics.keys():
-        yield "the runs have no metric in common"
-    yield from _unpaired_warnings(baseline, run, pairing)
-    if judges:
-        names = ", ".join(change.ingredient for change in judges)
-        yield f"the judges differ ({names}): a difference may be theirs, not that of what they judged"
-    if others := other_questions(pairing):
-        yield f"paired samples with another question or reference: {others:,}"
-    yield from _group_warnings(*groups, pairing)
-    yield from _failure_warnings("the baseline", baseline)
-    yield from _failure_warnings("the new run", run)
-
-
-def _unpaired_warnings(baseline: Run, run: Run, pairing: Pairing) -> Iterator[str]:
-    pairs = len(pairing.after)
-    if pairs and (len(pairing.only_before) or len(pairing.only_after)):
-        yield (
-            f"{no_partner(len(pairing.only_before), len(pairing.only_after), pairs)}; "
-            f"means are of the {pairs:,} pairs; "
-            f"{_means_of_all('A', baseline, run)}; {_means_of_all('B', run, baseline)}"
-        )
-
-
-def no_partner(only_before: int, only_after: int, pairs: int) -> str:
-    """How many samples of each run are in no pair, of how many."""
-    return (
-        f"{only_before:,} of {only_before + pairs:,} samples of A and {only_after:,} of {only_after + pairs:,} of B "
-        "have no partner"
-    )
-
-
-def _means_of_all(which: str, run: Run, other: Run) -> str:
-    """The means of the metrics that both runs have, over all samples of one."""
-    means = {name: metric.mean for name, metric in run.summary.metrics.items() if name in other.summary.metrics}
-    shown = (f"{name} {'-' if mean is None else f'{mean:.3f}'}" for name, mean in means.items())
-    return f"all of {which}: {', '.join(shown)}"
-
-
-def _group_warnings(before: Groups, after: Groups, pairing: Pairing) -> Iterator[str]:
-    if (before is None) != (after is None):
-        yield "one of the runs has groups of samples and the other has none: samples are taken one by one"
-    if before is None or after is None:
-        return
-    if regrouped := int(np.count_nonzero(before[pairing.before] != after[pairing.after])):
-        yield f"samples that are in another group in the baseline: {regrouped:,}; the groups of the new run are used"
-
-
-def _failure_warnings(which: str, run: Run) -> Iterator[str]:
-    for metric in run.summary.failed_beyond(0):
-        yield f"{which} has failed samples of {metric}: {run.summary.metrics[metric].failed:,}"
-
-
-class SliceChange(Record):
-    """One metric on the samples of a slice that have a score in both runs; `scores` is None if none has."""
-
-    compared: int
-    scores: ScoreChanges | None
-
-
-class ComparedSlice(Record):
-    """The samples of the new run that have one value in the column (None: those that have none), and those in pairs."""
-
-    value: str | None
-    samples: int
-    paired: int
-    metrics: dict[str, SliceChange]
-
-
-class SlicedChanges(Record):
-    """Two runs by the values of a column in the new one, those with the most samples first."""
-
-    column: str
-    slices: tuple[ComparedSlice, ...]
-
-
-class ColumnValues(NamedTuple):
-    """The values of a column, and of each sample, in the order of the data, the number of its own: (n,)."""
-
-    values: list[str | None]
-    numbers: npt.NDArray[np.int64]
-
-
-class BothRuns(NamedTuple):
-    """Baseline and new run in columns, and the pairs of their samples."""
-
-    before: SampleColumns
-    after: SampleColumns
-    pairing: Pairing
-
-    @property
-    def clusters(self) -> Places | None:
-        """The group of each sample of the new run, if both runs have groups."""
-        return None if self.before.groups is None else self.after.groups
-
-
-def sliced_changes(both: BothRuns, metrics: list[str], run: Run, column: str) -> SlicedChanges:
-    """These metrics of both runs by the values of a column of the new one. Raises UsageError as `slices` does."""
-    found = values_by_position(run, column)
-    samples = np.bincount(found.numbers, minlength=len(found.values)).tolist()
-    of_pair = found.numbers[both.pairing.after]
-    order = np.argsort(of_pair, kind="stable")
-    ends = np.searchsorted(of_pair[order], np.arange(len(found.values)), side="right")
-    parts = np.split(order, ends[:-1])
-    compared = [
-        ComparedSlice(
-            value=value,
-            samples=count,
-            paired=len(pairs),
-            metrics={name: _slice_change(both, name, pairs) for name in metrics},
-        )
-        for value, count, pairs in zip(found.values, samples, parts, strict=True)
-    ]
-    compared.sort(key=lambda one: (-one.samples, one.value is None, one.value or ""))
-    return SlicedChanges(column=column, slices=tuple(compared))
-
-
-def values_by_position(run: Run, column: str) -> ColumnValues:
-    """The values of a column. Raises UsageError for one that the run does not hold, or whose values are no slices."""
-    known: dict[str | None, int] = {}
-    numbers = [known.setdefault(value, len(known)) for _, value in iter_column(run, column)]
-    return ColumnValues([*known], np.asarray(numbers, dtype=np.int64))
-
-
-def _slice_change(both: BothRuns, metric: str, pairs: Places) -> SliceChange:
-    """One metric on some of the pairs, by their places among them."""
-    before, after = both.pairing.before[pairs], both.pairing.after[pairs]
-    (old, in_old), (new, in_new) = both.before.scores[metric], both.after.scores[metric]
-    scored = in_old[before] & in_new[after]
-    before, after = before[scored], after[scored]
-    if not len(after):
-        return SliceChange(compared=0, scores=None)
-    tally = PairedTally()
-    tally.add(old[before], new[after], None if both.clusters is None else both.clusters[after])
-    return SliceChange(compared=len(after), scores=score_changes(tally))
-
-
-COMPARISON_VERSION = 1
-MOVED_SAMPLES = 5
-
-_SPARE = 1000
-_PAIRS_AT_ONCE = 1024
 
 
 class SampleChange(Record):
@@ -709,9 +287,9 @@ class MetricChange(Record):
         """The difference with all that is known of its interval; None where there is none."""
         if self.scores is None:
             return None
-        found = self.scores
-        low, high = found.ci95 or (-1.0, 1.0)
-        return Interval(found.difference, low, high, found.method, self.compared, found.clusters, confidence=0.95)
+        low, high = self.scores.ci95 or (-1.0, 1.0)
+        method, clusters = self.scores.method, self.scores.clusters
+        return Interval(self.scores.difference, low, high, method, self.compared, clusters, confidence=0.95)
 
 
 class SharedSamples(Record):
@@ -729,6 +307,29 @@ class SharedSamples(Record):
     def paired(self) -> int:
         """All pairs."""
         return self.by_id + self.by_content + self.by_question
+
+
+class SliceChange(Record):
+    """One metric on the samples of a slice that have a score in both runs; `scores` is None if none has."""
+
+    compared: int
+    scores: ScoreChanges | None
+
+
+class ComparedSlice(Record):
+    """The samples of the new run that have one value in the column (None: those that have none), and those in pairs."""
+
+    value: str | None
+    samples: int
+    paired: int
+    metrics: dict[str, SliceChange]
+
+
+class SlicedChanges(Record):
+    """Two runs by the values of a column in the new one, those with the most samples first."""
+
+    column: str
+    slices: tuple[ComparedSlice, ...]
 
 
 class RunComparison(Record):
@@ -760,7 +361,8 @@ def compare(
     that has no single values, or too many.
     """
     baseline, run = as_run(baseline), as_run(run)
-    comparer = _Comparer(baseline, run, moved)
+    metrics = [name for name in run.summary.metrics if name in baseline.summary.metrics]
+    both = _BothRuns(ComparedRun(baseline, metrics), ComparedRun(run, metrics))
     judges = judge_changes(baseline, run)
     return RunComparison(
         baseline=str(baseline.directory),
@@ -769,177 +371,288 @@ def compare(
         signature=run.summary.signature,
         baseline_judge=baseline.judge,
         judge=run.judge,
-        samples=_shared(comparer.pairing),
+        samples=_shared(both.pairing),
         judge_changes=judges,
-        warnings=tuple(warnings(baseline, run, comparer.pairing, comparer.groups, judges)),
-        metrics={name: comparer.change(name) for name in comparer.metrics},
-        by=None if by is None else comparer.by(by),
+        warnings=tuple(_warnings(both, judges)),
+        metrics={metric: both.metric_change(metric, moved) for metric in metrics},
+        by=None if by is None else SlicedChanges(column=by, slices=tuple(_compared_slices(both, metrics, by))),
     )
 
 
-class _Pairs(NamedTuple):
-    """Some pairs with a score of one metric in both runs: where their samples stand, the scores, and a cluster each."""
+class _BothRuns:
+    """Baseline and new run, the pairs of their samples, and the cluster of each pair: its group, or the sample."""
 
-    before: Places
-    after: Places
-    old: npt.NDArray[np.float64]
-    new: npt.NDArray[np.float64]
-    same_content: Flags
-    clusters: Places
+    def __init__(self, before: ComparedRun, after: ComparedRun) -> None:
+        self.before, self.after = before, after
+        self.pairing = pair_samples(before.samples, after.samples)
+        self.grouped = before.grouped and after.grouped
+        names: dict[str, int] = {}
+        self._clusters = [
+            names.setdefault(after.group(position), len(names)) if self.grouped else position
+            for position in range(len(after.samples))
+        ]
 
+    def scored(self, metric: str, pairs: Iterable[Pair]) -> list[Pair]:
+        """Those of the pairs that have a score in both runs."""
+        old, new = self.before.scores[metric], self.after.scores[metric]
+        return [pair for pair in pairs if not (math.isnan(old[pair.before]) or math.isnan(new[pair.after]))]
 
-class _Scored(NamedTuple):
-    """A pair whose score moved, and its units."""
-
-    before_at: int
-    after_at: int
-    before: float
-    after: float
-    units: list[UnitChange]
-
-
-class _Column:
-    """Running numbers of one metric: a few of each verdict, and texts only of the `most` pairs that moved most.
-
-    A cluster is a group of samples if they are `grouped`, or the one sample.
-    """
-
-    def __init__(self, most: int, *, grouped: bool) -> None:
-        self._most = most
-        self._grouped = grouped
-        self._scores, self._verdicts = PairedTally(), PairedTally()
-        self._units = 0
-        self._one_each = True
-        self._moved: list[_Scored] = []
-
-    def __len__(self) -> int:
-        return self._scores.before.n
-
-    def add(self, pairs: _Pairs, units: Sequence[list[UnitChange]]) -> None:
-        """The next pairs, and the units of each."""
-        self._scores.add(pairs.old, pairs.new, pairs.clusters if self._grouped else None)
-        labels = [labelled_in_both(changes) for changes in units]
-        self._verdicts.add(
-            [label.before for one in labels for label in one],
-            [label.after for one in labels for label in one],
-            np.repeat(pairs.clusters, [len(one) for one in labels]),
-        )
-        self._units += sum(map(len, units))
-        self._one_each = self._one_each and all(len(one) <= 1 for one in units)
-        columns = (column.tolist() for column in (pairs.before, pairs.after, pairs.old, pairs.new))
-        self._moved += (one for one in map(_Scored, *columns, units) if one.before != one.after)
-        if len(self._moved) > 2 * self._most + _SPARE:
-            self._moved = self.moved()
-
-    def scores(self) -> ScoreChanges:
-        """The scores of the pairs, one at least."""
-        return score_changes(self._scores)
-
-    def verdicts(self) -> VerdictChanges | None:
-        """Verdicts of the pairs; None for a metric that has none on the same text."""
-        paired = self._verdicts.before.n
-        if not paired:
+    def score_changes(self, metric: str, pairs: Sequence[Pair]) -> ScoreChanges | None:
+        """What changed over these pairs, which have scores; None if there are none."""
+        if not pairs:
             return None
-        change = self._verdicts.difference()
-        alone = not self._grouped and self._one_each
-        return VerdictChanges(
-            paired=paired,
-            unpaired=self._units - paired,
-            up=change.improved,
-            down=change.worsened,
+        before = self.before.scores[metric][[pair.before for pair in pairs]]
+        after = self.after.scores[metric][[pair.after for pair in pairs]]
+        clusters = [self._clusters[pair.after] for pair in pairs] if self.grouped else None
+        change = paired_difference(before, after, clusters=clusters)
+        return ScoreChanges(
+            before=math.fsum(before) / len(before),
+            after=math.fsum(after) / len(after),
             difference=change.difference.mean,
             ci95=change.difference.limits,
-            mcnemar_p=mcnemar(change.improved, change.worsened) if alone else None,
+            method=change.difference.method,
+            clusters=change.difference.clusters,
+            improved=change.improved,
+            worsened=change.worsened,
+            tied=change.tied,
+            smallest_detectable=change.smallest_detectable,
         )
 
-    def moved(self) -> list[_Scored]:
-        """The furthest first; among equals what became worse, then in the order of the new run."""
-        order = sorted(self._moved, key=lambda one: (-abs(one.after - one.before), one.after > one.before))
-        return order[: self._most]
-
-
-class _Comparer:
-    """Two runs in columns. What is long, the ids of samples and the verdicts, is read where it is needed."""
-
-    def __init__(self, baseline: Run, run: Run, moved: int) -> None:
-        self._baseline, self._run = baseline, run
-        self._moved = moved
-        self.metrics = [name for name in run.summary.metrics if name in baseline.summary.metrics]
-        numbers: dict[str, int] = {}
-        read = (sample_columns(one, self.metrics, numbers) for one in (baseline, run))
-        (old, self._before), (new, self._after) = read
-        self.groups = self._before.groups, self._after.groups
-        self.pairing = pair_samples(old, new)
-        self._both = BothRuns(self._before, self._after, self.pairing)
-        self._clusters = self._both.clusters
-
-    def change(self, metric: str) -> MetricChange:
+    def metric_change(self, metric: str, moved: int) -> MetricChange:
         """One metric over all pairs."""
-        both = _Column(self._moved, grouped=self._clusters is not None)
-        for pairs in self._scored(metric):
-            both.add(pairs, [*self._units(metric, pairs)])
+        pairs = self.scored(metric, self.pairing.pairs)
+        baseline, run = (side.run.summary.metrics[metric] for side in (self.before, self.after))
         return MetricChange(
-            compared=len(both),
+            compared=len(pairs),
             unpaired=len(self.pairing.only_before) + len(self.pairing.only_after),
-            unscored=len(self.pairing.after) - len(both),
-            failed_in_baseline=self._baseline.summary.metrics[metric].failed,
-            baseline_mean=self._baseline.summary.metrics[metric].mean,
-            run_mean=self._run.summary.metrics[metric].mean,
-            scores=both.scores() if len(both) else None,
-            verdicts=both.verdicts(),
-            moved=self._named(both.moved()),
+            unscored=len(self.pairing.pairs) - len(pairs),
+            failed_in_baseline=baseline.failed,
+            baseline_mean=baseline.mean,
+            run_mean=run.mean,
+            scores=self.score_changes(metric, pairs),
+            verdicts=self._verdict_changes(metric, pairs),
+            moved=tuple(self._moved(metric, pairs, moved)),
         )
 
-    def by(self, column: str) -> SlicedChanges:
-        """All metrics by the values of a column of the new run."""
-        return sliced_changes(self._both, self.metrics, self._run, column)
+    def _units(self, metric: str, pair: Pair) -> list[UnitChange]:
+        old, new = self.before.verdicts(metric, pair.before), self.after.verdicts(metric, pair.after)
+        return unit_changes(old, new, same_content=pair.same_content)
 
-    def _scored(self, metric: str) -> Iterator[_Pairs]:
-        """The pairs that have a score in both runs, some at a time."""
-        (old, in_old), (new, in_new) = self._before.scores[metric], self._after.scores[metric]
-        scored = np.flatnonzero(in_old[self.pairing.before] & in_new[self.pairing.after])
-        for start in range(0, len(scored), _PAIRS_AT_ONCE):
-            some = scored[start : start + _PAIRS_AT_ONCE]
-            before, after = self.pairing.before[some], self.pairing.after[some]
-            clusters = after if self._clusters is None else self._clusters[after]
-            yield _Pairs(before, after, old[before], new[after], self.pairing.same_content[some], clusters)
+    def _verdict_changes(self, metric: str, pairs: Iterable[Pair]) -> VerdictChanges | None:
+        """Verdicts of the pairs; None for a metric that has none on the same text."""
+        before, after, clusters = array("b"), array("b"), array("q")
+        units = 0
+        single = not self.grouped
+        for pair in pairs:
+            changes = self._units(metric, pair)
+            units += len(changes)
+            single = single and len(changes) <= 1
+            for change in changes:
+                if change.before is not None and change.after is not None:
+                    before.append(change.before)
+                    after.append(change.after)
+                    clusters.append(self._clusters[pair.after])
+        if not before:
+            return None
+        change_of_shares = paired_difference(before, after, clusters=clusters)
+        up, down, interval = change_of_shares.improved, change_of_shares.worsened, change_of_shares.difference
+        return VerdictChanges(
+            paired=len(before),
+            unpaired=units - len(before),
+            up=up,
+            down=down,
+            difference=interval.mean,
+            ci95=interval.limits,
+            mcnemar_p=mcnemar(up, down) if single else None,
+        )
 
-    def _units(self, metric: str, pairs: _Pairs) -> Iterator[list[UnitChange]]:
-        """The units of each pair."""
-        old = _verdicts(self._baseline, self._before.places[metric], pairs.before)
-        new = _verdicts(self._run, self._after.places[metric], pairs.after)
-        for before, after, same_content in zip(old, new, pairs.same_content.tolist(), strict=True):
-            yield unit_changes(before, after, same_content=same_content)
-
-    def _named(self, moved: Sequence[_Scored]) -> tuple[SampleChange, ...]:
-        """With the ids of the samples, and the units that moved."""
-        before = self._baseline.samples_at([one.before_at for one in moved])
-        after = self._run.samples_at([one.after_at for one in moved])
-        return tuple(
-            SampleChange(
-                sample_id=after[one.after_at].id,
-                baseline_id=before[one.before_at].id,
-                before=one.before,
-                after=one.after,
-                units=tuple(unit for unit in one.units if unit.before != unit.after),
+    def _moved(self, metric: str, pairs: Iterable[Pair], most: int) -> Iterator[SampleChange]:
+        """The furthest first; among equals what became worse, then in the order of the new run."""
+        old, new = self.before.scores[metric], self.after.scores[metric]
+        scores = [(float(old[pair.before]), float(new[pair.after]), pair) for pair in pairs]
+        furthest = sorted(
+            (scored for scored in scores if scored[0] != scored[1]),
+            key=lambda scored: (-abs(scored[1] - scored[0]), scored[1] > scored[0]),
+        )
+        for before, after, pair in furthest[:most]:
+            yield SampleChange(
+                sample_id=self.after.samples[pair.after].id,
+                baseline_id=self.before.samples[pair.before].id,
+                before=before,
+                after=after,
+                units=tuple(unit for unit in self._units(metric, pair) if unit.before != unit.after),
             )
-            for one in moved
-        )
-
-
-def _verdicts(run: Run, places: SampleColumn[np.int64], samples: Places) -> Iterator[tuple[VerdictRow, ...]]:
-    """The verdicts on each of the samples."""
-    for place, there in zip(places.numbers[samples].tolist(), places.there[samples].tolist(), strict=True):
-        yield tuple(run.verdicts_at(place)) if there else ()
 
 
 def _shared(pairing: Pairing) -> SharedSamples:
+    grounds = Counter(pair.ground for pair in pairing.pairs)
     return SharedSamples(
-        by_id=pairing.by("id"),
-        by_content=pairing.by("content"),
-        by_question=pairing.by("question"),
-        same_content=int(np.count_nonzero(pairing.same_content)),
-        other_question=other_questions(pairing),
+        by_id=grounds["id"],
+        by_content=grounds["content"],
+        by_question=grounds["question"],
+        same_content=sum(pair.same_content for pair in pairing.pairs),
+        other_question=sum(not pair.same_question for pair in pairing.pairs),
         only_baseline=len(pairing.only_before),
         only_new=len(pairing.only_after),
+    )
+
+
+def judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
+    """What differs between the judges, metrics aside that only one of the runs has.
+
+    Of a combined run and one of other judges, who they are, as `judges`: all else of them differs, too.
+    """
+    aside = tuple(f"metrics.{name}." for name in baseline.summary.metrics.keys() ^ run.summary.metrics.keys())
+    before, after = baseline.manifest.judge, run.manifest.judge
+    if _combined_judges(before) != _combined_judges(after):
+        before, after = (
+            {name: value for name, value in side.manifest.judge.items() if name not in ("engine", "judge", "combined")}
+            | {"judges": str(side.summary.judge)}
+            for side in (baseline, run)
+        )
+    return tuple(change for change in differences(before, after) if not change.ingredient.startswith(aside))
+
+
+def _combined_judges(judge: Mapping[str, Any]) -> set[str]:
+    return set(judge.get("combined", {}).get("judges", ()))
+
+
+def _warnings(both: _BothRuns, judges: Sequence[Difference]) -> Iterator[str]:
+    """One sentence for each reason for caution."""
+    baseline, run, shared = both.before.run, both.after.run, _shared(both.pairing)
+    if not shared.paired:
+        yield "the runs have no sample in common, by id, content or question: give the rows of both an id column"
+    if not baseline.summary.metrics.keys() & run.summary.metrics.keys():
+        yield "the runs have no metric in common"
+    if shared.paired and (shared.only_baseline or shared.only_new):
+        yield (
+            f"{no_partner(shared)}; means are of the {shared.paired:,} pairs; "
+            f"{_means_of_all('A', baseline, run)}; {_means_of_all('B', run, baseline)}"
+        )
+    if judges:
+        names = ", ".join(change.ingredient for change in judges)
+        yield f"the judges differ ({names}): a difference may be theirs, not that of what they judged"
+    if shared.other_question:
+        yield f"paired samples with another question or reference: {shared.other_question:,}"
+    if both.before.grouped != both.after.grouped:
+        yield "one of the runs has groups of samples and the other has none: samples are taken one by one"
+    regrouped = sum(both.before.group(pair.before) != both.after.group(pair.after) for pair in both.pairing.pairs)
+    if both.grouped and regrouped:
+        yield f"samples that are in another group in the baseline: {regrouped:,}; the groups of the new run are used"
+    for which, side in (("the baseline", baseline), ("the new run", run)):
+        for metric in side.summary.failed_beyond(0):
+            yield f"{which} has failed samples of {metric}: {side.summary.metrics[metric].failed:,}"
+
+
+def no_partner(shared: SharedSamples) -> str:
+    """How many samples of each run are in no pair, of how many."""
+    return (
+        f"{shared.only_baseline:,} of {shared.only_baseline + shared.paired:,} samples of A and "
+        f"{shared.only_new:,} of {shared.only_new + shared.paired:,} of B have no partner"
+    )
+
+
+def _means_of_all(which: str, run: Run, other: Run) -> str:
+    """The means of the metrics that both runs have, over all samples of one."""
+    means = {name: metric.mean for name, metric in run.summary.metrics.items() if name in other.summary.metrics}
+    listed = (f"{name} {'-' if mean is None else f'{mean:.3f}'}" for name, mean in means.items())
+    return f"all of {which}: {', '.join(listed)}"
+
+
+class Slice(Record):
+    """The samples that have one value in the column; None: those that have none."""
+
+    value: str | None
+    samples: int
+    metrics: dict[str, MetricSummary]
+
+
+class Slices(Record):
+    """A run by the values of a column, those with the most samples first."""
+
+    schema_version: int = 1
+    run: str
+    column: str
+    slices: tuple[Slice, ...]
+
+
+def slices(run: Run, column: str) -> Slices:
+    """The metrics of a run by the values of a column of the user's own; dots reach into objects.
+
+    What grows with the data is an entry for each sample: its id and its value. Raises UsageError for a column that the
+    run does not hold, whose values are not texts or numbers, or are too many.
+    """
+    value_of = column_values(run, column)
+    totals: dict[str | None, Totals] = {}
+    rows = groupby(evaluations_of(run.iter_scores(), ()), key=lambda evaluation: evaluation.sample_id)
+    for sample_id, evaluations in rows:
+        if sample_id not in value_of:
+            raise RunDirectoryError(
+                f"{run.directory} has a score of {excerpt(sample_id)} and no such sample", hint=BY_HAND
+            )
+        value = value_of[sample_id]
+        if value not in totals:
+            totals[value] = Totals(run.summary.metrics, run.summary, run.cluster_of)
+        totals[value].add(evaluations)
+    parts = [Slice(value=value, samples=total.samples, metrics=total.metrics) for value, total in totals.items()]
+    return Slices(run=str(run.directory), column=column, slices=tuple(sorted(parts, key=_slice_order)))
+
+
+def _compared_slices(both: _BothRuns, metrics: Sequence[str], column: str) -> list[ComparedSlice]:
+    """These metrics of both runs by the values of a column of the new one."""
+    value_of = column_values(both.after.run, column)
+    pairs_of: dict[str | None, list[Pair]] = {value: [] for value in value_of.values()}
+    for pair in both.pairing.pairs:
+        pairs_of[value_of[both.after.samples[pair.after].id]].append(pair)
+    counts = Counter(value_of.values())
+    parts = []
+    for value, pairs in pairs_of.items():
+        changes = {}
+        for metric in metrics:
+            scored = both.scored(metric, pairs)
+            changes[metric] = SliceChange(compared=len(scored), scores=both.score_changes(metric, scored))
+        parts.append(ComparedSlice(value=value, samples=counts[value], paired=len(pairs), metrics=changes))
+    return sorted(parts, key=_slice_order)
+
+
+def _slice_order(part: Slice | ComparedSlice) -> tuple[int, bool, str]:
+    return -part.samples, part.value is None, part.value or ""
+
+
+def column_values(run: Run, column: str) -> dict[str, str | None]:
+    """For each sample id the value of the column as text, None where there is none, in the order of the data.
+
+    Raises UsageError for a column that the run does not hold, whose values are not single, or are too many.
+    """
+    names: dict[str | None, str | None] = {}
+    values: dict[str, str | None] = {}
+    columns: dict[str, None] = {}
+    there = False
+    for sample_id, extras in run.iter_extras():
+        cell = lookup(extras, column, MISSING)
+        there = there or cell is not MISSING
+        value = _text(None if cell is MISSING else cell, column, sample_id)
+        values[sample_id] = names.setdefault(value, value)
+        if len(columns) < _COLUMNS_SHOWN:
+            columns.update(dict.fromkeys(extras))
+        if len(names) > MOST_SLICES:
+            raise UsageError(
+                f"the column {excerpt(column)} has more than {MOST_SLICES:,} different values",
+                hint="name one with fewer, such as a topic or a source",
+            )
+    if not there:
+        listed = ", ".join(map(excerpt, list(columns)[:_COLUMNS_SHOWN]))
+        hint = f"its columns are {listed}" if listed else "it holds none beside those that are judged"
+        raise UsageError(f"the run holds no column {excerpt(column)}", hint=hint)
+    return values
+
+
+def _text(value: Any, column: str, sample_id: str) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int | float):
+        return json.dumps(value)
+    raise UsageError(
+        f"the column {excerpt(column)} of the sample {excerpt(sample_id)} is not a text or a number",
+        hint=f"a value inside an object is named with a dot: {excerpt(column)}.NAME",
     )

@@ -18,12 +18,14 @@ from localjudge.analysis.labels import (
     LabelledVerdict,
     UnitFrame,
     VerdictKey,
-    comparable,
+    labelled_rows,
     read_labels,
+    same_text,
     unit_frames,
 )
 from localjudge.dataset.problems import shown
 from localjudge.errors import DataError
+from localjudge.record.result_rows import VerdictRow
 from localjudge.record.run import Run, as_run
 from localjudge.stats.corrected import FEWEST_CLUSTERS, JudgedUnits, labelled_clusters, prediction_powered
 from localjudge.types import Record
@@ -78,48 +80,53 @@ def corrected_means(run: Run | str | Path, labels: str | Path, *, foreign_labels
     are asked for: then the verdicts that are found in the run count as its own, and the others are left out.
     """
     run = as_run(run)
-    given = read_labels(labels)
-    if given.shape != "verdicts":
+    file = read_labels(labels)
+    if file.shape != "verdicts":
         raise DataError(
             f"{labels} holds no labels of verdicts",
             hint="a sheet of a run is made by: localjudge label RUN --out FILE",
         )
-    there = {comparable(row.key): row for row in given.verdicts if row.human is not None}
-    if not there:
+    people = {row.key: row for row in file.verdicts if row.human is not None}
+    if not people:
         raise DataError(f"{labels} holds no label yet", hint="fill in the column human: 1 or 0")
-    frames = unit_frames(run, list(run.summary.metrics), there.keys())
-    others = _foreign(run, frames, there)
-    if others and not foreign_labels:
+    verdicts = labelled_rows(run, people.keys())
+    foreign = _foreign(run, verdicts, people)
+    if foreign and not foreign_labels:
         raise DataError(
-            f"{len(others):,} of {len(there):,} labels in {labels} are not of the run in {run.directory}: "
-            f"{_by_cause(others)}",
+            f"{len(foreign):,} of {len(people):,} labels in {labels} are not of the run in {run.directory}: "
+            f"{_by_cause(foreign)}",
             hint=f"label this run, or say {option('foreign_labels', True)} to see what they would make of it",
         )
-    named = {row.key.metric for row in there.values()}
-    metrics = {name: _corrected(run, name, frame, there) for name, frame in frames.items() if name in named}
+    usable = {key: people[key] for key, row in verdicts.items() if same_text(row, people[key].text)}
+    named = {key.metric for key in people}
+    frames = unit_frames(run, [name for name in run.summary.metrics if inert(name) in named])
+    metrics = {name: _corrected(run, name, frame, usable) for name, frame in frames.items()}
     return CorrectedMeans(
         run=str(run.directory),
         signature=run.summary.signature,
         labels=str(labels),
-        labels_sha256=given.sha256,
-        unlabelled=given.unlabelled,
-        foreign=bool(others),
-        warnings=tuple(_warnings(given, len(others), sum(metric.labelled for metric in metrics.values()))),
+        labels_sha256=file.sha256,
+        unlabelled=file.unlabelled,
+        foreign=bool(foreign),
+        warnings=tuple(_warnings(file, len(foreign), sum(metric.labelled for metric in metrics.values()))),
         metrics=metrics,
     )
 
 
-def _foreign(run: Run, frames: Mapping[str, UnitFrame], there: Mapping[VerdictKey, LabelledVerdict]) -> dict[str, str]:
+def _foreign(
+    run: Run, verdicts: Mapping[VerdictKey, VerdictRow], people: Mapping[VerdictKey, LabelledVerdict]
+) -> dict[str, str]:
     """Places of the labels of another run with what says so."""
-    others: dict[str, str] = {}
-    for key, row in there.items():
-        signature = row.columns.get("run")
-        place = frames[row.key.metric].places.get(key) if row.key.metric in frames else None
-        if place is None or inert(place.text) != inert(row.text):
-            others[row.place] = "the run has no such verdict" if place is None else "the verdict has another text"
+    foreign: dict[str, str] = {}
+    for key, label in people.items():
+        signature = label.columns.get("run")
+        if key not in verdicts:
+            foreign[label.place] = "the run has no such verdict"
+        elif not same_text(verdicts[key], label.text):
+            foreign[label.place] = "the verdict has another text"
         if signature not in (None, "", run.summary.signature):
-            others[row.place] = f"they are of {shown(str(signature))}"
-    return others
+            foreign[label.place] = f"they are of {shown(str(signature))}"
+    return foreign
 
 
 def _by_cause(others: Mapping[str, str]) -> str:
@@ -133,8 +140,8 @@ def _by_cause(others: Mapping[str, str]) -> str:
     )
 
 
-def _warnings(given: HumanLabels, others: int, taken: int) -> Iterator[str]:
-    labelled = len(given.verdicts) - given.unlabelled
+def _warnings(file: HumanLabels, others: int, taken: int) -> Iterator[str]:
+    labelled = len(file.verdicts) - file.unlabelled
     if others:
         yield (
             f"WARNING: {others:,} of {labelled:,} labels are not of this run: the corrected means hold only "
@@ -142,25 +149,20 @@ def _warnings(given: HumanLabels, others: int, taken: int) -> Iterator[str]:
         )
         if labelled > taken:
             yield f"WARNING: {labelled - taken:,} labels are of verdicts that this run does not have, and were left out"
-    if given.unlabelled:
+    if file.unlabelled:
         yield (
-            f"{given.unlabelled:,} rows of the sheet have no label: the corrected means hold if these are no harder "
+            f"{file.unlabelled:,} rows of the sheet have no label: the corrected means hold if these are no harder "
             "than the others"
         )
 
 
-def _corrected(run: Run, name: str, frame: UnitFrame, there: Mapping[VerdictKey, LabelledVerdict]) -> CorrectedMetric:
+def _corrected(run: Run, name: str, frame: UnitFrame, usable: Mapping[VerdictKey, LabelledVerdict]) -> CorrectedMetric:
     summary = run.summary.metrics[name]
     withheld = name in run.summary.failed_beyond(run.max_failed)
     judged = CorrectedMean(mean=None, ci95=None) if withheld else CorrectedMean(mean=summary.mean, ci95=summary.ci95)
-    labels = {
-        place.position: row
-        for key, row in there.items()
-        if (place := frame.places.get(key))
-        and place.position is not None
-        and inert(place.text) == inert(row.text)
-        and not np.isnan(frame.p_yes[place.position])
-    }
+    places = {frame.index(key): label for key, label in usable.items() if key.metric == inert(name)}
+    p_yes = frame.p_yes
+    labels = {index: label for index, label in places.items() if index is not None and not np.isnan(p_yes[index])}
     units = _units(frame, labels) if frame.share_of and labels else None
     remark = TOO_MANY_FAILED if withheld else NO_SHARE if labels else NO_LABELS
     powered = None if units is None or withheld else prediction_powered(units)

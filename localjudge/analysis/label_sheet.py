@@ -1,7 +1,7 @@
 """A sheet for people to label verdicts of a run, blind: what was asked and about which text, not what the judge said.
 
     run, seed                        whose verdicts these are, and how they were drawn
-    sample_id ... against            which verdict it is: the key
+    sample_id, metric, position      which verdict it is: the key
     asks, user_input, contexts, reference, response     what a person needs to decide
     text                             what it is about
     inclusion_probability            with which probability it was drawn
@@ -11,13 +11,8 @@ Drawn are about equally many verdicts of each of five strata of p_yes, in their 
 mean (`localjudge.stats.corrected`). Those of one metric stand together, in a random order: the first half of them, if
 somebody stops there, is a random half. Verdicts that no judge gave, because there was no text, are not drawn.
 
-Labelling a sheet row by row: what comes next, and what is undone. Every label is saved when it is given.
-
-    rows     1 0 . . . .        labelled, labelled, the current one, and those that come
-    skip     the row comes again when the sheet is taken up anew
-    undo     the last answered row loses its answer and is the current one
-
-The file is replaced as a whole after each answer: whoever is killed has lost none.
+A sheet is labelled row by row: `Labelling` knows what comes next, and what is undone. The file is replaced as a whole
+after each answer: whoever is killed has lost none.
 """
 
 import csv
@@ -29,20 +24,11 @@ from typing import Any
 
 import numpy as np
 
-from localjudge.analysis.labels import (
-    HUMAN,
-    UnitFrame,
-    clustered_evaluations,
-    counted_units,
-    read_labels,
-    unit_frames,
-    unit_key,
-)
+from localjudge.analysis.labels import HUMAN, UnitFrame, VerdictKey, labelled_rows, read_labels, unit_frames
 from localjudge.errors import UsageError
 from localjudge.metrics import Metric, catalog
-from localjudge.metrics.criterion import Criterion
 from localjudge.record.manifest import kept_criteria, kept_rubrics
-from localjudge.record.result_rows import Evaluation, JudgedUnit, json_line
+from localjudge.record.result_rows import VerdictRow, json_line
 from localjudge.record.run import Run, as_run, unknown_sample
 from localjudge.resources import write_output
 from localjudge.stats.corrected import draw, even_shares
@@ -51,6 +37,7 @@ from localjudge.words import inert, option, option_name, suggestion
 
 DEFAULT_COUNT = 100
 ENDINGS = (".jsonl", ".csv")
+SHEET = ".jsonl"
 _WHOLE = {"chunk", "question", "response"}
 _FIELDS = ("retrieved_contexts", "reference", "response")
 
@@ -84,28 +71,30 @@ def drawn_rows(run: Run, n: int, metrics: Sequence[str] | None, seed: int) -> li
     frames = _judged_frames(run, metrics)
     shares = even_shares([int((~np.isnan(frame.p_yes)).sum()) for frame in frames.values()], n)
     drawn = {
-        name: _drawn(frame, share, seed) for (name, frame), share in zip(frames.items(), shares, strict=True) if share
+        key: (name, probability)
+        for (name, frame), share in zip(frames.items(), shares, strict=True)
+        if share
+        for key, probability in _draw(frame, name, share, seed).items()
     }
-    wanted = {name: dict.fromkeys(probabilities) for name, probabilities in drawn.items()}
-    units = _units_at(run, wanted)
-    samples = _samples(run, {evaluation.sample_id for found in units.values() for evaluation, _ in found.values()})
+    verdicts = labelled_rows(run, drawn.keys())
+    samples = _samples(run, {row.sample_id for row in verdicts.values()})
     rows = []
-    for name, probabilities in drawn.items():
-        metric = _metric(run, name)
-        for position, probability in probabilities.items():
-            evaluation, judged = units[name][position]
-            rows.append(
-                {
-                    "run": run.summary.signature,
-                    "seed": seed,
-                    **vars(unit_key(evaluation, judged)),
-                    "asks": _asks(metric),
-                    **_needed(samples[evaluation.sample_id], judged, metric),
-                    "text": judged.unit.span.text,
-                    "inclusion_probability": probability,
-                    "human": None,
-                }
-            )
+    for key, (name, probability) in drawn.items():
+        metric, verdict = _metric(run, name), verdicts[key]
+        rows.append(
+            {
+                "run": run.summary.signature,
+                "seed": seed,
+                "sample_id": verdict.sample_id,
+                "metric": name,
+                "position": key.position,
+                "asks": about.asks if (about := getattr(metric, "about", None)) else None,
+                **_needed(samples[verdict.sample_id], verdict, metric),
+                "text": verdict.text,
+                "inclusion_probability": probability,
+                HUMAN: None,
+            }
+        )
     return rows
 
 
@@ -113,7 +102,7 @@ def write_sheet(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Write the rows, the file whole or not at all, for its owner alone. Raises UsageError for another ending."""
     lines = _csv_lines(rows, path) if path.suffix == ".csv" else map(json_line, rows)
     if path.suffix not in ENDINGS:
-        raise UsageError(f"{path} is no sheet", hint=f"name a file that ends in {' or '.join(ENDINGS)}")
+        raise UsageError(f"{path} is not a sheet", hint=f"name a file that ends in {' or '.join(ENDINGS)}")
     write_output(path, (line.encode() for line in lines))
 
 
@@ -132,7 +121,7 @@ def _judged_frames(run: Run, metrics: Sequence[str] | None) -> dict[str, UnitFra
             )
     rubrics = kept_rubrics(run.manifest)
     names = [name for name in metrics or run.summary.metrics if name not in rubrics]
-    frames = unit_frames(run, list(dict.fromkeys(names)))
+    frames = unit_frames(run, names)
     judged = {name: frame for name, frame in frames.items() if not np.isnan(frame.p_yes).all()}
     for name in metrics or ():
         if name not in judged:
@@ -144,26 +133,12 @@ def _judged_frames(run: Run, metrics: Sequence[str] | None) -> dict[str, UnitFra
     return shares if shares and not metrics else judged
 
 
-def _drawn(frame: UnitFrame, count: int, seed: int) -> dict[int, float]:
-    """Positions of the drawn units in the order of the sheet, each with its probability."""
+def _draw(frame: UnitFrame, name: str, count: int, seed: int) -> dict[VerdictKey, float]:
+    """Keys of the drawn verdicts in the order of the sheet, each with its probability."""
     asked = np.flatnonzero(~np.isnan(frame.p_yes))
     drawing = draw(frame.weights[asked], frame.strata(count), count, seed)
-    return {int(asked[place]): float(drawing.probabilities[place]) for place in drawing.taken}
-
-
-def _units_at(
-    run: Run, wanted: Mapping[str, Mapping[int, object]]
-) -> dict[str, dict[int, tuple[Evaluation, JudgedUnit]]]:
-    """The counted units of each metric that stand at these positions."""
-    found: dict[str, dict[int, tuple[Evaluation, JudgedUnit]]] = {name: {} for name in wanted}
-    seen = dict.fromkeys(wanted, 0)
-    for _, evaluation in clustered_evaluations(run):
-        name = evaluation.metric
-        for judged in counted_units(evaluation) if name in wanted else ():
-            if seen[name] in wanted[name]:
-                found[name][seen[name]] = evaluation, judged
-            seen[name] += 1
-    return found
+    keys = frame.keys(name, asked[drawing.taken].tolist())
+    return dict(zip(keys, drawing.probabilities[drawing.taken].tolist(), strict=True))
 
 
 def _samples(run: Run, ids: set[str]) -> dict[str, Sample]:
@@ -181,30 +156,22 @@ def _metric(run: Run, name: str) -> Metric | None:
         return None
 
 
-def _asks(metric: Metric | None) -> str | None:
-    if isinstance(metric, Criterion):
-        return metric.question
-    about = getattr(metric, "about", None)
-    return None if about is None else str(about.asks)
-
-
-def _needed(sample: Sample, judged: JudgedUnit, metric: Metric | None) -> dict[str, Any]:
+def _needed(sample: Sample, verdict: VerdictRow, metric: Metric | None) -> dict[str, Any]:
     """What the unit is held against, as far as it is not the unit itself; None where it is nothing of the kind."""
-    unit = judged.unit
     contexts = context_texts(sample.retrieved_contexts)
     needed = _FIELDS if metric is None else tuple(sorted(metric.required_fields))
-    match unit.against:
+    match verdict.against:
         case int(number):
             needed, contexts = ("retrieved_contexts",), contexts[number : number + 1]
-        case "reference" if unit.kind == "statement":
+        case "reference" if verdict.unit == "statement":
             needed = ("reference",)
-        case "response" if unit.kind == "statement":
+        case "response" if verdict.unit == "statement":
             needed = ("response",)
         case "cited":
             needed = ("retrieved_contexts",)
         case _:
-            alone = unit.kind in _WHOLE or unit.kind == "statement"
-            needed = tuple(field for field in needed if not (alone and field == unit.source))
+            alone = verdict.unit in _WHOLE or verdict.unit == "statement"
+            needed = tuple(field for field in needed if not (alone and field == verdict.source))
     return {
         "user_input": sample.user_input,
         "contexts": list(contexts) if set(CONTEXT_FIELDS) & set(needed) else None,
@@ -237,9 +204,6 @@ def _cell(value: Any) -> Any:
     if isinstance(value, list):
         return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(value, start=1))
     return value
-
-
-SHEET = ".jsonl"
 
 
 class Labelling:
@@ -309,9 +273,9 @@ def default_path(run: Run) -> Path:
 def _rows_of(path: Path, run: Run, given: dict[str, Any]) -> list[SheetRow]:
     labels = read_labels(path)
     if labels.shape != "verdicts":
-        raise UsageError(f"{path} is no sheet of verdicts", hint=f"name another with {option('out')}")
+        raise UsageError(f"{path} is not a sheet of verdicts", hint=f"name another with {option('out')}")
     rows = [{**row.columns, HUMAN: row.human} for row in labels.verdicts]
-    said = {
+    drawn = {
         "n": len(rows),
         "metrics": list(dict.fromkeys(row["metric"] for row in rows)),
         "seed": rows[0].get("seed"),
@@ -319,9 +283,9 @@ def _rows_of(path: Path, run: Run, given: dict[str, Any]) -> list[SheetRow]:
     if any(row.get("run") != run.summary.signature for row in rows):
         raise UsageError(f"{path} is a sheet of another run", hint=f"name another with {option('out')}")
     for name, value in given.items():
-        if said[name] != value:
+        if drawn[name] != value:
             raise UsageError(
-                f"{path} was drawn with {name} {said[name]}, not {value}",
+                f"{path} was drawn with {name} {drawn[name]}, not {value}",
                 hint=f"leave it out to go on with the sheet, or name another with {option('out')}",
             )
     return rows

@@ -1,21 +1,20 @@
-"""What people said: a file of labels, in one of three shapes, told apart by its columns.
+"""What people said of a judge's verdicts: read from a file, found again in a run, and weighed as its mean weighs them.
 
-    verdicts     sample_id, metric, unit, source, source_index, index, text, human     rows of a run's verdicts
-    attribution  context (or contexts), statement, label                               is the statement in the contexts?
-    relevance    question, sentences, relevant                                         which sentences answer it?
+    labels.jsonl     s1, faithfulness, position 0   "It rains."   human 1
+    verdicts.jsonl   s1, faithfulness, position 0   "It rains."   p_yes 0.93      -> (1, 0.93)
+
+A file of labels has one of three shapes, told apart by its columns:
+
+    verdicts     sample_id, metric, position, text, human      rows of a run's verdicts, or of a sheet
+    attribution  context (or contexts), statement, label       is the statement in the contexts?
+    relevance    question, sentences, relevant                 which sentences answer it?
 
 A label is 1 or 0 (also true and false, yes and no); where there is none, the row or the sentence was not labelled.
-JSONL, JSON, CSV and Parquet are read as data are. Everything that is wrong with any row is said at once, and no row is
-dropped in silence.
+Everything that is wrong with any row is said at once, and no row is dropped in silence. A verdict is known by its
+sample, metric and position, and has to have the labelled text: a label of another text is of another run.
 
-Labels of people beside the verdicts of a run: each label finds its verdict by its key, or is refused.
-
-    labels.jsonl     s1, faithfulness, statement 0   "It rains."   human 1
-    verdicts.jsonl   s1, faithfulness, statement 0   "It rains."   p_yes 0.93      -> (1, 0.93)
-
-The texts have to be the same: a label of another text is of another run.
-
-The verdicts that make up the mean of a metric, as arrays: what is drawn from to be labelled, and what is corrected.
+The verdicts that make up the mean of a metric stand in a frame: what is drawn from to be labelled, and what is
+corrected.
 
     sample   units     judged      weight in the mean
     a        3         1 1 0       1/3 * 1/2
@@ -29,9 +28,10 @@ labels of some. Average precision, F1 and scores that rest on a table of verdict
 import hashlib
 import math
 from array import array
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
@@ -44,7 +44,7 @@ from localjudge.dataset.sources import Source
 from localjudge.errors import DataError
 from localjudge.metrics.catalog import question_of
 from localjudge.record.directory import excerpt
-from localjudge.record.result_rows import Evaluation, JudgedUnit, VerdictRow, evaluations_of
+from localjudge.record.result_rows import Evaluation, VerdictRow, evaluations_of
 from localjudge.record.run import Run
 from localjudge.stats.corrected import STRATA, strata_by_score
 from localjudge.stats.interval import Floats, Indices, LabelledScores
@@ -57,20 +57,20 @@ INCLUSION_PROBABILITY = "inclusion_probability"
 _LABEL_OF: dict[Any, Label] = {1: 1, 0: 0, "1": 1, "0": 0, "true": 1, "false": 0, "yes": 1, "no": 0, "1.0": 1, "0.0": 0}
 _A_LABEL = "1 or 0 (also true and false, yes and no), or nothing"
 _CHUNK = 2**20
-_Given = TypeVar("_Given")
+_Value = TypeVar("_Value")
 
 
-@dataclass(frozen=True)
-class VerdictKey:
-    """Which verdict of a run a label belongs to; `against` tells several verdicts on one unit apart."""
+class VerdictKey(NamedTuple):
+    """Which verdict of a run: its sample and metric as they come back from a spreadsheet, and its place in both."""
 
     sample_id: str
     metric: str
-    unit: str
-    source: str
-    source_index: int | None
-    index: int
-    against: int | str | None = None
+    position: int
+
+
+def verdict_key(sample_id: str, metric: str, position: int) -> VerdictKey:
+    """The key of a verdict, whether its sample is named as in the run or as in a spreadsheet."""
+    return VerdictKey(inert(sample_id), inert(metric), position)
 
 
 class LabelledVerdict(NamedTuple):
@@ -85,7 +85,6 @@ class LabelledVerdict(NamedTuple):
     text: str
     human: Label | None
     inclusion_probability: float
-    annotator: str | None
 
 
 class LabelledStatement(NamedTuple):
@@ -115,14 +114,59 @@ class HumanLabels(NamedTuple):
     name: str
     sha256: str
     shape: LabelShape
-    verdicts: tuple[LabelledVerdict, ...] = ()
-    statements: tuple[LabelledStatement, ...] = ()
-    passages: tuple[LabelledSentences, ...] = ()
-    unlabelled: int = 0
+    verdicts: tuple[LabelledVerdict, ...]
+    statements: tuple[LabelledStatement, ...]
+    passages: tuple[LabelledSentences, ...]
+    unlabelled: int
     """Rows without a label: verdicts and statements; of passages the sentences. Statements without one are left out."""
 
 
-_Found = LabelledVerdict | LabelledStatement | LabelledSentences
+def read_labels(file: str | Path) -> HumanLabels:
+    """The labels of a file, or of standard input (`-`).
+
+    Raises DataError for a file that cannot be read, has none of the shapes or any row that is not as it should be (all
+    of them are named), and for a verdict that is labelled twice.
+    """
+    with closing(Source(str(file))) as source:
+        sha256 = _sha256(source)
+        rows = [*read(source, {})]
+    shape = _shape(rows, source.name)
+    labelled, problems = _labelled(rows, _READERS[shape])
+    if problems.count:
+        raise problems.error(f"{problems.bad_rows} of {len(rows)} labelled rows cannot be used", "correct the rows")
+    verdicts = tuple(row for row in labelled if isinstance(row, LabelledVerdict))
+    statements = tuple(row for row in labelled if isinstance(row, LabelledStatement))
+    passages = tuple(row for row in labelled if isinstance(row, LabelledSentences))
+    unlabelled = len(rows) - len(labelled) + sum(row.human is None for row in verdicts)
+    unlabelled += sum(row.relevant.count(None) for row in passages)
+    return HumanLabels(source.name, sha256, shape, verdicts, statements, passages, unlabelled)
+
+
+def _sha256(source: Source) -> str:
+    whole = hashlib.sha256()
+    with source.open() as opened:
+        while chunk := opened.stream.read(_CHUNK):
+            whole.update(chunk)
+    return whole.hexdigest()
+
+
+def _shape(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
+    """The shape of the first rows' columns. A file whose rows cannot be read at all counts as verdicts."""
+    columns = {column: None for row in rows[:100] if isinstance(row, RawRow) for column in row.values}
+    if not rows:
+        raise DataError(f"{name} has no rows")
+    if HUMAN in columns or not columns:
+        return "verdicts"
+    if "statement" in columns and "label" in columns and columns.keys() & {"context", "contexts"}:
+        return "attribution"
+    if columns.keys() >= {"question", "sentences", "relevant"}:
+        return "relevance"
+    listed = ", ".join(shown(str(column)) for column in columns)
+    raise DataError(
+        f"{name} holds no labels that are known (columns: {listed})",
+        hint=f"either verdicts of a run with a column {HUMAN!r}, or context, statement and label, "
+        "or question, sentences and relevant",
+    )
 
 
 class _Cells:
@@ -135,17 +179,13 @@ class _Cells:
     def value(self, column: str) -> Any:
         """The value of a column; null where there is none: also for an empty cell of CSV and for NaN."""
         value = self.row.values.get(column)
-        empty = value == "" or (isinstance(value, float) and math.isnan(value))
-        return None if empty else value
+        return None if value == "" or (isinstance(value, float) and math.isnan(value)) else value
 
     def text(self, column: str) -> str:
         value = self.value(column)
         if isinstance(value, int) and not isinstance(value, bool) and column == "sample_id":
             return str(value)
         return value if isinstance(value, str) else self._wrong(column, value, "text", "")
-
-    def optional_text(self, column: str) -> str | None:
-        return None if self.value(column) is None else self.text(column)
 
     def texts(self, column: str) -> tuple[str, ...]:
         items = self.listed(column)
@@ -161,26 +201,12 @@ class _Cells:
         return list(value) if isinstance(value, list | tuple) else [value]
 
     def whole(self, column: str) -> int:
-        number = self.optional_whole(column)
-        return self._wrong(column, None, "a whole number", 0) if number is None else number
-
-    def optional_whole(self, column: str) -> int | None:
-        value = self.value(column)
-        if value is None:
-            return None
-        number = self._number(value)
+        number = self._number(value := self.value(column))
         if number is None or number < 0 or not number.is_integer():
             return self._wrong(column, value, "a whole number", 0)
         return int(number)
 
-    def against(self) -> int | str | None:
-        value = self.value("against")
-        return value if isinstance(value, str) and not value.strip().isdecimal() else self.optional_whole("against")
-
-    def label(self, column: str) -> Label | None:
-        return self.label_of(column, self.value(column))
-
-    def label_of(self, column: str, value: Any) -> Label | None:
+    def label(self, column: str, value: Any) -> Label | None:
         bare = value.strip().lower() if isinstance(value, str) else value
         if bare is None or bare == "":
             return None
@@ -197,74 +223,28 @@ class _Cells:
         return number
 
     def _number(self, value: Any) -> float | None:
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, str | int | float)
-            or (self.row.typed and value == str(value))
-        ):
+        if isinstance(value, bool) or not isinstance(value, int | float if self.row.typed else str | int | float):
             return None
         try:
             return float(value.replace(",", ".") if isinstance(value, str) else value)
         except (ValueError, OverflowError):
             return None
 
-    def _wrong(self, column: str, value: Any, expected: str, instead: _Given) -> _Given:
+    def _wrong(self, column: str, value: Any, expected: str, instead: _Value) -> _Value:
         self._report(column, describe(value), expected)
         return instead
 
-    def _report(self, column: str, found: str, expected: str) -> None:
-        self.problems.append(Problem.at(self.row.place, column, found, expected))
+    def _report(self, column: str, problem: str, expected: str) -> None:
+        self.problems.append(Problem.at(self.row.place, column, problem, expected))
 
 
-def read_labels(file: str | Path) -> HumanLabels:
-    """The labels of a file, or of standard input (`-`).
-
-    Raises DataError for a file that cannot be read, has none of the shapes or any row that is not as it should be (all
-    of them are named), and for a verdict that is labelled twice.
-    """
-    with closing(Source(str(file))) as source:
-        sha256 = _sha256(source)
-        rows = [*read(source, {})]
-    shape = _shape(rows, source.name)
-    found, problems = _checked(rows, _READERS[shape])
-    if problems.count:
-        raise problems.error(f"{problems.bad_rows} of {len(rows)} labelled rows cannot be used", "mend the rows")
-    verdicts = tuple(row for row in found if isinstance(row, LabelledVerdict))
-    statements = tuple(row for row in found if isinstance(row, LabelledStatement))
-    passages = tuple(row for row in found if isinstance(row, LabelledSentences))
-    bare = len(rows) - len(found) + sum(row.human is None for row in verdicts)
-    bare += sum(label is None for row in passages for label in row.relevant)
-    return HumanLabels(source.name, sha256, shape, verdicts, statements, passages, bare)
+_LabelledRow = LabelledVerdict | LabelledStatement | LabelledSentences
 
 
-def key_of(row: VerdictRow) -> VerdictKey:
-    """The key under which a person's label of this verdict is found."""
-    return VerdictKey(row.sample_id, row.metric, row.unit, row.source, row.source_index, row.index, row.against)
-
-
-def _shape(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
-    """The shape of the first rows' columns. A file whose rows cannot be read at all counts as verdicts."""
-    columns = {column: None for row in rows[:100] if isinstance(row, RawRow) for column in row.values}
-    if not rows:
-        raise DataError(f"{name} has no rows")
-    if HUMAN in columns or not columns:
-        return "verdicts"
-    if "statement" in columns and "label" in columns and columns.keys() & {"context", "contexts"}:
-        return "attribution"
-    if columns.keys() >= {"question", "sentences", "relevant"}:
-        return "relevance"
-    found = ", ".join(shown(str(column)) for column in columns)
-    raise DataError(
-        f"{name} holds no labels that are known (columns: {found})",
-        hint=f"either verdicts of a run with a column {HUMAN!r}, or context, statement and label, "
-        "or question, sentences and relevant",
-    )
-
-
-def _checked(
-    rows: Sequence[RawRow | Problem], reader: Callable[[_Cells], _Found | None]
-) -> tuple[list[_Found], Problems]:
-    found: list[_Found] = []
+def _labelled(
+    rows: Sequence[RawRow | Problem], reader: Callable[[_Cells], _LabelledRow | None]
+) -> tuple[list[_LabelledRow], Problems]:
+    labelled: list[_LabelledRow] = []
     problems = Problems()
     first: dict[VerdictKey, str] = {}
     for row in rows:
@@ -272,43 +252,36 @@ def _checked(
             problems.add_row([row])
             continue
         cells = _Cells(row)
-        labelled = reader(cells)
-        if isinstance(labelled, LabelledVerdict) and not cells.problems:
-            if labelled.key in first:
-                again = f"the verdict of {first[labelled.key]} again"
-                cells.problems.append(Problem.at(row.place, None, again, "each verdict once"))
-            first.setdefault(labelled.key, labelled.place)
+        label = reader(cells)
+        key = label.key if isinstance(label, LabelledVerdict) and not cells.problems else None
+        if key in first:
+            cells.problems.append(
+                Problem.at(row.place, None, f"the verdict of {first[key]} again", "each verdict once")
+            )
+        elif key:
+            first[key] = str(row.place)
         if cells.problems:
             problems.add_row(cells.problems)
-        elif labelled is not None:
-            found.append(labelled)
-    return found, problems
+        elif label is not None:
+            labelled.append(label)
+    return labelled, problems
 
 
 def _verdict(cells: _Cells) -> LabelledVerdict:
     return LabelledVerdict(
         place=str(cells.row.place),
         columns=cells.row.values,
-        key=VerdictKey(
-            sample_id=cells.text("sample_id"),
-            metric=cells.text("metric"),
-            unit=cells.text("unit"),
-            source=cells.text("source"),
-            source_index=cells.optional_whole("source_index"),
-            index=cells.whole("index"),
-            against=cells.against(),
-        ),
+        key=verdict_key(cells.text("sample_id"), cells.text("metric"), cells.whole("position")),
         text=cells.text("text"),
-        human=cells.label(HUMAN),
+        human=cells.label(HUMAN, cells.value(HUMAN)),
         inclusion_probability=cells.probability(INCLUSION_PROBABILITY),
-        annotator=cells.optional_text("annotator"),
     )
 
 
 def _statement(cells: _Cells) -> LabelledStatement | None:
     contexts = "contexts" if cells.value("context") is None else "context"
-    texts, statement, label = cells.texts(contexts), cells.text("statement"), cells.label("label")
-    question = cells.optional_text("question")
+    texts, statement, label = cells.texts(contexts), cells.text("statement"), cells.label("label", cells.value("label"))
+    question = None if cells.value("question") is None else cells.text("question")
     if label is None:
         return None
     return LabelledStatement(str(cells.row.place), cells.row.values, texts, statement, label, question)
@@ -316,35 +289,27 @@ def _statement(cells: _Cells) -> LabelledStatement | None:
 
 def _passage(cells: _Cells) -> LabelledSentences:
     question, sentences = cells.text("question"), cells.texts("sentences")
-    labels = [cells.label_of("relevant", value) for value in cells.listed("relevant")]
+    labels = tuple(cells.label("relevant", value) for value in cells.listed("relevant"))
     if sentences and len(labels) != len(sentences):
-        found = f"{len(labels)} labels for {len(sentences)} sentences"
-        cells.problems.append(Problem.at(cells.row.place, "relevant", found, "one for each sentence"))
-    return LabelledSentences(str(cells.row.place), cells.row.values, question, sentences, tuple(labels))
+        counts = f"{len(labels)} labels for {len(sentences)} sentences"
+        cells.problems.append(Problem.at(cells.row.place, "relevant", counts, "one for each sentence"))
+    return LabelledSentences(str(cells.row.place), cells.row.values, question, sentences, labels)
 
 
-_READERS: dict[LabelShape, Callable[[_Cells], _Found | None]] = {
+_READERS: dict[LabelShape, Callable[[_Cells], _LabelledRow | None]] = {
     "verdicts": _verdict,
     "attribution": _statement,
     "relevance": _passage,
 }
 
 
-def _sha256(source: Source) -> str:
-    whole = hashlib.sha256()
-    with source.open() as opened:
-        while chunk := opened.stream.read(_CHUNK):
-            whole.update(chunk)
-    return whole.hexdigest()
-
-
 class WantedLabel(NamedTuple):
-    """A label and which verdict it is of; `cluster` names what the sample was drawn with."""
+    """A label and which verdict it is of; `cluster` names what its sample was drawn with: its group or id if None."""
 
     key: VerdictKey
     text: str
     label: Label
-    cluster: str
+    cluster: str | None
     inclusion_probability: float = 1.0
 
 
@@ -362,74 +327,74 @@ class MatchedLabels(NamedTuple):
     weighted: bool
 
 
-def matched(run: Run, wanted: Sequence[WantedLabel]) -> MatchedLabels:
+def match_labels(run: Run, labels: Sequence[WantedLabel]) -> MatchedLabels:
     """The labels with their probabilities.
 
     Raises DataError for labels of verdicts that the run does not have, of another text, or of several questions.
     """
-    if not wanted:
+    if not labels:
         raise DataError("nothing is labelled", hint="fill in the labels, 1 or 0, and give the file once more")
-    found = _found(run, wanted)
-    questions = sorted({question_of(one.key.metric) for one in wanted})
-    if len(questions) > 1:
+    rows = labelled_rows(run, {label.key for label in labels})
+    _check_same_run(run, labels, rows)
+    metrics = {rows[label.key].metric for label in labels}
+    questions = sorted(map(question_of, metrics))
+    if len(set(questions)) > 1:
         raise DataError(
-            f"the labels are of {len(questions)} questions: {', '.join(questions)}",
+            f"the labels are of {len(set(questions))} questions: {', '.join(dict.fromkeys(questions))}",
             hint=f"a calibration is of one: choose its metrics with {option_name('metrics')}",
         )
-    judged = [(one, row, row.p_yes) for one in wanted if (row := found[one.key]).p_yes is not None]
+    judged = [(label, row, row.p_yes) for label in labels if (row := rows[label.key]).p_yes is not None]
     if not judged:
         raise DataError("none of the labelled verdicts has a probability", hint="look at the run's failures")
-    weights = [1 / one.inclusion_probability for one, *_ in judged]
-    rows = LabelledScores(
-        labels=[one.label for one, *_ in judged],
+    weights = [1 / label.inclusion_probability for label, *_ in judged]
+    groups = run.cluster_of or {}
+    scores = LabelledScores(
+        labels=[label.label for label, *_ in judged],
         scores=[p_yes for *_, p_yes in judged],
         weights=weights,
-        clusters=[one.cluster for one, *_ in judged],
+        clusters=[label.cluster or groups.get(row.sample_id, row.sample_id) for label, row, _ in judged],
     )
     return MatchedLabels(
         question=questions[0],
-        metric=wanted[0].key.metric,
-        rows=rows,
+        metric=rows[labels[0].key].metric,
+        rows=scores,
         votes=[dict(row.judges or {}) for _, row, _ in judged],
         verdicts=len(judged),
-        failed=len(wanted) - len(judged),
+        failed=len(labels) - len(judged),
         weighted=len(set(weights)) > 1,
     )
 
 
-def _found(run: Run, wanted: Sequence[WantedLabel]) -> dict[VerdictKey, VerdictRow]:
-    texts = {one.key: one.text for one in wanted}
-    found: dict[VerdictKey, VerdictRow] = {}
-    other = []
-    for row in run.iter_verdicts():
-        if (key := key_of(row)) in texts:
-            found[key] = row
-            if row.text != texts[key]:
-                other.append(key)
-    missing = [one.key for one in wanted if one.key not in found]
+def labelled_rows(run: Run, keys: Collection[VerdictKey]) -> dict[VerdictKey, VerdictRow]:
+    """The verdicts of the run with these keys, as far as it has them."""
+    rows = {}
+    for (sample_id, metric), verdicts in groupby(run.iter_verdicts(), key=lambda row: (row.sample_id, row.metric)):
+        for position, row in enumerate(verdicts):
+            if (key := verdict_key(sample_id, metric, position)) in keys:
+                rows[key] = row
+    return rows
+
+
+def same_text(row: VerdictRow, text: str) -> bool:
+    """Whether the verdict is of this text, as it comes back from a spreadsheet."""
+    return bool(inert(row.text) == inert(text))
+
+
+def _check_same_run(run: Run, labels: Sequence[WantedLabel], rows: Mapping[VerdictKey, VerdictRow]) -> None:
+    missing = [label.key for label in labels if label.key not in rows]
+    other = [label.key for label in labels if label.key in rows and not same_text(rows[label.key], label.text)]
     if missing or other:
-        what = f"{len(missing)} are of verdicts that it does not have" if missing else ""
-        texts_differ = f"{len(other)} are of another text" if other else ""
+        parts = [f"{len(missing)} are of verdicts that it does not have"] if missing else []
+        parts += [f"{len(other)} are of another text"] if other else []
+        example = ", ".join(excerpt(str(value)) for value in [*missing, *other][0])
         raise DataError(
-            f"these are labels of another run than {run.directory}: of {len(wanted)}, "
-            f"{' and '.join(filter(None, (what, texts_differ)))}, such as {_in_words([*missing, *other][0])}",
+            f"these are labels of another run than {run.directory}: of {len(labels)}, {' and '.join(parts)}, "
+            f"such as {example}",
             hint="name the run whose verdicts were labelled",
         )
-    return found
-
-
-def _in_words(key: VerdictKey) -> str:
-    return ", ".join(excerpt(str(value)) for value in vars(key).values() if value is not None)
 
 
 ShareOf = Literal["ones", "zeros"]
-
-
-class UnitPlace(NamedTuple):
-    """Where a unit stands in its frame (None if it counts in no mean), and its text."""
-
-    position: int | None
-    text: str
 
 
 class UnitFrame:
@@ -440,37 +405,45 @@ class UnitFrame:
         self._p_yes = array("d")
         self._sizes = array("i")
         self._clusters = array("i")
-        self._all_ones = self._all_zeros = True
-        self.places: dict[VerdictKey, UnitPlace] = {}
-        """Of the units that were looked for, by their keys as `comparable` gives them."""
+        self._places: dict[str, range] = {}
+        self._shares: set[ShareOf] = {"ones", "zeros"}
 
-    def add(self, evaluation: Evaluation, cluster: int, wanted: Collection[VerdictKey]) -> None:
-        """Count the verdicts of one more sample, of this cluster."""
-        units = counted_units(evaluation)
-        if units and wanted:
-            self._look_for(evaluation, wanted, len(self._judged))
-        elif wanted:
-            self._look_for(evaluation, wanted, None)
-        labels = [unit.verdict.label for unit in units if isinstance(unit.verdict, Verdict)]
+    def add(self, evaluation: Evaluation, cluster: int) -> None:
+        """Count the verdicts of one more sample, of this cluster: all if it was scored, none otherwise."""
+        verdicts = [unit.verdict for unit in evaluation.units if isinstance(unit.verdict, Verdict)]
+        if len(verdicts) < len(evaluation.units) or not isinstance(evaluation.outcome, Scored):
+            verdicts = []
+        labels = [verdict.label for verdict in verdicts]
         if isinstance(evaluation.outcome, Scored):
-            found = evaluation.outcome.numerator, evaluation.outcome.denominator
-            self._all_ones &= found == (sum(labels), len(labels))
-            self._all_zeros &= found == (len(labels) - sum(labels), len(labels))
-        if units:
+            share = evaluation.outcome.numerator, evaluation.outcome.denominator
+            counts: dict[ShareOf, int] = {"ones": sum(labels), "zeros": len(labels) - sum(labels)}
+            self._shares -= {name for name, count in counts.items() if share != (count, len(labels))}
+        if verdicts:
+            self._places[inert(evaluation.sample_id)] = range(len(self._judged), len(self._judged) + len(labels))
             self._judged.extend(labels)
-            self._p_yes.extend(_p_yes(unit) for unit in units)
-            self._sizes.append(len(units))
+            self._p_yes.extend(math.nan if verdict.p_yes is None else verdict.p_yes for verdict in verdicts)
+            self._sizes.append(len(verdicts))
             self._clusters.append(cluster)
 
     def __len__(self) -> int:
         return len(self._judged)
 
+    def index(self, key: VerdictKey) -> int | None:
+        """Where a verdict of the metric stands in the frame; None if it counts in no mean."""
+        places = self._places.get(key.sample_id, range(0))
+        return places[key.position] if key.position < len(places) else None
+
+    def keys(self, metric: str, indices: Sequence[int]) -> dict[VerdictKey, int]:
+        """The verdicts of the metric at these indices, in their order, by their keys."""
+        samples, starts = list(self._places), [places.start for places in self._places.values()]
+        of_sample = [bisect_right(starts, index) - 1 for index in indices]
+        pairs = zip(of_sample, indices, strict=True)
+        return {verdict_key(samples[sample], metric, index - starts[sample]): index for sample, index in pairs}
+
     @property
     def share_of(self) -> ShareOf | None:
         """Which verdicts its scores are shares of; None where they are something else."""
-        if not len(self):
-            return None
-        return "ones" if self._all_ones else "zeros" if self._all_zeros else None
+        return next((name for name in ("ones", "zeros") if len(self) and name in self._shares), None)
 
     @property
     def judged(self) -> Floats:
@@ -499,56 +472,15 @@ class UnitFrame:
         numbers = np.array(self._clusters, dtype=np.intp)
         return np.repeat(np.unique(numbers, return_inverse=True)[1], self._sizes)
 
-    def _look_for(self, evaluation: Evaluation, wanted: Collection[VerdictKey], first: int | None) -> None:
-        for number, judged in enumerate(evaluation.units):
-            key = comparable(unit_key(evaluation, judged))
-            if key in wanted:
-                self.places[key] = UnitPlace(None if first is None else first + number, judged.unit.span.text)
 
-
-def unit_frames(run: Run, metrics: Sequence[str], wanted: Collection[VerdictKey] = ()) -> dict[str, UnitFrame]:
-    """The frame of each of the metrics, with the places of the units whose keys, `comparable`, are wanted."""
-    found = {name: UnitFrame() for name in metrics}
-    for number, evaluation in clustered_evaluations(run):
-        if evaluation.metric in found:
-            found[evaluation.metric].add(evaluation, number, wanted)
-    return found
-
-
-def clustered_evaluations(run: Run) -> Iterator[tuple[int, Evaluation]]:
-    """Every evaluation of the run with the number of its sample's cluster."""
-    group_of = run.cluster_of if run.manifest.data["clusters_sha256"] is not None else None
+def unit_frames(run: Run, metrics: Collection[str]) -> dict[str, UnitFrame]:
+    """The frame of each of the metrics."""
+    frames = {name: UnitFrame() for name in metrics}
+    groups = run.cluster_of
     numbers: dict[str, int] = {}
     for evaluation in evaluations_of(run.iter_scores(), run.iter_verdicts()):
-        sample_id = evaluation.sample_id
-        yield numbers.setdefault(sample_id if group_of is None else group_of[sample_id], len(numbers)), evaluation
-
-
-def counted_units(evaluation: Evaluation) -> Sequence[JudgedUnit]:
-    """The units that count in the mean: all of a sample that was scored, none of another."""
-    judged = all(isinstance(unit.verdict, Verdict) for unit in evaluation.units)
-    return evaluation.units if judged and isinstance(evaluation.outcome, Scored) else ()
-
-
-def unit_key(evaluation: Evaluation, judged: JudgedUnit) -> VerdictKey:
-    """The key of the unit's verdict."""
-    unit = judged.unit
-    return VerdictKey(
-        sample_id=evaluation.sample_id,
-        metric=evaluation.metric,
-        unit=unit.kind,
-        source=unit.source,
-        source_index=unit.source_index,
-        index=unit.index,
-        against=unit.against,
-    )
-
-
-def comparable(key: VerdictKey) -> VerdictKey:
-    """The key as it comes back from a spreadsheet."""
-    return replace(key, sample_id=inert(key.sample_id), metric=inert(key.metric))
-
-
-def _p_yes(judged: JudgedUnit) -> float:
-    verdict = judged.verdict
-    return verdict.p_yes if isinstance(verdict, Verdict) and verdict.p_yes is not None else float("nan")
+        cluster = evaluation.sample_id if groups is None else groups[evaluation.sample_id]
+        number = numbers.setdefault(cluster, len(numbers))
+        if evaluation.metric in frames:
+            frames[evaluation.metric].add(evaluation, number)
+    return frames

@@ -31,12 +31,11 @@ from localjudge.errors import UsageError
 from localjudge.integrations.conversion import GivenJudge, open_given, refuse_options
 from localjudge.metrics import catalog
 from localjudge.metrics.criterion import criteria_of
-from localjudge.metrics.documents import by_id_without_texts
 from localjudge.open_judge import Judge
 from localjudge.record.files import MetricSummary, Totals
 from localjudge.record.result_rows import Evaluation, row_values, score_rows, verdict_rows
 from localjudge.run.judges import DEFAULT_JUDGE
-from localjudge.run.settings import Options
+from localjudge.run.settings import Options, settings_with
 
 _INPUTS: dict[str, tuple[str, Any]] = {
     "user_input": ("questions", list[str]),
@@ -46,7 +45,6 @@ _INPUTS: dict[str, tuple[str, Any]] = {
     "reference_contexts": ("ground_truth_documents", list[list[str | Document]]),
 }
 _PLAIN = TypeAdapter(dict[str, Any])
-_PARTS_OF_DATA = ("limit", "sample", "seed", "shard", "skip_bad_rows", "mapping", "rows", "cluster_by")
 
 
 @component
@@ -63,8 +61,8 @@ class LocaljudgeEvaluator:
 
     def __init__(self, metrics: Sequence[str], judge: GivenJudge = DEFAULT_JUDGE, **options: Unpack[Options]) -> None:
         refuse_options(judge, options)
-        if named := [name for name in _PARTS_OF_DATA if name in options]:
-            raise UsageError(f"{named[0]} is about a file of data, and a component has none", hint="leave it out")
+        if named := [name for name in settings_with("data") if name in options]:
+            raise UsageError(f"{named[0]} is about the data of a run, and a component has none", hint="leave it out")
         self.metrics = [metrics] if isinstance(metrics, str) else list(metrics)
         self.judge = judge
         self.options = options
@@ -116,7 +114,7 @@ class LocaljudgeEvaluator:
         totals.add(found)
         summaries, outputs = totals.metrics, {}
         for metric in self._computed:
-            name = metric.name if metric.name in summaries else by_id_without_texts(metric).name
+            name = metric.name if metric.name in summaries else catalog.by_id_without_texts(metric).name
             of_metric = [one for one in found if one.metric == name]
             outputs[metric.name] = _output(of_metric, summaries[name], settings.max_failed)
         return outputs

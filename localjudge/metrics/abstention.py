@@ -35,11 +35,10 @@ digit is `Undefined`: it says nothing, not even that.
 """
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
-from localjudge.errors import UsageError
 from localjudge.metrics.context_sufficiency import sufficiency_of
-from localjudge.metrics.metric import About, Sentences, Steps, with_options
+from localjudge.metrics.metric import About, Sentences, Steps, WithOptions
 from localjudge.types import Label, Outcome, Refusal, Sample, Scored, Span, Undefined, Unit
 
 
@@ -82,10 +81,11 @@ _CELLS = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Abstention:
+class Abstention(WithOptions):
     """Whether answering or refusing was right, given what was retrieved. Raises UsageError for another mode."""
 
     mode: AbstentionMode = "right"
+    base = "abstention"
     version = 1
     required_fields = frozenset({"user_input", "response", "retrieved_contexts"})
     special_tasks = frozenset({"sufficiency", "refusal"})
@@ -94,17 +94,6 @@ class Abstention:
         verdicts="2",
         source="Joren et al. 2025, Sufficient Context",
     )
-
-    def __post_init__(self) -> None:
-        if self.mode not in get_args(AbstentionMode):
-            raise UsageError(
-                f"abstention has no mode {self.mode!r}", hint="write mode=right, mode=over_refused or mode=made_up"
-            )
-
-    @property
-    def name(self) -> str:
-        """`abstention`, with the mode if it is not `right`."""
-        return with_options("abstention", self)
 
     @property
     def lower_is_better(self) -> bool:

@@ -21,11 +21,10 @@ recall and f1 are 0 without asking the model, precision is `Undefined`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal
 
-from localjudge.errors import UsageError
 from localjudge.metrics.citations import response_sentences
-from localjudge.metrics.metric import About, Sentences, Steps, against_reference, against_response, with_options
+from localjudge.metrics.metric import About, Sentences, Steps, WithOptions, attributions
 from localjudge.types import Label, Outcome, Sample, Scored, Undefined
 
 _NO_RESPONSE, _NO_REFERENCE = "the response has no sentence", "the reference has no sentence"
@@ -33,10 +32,11 @@ CorrectnessMode = Literal["f1", "precision", "recall"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnswerCorrectness:
+class AnswerCorrectness(WithOptions):
     """Agreement of response and reference, statement by statement. Raises UsageError for another mode."""
 
     mode: CorrectnessMode = "f1"
+    base = "answer_correctness"
     version = 1
     required_fields = frozenset({"response", "reference"})
     common_tasks = frozenset({"attribution"})
@@ -46,25 +46,18 @@ class AnswerCorrectness:
         source="RAGChecker; ragas FactualCorrectness",
     )
 
-    def __post_init__(self) -> None:
-        if self.mode not in get_args(CorrectnessMode):
-            raise UsageError(
-                f"answer_correctness has no mode {self.mode!r}", hint="write mode=f1, mode=precision or mode=recall"
-            )
-
-    @property
-    def name(self) -> str:
-        """`answer_correctness`, with the mode if it is not f1."""
-        return with_options("answer_correctness", self)
-
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about the response against the reference, and about the reference against the response."""
         response = [sentence.span for sentence in response_sentences(sample, sentences)]
         reference = sentences(sample.reference or "")
         if not reference:
             return Undefined(reason=_NO_REFERENCE)
-        precise = against_reference(sample, response) if self.mode != "recall" else []
-        complete = against_response(sample, reference, said=bool(response)) if self.mode != "precision" else []
+        stated = (sample.response or "",) if response else ()
+        precise = complete = []
+        if self.mode != "recall":
+            precise = attributions(sample, "response", response, (sample.reference or "",), "reference")
+        if self.mode != "precision":
+            complete = attributions(sample, "reference", reference, stated, "response")
         labels = [verdict.label for verdict in (yield [*precise, *complete])]
         return self.read(labels[: len(precise)], labels[len(precise) :])
 

@@ -1,44 +1,30 @@
 """The one table of metrics: a metric is one file, one row here, one golden example.
 
 A name may end in `@k` where the metric looks at the first k chunks, and may hold options in parentheses:
-`matrix_recall@3`, `document_map(compare_by=id)`. `naming.py` says how.
+`matrix_recall@3`, `document_map(compare_by=id)`. An installed package adds a metric by an entry point in the group
+`localjudge.metrics` (the docstring of `localjudge.metrics` shows one); ours win over another's of the same name, and
+what another's raises fails the sample that it was working on (`guarded_steps`).
 
-Your own: an installed package adds a metric by an entry point in the group `localjudge.metrics` that names a metric
-(the docstring of `localjudge.metrics` shows one). What it raises fails its sample (`guarded_steps`). Ours win over
-another's of the same name.
-
-What metrics there are: for `localjudge metrics`, and for whoever chooses one from Python.
-
-What a run computes if no metric is named: as few verdicts as give a first picture of the data, and no more.
+If no metric is named, a run computes as few verdicts as give a first picture of the data: one metric for each question,
+the first that the data has the columns for.
 
     was what is needed retrieved?      context_recall       or, without a reference: context_relevancy_chunk
     does the response keep to it?      faithfulness
     does the response answer?          answer_correctness   or, without a reference: answer_relevancy
-    which documents were retrieved?    all document metrics, which ask nothing
+    which documents were retrieved?    all document metrics, which ask nothing; context_relevancy_chunk is then left out
 
-One metric for each question: the first that the data has the columns for. Where ground-truth documents tell of the
-retrieval, context_relevancy_chunk is not asked for. Sentences of references and responses are few; those of contexts
-are many, so context_relevancy is computed on request: on a typical file it alone asked most of all verdicts. Without a
-reference these three are the "RAG triad" of TruLens.
-
-Metrics of other packages: what one raises fails the sample that it was working on, and the run goes on.
-
-raises ZeroDivisionError   ->   Failed("ZeroDivisionError: division by zero (their_metrics.py:17)")
-
-Rows that people labelled, asked as a run asks: the statements and sentences stand as they were labelled, uncut.
+Rows that people labelled are asked as a run asks, their statements and sentences uncut, by two metrics that are not
+offered: `localjudge calibrate` works out from their verdicts what a judge is worth.
 
     context, statement, label         response = the statement                 one question, as of faithfulness
     question, sentences, relevant     retrieved_contexts = the sentences       one each, as of context_relevancy
-
-The other metrics cut their texts into sentences, and a labelled statement may be two of them. The scores mean no more
-than that so many are taken for 1: what a judge is worth is worked out from its verdicts (`localjudge calibrate`).
 """
 
 import inspect
 import re
 import traceback
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -218,7 +204,6 @@ _AT_K: dict[str, Callable[[int], _Maker]] = {
 }
 _BY_NAME: dict[str, _Maker] = {make().name: make for make in _WITHOUT_K}
 _OF_LABELS: dict[str, _Maker] = {ATTRIBUTION_LABELS: LabelledStatements, RELEVANCE_LABELS: LabelledPassage}
-"""Not offered: what `localjudge calibrate` asks of rows that people labelled, so that its runs open and verify."""
 
 
 def our_names() -> tuple[str, ...]:
@@ -246,14 +231,6 @@ def example(name: str) -> Metric:
     return get(f"{name.removesuffix('k')}1" if name.endswith("@k") else name)
 
 
-def options_offered(name: str) -> dict[str, tuple[str, ...]]:
-    """The options of the metric of one of the `names`, each with its values, the default first; () for any text."""
-    parsed = naming.parse(name.replace("@k", "@1"))
-    make = _maker(parsed.base, parsed.k) if parsed else None
-    options = inspect.signature(make).parameters.values() if make else ()
-    return {option.name: get_args(option.annotation) for option in options if option.kind is option.KEYWORD_ONLY}
-
-
 def get(name: str) -> Metric:
     """The metric of this name, with its options: `document_map(compare_by=id)`.
 
@@ -264,15 +241,34 @@ def get(name: str) -> Metric:
     make = _maker(parsed.base, parsed.k) if parsed else None
     if parsed is None or make is None:
         return _installed_metric(name)
-    known = [
-        option.name for option in inspect.signature(make).parameters.values() if option.kind is option.KEYWORD_ONLY
-    ]
-    options = naming.parse_options(parsed)
+    names, options = list(_options(make)), naming.parse_options(parsed)
     for option in options:
-        if option not in known:
-            hint = suggestion(option, known, "the options") if known else f"leave it out: {parsed.base} has no options"
+        if option not in names:
+            hint = suggestion(option, names, "the options") if names else f"leave it out: {parsed.base} has no options"
             raise UsageError(f"the metric {parsed.base} has no option {option!r}", hint=hint)
     return make(**options)
+
+
+def _options(make: _Maker) -> dict[str, tuple[str, ...]]:
+    """The options of a metric, each with its values, the default first; () for any text."""
+    parameters = inspect.signature(make).parameters.values()
+    return {option.name: get_args(option.annotation) for option in parameters if option.kind is option.KEYWORD_ONLY}
+
+
+def by_id_without_texts(metric: Metric) -> Metric:
+    """A document metric that would compare texts, comparing ids instead; any other metric as it is."""
+    if isinstance(metric, DocumentMetric) and metric.compare_by == "content":
+        return replace(metric, compare_by="id")
+    return metric
+
+
+def one_for_each_task() -> tuple[str, ...]:
+    """Metrics that ask every question that each judge can be asked, one for each."""
+    asked: dict[str, str] = {}
+    for name, make in _BY_NAME.items():
+        for task in getattr(make(), "common_tasks", ()):
+            asked.setdefault(task, name)
+    return tuple(dict.fromkeys(asked.values()))
 
 
 def reads_texts_of(metric: Metric) -> frozenset[str]:
@@ -344,9 +340,6 @@ def _installed() -> dict[str, EntryPoint]:
     return {point.name: point for point in entry_points(group="localjudge.metrics")}
 
 
-_NOTHING_SAID = About(asks="", verdicts="", source="")
-
-
 class MetricDescription(NamedTuple):
     """One metric: its name (`@k` for any k), its options and their values, the default first (none: any text).
 
@@ -370,18 +363,16 @@ def described() -> list[MetricDescription]:
 
 def _described(name: str) -> MetricDescription:
     metric = example(name)
+    parsed = naming.parse(name.replace("@k", "@1"))
+    make = _maker(parsed.base, parsed.k) if parsed else None
+    first_line = (metric.__doc__ or "").strip().partition("\n")[0]
     about = getattr(metric, "about", None)
     return MetricDescription(
         name=name,
-        options=options_offered(name),
+        options=_options(make) if make else {},
         fields=tuple(sorted(metric.required_fields)),
-        about=about if isinstance(about, About) else _NOTHING_SAID._replace(asks=_first_line(metric)),
+        about=about if isinstance(about, About) else About(asks=first_line, verdicts="", source=""),
         first_picture=name in ALL_CHOICES,
         instructions=bool(special_tasks_of([metric])),
         lower_is_better=lower_is_better(name),
     )
-
-
-def _first_line(metric: object) -> str:
-    """The first line of the docstring of another package's metric."""
-    return (metric.__doc__ or "").strip().partition("\n")[0]

@@ -50,10 +50,9 @@ import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, get_args
+from typing import Literal, NamedTuple
 
-from localjudge.errors import UsageError
-from localjudge.metrics.metric import About, Sentences, Steps, with_options
+from localjudge.metrics.metric import About, Sentences, Steps, WithOptions
 from localjudge.types import Attribution, Context, Sample, Scored, Span, Undefined, Unit
 
 _BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\]")
@@ -173,10 +172,11 @@ SentencesCounted = Literal["cited", "all"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class CitationSupport:
+class CitationSupport(WithOptions):
     """Share of sentences that are supported by what they cite. Raises UsageError for another `of`."""
 
     of: SentencesCounted = "cited"
+    base = "citation_support"
     version = 1
     required_fields = frozenset({"response", "retrieved_contexts"})
     common_tasks = frozenset({"attribution"})
@@ -186,15 +186,6 @@ class CitationSupport:
         verdicts="sentences of the response with a citation",
         source="ALCE citation recall",
     )
-
-    def __post_init__(self) -> None:
-        if self.of not in get_args(SentencesCounted):
-            raise UsageError(f"citation_support is not of {self.of!r}", hint="write of=cited or of=all")
-
-    @property
-    def name(self) -> str:
-        """`citation_support`, `citation_support(of=all)`."""
-        return with_options("citation_support", self)
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence that cites, against what it cites."""

@@ -15,23 +15,23 @@ it says whether the ranking served this response, right or wrong. Source: RAGAS 
 from dataclasses import dataclass
 from itertools import accumulate
 from math import fsum
-from typing import Literal, get_args
+from typing import Literal
 
-from localjudge.errors import UsageError
-from localjudge.metrics.metric import About, Sentences, Steps, chunks, with_options
+from localjudge.metrics.metric import About, Sentences, Steps, WithOptions, chunks
 from localjudge.types import Label, Sample, Scored, Undefined, Usefulness
 
 AnswerGiven = Literal["reference", "response"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContextPrecision:
+class ContextPrecision(WithOptions):
     """Average precision over the chunks judged useful for the reference, or for the response.
 
     Raises UsageError for another text.
     """
 
     against: AnswerGiven = "reference"
+    base = "context_precision"
     version = 1
     common_tasks = frozenset({"usefulness"})
     about = About(
@@ -39,17 +39,6 @@ class ContextPrecision:
         verdicts="contexts",
         source="RAGAS context_precision, with and without reference",
     )
-
-    def __post_init__(self) -> None:
-        if self.against not in get_args(AnswerGiven):
-            raise UsageError(
-                f"context_precision is not against {self.against!r}", hint="write against=reference or against=response"
-            )
-
-    @property
-    def name(self) -> str:
-        """`context_precision`, `context_precision(against=response)`."""
-        return with_options("context_precision", self)
 
     @property
     def required_fields(self) -> frozenset[str]:

@@ -1,49 +1,20 @@
-"""The first k retrieved documents: did any hit, how many of them did, how many of all were found.
-
-    hit_rate@k  = 1 if any of the first k is a ground-truth document, otherwise 0
-    precision@k = ground-truth documents among the first k / k
-    recall@k    = ground-truth documents among the first k / ground-truth documents
-
-A ground-truth document that stands among the first k twice counts once, so no score exceeds 1. Precision divides by k
-even where fewer were retrieved (as trec_eval does): an empty place is not a hit. Documents with an empty comparison
-value keep their rank and match nothing. No ground truth, or nothing retrieved: 0, as in the other document metrics.
-
-Document average precision: how early all ground-truth documents were retrieved.
-
-    document_map = sum over hits of (hits so far / rank of the hit)  /  ground-truth documents
-
-A hit is the first retrieval of a ground-truth document; retrieving it again is not one. A document without a comparison
-value keeps its rank and matches nothing; an empty text is a value like any other.
-Source: Haystack's `DocumentMAPEvaluator`. No ground truth, or nothing retrieved: 0, as there.
-
-Document reciprocal rank: how early the first ground-truth document was retrieved.
-
-    document_mrr = 1 / rank of the first retrieved document that is a ground-truth document, 0 if none is
-
-A document without a comparison value keeps its rank and matches nothing; an empty text is a value like any other.
-Source: Haystack's `DocumentMRREvaluator`. No ground truth, or nothing retrieved: 0, as there.
-
-Document NDCG: how early the most relevant ground-truth documents were retrieved.
-
-    document_ndcg = DCG / DCG of the ideal ranking        DCG = sum over hits of relevance / log2(rank + 1)
-
-The relevance of a ground-truth document is its `score`; where none has a score, each counts 1. Of one that stands in
-the ground truth more than once the highest counts, and only its first retrieval is a hit.
-Source: Haystack's `DocumentNDCGEvaluator`. No ground truth, or nothing retrieved: 0, as there. Scores for some
-ground-truth documents of a question and not for others are an error, as there; so is a negative score.
-
-Document recall: which of the ground-truth documents were retrieved.
+"""The document metrics: which of the ground-truth documents were retrieved, and how early? They ask no judge.
 
     document_recall_single_hit = 1 if any ground-truth document was retrieved, otherwise 0
     document_recall_multi_hit  = ground-truth documents that were retrieved / ground-truth documents
+    document_map  = sum over hits of (hits so far / rank of the hit)  /  ground-truth documents
+    document_mrr  = 1 / rank of the first hit, 0 if there is none
+    document_ndcg = DCG / DCG of the ideal ranking        DCG = sum over hits of relevance / log2(rank + 1)
+    hit_rate@k    = 1 if any of the first k is a ground-truth document, otherwise 0
+    precision@k   = ground-truth documents among the first k / k
+    recall@k      = ground-truth documents among the first k / ground-truth documents
 
-Documents are counted once, however often they stand in a list, and those with an empty comparison value not at all.
-Source: Haystack's `DocumentRecallEvaluator`. No ground truth, or nothing retrieved: 0, as there.
-
-What the document metrics share: they compare documents, and ask no judge.
-
-Two documents are the same if their *comparison values* are equal: their text (`content`), their `id`, or a value of
-their meta (`meta.a.b` reaches into objects). A document that lacks the value has None and matches nothing.
+A hit is the first retrieval of a ground-truth document: found twice, it counts once, so no score exceeds 1. Two
+documents are the same if their *comparison values* are equal: their text (`content`), their `id`, or a value of their
+meta (`meta.a.b` reaches into objects). A document that lacks the value keeps its rank and matches nothing; an empty
+text is a value like any other, but for recall and the metrics at k, which leave it out. The relevance of a ground-truth
+document is its `score`, where none has one 1, and of one that stands there twice the highest. Precision divides by k
+even where fewer were retrieved (as trec_eval does). No ground truth, or nothing retrieved: 0.
 
 Documents of which nothing but the id is known can only be compared by it. Where they meet documents without ids, or are
 compared by content, the metric is `Undefined`: that they do not match says nothing of the retrieval.
@@ -54,12 +25,12 @@ with MRR and MAP), and a negative relevance is an error (there NDCG leaves [0, 1
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from math import isfinite, log2
 from typing import Any, NamedTuple
 
 from localjudge.errors import SampleError, UsageError
-from localjudge.metrics.metric import About, Metric, Sentences, Steps, with_options
+from localjudge.metrics.metric import About, Sentences, Steps, with_options
 from localjudge.types import Context, Outcome, Sample, Scored, Undefined
 
 ScoreRanking = Callable[[Sequence[Context], Sequence[Context], str], Scored]
@@ -67,6 +38,7 @@ ScoreRanking = Callable[[Sequence[Context], Sequence[Context], str], Scored]
 
 Raises ValueError for documents that it cannot score.
 """
+_EMPTY = (None, "")
 
 
 class RankingMeasure(NamedTuple):
@@ -93,8 +65,11 @@ class DocumentMetric:
     )
 
     def __post_init__(self) -> None:
-        if problem := _problem_with(self.compare_by):
-            raise UsageError(problem, hint="meta.a.b reaches the value of b in the object a of the meta")
+        if self.compare_by not in {"content", "id"} and not self.compare_by.startswith("meta."):
+            raise UsageError(
+                f"documents cannot be compared by {self.compare_by!r}: use content, id or meta.KEY",
+                hint="meta.a.b reaches the value of b in the object a of the meta",
+            )
 
     @property
     def name(self) -> str:
@@ -128,13 +103,6 @@ class DocumentMetric:
         return scored.model_copy(update={"detail": _nothing_to_compare(truths, retrieved, self.compare_by)})
 
 
-def by_id_without_texts(metric: Metric) -> Metric:
-    """A document metric that would compare texts, comparing ids instead; any other metric as it is."""
-    if isinstance(metric, DocumentMetric) and metric.compare_by == "content":
-        return replace(metric, compare_by="id")
-    return metric
-
-
 def comparison_values(documents: Sequence[Context], compare_by: str) -> list[Any]:
     """Comparison value of each document: shape (documents,), None where it lacks one."""
     return [_comparison_value(document, compare_by) for document in documents]
@@ -142,18 +110,11 @@ def comparison_values(documents: Sequence[Context], compare_by: str) -> list[Any
 
 def unique(values: Sequence[Any], *, ignored: tuple[Any, ...] = (None,)) -> list[Any]:
     """The values without repetition, in their order. They need not be hashable."""
-    found: list[Any] = []
+    distinct: list[Any] = []
     for value in values:
-        if value not in ignored and value not in found:
-            found.append(value)
-    return found
-
-
-def _problem_with(compare_by: str) -> str | None:
-    """What is wrong with the name of a comparison value."""
-    if compare_by in {"content", "id"} or compare_by.startswith("meta."):
-        return None
-    return f"documents cannot be compared by {compare_by!r}: use content, id or meta.KEY"
+        if value not in ignored and value not in distinct:
+            distinct.append(value)
+    return distinct
 
 
 def _comparison_value(document: Context, compare_by: str) -> Any:
@@ -170,15 +131,14 @@ def _comparison_value(document: Context, compare_by: str) -> Any:
 
 
 def _nothing_to_compare(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> str | None:
-    for documents, none_given, what in (
-        (truths, "there is no ground truth", "ground-truth"),
-        (retrieved, "nothing was retrieved", "retrieved"),
-    ):
-        if not documents:
-            return none_given
-        if not unique(comparison_values(documents, compare_by), ignored=(None, "")):
-            return f"no {what} document has {compare_by}"
-    return None
+    if not truths:
+        return "there is no ground truth"
+    if not unique(comparison_values(truths, compare_by), ignored=_EMPTY):
+        return f"no ground-truth document has {compare_by}"
+    if not retrieved:
+        return "nothing was retrieved"
+    lacks = not unique(comparison_values(retrieved, compare_by), ignored=_EMPTY)
+    return f"no retrieved document has {compare_by}" if lacks else None
 
 
 def average_precision(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
@@ -193,43 +153,34 @@ def average_precision(truths: Sequence[Context], retrieved: Sequence[Context], c
     return Scored(value=precisions / total if total else 0)
 
 
-DOCUMENT_MAP = RankingMeasure("document_map", average_precision)
-
-
 def reciprocal_rank(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
     """Reciprocal rank of one question's first hit."""
-    wanted = unique(comparison_values(truths, compare_by))
+    relevant = unique(comparison_values(truths, compare_by))
     for rank, value in enumerate(comparison_values(retrieved, compare_by), 1):
-        if value in wanted:
+        if value in relevant:
             return Scored(value=1 / rank)
     return Scored(value=0)
-
-
-DOCUMENT_MRR = RankingMeasure("document_mrr", reciprocal_rank)
 
 
 def normalized_gain(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
     """NDCG of one question's ranking. Raises ValueError for relevance scores that cannot be used."""
     _check_scores(truths)
-    wanted = unique(comparison_values(truths, compare_by))
-    relevances = _relevances(wanted, truths, compare_by)
+    relevant = unique(comparison_values(truths, compare_by))
+    relevances = _relevances(relevant, truths, compare_by)
     ideal = _discounted(sorted(relevances, reverse=True))
     if not isfinite(ideal):
         raise ValueError("the ground truth's scores are too large to be added")
     if ideal == 0:
-        return Scored(value=0, detail="no ground-truth document has a relevance above 0" if wanted else None)
+        return Scored(value=0, detail="no ground-truth document has a relevance above 0" if relevant else None)
     gains = []
     for value in comparison_values(retrieved, compare_by):
         gains.append(0.0)
-        if value in wanted:
-            position = wanted.index(value)
-            wanted.pop(position)
+        if value in relevant:
+            position = relevant.index(value)
+            relevant.pop(position)
             gains[-1] = relevances.pop(position)
     # Where scores differ in their last digit only, rounding can put another order above the ideal one.
     return Scored(value=min(_discounted(gains) / ideal, 1))
-
-
-DOCUMENT_NDCG = RankingMeasure("document_ndcg", normalized_gain)
 
 
 def _check_scores(truths: Sequence[Context]) -> None:
@@ -242,12 +193,12 @@ def _check_scores(truths: Sequence[Context]) -> None:
         raise ValueError(f"a ground-truth document has the negative score {min(scores)}: a relevance is 0 or more")
 
 
-def _relevances(wanted: Sequence[object], truths: Sequence[Context], compare_by: str) -> list[float]:
-    """Relevance of each wanted value: shape (wanted,)."""
-    relevances = [0.0] * len(wanted)
+def _relevances(relevant: Sequence[object], truths: Sequence[Context], compare_by: str) -> list[float]:
+    """Relevance of each relevant value: shape (relevant,)."""
+    relevances = [0.0] * len(relevant)
     for document, value in zip(truths, comparison_values(truths, compare_by), strict=True):
-        if value in wanted:
-            position = wanted.index(value)
+        if value in relevant:
+            position = relevant.index(value)
             relevances[position] = max(relevances[position], 1.0 if document.score is None else document.score)
     return relevances
 
@@ -259,18 +210,14 @@ def _discounted(gains: Sequence[float]) -> float:
     return total
 
 
-_EMPTY = (None, "")
-DOCUMENTS_FOUND = "ground-truth documents retrieved"
-
-
 def multi_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
     """Share of one question's ground-truth documents that were retrieved."""
-    wanted = unique(comparison_values(truths, compare_by), ignored=_EMPTY)
-    given = unique(comparison_values(retrieved, compare_by), ignored=_EMPTY)
-    if not wanted:
+    relevant = unique(comparison_values(truths, compare_by), ignored=_EMPTY)
+    if not relevant:
         return Scored(value=0)
-    found = sum(value in given for value in wanted)
-    return Scored(value=found / len(wanted), numerator=found, denominator=len(wanted))
+    values = unique(comparison_values(retrieved, compare_by), ignored=_EMPTY)
+    hits = sum(truth in values for truth in relevant)
+    return Scored(value=hits / len(relevant), numerator=hits, denominator=len(relevant))
 
 
 def single_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
@@ -278,8 +225,12 @@ def single_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_
     return Scored(value=float(multi_hit(truths, retrieved, compare_by).value > 0))
 
 
+DOCUMENTS_FOUND = "ground-truth documents retrieved"
 DOCUMENT_RECALL_SINGLE_HIT = RankingMeasure("document_recall_single_hit", single_hit)
 DOCUMENT_RECALL_MULTI_HIT = RankingMeasure("document_recall_multi_hit", multi_hit, DOCUMENTS_FOUND)
+DOCUMENT_MAP = RankingMeasure("document_map", average_precision)
+DOCUMENT_MRR = RankingMeasure("document_mrr", reciprocal_rank)
+DOCUMENT_NDCG = RankingMeasure("document_ndcg", normalized_gain)
 
 
 def hit_rate_at(k: int) -> RankingMeasure:

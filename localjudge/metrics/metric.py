@@ -1,28 +1,22 @@
-"""What a metric says of itself to whoever chooses one: `localjudge metrics` shows it.
-
-What a metric is: a definition that asks and counts, and never calls a model.
+"""What a metric is: a definition that asks and counts, and never calls a model.
 
     steps    yields tasks  ──>  is sent one verdict for each, in their order  ──>  ...  ──>  returns the outcome
 
 A metric that needs no judge asks nothing: it begins with `yield from ()` and returns its outcome. A metric is a value:
 its name with its options, and its version, say what its numbers mean. One that cannot score a sample raises
-SampleError, which says why.
-
-A metric's name says all that sets it apart: which definition, how many documents, which options.
+SampleError, which says why. Its name says all that sets it apart: which definition, how many documents, which options.
 
     document_map    document_map(compare_by=id)    hit_rate@3    hit_rate@3(compare_by=meta.doc)
 
 An option is a keyword-only field of the metric's dataclass that holds a text. One that has its default value is not
 written, so that the same metric has one name.
-
-What several metrics share: sentences and chunks as units, and the tasks that hold one against the other.
 """
 
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import Field, fields, is_dataclass
 from itertools import islice
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,11 +84,11 @@ def parse(name: str) -> MetricName | None:
 def parse_options(name: MetricName) -> dict[str, str]:
     """The options of a name. Raises UsageError for one that is not OPTION=VALUE, or that is given twice."""
     options: dict[str, str] = {}
-    for given in name.options.split(",") if name.options.strip() else ():
-        option, _, value = (part.strip() for part in given.partition("="))
+    for text in name.options.split(",") if name.options.strip() else ():
+        option, _, value = (part.strip() for part in text.partition("="))
         if not (option and value):
             raise UsageError(
-                f"{given.strip()!r} is not an option of the metric {name.base}",
+                f"{text.strip()!r} is not an option of the metric {name.base}",
                 hint=f"write it like this: {name.base}(option=value)",
             )
         if option in options:
@@ -105,8 +99,8 @@ def parse_options(name: MetricName) -> dict[str, str]:
 
 def with_options(base: str, metric: object) -> str:
     """The name of a metric: `base`, and its options where they are not the default."""
-    given = [f"{option.name}={value}" for option, value in _options(metric) if value != option.default]
-    return f"{base}({','.join(given)})" if given else base
+    written = [f"{option.name}={value}" for option, value in _options(metric) if value != option.default]
+    return f"{base}({','.join(written)})" if written else base
 
 
 def options_of(metric: object) -> dict[str, str]:
@@ -119,6 +113,26 @@ def _options(metric: object) -> Iterator[tuple[Field[Any], str]]:
         value = getattr(metric, field.name)
         if field.kw_only and isinstance(value, str):
             yield field, value
+
+
+class WithOptions:
+    """A metric whose options have a few values each: it is named by them, and UsageError refuses any other value."""
+
+    base: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for option, value in _options(self):
+            if value not in (values := get_args(option.type)):
+                *others, last = (f"{option.name}={value}" for value in values)
+                raise UsageError(
+                    f"{self.base} does not take {option.name}={value!r}",
+                    hint=f"write {', '.join(others)} or {last}",
+                )
+
+    @property
+    def name(self) -> str:
+        """`answer_correctness`, `answer_correctness(mode=recall)`."""
+        return with_options(self.base, self)
 
 
 SupportTable = NDArray[np.bool_]
@@ -135,10 +149,15 @@ def chunks(sample: Sample) -> Iterator[Unit]:
             yield Unit(kind="chunk", index=position, source="retrieved_contexts", source_index=position, span=span)
 
 
-def attributed_sentences(sample: Sample, source: _Source, sentences: Sentences) -> Sequence[Attribution]:
-    """One attribution task for each sentence of the field, against all retrieved contexts."""
-    contexts = context_texts(sample.retrieved_contexts)
-    return [_attribution(sample, source, placed, contexts) for placed in enumerate(sentences(_text(sample, source)))]
+def attributions(
+    sample: Sample, source: _Source, statements: Sequence[Span], contexts: tuple[str, ...], against: Against = None
+) -> list[Attribution]:
+    """Can each of these sentences of the field be attributed to the contexts?"""
+    units = (
+        Unit(kind="statement", index=index, source=source, span=span, against=against)
+        for index, span in enumerate(statements)
+    )
+    return [Attribution(unit=unit, contexts=contexts, user_input=sample.user_input) for unit in units]
 
 
 def nothing_retrieved(sample: Sample) -> str | None:
@@ -146,40 +165,12 @@ def nothing_retrieved(sample: Sample) -> str | None:
     return None if any(text.strip() for text in context_texts(sample.retrieved_contexts)) else "no context text"
 
 
-def against_reference(sample: Sample, statements: Sequence[Span]) -> list[Attribution]:
-    """One attribution task for each sentence of the response, against the reference."""
-    contexts = (_text(sample, "reference"),)
-    return [_attribution(sample, "response", placed, contexts, "reference") for placed in enumerate(statements)]
-
-
-def against_response(sample: Sample, statements: Sequence[Span], *, said: bool) -> list[Attribution]:
-    """One attribution task for each sentence of the reference, against the response, or nothing if none was `said`."""
-    contexts = (_text(sample, "response"),) if said else ()
-    return [_attribution(sample, "reference", placed, contexts, "response") for placed in enumerate(statements)]
-
-
 def against_each_chunk(
     sample: Sample, source: _Source, statements: Sequence[Span], passages: Sequence[Unit]
 ) -> list[Attribution]:
     """One attribution task for each sentence of the field and each chunk alone, sentence by sentence."""
-    return [
-        _attribution(sample, source, placed, (chunk.span.text,), chunk.index)
-        for placed in enumerate(statements)
-        for chunk in passages
-    ]
-
-
-def _attribution(
-    sample: Sample, source: _Source, placed: tuple[int, Span], contexts: tuple[str, ...], against: Against = None
-) -> Attribution:
-    """Can the sentence of the field, with its number, be attributed to the contexts?"""
-    index, span = placed
-    unit = Unit(kind="statement", index=index, source=source, span=span, against=against)
-    return Attribution(unit=unit, contexts=contexts, user_input=sample.user_input)
-
-
-def _text(sample: Sample, source: _Source) -> str:
-    return getattr(sample, source) or ""
+    by_chunk = [attributions(sample, source, statements, (chunk.span.text,), chunk.index) for chunk in passages]
+    return [task for of_statement in zip(*by_chunk, strict=True) for task in of_statement]
 
 
 def support_table(verdicts: Iterable[Verdict], rows: int, columns: int) -> SupportTable:

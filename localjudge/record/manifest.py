@@ -1,57 +1,25 @@
-"""The command that began a run, put together again from its manifest, for whoever wants to go on with it.
-
-    localjudge run --judge reference --metrics context_recall --out runs/data-3f9a1c2e --threshold 0.5 ... -- data.jsonl
-
-Everything that has a value is named, even where it is the default: another version may have another default. The
-manifest may be a stranger's, and the command is advice: it holds settings that can neither send a text anywhere nor
-write outside the run's directory. A run that needs another option is continued by what its user typed.
-
-What a judge is worth by people's labels, and the threshold that follows: a file of its own, and part of each run.
-
-    LOCALJUDGE_HOME/calibrations/NAME.json         every figure, and all that it came from
-    manifest.json   environment.settings.calibration   the same, so that a run needs no file beside itself
-                    judge.calibrations.QUESTION        its checksum, in the signature
-                    judge.thresholds.METRIC            what it decides
-
-A calibration is of a *question*: a threshold for "can it be attributed?" is none for "is it relevant?". It holds for
-the judge that was measured: another model, prompt, grammar or way of asking is refused. Packages and processors that
-round otherwise move the last digits of a probability, no more: a calibration is used across them, and that is said.
-
-The criteria that a manifest keeps, so that a run can be gone on with and verified without their files.
-
-manifest.json   environment.settings.criteria      every word
-                judge.metrics.NAME                 the checksum of them, in the signature
-
-What the numbers rest on: everything that can move one, and a short signature of it.
+"""What the numbers of a run rest on: everything that can move one, and a short signature of it.
 
     judge:3f9a1c2e|data:77b0d4aa
           │              └── first digits of sha256 over `data`: the samples themselves, in no order and no format
           └── first digits of sha256 over `judge`: model, processor features, prompts, grammars, cuts, metrics, versions
 
-Equal signatures mean equal numbers. `environment` holds what cannot move a number: names of files, columns, threads,
-times, the host. It is not part of the signature.
+Equal signatures mean equal numbers. `environment` holds what cannot move a number, and is not signed: names of files,
+threads, times, the host, and every word that the signature has a checksum of, so that a run needs no other file.
 
-What the manifest of a shard says: which one it is, and of which data.
+    judge.metrics.NAME            checksum of a criterion      environment.settings.criteria
+    judge.calibrations.QUESTION   checksum of a calibration    environment.settings.calibration, which is saved under
+    judge.thresholds.METRIC       what it decides              LOCALJUDGE_HOME/calibrations/NAME.json, too
+    judge.combined                judges and rules of a combined run; environment.combined: the runs, and their names
+    environment.shard_of          the data that all shards of `settings.shard` make
 
-    settings.shard    2/4
-    shard_of          sha256 and number of samples of the data that all four make
-
-A shard is a run like any other: it is signed by its own samples, shown, verified and gone on with by itself.
-
-What a record says of who judged: of the judge of a run, or of those whose runs were combined.
-
-    a run            judge.engine, judge.judge                 who, and how it is asked
-    a combined run   judge.combined.judges.ID                  the judge part of each run
-                     judge.combined.rule, .rules.METRIC        how their verdicts were combined
-                     environment.combined                      the runs, and the names that results show
-
-An id is the beginning of a model's checksum. Names and their order move no number, so they are not signed.
+A calibration is of a *question*, and of the judge that was measured: another model, prompt, grammar or way of asking is
+refused. Packages and processors that round otherwise move the last digits of a probability, which is said.
 """
 
 import os
 import platform
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -60,26 +28,23 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field, FiniteFloat, model_validator
 
 from localjudge import model_registry, resources
-from localjudge.dataset.load import Shard
+from localjudge.dataset.part import Shard
 from localjudge.errors import OutOfResource, RunDirectoryError, UsageError
 from localjudge.judge.combining_rule import CombiningRule
 from localjudge.metrics import catalog
-from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS
 from localjudge.metrics.criterion import Criterion, rubrics
 from localjudge.metrics.metric import Metric, options_of
 from localjudge.record.directory import BY_HAND, excerpt, read_object, validated
 from localjudge.record.store import canonical_sha256
 from localjudge.resources import write_whole
 from localjudge.types import JudgeCard, Record, VerdictRule
-from localjudge.words import flag, option, option_name, printable, suggestion
+from localjudge.words import option, option_name, suggestion
 
 MANIFEST_VERSION = 1
 WHEN_FINISHED = ("answers", "extras_sha256", "files")
 """What the environment says of a finished run alone."""
 _DIGITS = 8
 _SHOWN = 5
-CHOOSE_A_PART = {"limit", "sample", "seed", "shard"}
-"""Settings that choose a part of the data."""
 _METRIC = re.compile(r"metrics\.(.+)\.version")
 _DATA = {"sha256": "the data differ", "clusters_sha256": "the groups of the samples differ"}
 _PACKAGES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
@@ -123,7 +88,7 @@ def chosen_part(settings: Mapping[str, Any], samples: int, whole: int) -> Part |
     """The part that settings of a run have chosen; None if it is all of the data."""
     if samples == whole:
         return None
-    chosen = {name: settings[name] for name in CHOOSE_A_PART if name in settings}
+    chosen = {name: settings[name] for name in Part.model_fields if name in settings}
     values = {"samples": samples, "whole": whole, **chosen}
     return validated(Part, values, "manifest.json: samples_read")
 
@@ -262,56 +227,6 @@ def _leaves(part: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
         else:
             leaves.append((f"{prefix}{name}", value))
     return leaves
-
-
-_PYTHON_ROWS = "rows"
-_LONGEST = 2_000
-_SAFE = {
-    *("threshold", "min_legal_mass", "language", "segmenter", "profile", "reasons", "protocol", "mapping", "rows"),
-    *("context_separator", "skip_bad_rows", "cluster_by", "max_failed", "reuse", "limit", "sample", "seed", "shard"),
-    *("n_ctx", "gpu_layers", "threads"),
-}
-"""Settings that a command printed here may name: those that a run's files hold as they were typed."""
-_SERVER = re.compile("https?://|unix:", re.IGNORECASE)
-
-
-def command(directory: Path, manifest: Manifest) -> str | None:
-    """The command as a shell reads it, on one line.
-
-    None for a run that Python code began, with rows or an engine of its own, for one with a setting that is not safe to
-    advise or of which the manifest holds the words and not the file, for one whose judge is a server, for one that asks
-    about labels of people, and for what no line can hold.
-    """
-    judge, sources = manifest.environment.get("judge"), manifest.environment.get("sources")
-    settings = manifest.environment["settings"]
-    if not judge or _SERVER.match(judge) or not sources or sources == [_PYTHON_ROWS]:
-        return None
-    if not {ATTRIBUTION_LABELS, RELEVANCE_LABELS}.isdisjoint(manifest.judge["metrics"]):
-        return None
-    own_profile = isinstance(settings.get("profile"), Mapping)
-    if own_profile or any(_values(value) for name, value in settings.items() if name not in _SAFE):
-        return None
-    words = ["localjudge", "run"]
-    words += ["--judge", judge, "--metrics", ",".join(manifest.judge["metrics"])]
-    words += ["--out", str(directory), *_options(settings)]
-    words += ["--", *("-" if source == "stdin" else source for source in sources)]
-    line = shlex.join(words)
-    return line if line == printable(line) and len(line) <= _LONGEST else None
-
-
-def _options(settings: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in settings.items():
-        for one in _values(value):
-            yield from (flag(name),) if one is True else (flag(name), str(one))
-
-
-def _values(value: Any) -> list[Any]:
-    """What is given with one option each; nothing for a setting that is off."""
-    if isinstance(value, Mapping):
-        return [f"{ours}={theirs}" for ours, theirs in value.items()]
-    if isinstance(value, list):
-        return value
-    return [] if value is None or value is False else [value]
 
 
 CALIBRATION_VERSION = 1
@@ -680,8 +595,8 @@ def _caution(engine: Mapping[str, Any]) -> str | None:
 
 
 def is_unproved(engine: Mapping[str, Any]) -> bool:
-    """Whether a server answers whose model's bytes nobody has seen."""
-    return engine.get("engine") == "server" and "model_sha256" not in engine
+    """Whether a model answers that is known by a name alone: nobody has seen its bytes."""
+    return "model" in engine and "model_sha256" not in engine
 
 
 def in_the_judge(card: JudgeCard, manifest: Manifest) -> Iterator[str]:

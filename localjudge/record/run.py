@@ -30,8 +30,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
-from localjudge.errors import RunDirectoryError, UsageError
-from localjudge.record import manifest as begun_by
+from localjudge.errors import RunDirectoryError, UnfinishedRun, UsageError
 from localjudge.record.archive import stored_clusters, stored_extras, stored_ids, stored_samples, stored_samples_at
 from localjudge.record.directory import (
     BY_HAND,
@@ -208,7 +207,8 @@ class Run:
         if not os.path.lexists(path / SUMMARY):
             point = resume_point(path) if unfinished else None
             if point is None:
-                raise _unfinished(path, manifest, "has no finished sample yet" if unfinished else "is not finished")
+                what = "has no finished sample yet" if unfinished else "is not finished"
+                raise UnfinishedRun(path, f"the run in {path} {what}")
             return _run_so_far(path, manifest, point)
         run = cls(path, _read_object(path / SUMMARY, Summary, SUMMARY_VERSION), manifest)
         if check:
@@ -467,9 +467,3 @@ def _read_object(file: Path, kind: type[_Object], schema_version: int) -> _Objec
 def _no_run(directory: Path) -> RunDirectoryError:
     what = "is a file, not the directory of a run" if directory.is_file() else "holds no run"
     return RunDirectoryError(f"{directory} {what}", hint="give the directory that `localjudge run` made")
-
-
-def _unfinished(directory: Path, manifest: Manifest, what: str) -> RunDirectoryError:
-    command = begun_by.command(directory, manifest)
-    hint = f"go on with it: {command}" if command else "run the command that began it again to go on"
-    return RunDirectoryError(f"the run in {directory} {what}", hint=hint)

@@ -8,7 +8,7 @@ What was understood of the data, said once before anything is judged, and in the
     columns not used: department, gold_standard
     no column for response, so left out: faithfulness
     no column for reference, so left out: context_recall
-    also possible with this data: context_relevancy, matrix_recall, hit_rate@k (localjudge metrics says what they ask)
+    also possible with this data: context_relevancy, matrix_recall, hit_rate@k (localjudge run --list-metrics)
     gold_standard may be the reference missing for context_recall: --map reference=gold_standard
 
 A note goes where progress goes. Where a column that is not used may be the one that is missing, or the language is
@@ -30,20 +30,20 @@ from typing import Any, NamedTuple, TypeGuard
 
 from localjudge.dataset import Dataset, from_rows, from_samples, load
 from localjudge.dataset.columns import map_option
-from localjudge.dataset.load import Shard, drawn, first, picked, positions_in
+from localjudge.dataset.part import Shard, drawn, first, in_shard
 from localjudge.dataset.problems import shown
 from localjudge.errors import UsageError
 from localjudge.metrics import Metric, catalog
 from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, first_picture
 from localjudge.metrics.criterion import Criterion
-from localjudge.metrics.documents import DocumentMetric, by_id_without_texts
+from localjudge.metrics.metric import options_of
 from localjudge.progress import Progress, Silence
-from localjudge.record.archive import stored_positions
+from localjudge.record.archive import stored_rows
 from localjudge.record.directory import STORE
-from localjudge.record.manifest import CHOOSE_A_PART, chosen_part, part_of, shard_in, shard_of
+from localjudge.record.manifest import chosen_part, part_of, shard_in, shard_of
 from localjudge.record.run import Run
 from localjudge.record.store import canonical_sha256
-from localjudge.run.settings import RunSettings
+from localjudge.run.settings import RunSettings, settings_with
 from localjudge.text.languages import misfit
 from localjudge.types import Sample
 from localjudge.words import numbered, option_name, printable
@@ -126,11 +126,10 @@ _DIGITS = 8
 
 
 class Among(NamedTuple):
-    """What a shard is one of: the data's fingerprint, its number of samples, and the positions of the shard's in it."""
+    """What a shard is one of: the data's fingerprint and its number of samples."""
 
     sha256: str
     rows: int
-    positions: Sequence[int]
 
     @property
     def for_manifest(self) -> dict[str, Any]:
@@ -179,9 +178,8 @@ def plan(
     whole = _read(data, settings, progress or Silence())
     dataset, among = _part(whole, settings), None
     if settings.shard is not None:
-        positions = positions_in(dataset, Shard.read(settings.shard))
-        among = Among(dataset.fingerprint, len(dataset.samples), positions)
-        dataset = picked(dataset, positions)
+        among = Among(dataset.fingerprint, len(dataset.samples))
+        dataset = in_shard(dataset, Shard.read(settings.shard))
     choice = choose_metrics(with_criteria(metric_names, settings.criteria), dataset, settings.criteria)
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by and dataset.samples else None
     return Plan(dataset, *choice, clusters, settings, len(whole.samples), among=among)
@@ -209,7 +207,7 @@ def _among_again(run: Run) -> Among | None:
     if shard_in(run.manifest) is None:
         return None
     whole = shard_of(run.manifest)
-    return Among(whole.sha256, whole.rows, stored_positions(run.directory / STORE))
+    return Among(whole.sha256, whole.rows)
 
 
 def with_criteria(names: Sequence[str] | None, criteria: Sequence[Criterion]) -> Sequence[str] | None:
@@ -262,7 +260,7 @@ def choose_metrics(wanted: Sequence[str] | None, dataset: Dataset, criteria: Seq
     own: dict[str, Metric] = {criterion.name: criterion for criterion in criteria}
     metrics = [own.get(name) or catalog.get(name) for name in names]
     if dataset.without_text:
-        metrics = [by_id_without_texts(metric) for metric in metrics]
+        metrics = [catalog.by_id_without_texts(metric) for metric in metrics]
     metrics = list({metric.name: metric for metric in metrics}.values())
     for metric in metrics:
         if fields := _lacking_fields(metric, dataset):
@@ -304,8 +302,9 @@ def from_run(run: Run) -> Dataset:
     environment = run.manifest.environment
     given = environment.get("mapping")
     mapping = {ours: str(column) for ours, column in given.items()} if isinstance(given, Mapping) else {}
+    rows = zip(stored_rows(run.directory / STORE), run.iter_samples(), run.iter_extras(), strict=True)
     return from_samples(
-        zip(run.iter_samples(), (columns for _, columns in run.iter_extras()), strict=True),
+        ((row.position, sample, columns) for row, sample, (_, columns) in rows),
         sources=[str(source) for source in environment.get("sources") or ("rows",)],
         mapping=mapping,
         skipped=run.summary.skipped_rows,
@@ -407,7 +406,7 @@ def tell(planned: Plan, progress: Noted) -> None:
         progress.note(note)
     if planned.also_possible:
         others = ", ".join(planned.also_possible)
-        progress.note(f"also possible with this data: {others} (localjudge metrics says what they ask)")
+        progress.note(f"also possible with this data: {others} (localjudge run --list-metrics)")
     for field, columns in planned.dataset.guesses.items() if planned.left_out else ():
         names = ", ".join(name for name, fields in planned.left_out.items() if field in fields)
         progress.warn(f"{', '.join(columns)} may be the {field} missing for {names}: {map_option({field: columns})}")
@@ -443,7 +442,7 @@ def _contexts_each(dataset: Dataset) -> Iterator[str]:
 def _notes(planned: Plan) -> Iterator[str]:
     dataset = planned.dataset
     samples, settings = len(dataset.samples), planned.settings
-    if part := chosen_part(settings.model_dump(include=CHOOSE_A_PART), samples, planned.whole):
+    if part := chosen_part(settings.model_dump(include=set(settings_with("part"))), samples, planned.whole):
         yield f"a part of the data: {part}"
     yield f"{numbered(samples, 'sample')} with {understood(dataset)}"
     if talks := dataset.conversations:
@@ -454,7 +453,7 @@ def _notes(planned: Plan) -> Iterator[str]:
     if not_used := unused(dataset, settings.cluster_by):
         yield f"columns not used: {not_used}"
     if dataset.without_text:
-        compared_by = {metric.compare_by for metric in planned.metrics if isinstance(metric, DocumentMetric)}
+        compared_by = {by for metric in planned.metrics if (by := options_of(metric).get("compare_by"))}
         how = f"; documents are compared by {listed(compared_by)}" if compared_by else ""
         yield f"{listed(dataset.without_text)}: ids and no texts{how}"
     elif bare := dataset.ids_alone:

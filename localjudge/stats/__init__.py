@@ -1,19 +1,10 @@
 """Arrays in, numbers out: what a mean, a difference, a gate or a judge's agreement with people is worth."""
 
-from localjudge.stats.interval import (
-    Bounds,
-    Interval,
-    Tally,
-    mean_interval,
-    statistic_interval,
-    tally_bounds,
-    tally_interval,
-)
+from localjudge.stats.interval import Bounds, Interval, mean_bounds, mean_interval, statistic_interval
 from localjudge.stats.paired import (
     Comparison,
     Decision,
     PairedDifference,
-    PairedTally,
     decide,
     mcnemar,
     paired_difference,
@@ -26,14 +17,11 @@ __all__ = [
     "Decision",
     "Interval",
     "PairedDifference",
-    "PairedTally",
-    "Tally",
     "decide",
     "mcnemar",
+    "mean_bounds",
     "mean_interval",
     "paired_difference",
     "smallest_detectable_difference",
     "statistic_interval",
-    "tally_bounds",
-    "tally_interval",
 ]

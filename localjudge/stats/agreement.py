@@ -7,52 +7,23 @@
     order          roc_auc                           does 1 get higher scores than 0?
     decisions      accuracy, balanced_accuracy, precision, recall, f1_score, cohen_kappa, matthews_correlation, bias
                                                      are the labels right?
-    probabilities  brier_score, expected_calibration_error, debiased_calibration_error, calibration_line
+    probabilities  brier_score, expected_calibration_error, debiased_calibration_error, calibration_line, reliability
                                                      does 0.8 mean eight of ten?
 
-Every function takes `labels` (n,) of 0 and 1, `scores` or `decisions` (n,), and `weights`: (n,), one per row and 1
+Every statistic takes `labels` (n,) of 0 and 1, `scores` or `decisions` (n,), and `weights`: (n,), one per row and 1
 where left out, or (m, n), which weigh the same rows in m ways, as the resamples of `statistic_interval` do. A result
-has the shape of the weights without their last axis: one number, or (m,). The order of the rows is immaterial. All
-raise ValueError for no rows, unequal lengths or other labels, and DataError where labels of one kind leave the number
-without a meaning.
+has the shape of the weights without their last axis: one number, or (m,). All raise ValueError for no rows, unequal
+lengths or other labels, and DataError where labels of one kind leave the number without a meaning.
 
-Weights for several judges, from what people said: logistic regression on the judges' log odds.
-
-    labels      1     0     1     0    ...        logit P(label = 1) = intercept + w of A x log odds of A + w of B x ...
-    A           2.2  -0.4   0.1  -1.0
-    B           0.3   0.9   1.5  -2.0             a judge that says nothing new gets a weight near 0
-
-How good the weights are cannot be read off the rows that they were fitted to. So each row also gets the probability by
-weights that were fitted without its cluster (its document, its question): clusters are dealt into folds at random, and
-each fold is held out once. Figures are to be taken from these probabilities; the weights that are kept are those of all
-rows. Neither the order of the rows nor the names of the clusters move anything.
-
-Sources: D. R. Cox (1958), The regression analysis of binary sequences, JRSS B 20, 215-242; M. Stone (1974),
-Cross-validatory choice and assessment of statistical predictions, JRSS B 36, 111-147.
-
-Does 0.8 mean eight of ten? The rows in bins of their score, with the share of 1s that each holds.
-
-    mean score   0.12   0.48   0.91
-    share of 1   0.20   0.35   0.80      a calibrated judge: both rows alike
-
-What a bin holds is a matter of its own scores: rows that were drawn by their score, as a labelling sheet does, need no
-weights here.
-
-Source: A. H. Murphy and R. L. Winkler (1977), Reliability of subjective probability forecasts of precipitation and
-temperature, Applied Statistics 26, 41-47.
-
-From which probability on a verdict should be 1, and what that choice is worth on rows that had no part in it.
+What is fitted to labels, a threshold or weights for several judges, looks better on them than it is. So clusters (rows
+about one document help to guess each other) are dealt into folds at random, and each fold is decided by what was fitted
+to the others (M. Stone (1974), Cross-validatory choice and assessment of statistical predictions, JRSS B 36, 111-147).
 
     rows, by cluster   | fold 1 | fold 2 | fold 3 | fold 4 |
-    threshold from          2 3 4    1 3 4    1 2 4    1 2 3       then decides its own fold
-    saved threshold    from all rows; what is said of it is what the folds found
+    fitted to               2 3 4    1 3 4    1 2 4    1 2 3       then decides its own fold
+    what is kept       fitted to all rows; what is said of it is what the folds gave
 
-A threshold that is chosen and measured on the same rows looks better than it is. Clusters are never divided: rows about
-one document help to guess each other. The invariant: a seed and the rows fix every threshold; neither the order of the
-rows nor the names of the clusters move any.
-
-Source: M. Stone (1974), Cross-validatory choice and assessment of statistical predictions, Journal of the Royal
-Statistical Society B 36, 111-147.
+The invariant: a seed and the rows fix every number; neither the order of the rows nor the names of clusters move any.
 """
 
 from typing import NamedTuple
@@ -63,12 +34,16 @@ import numpy.typing as npt
 from localjudge.errors import DataError
 from localjudge.stats.interval import SEED, Floats, Indices, Interval, LabelledScores, canonical_groups, mean_interval
 
+THRESHOLD_FOLDS = 10
+WEIGHT_FOLDS = 5
 _BINS = 10
 _LEAST_IN_A_BIN = 10
 # A probability of exactly 0 or 1 has no logit: 1e-6 stands for it, the least that a float32 softmax tells from 0 or 1.
 _LEAST = 1e-6
 _STEPS = 100
 _ENOUGH = 1e-10
+_LEAST_CURVATURE = 1e-9
+_TIE = 1e-9
 
 
 class CalibrationLine(NamedTuple):
@@ -78,21 +53,15 @@ class CalibrationLine(NamedTuple):
     intercept: Floats
 
 
-class _Rows(NamedTuple):
-    labels: Floats
-    scores: Floats
-    weights: Floats
-
-
 def roc_auc(labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
     """Probability that a random 1 scores above a random 0; a tie counts half.
 
     Source: J. A. Hanley and B. J. McNeil (1982), Radiology 143, 29-36.
     """
-    rows = _both_kinds(_rows(labels, scores, weights))
-    tie = np.unique(rows.scores, return_inverse=True)[1]
-    ones = _sums(rows.weights * rows.labels, tie)
-    zeros = _sums(rows.weights * (1 - rows.labels), tie)
+    y_true, y_score, weight = _of_both_kinds(labels, scores, weights)
+    tie = np.unique(y_score, return_inverse=True)[1]
+    ones = _sums(weight * y_true, tie)
+    zeros = _sums(weight * (1 - y_true), tie)
     below = np.cumsum(zeros, axis=-1) - zeros
     share: Floats = (ones * (below + zeros / 2)).sum(axis=-1) / (ones.sum(axis=-1) * zeros.sum(axis=-1))
     return share
@@ -103,30 +72,30 @@ def balanced_accuracy(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: 
 
     Source: K. H. Brodersen et al. (2010), The balanced accuracy and its posterior distribution, ICPR, 3121-3124.
     """
-    rows = _both_kinds(_rows(labels, decisions, weights))
-    right = rows.labels == rows.scores
-    ones, zeros = (_mean(right, rows.weights * (rows.labels == kind)) for kind in (1, 0))
+    y_true, decided, weight = _of_both_kinds(labels, decisions, weights)
+    right = y_true == decided
+    ones, zeros = (_mean(right, weight * (y_true == kind)) for kind in (1, 0))
     return (ones + zeros) / 2
 
 
 def accuracy(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
     """Share of the rows that were decided rightly."""
-    rows = _rows(labels, decisions, weights)
-    return _mean(rows.labels == rows.scores, rows.weights)
+    y_true, decided, weight = _rows(labels, decisions, weights)
+    return _mean(y_true == decided, weight)
 
 
 def precision(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
     """Share of the rows decided 1 that are labelled 1. Raises DataError where none is decided 1."""
-    rows = _rows(labels, decisions, weights)
-    if not rows.scores.any():
+    y_true, decided, weight = _rows(labels, decisions, weights)
+    if not decided.any():
         raise DataError("no row is decided 1: there is no precision", hint="lower the threshold")
-    return _mean(rows.labels, rows.weights * rows.scores)
+    return _mean(y_true, weight * decided)
 
 
 def recall(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
     """Share of the rows labelled 1 that are decided 1."""
-    rows = _both_kinds(_rows(labels, decisions, weights))
-    return _mean(rows.scores, rows.weights * rows.labels)
+    y_true, decided, weight = _of_both_kinds(labels, decisions, weights)
+    return _mean(decided, weight * y_true)
 
 
 def f1_score(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
@@ -134,9 +103,9 @@ def f1_score(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.Array
 
     Source: C. J. van Rijsbergen (1979), Information Retrieval, chapter 7.
     """
-    rows = _both_kinds(_rows(labels, decisions, weights))
-    both = (rows.weights * rows.labels * rows.scores).sum(axis=-1)
-    either = (rows.weights * (rows.labels + rows.scores)).sum(axis=-1)
+    y_true, decided, weight = _of_both_kinds(labels, decisions, weights)
+    both = (weight * y_true * decided).sum(axis=-1)
+    either = (weight * (y_true + decided)).sum(axis=-1)
     share: Floats = 2 * both / either
     return share
 
@@ -148,14 +117,12 @@ def matthews_correlation(
 
     Source: B. W. Matthews (1975), Biochimica et Biophysica Acta 405, 442-451.
     """
-    rows = _both_kinds(_rows(labels, decisions, weights))
-    if rows.scores.min() == rows.scores.max():
+    y_true, decided, weight = _of_both_kinds(labels, decisions, weights)
+    if decided.min() == decided.max():
         raise DataError(
             "every row is decided alike: there is no correlation", hint="choose a threshold that parts the rows"
         )
-    labelled, decided, both = (
-        _mean(values, rows.weights) for values in (rows.labels, rows.scores, rows.labels * rows.scores)
-    )
+    labelled, decided, both = (_mean(values, weight) for values in (y_true, decided, y_true * decided))
     spread = labelled * (1 - labelled) * decided * (1 - decided)
     correlation: Floats = (both - labelled * decided) / np.sqrt(spread)
     return correlation
@@ -163,8 +130,8 @@ def matthews_correlation(
 
 def bias(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
     """Share of the rows that are decided 1, less the share that is labelled 1: how far a mean of decisions is off."""
-    rows = _rows(labels, decisions, weights)
-    return _mean(rows.scores - rows.labels, rows.weights)
+    y_true, decided, weight = _rows(labels, decisions, weights)
+    return _mean(decided - y_true, weight)
 
 
 def cohen_kappa(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> Floats:
@@ -172,15 +139,13 @@ def cohen_kappa(labels: npt.ArrayLike, decisions: npt.ArrayLike, weights: npt.Ar
 
     Source: J. Cohen (1960), Educational and Psychological Measurement 20, 37-46.
     """
-    rows = _rows(labels, decisions, weights)
-    if rows.labels.min() == rows.labels.max() and (rows.labels == rows.scores).all():
+    y_true, decided, weight = _rows(labels, decisions, weights)
+    if y_true.min() == y_true.max() and (y_true == decided).all():
         raise DataError(
             "Cohen's kappa has no value where both say the same one label for every row",
             hint="add rows that people labelled the other way",
         )
-    observed, labelled, decided = (
-        _mean(values, rows.weights) for values in (rows.labels == rows.scores, rows.labels, rows.scores)
-    )
+    observed, labelled, decided = (_mean(values, weight) for values in (y_true == decided, y_true, decided))
     expected = labelled * decided + (1 - labelled) * (1 - decided)
     return (observed - expected) / (1 - expected)
 
@@ -190,8 +155,8 @@ def brier_score(labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.Array
 
     Source: G. W. Brier (1950), Monthly Weather Review 78, 1-3 (half of his sum over both classes).
     """
-    rows = _rows(labels, scores, weights)
-    return _mean((rows.scores - rows.labels) ** 2, rows.weights)
+    y_true, y_score, weight = _rows(labels, scores, weights)
+    return _mean((y_score - y_true) ** 2, weight)
 
 
 def expected_calibration_error(
@@ -204,10 +169,10 @@ def expected_calibration_error(
     Naeini, G. F. Cooper and M. Hauskrecht (2015), Obtaining well calibrated probabilities using Bayesian binning, AAAI,
     2901-2907.
     """
-    rows = _rows(labels, scores, weights)
-    step = np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], rows.scores, side="right")
-    gaps = np.abs(_sums(rows.weights * (rows.scores - rows.labels), step))
-    mean: Floats = gaps.sum(axis=-1) / rows.weights.sum(axis=-1)
+    y_true, y_score, weight = _rows(labels, scores, weights)
+    step = np.searchsorted(np.linspace(0, 1, bins + 1)[1:-1], y_score, side="right")
+    gaps = np.abs(_sums(weight * (y_score - y_true), step))
+    mean: Floats = gaps.sum(axis=-1) / weight.sum(axis=-1)
     return mean
 
 
@@ -222,15 +187,15 @@ def debiased_calibration_error(
     count as independent; those of one cluster that resemble each other leave a part of the bias in. Source: A. Kumar,
     P. Liang and T. Ma (2019), Verified uncertainty calibration, NeurIPS, definition 4.1, arXiv:1909.10155.
     """
-    rows = _rows(labels, scores, weights)
-    group = equal_mass_bins(rows.scores, bins)
-    heavy, squares = _sums(rows.weights, group), _sums(rows.weights**2, group)
-    share = _sums(rows.weights * rows.labels, group) / heavy
-    gap = _sums(rows.weights * rows.scores, group) / heavy - share
-    several = heavy**2 - squares
+    y_true, y_score, weight = _rows(labels, scores, weights)
+    group = equal_mass_bins(y_score, bins)
+    mass, squares = _sums(weight, group), _sums(weight**2, group)
+    share = _sums(weight * y_true, group) / mass
+    gap = _sums(weight * y_score, group) / mass - share
+    several = mass**2 - squares
     # A bin of one row has no variance that could be estimated: its numerator is 0, too.
-    variance = np.divide(share * (1 - share) * squares, several, out=np.zeros_like(heavy), where=several > 0)
-    square = (heavy * (gap**2 - variance)).sum(axis=-1) / heavy.sum(axis=-1)
+    variance = np.divide(share * (1 - share) * squares, several, out=np.zeros_like(mass), where=several > 0)
+    square = (mass * (gap**2 - variance)).sum(axis=-1) / mass.sum(axis=-1)
     root: Floats = np.sqrt(np.maximum(square, 0))
     return root
 
@@ -240,10 +205,10 @@ def equal_mass_bins(scores: npt.ArrayLike, bins: int = _BINS) -> Indices:
 
     Equal scores are in one bin, so where many are equal there are fewer bins.
     """
-    given = np.asarray(scores, dtype=np.float64)
-    number = max(1, min(bins, len(given) // _LEAST_IN_A_BIN))
-    edges = np.sort(given)[(np.arange(1, number) * len(given) - 1) // number]
-    return np.searchsorted(np.unique(edges), given, side="left")
+    y_score = np.asarray(scores, dtype=np.float64)
+    number = max(1, min(bins, len(y_score) // _LEAST_IN_A_BIN))
+    edges = np.sort(y_score)[(np.arange(1, number) * len(y_score) - 1) // number]
+    return np.searchsorted(np.unique(edges), y_score, side="left")
 
 
 def calibration_line(
@@ -256,20 +221,20 @@ def calibration_line(
     71, 1-10). Source: D. R. Cox (1958), Two further applications of a model for binary regression, Biometrika 45,
     562-565.
     """
-    rows = _both_kinds(_rows(labels, scores, weights))
-    clipped = np.clip(rows.scores, _LEAST, 1 - _LEAST)
+    y_true, y_score, weight = _of_both_kinds(labels, scores, weights)
+    clipped = np.clip(y_score, _LEAST, 1 - _LEAST)
     logits = np.log(clipped) - np.log1p(-clipped)
-    ones, zeros = logits[rows.labels == 1], logits[rows.labels == 0]
+    ones, zeros = logits[y_true == 1], logits[y_true == 0]
     if zeros.max() <= ones.min() or ones.max() <= zeros.min():
         raise DataError(
             "the scores split the labels without error, or do not differ: no calibration line fits best",
             hint="add rows, hard ones among them",
         )
-    weights = np.atleast_2d(rows.weights / rows.weights.mean(axis=-1, keepdims=True))
+    weights = np.atleast_2d(weight / weight.mean(axis=-1, keepdims=True))
     columns = np.stack([logits, np.ones(len(logits))])
-    [plain] = logistic_lines(columns, rows.labels, np.ones((1, len(logits))), np.zeros(2))
-    lines = logistic_lines(columns, rows.labels, weights, plain)
-    return CalibrationLine(*lines.T.reshape(2, *rows.weights.shape[:-1]))
+    [plain] = logistic_lines(columns, y_true, np.ones((1, len(logits))), np.zeros(2))
+    lines = logistic_lines(columns, y_true, weights, plain)
+    return CalibrationLine(*lines.T.reshape(2, *weight.shape[:-1]))
 
 
 def logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Floats) -> Floats:
@@ -283,20 +248,20 @@ def logistic_lines(columns: Floats, labels: Floats, weights: Floats, start: Floa
     likelihood = np.full(len(lines), -np.inf)
     moving = np.arange(len(lines))
     for _ in range(_STEPS):
-        heavy = weights[moving]
+        weight = weights[moving]
         tried = lines[moving] + steps[moving]
-        linear = np.zeros(heavy.shape)
+        linear = np.zeros(weight.shape)
         for place, column in enumerate(columns):
             linear += tried[:, [place]] * column
         least = np.exp(-np.abs(linear))
         # log(1 + e^z), by parts that cannot overflow, which are many times faster than `logaddexp`.
         surprise = np.maximum(linear, 0) + np.log1p(least)
-        reached = (heavy * (labels * linear - surprise)).sum(axis=-1)
+        reached = (weight * (labels * linear - surprise)).sum(axis=-1)
         higher = reached >= likelihood[moving]
         fitted = (np.where(linear >= 0, 1, least) / (1 + least))[higher]
         lines[moving[higher]], likelihood[moving[higher]] = tried[higher], reached[higher]
         steps[moving[higher]] = _newton_step(
-            columns, heavy[higher] * (labels - fitted), heavy[higher] * fitted * (1 - fitted)
+            columns, weight[higher] * (labels - fitted), weight[higher] * fitted * (1 - fitted)
         )
         steps[moving[~higher]] /= 2
         moving = moving[np.abs(steps[moving]).max(axis=-1) > _ENOUGH]
@@ -327,27 +292,27 @@ def _sums(values: Floats, group: Indices) -> Floats:
     return np.add.reduceat(np.take(values, order, axis=-1), starts, axis=-1)
 
 
-def _rows(labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None) -> _Rows:
-    known, given = np.asarray(labels, dtype=np.float64), np.asarray(scores, dtype=np.float64)
-    heavy = np.ones(known.shape) if weights is None else np.asarray(weights, dtype=np.float64)
-    if known.ndim != 1 or len(known) == 0 or not known.shape == given.shape == heavy.shape[-1:]:
-        raise ValueError(f"expected flat arrays of one length, got {known.shape}, {given.shape}, {heavy.shape}")
-    if not ((known == 0) | (known == 1)).all():
+def _rows(labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None) -> tuple[Floats, Floats, Floats]:
+    y_true, y_score, sample_weight = LabelledScores(labels, scores, weights).arrays()
+    if y_true.ndim != 1 or len(y_true) == 0 or not y_true.shape == y_score.shape == sample_weight.shape[-1:]:
+        shapes = f"{y_true.shape}, {y_score.shape}, {sample_weight.shape}"
+        raise ValueError(f"expected flat arrays of one length, got {shapes}")
+    if not ((y_true == 0) | (y_true == 1)).all():
         raise ValueError("labels must be 0 or 1")
-    return _Rows(known, given, heavy)
+    return y_true, y_score, sample_weight
 
 
-def _both_kinds(rows: _Rows) -> _Rows:
-    if rows.labels.min() == rows.labels.max():
+def _of_both_kinds(
+    labels: npt.ArrayLike, scores: npt.ArrayLike, weights: npt.ArrayLike | None
+) -> tuple[Floats, Floats, Floats]:
+    """The rows. Raises DataError where all labels are equal."""
+    rows = _rows(labels, scores, weights)
+    if rows[0].min() == rows[0].max():
         raise DataError(
-            f"every row is labelled {rows.labels[0]:g}: telling 1 from 0 cannot be measured",
+            f"every row is labelled {rows[0][0]:g}: telling 1 from 0 cannot be measured",
             hint="add rows that people labelled the other way",
         )
     return rows
-
-
-THRESHOLD_FOLDS = 10
-_TIE = 1e-9
 
 
 class HeldOutDecisions(NamedTuple):
@@ -363,8 +328,7 @@ def best_threshold(rows: LabelledScores) -> float:
     Of several that are equally good, the one nearest to 0.5, and of two equally near ones the lower. Raises DataError
     where all labels or all scores are equal: no threshold parts them.
     """
-    labels, scores = np.asarray(rows.labels, dtype=np.float64), np.asarray(rows.scores, dtype=np.float64)
-    weights = np.ones(len(labels)) if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)
+    labels, scores, weights = rows.arrays()
     distinct, place = np.unique(scores, return_inverse=True)
     ones, zeros = (np.bincount(place, weights * (labels == kind), len(distinct)) for kind in (1, 0))
     if len(distinct) == 1 or not ones.any() or not zeros.any():
@@ -386,36 +350,23 @@ def held_out_decisions(rows: LabelledScores, *, folds: int = THRESHOLD_FOLDS, se
 
     Raises DataError for a single cluster, and as `best_threshold` does on the rows of all folds but one.
     """
-    labels, scores = np.asarray(rows.labels, dtype=np.float64), np.asarray(rows.scores, dtype=np.float64)
-    weights = np.ones(len(labels)) if rows.weights is None else np.asarray(rows.weights, dtype=np.float64)
-    fold = _fold_of_row([labels, scores, weights], rows.clusters, folds, seed)
-    if fold.max() == 0:
+    labels, scores, weights = rows.arrays()
+    groups = canonical_groups([labels, scores, weights], rows.clusters)
+    if len(groups) == 1:
         raise DataError(
             "all labels are of one cluster: no threshold can be tried on another",
             hint="label rows of other documents, or name a column with several values",
         )
     decisions = np.zeros(len(labels))
     thresholds = []
-    for number in range(fold.max() + 1):
-        ours = fold == number
-        threshold = best_threshold(LabelledScores(labels[~ours], scores[~ours], weights[~ours]))
-        decisions[ours] = scores[ours] >= threshold
+    shuffled = np.random.Generator(np.random.PCG64(seed)).permutation(len(groups))
+    for number in range(min(folds, len(groups))):
+        inside = np.ones(len(labels), dtype=bool)
+        inside[np.concatenate([groups[group] for group in shuffled[number::folds]])] = False
+        threshold = best_threshold(LabelledScores(labels[inside], scores[inside], weights[inside]))
+        decisions[~inside] = scores[~inside] >= threshold
         thresholds.append(threshold)
     return HeldOutDecisions(decisions, tuple(thresholds))
-
-
-def _fold_of_row(columns: list[Floats], clusters: npt.ArrayLike | None, folds: int, seed: int) -> Indices:
-    """The number of each row's fold: clusters in an order of their contents, shuffled, dealt out one by one."""
-    groups = canonical_groups(columns, clusters)
-    shuffled = np.random.Generator(np.random.PCG64(seed)).permutation(len(groups))
-    fold = np.zeros(len(columns[0]), dtype=np.intp)
-    for place, number in enumerate(shuffled):
-        fold[groups[number]] = place % folds
-    return fold
-
-
-FOLDS = 5
-_LEAST_CURVATURE = 1e-9
 
 
 class WeightFit(NamedTuple):
@@ -427,50 +378,46 @@ class WeightFit(NamedTuple):
     """Probabilities of label 1, shape (n,)."""
 
 
-class _WeightFitRows(NamedTuple):
-    labels: Floats
-    odds: Floats
-    """Log odds (n, judges + 1), the last column 1."""
-
-
 def fit_weights(
     labels: npt.ArrayLike,
     log_odds: npt.ArrayLike,
     clusters: npt.ArrayLike | None = None,
     *,
-    folds: int = FOLDS,
+    folds: int = WEIGHT_FOLDS,
     seed: int = SEED,
 ) -> WeightFit:
     """Weights for log odds (n, judges) by labels (n,) of 0 and 1; rows of one cluster are held out together.
+
+    logit P(label = 1) = intercept + w of A * log odds of A + ...: logistic regression (D. R. Cox (1958), The regression
+    analysis of binary sequences, JRSS B 20, 215-242). A judge that says nothing new gets a weight near 0.
 
     Raises ValueError for unequal lengths or other labels, DataError where too few clusters or labels of one kind leave
     nothing to hold out, and where no weights are best: the judges split the labels without error, or two of them always
     say the same (A. Albert and J. A. Anderson (1984), Biometrika 71, 1-10).
     """
-    known, odds = np.asarray(labels, dtype=np.float64), np.asarray(log_odds, dtype=np.float64)
-    if known.ndim != 1 or odds.ndim != 2 or len(known) != len(odds) or not odds.shape[1]:  # noqa: PLR2004
-        raise ValueError(f"expected labels (n,) and log odds (n, judges), got {known.shape} and {odds.shape}")
-    if not ((known == 0) | (known == 1)).all() or not np.isfinite(odds).all():
+    y_true, odds = np.asarray(labels, dtype=np.float64), np.asarray(log_odds, dtype=np.float64)
+    if y_true.ndim != 1 or odds.ndim != 2 or len(y_true) != len(odds) or not odds.shape[1]:  # noqa: PLR2004
+        raise ValueError(f"expected labels (n,) and log odds (n, judges), got {y_true.shape} and {odds.shape}")
+    if not ((y_true == 0) | (y_true == 1)).all() or not np.isfinite(odds).all():
         raise ValueError("labels must be 0 or 1, and log odds finite")
-    groups = canonical_groups([known, *odds.T], clusters)
+    groups = canonical_groups([y_true, *odds.T], clusters)
     if len(groups) < folds:
         raise DataError(f"{len(groups)} groups of rows cannot be dealt into {folds}", hint="label more of them")
-    rows = _WeightFitRows(known, np.column_stack([odds, np.ones(len(odds))]))
+    columns = np.column_stack([odds, np.ones(len(odds))])
     # Rows are added up in an order of their own, so that the order in which they come moves no bit.
     everything = np.concatenate(groups)
-    line = _fitted(rows, everything)
-    held_out = np.empty(len(known))
+    line = _fitted(y_true[everything], columns[everything].T)
+    held_out = np.empty(len(y_true))
     dealt = np.random.Generator(np.random.PCG64(seed)).permutation(len(groups)) % folds
     for fold in range(folds):
-        inside = [group for group, of in zip(groups, dealt, strict=True) if of != fold]
+        inside = np.concatenate([group for group, of in zip(groups, dealt, strict=True) if of != fold])
         outside = np.concatenate([group for group, of in zip(groups, dealt, strict=True) if of == fold])
-        held_out[outside] = _probability(rows.odds[outside] @ _fitted(rows, np.concatenate(inside)))
+        held_out[outside] = _probability(columns[outside] @ _fitted(y_true[inside], columns[inside].T))
     return WeightFit(line[:-1], float(line[-1]), held_out)
 
 
-def _fitted(rows: _WeightFitRows, chosen: npt.NDArray[np.intp]) -> Floats:
+def _fitted(labels: Floats, columns: Floats) -> Floats:
     """The line of the greatest likelihood for these rows."""
-    labels, columns = rows.labels[chosen], rows.odds[chosen].T
     if labels.min() == labels.max():
         raise DataError(f"rows that weights are fitted to are all labelled {labels[0]:g}", hint="label more of them")
     line: Floats
@@ -504,14 +451,19 @@ class ReliabilityBin(NamedTuple):
 
 
 def reliability(rows: LabelledScores) -> list[ReliabilityBin]:
-    """At most ten bins of about equal numbers of rows, at least ten, in the order of their scores."""
-    labels, scores = np.asarray(rows.labels, dtype=np.float64), np.asarray(rows.scores, dtype=np.float64)
+    """At most ten bins of about equal numbers of rows, at least ten, in the order of their scores.
+
+    What a bin holds is a matter of its own scores: rows that were drawn by their score need no weights here. Source:
+    A. H. Murphy and R. L. Winkler (1977), Reliability of subjective probability forecasts of precipitation and
+    temperature, Applied Statistics 26, 41-47.
+    """
+    labels, scores, _ = rows.arrays()
     clusters = None if rows.clusters is None else np.asarray(rows.clusters)
     group = equal_mass_bins(scores)
-    found = []
+    bins = []
     for number in range(group.max() + 1):
-        ours = group == number
-        share = mean_interval(labels[ours], clusters=None if clusters is None else clusters[ours])
-        given = np.sort(scores[ours])  # added up in one order, whatever that of the rows
-        found.append(ReliabilityBin(float(given.min()), float(given.max()), float(given.mean()), share))
-    return found
+        inside = group == number
+        share = mean_interval(labels[inside], clusters=None if clusters is None else clusters[inside])
+        ordered = np.sort(scores[inside])  # added up in one order, whatever that of the rows
+        bins.append(ReliabilityBin(float(ordered[0]), float(ordered[-1]), float(ordered.mean()), share))
+    return bins

@@ -1,20 +1,4 @@
-"""Whether a promise about a mean is kept, broken, or not yet known.
-
-    promise: mean >= 0.8
-
-      0.8
-       |  [---+---]     passed     all that the truth may be keeps it
-    [--|+----]          undecided  too few samples
-    [-+-]  |            missed     nothing that the truth may be keeps it
-
-An undecided gate says how many samples would do. An interval's arm shrinks with the square root of their number, so
-
-    samples needed = n * (arm / |mean - threshold|)^2
-
-where the arm is the part of the interval that crosses the threshold, and the mean stays where it is (W. G. Cochran
-(1977), Sampling Techniques, chapter 4: n = (z s / d)^2). Near 0 and 1 arms shrink faster, so fewer may do.
-
-What changed between two runs over the same samples.
+"""What changed between two runs over the same samples.
 
     before  1.0  0.5  0.0  1.0
     after   1.0  1.0  0.5  0.0        differences 0, +0.5, +0.5, -1: two improved, one worsened, one tied
@@ -42,6 +26,14 @@ mean in 80 to 88 % of cases. Where the commonest difference is not 0, unseen pai
 fall by exactly 0.2 are not called worse, since ten may miss up to 31 % of all pairs.
 
 Nothing is drawn at random. The order of the pairs moves no number, and exchanging the runs turns the interval round.
+
+A gate on a mean or a difference is decided on its interval: passed if all that the truth may be keeps it, failed if
+nothing does, and otherwise undecided. An arm shrinks with the square root of the number of samples, so
+
+    samples needed = n * (arm / |mean - threshold|)^2
+
+would decide it if the mean stays where it is (W. G. Cochran (1977), Sampling Techniques, chapter 4: n = (z s / d)^2),
+with the arm that crosses the threshold. Near 0 and 1 arms shrink faster, so fewer may do.
 """
 
 import math
@@ -51,7 +43,16 @@ from typing import Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from localjudge.stats.interval import Draws, Interval, Tally, binomial_cdf, cluster_numbers, two_sided_quantile
+from localjudge.stats.interval import (
+    Draws,
+    Floats,
+    Interval,
+    binomial_cdf,
+    checked_values,
+    draws_of,
+    exact_mean,
+    two_sided_quantile,
+)
 
 # A mean of decimal scores misses a decimal threshold by its last bits.
 _ON_THRESHOLD = 1e-9
@@ -103,42 +104,6 @@ class PairedDifference(NamedTuple):
     smallest_detectable: float
 
 
-class PairedTally:
-    """Pairs of scores in [0, 1], added in blocks; either all blocks name clusters or none does."""
-
-    def __init__(self) -> None:
-        self.before, self.after = Tally(), Tally()
-        self._differences = Tally(lowest=-1.0)
-        self._improved = self._worsened = 0
-
-    def add(self, before: npt.ArrayLike, after: npt.ArrayLike, clusters: npt.ArrayLike | None = None) -> None:
-        """Add the scores of some samples, (k,) each, and where they belong together the numbers of their clusters.
-
-        Raises ValueError for unequal lengths or values out of range.
-        """
-        first, second = (np.asarray(scores, dtype=np.float64) for scores in (before, after))
-        if first.shape != second.shape:
-            raise ValueError(f"before has shape {first.shape} and after {second.shape}: they must pair up")
-        self.before.add(first)
-        self.after.add(second)
-        differences = second - first
-        differences[np.abs(differences) < _TIE] = 0.0
-        self._differences.add(differences, clusters)
-        self._improved += int((differences > 0).sum())
-        self._worsened += int((differences < 0).sum())
-
-    def difference(self, *, confidence: float = 0.95) -> PairedDifference:
-        """The difference over all pairs. Raises ValueError for no samples."""
-        interval = _interval(self._differences, confidence)
-        return PairedDifference(
-            difference=interval,
-            improved=self._improved,
-            worsened=self._worsened,
-            tied=interval.n - self._improved - self._worsened,
-            smallest_detectable=smallest_detectable_difference(interval),
-        )
-
-
 def paired_difference(
     before: npt.ArrayLike, after: npt.ArrayLike, *, clusters: npt.ArrayLike | None = None, confidence: float = 0.95
 ) -> PairedDifference:
@@ -147,23 +112,35 @@ def paired_difference(
     `clusters` (n,) names what each sample belongs to, in any comparable type. A single pair gives a very wide interval,
     a single cluster of several pairs [-1, 1]. Raises ValueError for no samples, unequal lengths or values out of range.
     """
-    tally = PairedTally()
-    tally.add(before, after, None if clusters is None else cluster_numbers(clusters, len(np.asarray(before))))
-    return tally.difference(confidence=confidence)
+    first, second = checked_values(before), checked_values(after)
+    if first.shape != second.shape:
+        raise ValueError(f"before has shape {first.shape} and after {second.shape}: they must pair up")
+    differences = second - first
+    differences[np.abs(differences) < _TIE] = 0.0
+    improved, worsened = int((differences > 0).sum()), int((differences < 0).sum())
+    interval = _interval(differences, clusters, confidence)
+    return PairedDifference(
+        difference=interval,
+        improved=improved,
+        worsened=worsened,
+        tied=interval.n - improved - worsened,
+        smallest_detectable=smallest_detectable_difference(interval),
+    )
 
 
-def _interval(differences: Tally, confidence: float) -> Interval:
-    mean, size = differences.mean, differences.n
-    draws, clusters = differences.draws()
-    if clusters == 1 < size:
-        return Interval(mean, -1.0, 1.0, "one cluster", size, clusters, confidence)
-    below, above = _arms(draws, mean, size, clusters, confidence)
+def _interval(differences: Floats, clusters: npt.ArrayLike | None, confidence: float) -> Interval:
+    mean, size = exact_mean(differences), len(differences)
+    draws = draws_of(differences, clusters, lowest=-1.0)
+    if draws.clusters == 1 < size:
+        return Interval(mean, -1.0, 1.0, "one cluster", size, draws.clusters, confidence)
+    below, above = _arms(draws, mean, size, confidence)
     method = "skewness-adjusted t" if draws.single else "clustered skewness-adjusted t"
-    return Interval(mean, max(-1.0, mean - below), min(1.0, mean + above), method, size, clusters, confidence)
+    return Interval(mean, max(-1.0, mean - below), min(1.0, mean + above), method, size, draws.clusters, confidence)
 
 
-def _arms(draws: Draws, mean: float, size: int, clusters: int, confidence: float) -> tuple[float, float]:
+def _arms(draws: Draws, mean: float, size: int, confidence: float) -> tuple[float, float]:
     """How far the interval of the mean reaches below and above it."""
+    clusters = draws.clusters
     sums = 2 * draws.sums - draws.sizes  # from [0, 1] back to [-1, 1]
     values, of_value = np.unique(np.round(sums / draws.sizes, _TIE_DIGITS), return_inverse=True)
     commonest = float(np.bincount(of_value, weights=draws.counts, minlength=len(values)).max())

@@ -360,11 +360,6 @@ def prompt(vocabulary: Vocabulary, task: str, example: Example) -> list[int]:
     return relevance(vocabulary, example.beside, example.given, example.judged)
 
 
-def unseen_logits(judge: NumpyJudge, vocabulary: Vocabulary, task: str, examples: Sequence[Example]) -> Floats:
-    """Logits of each data set's examples by a rule that is fitted to all other data sets."""
-    return left_out(*_table(judge, vocabulary, task, examples), lambda f, y, sets: fit(f, y, sets, _signs(task)))
-
-
 def _table(
     judge: NumpyJudge, vocabulary: Vocabulary, task: str, examples: Sequence[Example]
 ) -> tuple[Floats, Labels, Groups]:
@@ -404,23 +399,14 @@ def fit(features: Floats, labels: Labels, groups: Groups, signs: Sequence[int]) 
     """Weights of the features, then the constant. `signs` gives the sign that each weight may have."""
     slopes = _slopes(features, labels, groups, signs)
 
-    margins = left_out(
-        features, labels, groups, lambda f, y, sets: _with_constant(_slopes(f, y, sets, signs), f, y, sets)
-    )
-    slopes *= _slopes(margins[:, None], labels, np.zeros(len(labels)), [1])[0]
-    return _with_constant(slopes, features, labels, groups)
-
-
-def left_out(
-    features: Floats, labels: Labels, groups: Groups, fitted: Callable[[Floats, Labels, Groups], Floats]
-) -> Floats:
-    """The margin of every example under the rule that is fitted to all other groups."""
     margins = np.zeros(len(labels))
     for group in np.unique(groups):
         here = groups == group
-        rule = fitted(features[~here], labels[~here], groups[~here])
+        others = features[~here], labels[~here], groups[~here]
+        rule = _with_constant(_slopes(*others, signs), *others)
         margins[here] = features[here] @ rule[:-1] + rule[-1]
-    return margins
+    slopes *= _slopes(margins[:, None], labels, np.zeros(len(labels)), [1])[0]
+    return _with_constant(slopes, features, labels, groups)
 
 
 def _slopes(features: Floats, labels: Labels, groups: Groups, signs: Sequence[int]) -> Floats:

@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 TASKS = ("attribution", "relevance", "chunk")
 
-_WORD = re.compile(r"\w+")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
@@ -84,13 +83,6 @@ def _of_both_labels(examples: list[Example]) -> list[Example]:
     """Those of data sets that know positive and negative examples."""
     positive, negative = ({example.dataset for example in examples if example.label == label} for label in (1, 0))
     return [example for example in examples if example.dataset in positive & negative]
-
-
-def word_overlap(example: Example, task: str) -> float:
-    """The baseline: share of the statement's words in the context, or of the question's words in the sentence."""
-    given, judged = (set(_WORD.findall(text.lower())) for text in (example.given, example.judged))
-    looked_for, text = (judged, given) if task == "attribution" else (given, judged)
-    return len(looked_for & text) / max(len(looked_for), 1)
 
 
 def articles(folder: Path) -> list[list[Paragraph]]:

@@ -147,7 +147,7 @@ def test_samples_without_any_text_need_no_label(scripted_run: Callable[..., Run]
         ({"run": "judge:00000000|data:00000000"}, "they are of judge:00000000|data:00000000 ("),
         ({"text": "Fact 9 of sample 9 is so."}, "the verdict has another text ("),
         ({"sample_id": "s999"}, "the run has no such verdict ("),
-        ({"index": 99}, "the run has no such verdict ("),
+        ({"position": 99}, "the run has no such verdict ("),
         ({"metric": "faithfulness"}, "the run has no such verdict ("),
         ({"sample_id": "\x1b[2J"}, "the run has no such verdict ("),
     ],

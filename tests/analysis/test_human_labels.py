@@ -11,16 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge import ScriptedEngine, evaluate
-from localjudge.analysis.labels import VerdictKey, key_of, read_labels
+from localjudge.analysis.labels import VerdictKey, labelled_rows, read_labels
 from localjudge.errors import DataError
 
 VERDICT: dict[str, Any] = {
     "sample_id": "s1",
     "metric": "faithfulness",
-    "unit": "statement",
-    "source": "response",
-    "source_index": None,
-    "index": 0,
+    "position": 0,
     "text": "It rains.",
     "human": 1,
 }
@@ -45,17 +42,12 @@ def as_csv(folder: Path, *rows: dict[str, Any]) -> Path:
 
 
 def test_a_verdict_is_found_by_its_key_and_keeps_its_other_columns(tmp_path: Path) -> None:
-    row = {**VERDICT, "against": 2, "inclusion_probability": 0.25, "annotator": "A", "doc": "x"}
+    row = {**VERDICT, "inclusion_probability": 0.25, "doc": "x"}
     labels = read_labels(written(tmp_path, row))
     [verdict] = labels.verdicts
     assert (labels.shape, labels.unlabelled) == ("verdicts", 0)
-    assert verdict.key == VerdictKey("s1", "faithfulness", "statement", "response", None, 0, 2)
-    assert (verdict.text, verdict.human, verdict.inclusion_probability, verdict.annotator) == (
-        "It rains.",
-        1,
-        0.25,
-        "A",
-    )
+    assert verdict.key == VerdictKey("s1", "faithfulness", 0)
+    assert (verdict.text, verdict.human, verdict.inclusion_probability) == ("It rains.", 1, 0.25)
     assert verdict.columns["doc"] == "x"
 
 
@@ -64,11 +56,12 @@ def test_the_rows_of_a_run_are_a_labels_file_once_they_have_the_column(tmp_path:
     run = evaluate(rows, metrics=["context_recall"], engine=ScriptedEngine({}, default=0.9), out=tmp_path / "run")
     there = [json.loads(line) for line in (tmp_path / "run" / "verdicts.jsonl").read_text().splitlines()]
     labels = read_labels(written(tmp_path, *({**row, "human": 1} for row in there)))
-    assert [verdict.key for verdict in labels.verdicts] == [key_of(row) for row in run.iter_verdicts()]
+    verdicts = labelled_rows(run, {verdict.key for verdict in labels.verdicts})
+    assert [verdicts[verdict.key] for verdict in labels.verdicts] == list(run.verdicts)
 
 
 def test_csv_and_jsonl_hold_the_same_labels(tmp_path: Path) -> None:
-    for rows in ([VERDICT, {**VERDICT, "index": 1, "human": None}], [STATEMENT], [PASSAGE, PASSAGE]):
+    for rows in ([VERDICT, {**VERDICT, "position": 1, "human": None}], [STATEMENT], [PASSAGE, PASSAGE]):
         typed, cells = read_labels(written(tmp_path, *rows)), read_labels(as_csv(tmp_path, *rows))
         for one, other in zip(
             (*typed.verdicts, *typed.statements, *typed.passages),
@@ -81,12 +74,12 @@ def test_csv_and_jsonl_hold_the_same_labels(tmp_path: Path) -> None:
 
 def test_a_table_of_pandas_writes_whole_numbers_as_fractions(tmp_path: Path) -> None:
     """Where a cell of a column is missing, pandas holds the others as floats: 1.0, 0.0 and NaN."""
-    rows = [{**VERDICT, "human": 1.0, "index": 3.0, "source_index": float("nan")}, {**VERDICT, "human": float("nan")}]
+    rows = [{**VERDICT, "human": 1.0, "position": 3.0}, {**VERDICT, "human": float("nan")}]
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "labels.parquet")
     labels = read_labels(tmp_path / "labels.parquet")
     assert [verdict.human for verdict in labels.verdicts] == [1, None]
-    assert (labels.verdicts[0].key.source_index, labels.verdicts[0].key.index) == (None, 3)
+    assert labels.verdicts[0].key.position == 3
 
 
 @pytest.mark.parametrize(
@@ -101,16 +94,16 @@ def test_a_label_is_one_or_zero_in_several_spellings(tmp_path: Path, given_label
 @pytest.mark.parametrize("label", [2, 0.5, "maybe", [1], {"a": 1}, -1])
 def test_anything_else_is_an_error_that_names_the_row(tmp_path: Path, label: object) -> None:
     with pytest.raises(DataError, match=r"labels.jsonl:2: human: found .* expected 1 or 0"):
-        read_labels(written(tmp_path, VERDICT, {**VERDICT, "index": 1, "human": label}))
+        read_labels(written(tmp_path, VERDICT, {**VERDICT, "position": 1, "human": label}))
 
 
 @pytest.mark.parametrize(
     ("wrong", "named"),
     [
         ({"sample_id": None}, "sample_id: found null, expected text"),
-        ({"index": -1}, r"index: found a number \(-1\), expected a whole number"),
-        ({"index": 0.5}, "expected a whole number"),
-        ({"index": 1e400}, "expected a whole number"),
+        ({"position": -1}, r"position: found a number \(-1\), expected a whole number"),
+        ({"position": 0.5}, "expected a whole number"),
+        ({"position": 1e400}, "expected a whole number"),
         ({"text": 3}, "text: found a number"),
         ({"inclusion_probability": 0}, "expected a probability above 0"),
         ({"inclusion_probability": 1.5}, "expected a probability above 0"),
@@ -166,7 +159,7 @@ CELLS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(alphab
 
 
 @settings(max_examples=50)
-@given(st.lists(st.dictionaries(st.sampled_from([*VERDICT, "against"]), CELLS), max_size=3))
+@given(st.lists(st.dictionaries(st.sampled_from([*VERDICT]), CELLS), max_size=3))
 def test_no_rows_make_it_fall_over(tmp_path_factory: pytest.TempPathFactory, rows: list[dict[str, Any]]) -> None:
     """Whatever the cells hold, there are labels or a DataError."""
     file = written(tmp_path_factory.mktemp("labels"), *({**VERDICT, **row} for row in rows))

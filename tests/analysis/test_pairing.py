@@ -2,13 +2,11 @@
 
 import tracemalloc
 from collections.abc import Callable
-from typing import NamedTuple
 
-import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from localjudge.analysis.compare import GROUNDS, HashedSamples, Pairing, pair_samples
+from localjudge.analysis.compare import Pairing, pair_samples, sample_keys
 from localjudge.dataset.identity import content_hash
 from localjudge.types import Context, Sample
 
@@ -18,13 +16,11 @@ def sample(identifier: str, question: str | None = None, context: str = "c", ref
 
 
 def paired(before: list[Sample], after: list[Sample]) -> Pairing:
-    return pair_samples(HashedSamples(before), HashedSamples(after))
+    return pair_samples([*map(sample_keys, before)], [*map(sample_keys, after)])
 
 
 def pairs(before: list[Sample], after: list[Sample]) -> list[tuple[str, str, str]]:
-    found = paired(before, after)
-    columns = zip(found.before, found.after, found.grounds, strict=True)
-    return [(before[old].id, after[new].id, GROUNDS[ground]) for old, new, ground in columns]
+    return [(before[pair.before].id, after[pair.after].id, pair.ground) for pair in paired(before, after).pairs]
 
 
 def test_equal_ids_pair_whatever_the_samples_say() -> None:
@@ -34,7 +30,7 @@ def test_equal_ids_pair_whatever_the_samples_say() -> None:
         [sample("2", "p", "new"), sample("1", "q", "new")],
     )
     assert pairs(before, after) == [("2", "2", "id"), ("1", "1", "id")]
-    assert paired(before, after).same_content.tolist() == [False, False]
+    assert [pair.same_content for pair in paired(before, after).pairs] == [False, False]
 
 
 def test_where_ids_differ_equal_content_pairs() -> None:
@@ -56,7 +52,7 @@ def test_a_question_pairs_though_its_reference_changed() -> None:
     """That is said, as of samples with the same id."""
     before, after = [sample("1", "q", "old", "r")], [sample("2", "q", "new", "s")]
     assert pairs(before, after) == [("1", "2", "question")]
-    assert paired(before, after).same_question.tolist() == [False]
+    assert not paired(before, after).pairs[0].same_question
 
 
 def test_a_question_with_its_reference_comes_before_the_question_alone() -> None:
@@ -72,7 +68,7 @@ def test_where_one_run_has_ids_and_the_other_has_none_content_pairs_and_then_the
     before = [sample("case-1", "q"), sample("case-2", "p", "old"), sample("case-3", "o")]
     after = [sample("row-1", "p", "new"), sample("row-2", "q"), sample("row-3", "n")]
     assert pairs(before, after) == [("case-2", "row-1", "question"), ("case-1", "row-2", "content")]
-    assert (paired(before, after).only_before.tolist(), paired(before, after).only_after.tolist()) == ([2], [2])
+    assert paired(before, after)[1:] == ([2], [2])
 
 
 def test_samples_without_question_and_reference_are_not_alike() -> None:
@@ -83,9 +79,8 @@ def test_equal_rows_pair_one_to_one() -> None:
     """Two and three rows of the same content: two pairs, one sample left."""
     before = [sample("a1", "q"), sample("a2", "q")]
     after = [sample("b1", "q"), sample("b2", "q"), sample("b3", "q")]
-    found = paired(before, after)
     assert pairs(before, after) == [("a1", "b1", "content"), ("a2", "b2", "content")]
-    assert (found.only_before.tolist(), found.only_after.tolist()) == ([], [2])
+    assert paired(before, after)[1:] == ([], [2])
 
 
 def test_an_id_in_common_comes_before_content_in_common() -> None:
@@ -106,60 +101,26 @@ _SAMPLES = st.lists(
 )
 
 
-class Reference(NamedTuple):
-    """What is paired, in plain dictionaries: ids of the pairs, the ground, whether they say and ask the same."""
-
-    pairs: list[tuple[str, str, str, bool, bool]]
-    only_before: list[str]
-    only_after: list[str]
-
-
-def reference(before: list[Sample], after: list[Sample]) -> Reference:
-    """The rules as they are written down: by id, then by content, then by questions that are single on both sides.
-
-    First by questions with their references, then without.
-    """
+def by_the_rules(before: list[Sample], after: list[Sample]) -> set[tuple[str, str, str]]:
+    """The rules, one sample at a time: id, then content, then a question that is single among what is left."""
+    left_before, left_after = list(before), list(after)
+    pairs = set()
     keys: list[tuple[str, Callable[[Sample], object]]] = [
-        ("id", _id),
+        ("id", lambda one: one.id),
         ("content", content_hash),
-        ("question", _question),
-        ("question", _user_input),
+        ("question", lambda one: (one.user_input, one.reference) if one.user_input or one.reference else None),
+        ("question", lambda one: one.user_input),
     ]
-    there, here = list(before), list(after)
-    found: dict[str, tuple[str, str, str, bool, bool]] = {}
     for ground, key in keys:
-        old, new = _by_key(there, key), _by_key(here, key)
-        for name in old.keys() & new.keys():
-            if ground == "question" and not len(old[name]) == len(new[name]) == 1:
-                continue
-            for one, other in zip(old[name], new[name], strict=False):
-                same = content_hash(one) == content_hash(other), _question(one) == _question(other)
-                found[other.id] = (one.id, other.id, ground, *same)
-                there.remove(one)
-                here.remove(other)
-    ids = [one.id for one in after]
-    return Reference([found[one] for one in ids if one in found], list(map(_id, there)), list(map(_id, here)))
-
-
-def _id(one: Sample) -> str:
-    return one.id
-
-
-def _question(one: Sample) -> tuple[str | None, str | None] | None:
-    asked = one.user_input, one.reference
-    return None if asked == (None, None) else asked
-
-
-def _user_input(one: Sample) -> str | None:
-    return one.user_input
-
-
-def _by_key(samples: list[Sample], key: Callable[[Sample], object]) -> dict[object, list[Sample]]:
-    found: dict[object, list[Sample]] = {}
-    for one in samples:
-        if key(one) is not None:
-            found.setdefault(key(one), []).append(one)
-    return found
+        asked = [[key(one) for one in side] for side in (left_before, left_after)]
+        for one in list(left_after):
+            partner = next((other for other in left_before if key(other) == key(one) is not None), None)
+            single = all(side.count(key(one)) == 1 for side in asked)
+            if partner and (single or ground != "question"):
+                pairs.add((partner.id, one.id, ground))
+                left_before.remove(partner)
+                left_after.remove(one)
+    return pairs
 
 
 @given(_SAMPLES, _SAMPLES)
@@ -167,35 +128,27 @@ def _by_key(samples: list[Sample], key: Callable[[Sample], object]) -> dict[obje
     [sample(str(number), "q") for number in range(300)], [sample(str(number), "q") for number in range(299, 0, -1)]
 )
 @settings(deadline=None, max_examples=500)
-def test_pairs_are_those_of_the_rules_written_down_with_dictionaries(before: list[Sample], after: list[Sample]) -> None:
+def test_pairs_are_those_of_the_rules(before: list[Sample], after: list[Sample]) -> None:
     """Random runs that share samples, rename them, change them and hold the same content several times."""
-    found = paired(before, after)
-    same = zip(found.same_content.tolist(), found.same_question.tolist(), strict=True)
-    assert Reference(
-        [(*pair, *both) for pair, both in zip(pairs(before, after), same, strict=True)],
-        [before[position].id for position in found.only_before],
-        [after[position].id for position in found.only_after],
-    ) == reference(before, after)
+    assert set(pairs(before, after)) == by_the_rules(before, after)
+    pairing = paired(before, after)
+    for pair in pairing.pairs:
+        old, new = before[pair.before], after[pair.after]
+        assert pair.same_content == (content_hash(old) == content_hash(new))
+        assert pair.same_question == ((old.user_input, old.reference) == (new.user_input, new.reference))
+    assert sorted([pair.before for pair in pairing.pairs] + pairing.only_before) == list(range(len(before)))
+    places = [pair.after for pair in pairing.pairs]
+    assert places == sorted(set(places))
+    assert sorted(places + pairing.only_after) == list(range(len(after)))
 
 
-@given(_SAMPLES, _SAMPLES)
-@settings(deadline=None)
-def test_every_sample_is_in_one_pair_or_left_over(before: list[Sample], after: list[Sample]) -> None:
-    found = paired(before, after)
-    assert sorted([*found.before, *found.only_before]) == list(range(len(before)))
-    assert sorted([*found.after, *found.only_after]) == list(range(len(after)))
-    assert (np.diff(found.after) > 0).all()
-
-
-def test_of_a_pair_a_few_numbers_are_held() -> None:
-    """Six hashes of 16 bytes, and while they are sorted about as much again."""
-    count = 4_000
+def test_two_runs_of_100_000_samples_are_paired_in_little_memory() -> None:
+    """With all that is held of the samples: hashes, positions and ids, whatever the samples say."""
+    count = 10_000
     before = [sample(f"s{number}", f"q{number}") for number in range(count)]
-    after = before[::-1]
-    paired(before[:1], after[:1])  # what is made once is no part of it
     tracemalloc.start()
-    found = paired(before, after)
+    pairing = paired(before, before[::-1])
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert most < 300 * count
-    assert found.before.tolist() == list(range(count - 1, -1, -1))
+    assert most * (100_000 / count) < 150 * 2**20
+    assert [pair.before for pair in pairing.pairs] == list(range(count - 1, -1, -1))

@@ -166,7 +166,7 @@ def test_options_are_written_as_values(evaluator: Evaluator, tmp_path: Any) -> N
 def test_what_cannot_be_is_refused_before_a_model_is_loaded(evaluator: Evaluator, judge: localjudge.Judge) -> None:
     with pytest.raises(UsageError, match="faithfulnes"):
         evaluator(["faithfulnes"])
-    with pytest.raises(UsageError, match="limit is about a file of data"):
+    with pytest.raises(UsageError, match="limit is about the data of a run"):
         evaluator(["faithfulness"], limit=3)
     with pytest.raises(UsageError, match="the judge is open, and threshold cannot be given any more"):
         evaluator(["faithfulness"], judge=judge, threshold=0.7)

@@ -6,7 +6,6 @@ from gguf import GGMLQuantizationType, dequantize
 from gguf.quants import quantize
 from reference_judge import derivation, network
 from reference_judge.committed import LONGEST, Inputs
-from reference_judge.labelled import Example, word_overlap
 from reference_judge.model_file import charsmap
 
 
@@ -56,9 +55,3 @@ def test_a_rule_s_weights_keep_their_sign() -> None:
     rule = derivation.fit(features, labels, np.repeat(["a", "b"], 100), [1, 1])
     assert rule[0] > 0
     assert rule[1] == 0  # wants to be negative, and may not
-
-
-def test_word_overlap_counts_each_word_once() -> None:
-    # 2 of the statement's 3 different words are in the context
-    example = Example("set", "group", "The cat sat.", "The cat, the dog", 1)
-    assert word_overlap(example, "attribution") == 2 / 3

@@ -9,7 +9,6 @@ import pytest
 import localjudge
 from localjudge import Criterion, Run, ScriptedEngine, UsageError, model_registry
 from localjudge.metrics.criterion import read_criterion
-from localjudge.record import manifest as begun_by
 from localjudge.report.tables import remarks
 from localjudge.run.estimate import estimate
 
@@ -200,10 +199,3 @@ def test_a_manifest_of_a_time_without_criteria_opens(tmp_path: Path) -> None:
     del manifest["environment"]["settings"]["criteria"]
     (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
     assert localjudge.verify(tmp_path / "run", engine=engine()).result == "bit-identical"
-
-
-def test_no_command_is_advised_that_lacks_the_words(tmp_path: Path) -> None:
-    """They are in the manifest, the file's name is not."""
-    manifest = run(tmp_path / "run", KIND).manifest
-    environment = {**manifest.environment, "judge": "model.gguf", "sources": ["data.jsonl"]}
-    assert begun_by.command(tmp_path, manifest.model_copy(update={"environment": environment})) is None

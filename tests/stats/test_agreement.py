@@ -1,21 +1,36 @@
+"""How well a judge agrees with people: every figure by hand, against SciPy, and what it may not depend on."""
+
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
 from scipy import optimize, special, stats
 
 from localjudge.errors import DataError
 from localjudge.stats.agreement import (
+    accuracy,
     balanced_accuracy,
+    bias,
     brier_score,
     calibration_line,
     cohen_kappa,
+    debiased_calibration_error,
+    equal_mass_bins,
     expected_calibration_error,
+    f1_score,
+    matthews_correlation,
+    precision,
+    recall,
     roc_auc,
 )
-from localjudge.stats.interval import Floats, Statistic
+from localjudge.stats.interval import Floats, LabelledScores, Statistic, statistic_interval, statistic_intervals
 
 LABELS = [0, 0, 1, 1]
+
+
 SCORES = [0.1, 0.6, 0.4, 0.9]
 
 
@@ -45,10 +60,6 @@ def test_auc_by_hand() -> None:
     assert roc_auc(LABELS, SCORES) == 0.75
 
 
-def test_a_tie_counts_half() -> None:
-    assert roc_auc([0, 1, 1], [0.5, 0.5, 0.9]) == 0.75
-
-
 def test_auc_is_the_mann_whitney_statistic_of_scipy() -> None:
     labels, scores = simulated()
     ones, zeros = scores[labels == 1], scores[labels == 0]
@@ -66,10 +77,6 @@ def test_kappa_by_hand() -> None:
     labels = [1] * 25 + [0] * 25
     decisions = [1] * 20 + [0] * 5 + [1] * 10 + [0] * 15
     assert cohen_kappa(labels, decisions) == pytest.approx((0.7 - 0.5) / (1 - 0.5))
-
-
-def test_kappa_without_any_agreement_beyond_chance_is_zero() -> None:
-    assert cohen_kappa([0, 1, 0, 1], [1, 1, 1, 1]) == pytest.approx(0)
 
 
 def test_brier_score_by_hand() -> None:
@@ -103,18 +110,6 @@ def test_calibration_line_is_the_greatest_likelihood_that_scipy_finds() -> None:
 
     expected = optimize.minimize(loss, [0.0, 0.0], tol=1e-10).x
     assert calibration_line(labels, scores) == pytest.approx(tuple(expected), abs=1e-4)
-
-
-def test_certain_scores_have_a_line_too() -> None:
-    line = calibration_line([0, 1, 0, 1, 1, 0], [0.0, 1.0, 0.0, 1.0, 0.0, 1.0])
-    # Logits -+13.8; two of three hold on each side: slope ln 2 / ln 999999.
-    assert line == pytest.approx((np.log(2) / np.log(999_999), 0), abs=1e-9)
-
-
-def test_nearly_split_labels_still_have_a_finite_line() -> None:
-    scores = [0.01, 0.02, 0.03, 0.51, 0.49, 0.97, 0.98, 0.99]
-    line = calibration_line([0, 0, 0, 0, 1, 1, 1, 1], scores)
-    assert 0 < line.slope < 1000
 
 
 @pytest.mark.parametrize("scores", [[0.1, 0.2, 0.8, 0.9], [0.9, 0.8, 0.2, 0.1], [0.5] * 4, [0.1, 0.5, 0.5, 0.9]])
@@ -174,3 +169,92 @@ def test_kappa_has_no_value_where_nothing_varies() -> None:
 def test_arrays_that_do_not_fit_are_refused(labels: list[float], scores: list[float]) -> None:
     with pytest.raises(ValueError, match=r"flat arrays|labels must be"):
         brier_score(labels, scores)
+
+
+#          TP TP TP FN FP FP TN TN TN TN
+TABLE = [1, 1, 1, 1, 0, 0, 0, 0, 0, 0]
+
+
+DECIDED = [1, 1, 1, 0, 1, 1, 0, 0, 0, 0]
+
+
+def test_decisions_by_hand() -> None:
+    """TP 3, FN 1, FP 2, TN 4: MCC = (3*4 - 2*1) / sqrt(5 * 4 * 6 * 5)."""
+    assert accuracy(TABLE, DECIDED) == pytest.approx(7 / 10)
+    assert precision(TABLE, DECIDED) == pytest.approx(3 / 5)
+    assert recall(TABLE, DECIDED) == pytest.approx(3 / 4)
+    assert f1_score(TABLE, DECIDED) == pytest.approx(6 / 9)
+    assert bias(TABLE, DECIDED) == pytest.approx(5 / 10 - 4 / 10)
+    assert matthews_correlation(TABLE, DECIDED) == pytest.approx(10 / np.sqrt(5 * 4 * 6 * 5))
+
+
+def test_what_cannot_be_said_is_an_error() -> None:
+    with pytest.raises(DataError, match="no row is decided 1"):
+        precision([0, 1], [0, 0])
+    with pytest.raises(DataError, match="decided alike"):
+        matthews_correlation([0, 1], [1, 1])
+    with pytest.raises(DataError, match="every row is labelled 1"):
+        recall([1, 1], [1, 0])
+    assert f1_score([0, 1], [0, 0]) == 0
+
+
+def test_bins_hold_equal_numbers_and_equal_scores_stay_together() -> None:
+    assert np.bincount(equal_mass_bins(np.arange(100))).tolist() == [10] * 10
+    assert np.bincount(equal_mass_bins(np.arange(35))).tolist() == [12, 12, 11]
+    assert np.bincount(equal_mass_bins([0.5] * 50 + [0.7] * 50)).tolist() == [50, 50]
+    assert np.bincount(equal_mass_bins([0.5] * 5)).tolist() == [5]
+
+
+def test_the_debiased_error_by_hand() -> None:
+    """Two bins of ten rows, scores .2 and .8, shares of 1 .5 and .6.
+
+    (.2 - .5)^2 - .5 * .5 / 9 = .0622, (.8 - .6)^2 - .6 * .4 / 9 = .0133; the root of their mean is .1944.
+    """
+    labels = [1, 0] * 5 + [1] * 6 + [0] * 4
+    scores = [0.2] * 10 + [0.8] * 10
+    expected = np.sqrt(((0.09 - 0.25 / 9) + (0.04 - 0.24 / 9)) / 2)
+    assert debiased_calibration_error(labels, scores) == pytest.approx(expected)
+    assert debiased_calibration_error(labels, scores, [[3.0] * 20, [0.5] * 20]) == pytest.approx([expected] * 2)
+
+
+def test_chance_alone_is_taken_off() -> None:
+    """Of calibrated scores the squared error is 0 on average: without the correction, 1/n of it would be left."""
+    generator = np.random.default_rng(5)
+    squares = []
+    for _ in range(200):
+        scores = generator.uniform(0.05, 0.95, 200)
+        labels = (generator.random(200) < scores).astype(float)
+        squares.append(float(debiased_calibration_error(labels, scores)) ** 2)
+    # Per bin of 20 rows chance adds about E[p (1 - p)] / 20 = .0093; what is left comes from cutting at 0.
+    assert np.mean(squares) < 0.0093 / 2
+
+
+def test_a_row_alone_in_its_bin_is_no_division_by_zero() -> None:
+    assert debiased_calibration_error([0] * 19 + [1], [0.1] * 19 + [0.9]) == pytest.approx(0.1, abs=0.01)
+
+
+TWELVE = arrays.arrays(np.float64, 12, elements=st.sampled_from([0.1, 0.3, 0.5, 0.9]))
+
+
+@given(TWELVE, st.permutations(range(12)))
+def test_the_order_of_the_rows_moves_no_figure(scores: Floats, order: list[int]) -> None:
+    labels = np.array([0, 1] * 6, dtype=np.float64)
+    for statistic in (accuracy, f1_score, debiased_calibration_error):
+        decided = scores if statistic is debiased_calibration_error else (scores >= 0.5).astype(float)
+        assert statistic(labels[order], decided[order]) == pytest.approx(statistic(labels, decided))
+
+
+def test_several_statistics_share_their_resamples() -> None:
+    """Each is, bit for bit, what it is alone."""
+    together = statistic_intervals({"a": accuracy, "r": recall}, LabelledScores(TABLE, DECIDED), resamples=200)
+    for name, statistic in {"a": accuracy, "r": recall}.items():
+        assert together[name] == statistic_interval(statistic, TABLE, DECIDED, resamples=200)
+
+
+def test_weights_of_rows_stay_with_their_rows() -> None:
+    """A row that stands for three counts three times in the figure, whatever order and clusters it has."""
+    for labels, weight in product(([1, 0, 0, 1], [0, 1, 1, 0]), ([3, 1, 1, 1], [1, 1, 1, 3])):
+        rows = LabelledScores(labels, [1, 1, 0, 0], weight, ["b", "a", "a", "c"])
+        found = statistic_intervals({"a": accuracy}, rows, resamples=50)["a"]
+        assert found.mean == pytest.approx(accuracy(labels, [1, 1, 0, 0], weight))
+        assert (found.n, found.clusters) == (4, 3)

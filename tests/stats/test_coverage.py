@@ -1,15 +1,23 @@
 """A 95 % interval holds the true mean in at least 95 % of repeats, give or take the error of the simulation."""
 
 import math
+from itertools import product
 
 import numpy as np
 import pytest
+from corrected_coverage import JUDGES, Setting, made_up
+from corrected_coverage import coverage as corrected_coverage
 from interval_coverage import POPULATIONS, Draw, Drawn, any_number, coverage, nearly_always_one, share_of_statements
+from paired_coverage import SHAPES, measure
 
 from localjudge.stats.interval import Interval, mean_interval
 
 REPEATS = 300
+
+
 STANDARD_ERROR = math.sqrt(0.95 * 0.05 / REPEATS)
+
+
 # 3.3 standard errors: one false alarm in two thousand cells of a method that holds exactly 95 %.
 TOLERANCE = 3.3 * STANDARD_ERROR
 
@@ -52,3 +60,85 @@ def test_a_method_that_promises_too_much_is_found_out() -> None:
 def test_population_has_the_mean_that_it_is_said_to_have(population: Draw) -> None:
     values = population(np.random.default_rng(1), 100_000, 0.95).values
     assert values.mean() == pytest.approx(0.95, abs=0.005)
+
+
+REPEATS_OF_PAIRS = 300
+
+
+# 3.3 standard errors of a share of .95.
+TOLERANCE_OF_PAIRS = 3.3 * math.sqrt(0.95 * 0.05 / REPEATS_OF_PAIRS)
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [
+        ("50 % down by 0.35", 25),
+        ("10 % up, 30 % down by 0.35", 50),
+        ("30 % up, 30 % down of statements", 10),
+        ("10 % up, 2 % down of statements", 100),
+        ("normal, mean 0.05, sd 0.1", 25),
+        ("documents: half move, 50 % of them down", 100),
+    ],
+)
+def test_where_t_covers_so_does_ours_with_its_width_and_power(name: str, size: int) -> None:
+    cell = measure(SHAPES[name], size, repeats=REPEATS_OF_PAIRS, seed=1)
+    assert cell.held >= 0.95 - TOLERANCE_OF_PAIRS
+    assert cell.width <= 1.15 * cell.t_width
+    if SHAPES[name].differs:
+        assert cell.power >= max(cell.t_power, cell.flip_power) - 0.05
+
+
+@pytest.mark.parametrize(
+    ("name", "size"),
+    [("3 % down by 1", 25), ("10 % down by 1/3", 10), ("5 % up, uniform", 50), ("90 % down by 0.2", 10)],
+)
+def test_where_few_pairs_moved_ours_covers_and_t_does_not(name: str, size: int) -> None:
+    cell = measure(SHAPES[name], size, repeats=REPEATS_OF_PAIRS, seed=1)
+    assert cell.held >= 0.95 - TOLERANCE_OF_PAIRS
+    assert cell.t_held < 0.9
+    assert cell.narrowest > 0
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_shape_has_the_mean_that_it_is_said_to_have(name: str) -> None:
+    values = SHAPES[name].draw(np.random.default_rng(1), 50_000).values
+    assert values.mean() == pytest.approx(SHAPES[name].mean, abs=4 * max(values.std(), 0.01) / math.sqrt(50_000 / 4))
+    assert np.abs(values).max() <= 1
+
+
+CORRECTED_REPEATS = 150
+
+
+# Four standard errors beside the band: one false alarm in some hundred runs of all cells.
+CORRECTED_TOLERANCE = 4 * math.sqrt(0.95 * 0.05 / CORRECTED_REPEATS)
+
+
+@pytest.mark.parametrize("judge", JUDGES)
+@pytest.mark.parametrize(
+    "setting",
+    [
+        Setting(120, 0.8, clustered, stratified, labels)
+        for clustered, stratified, labels in product((False, True), (False, True), (50, 200))
+    ],
+)
+def test_the_intervals_hold_the_truth(setting: Setting, judge: str) -> None:
+    found = corrected_coverage(setting, JUDGES[judge], repeats=CORRECTED_REPEATS, seed=1)
+    assert found["corrected"].share >= 0.93 - CORRECTED_TOLERANCE
+    assert found["corrected"].mean == pytest.approx(0.8, abs=0.02)
+
+
+def test_the_simulation_sees_that_a_judge_is_biased() -> None:
+    """The judge's own interval, which knows nothing of its errors, hardly ever holds the truth."""
+    found = corrected_coverage(Setting(120, 0.8, False, False, 50), JUDGES["strict"], repeats=CORRECTED_REPEATS, seed=1)
+    assert found["judge"].share < 0.1
+    assert found["judge"].mean == pytest.approx(0.8 * 0.6 + 0.2 * 0.05, abs=0.02)
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_a_run_has_the_truth_and_the_judge_that_it_is_said_to_have(clustered: bool) -> None:
+    setting = Setting(20_000, 0.8, clustered, False, 50)
+    units = made_up(setting, JUDGES["lenient"], np.random.default_rng(1))
+    ones = units.human == 1
+    assert (units.weights * units.human).sum() == pytest.approx(0.8, abs=0.01)
+    assert units.judged[ones].mean() == pytest.approx(0.95, abs=0.01)
+    assert 1 - units.judged[~ones].mean() == pytest.approx(0.6, abs=0.02)

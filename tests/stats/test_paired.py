@@ -1,5 +1,3 @@
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +5,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from localjudge.stats.interval import Interval, mean_interval
-from localjudge.stats.paired import mcnemar, paired_difference, smallest_detectable_difference
+from localjudge.stats.paired import Comparison, decide, mcnemar, paired_difference, smallest_detectable_difference
 
 
 def test_counts_by_hand() -> None:
@@ -22,6 +20,8 @@ def test_a_last_bit_is_a_tie() -> None:
 
 
 SHARES = st.sampled_from([0.0, 1 / 6, 0.2, 1 / 3, 0.5, 2 / 3, 0.8, 1.0]) | st.floats(0, 1)
+
+
 PAIRS = st.lists(st.tuples(SHARES, SHARES, st.integers(0, 5)), min_size=1, max_size=30)
 
 
@@ -108,13 +108,6 @@ def test_many_clusters_give_the_cluster_robust_standard_error() -> None:
     assert (change.low, change.high) == pytest.approx((mean - half, mean + half), rel=0.01)
 
 
-def test_ten_thousand_pairs_take_less_than_a_second() -> None:
-    before, after = np.random.default_rng(3).random((2, 10_000))
-    start = time.process_time()
-    paired_difference(before, after)
-    assert time.process_time() - start < 1
-
-
 def test_pairing_takes_difficulty_out() -> None:
     """The same gain on samples of very different difficulty is seen, although each mean is known only poorly."""
     before = np.linspace(0, 0.9, 40)
@@ -134,15 +127,6 @@ def test_the_last_bits_of_equal_changes_make_no_difference() -> None:
     """0.7 - 0.5 and 0.9 - 0.7 are 0.2 but for the last bits: ten pairs are alike, g = 1 - 0.025^(1/10) = 0.3085."""
     change = paired_difference([0.5, 0.7] * 5, [0.7, 0.9] * 5).difference
     assert (change.low, change.high) == pytest.approx((0.2 - 0.3085 * 1.2, 0.2 + 0.3085 * 0.8), abs=1e-4)
-
-
-def test_clusters_stay_with_their_pairs() -> None:
-    generator = np.random.default_rng(2)
-    before, after, clusters = generator.random(60), generator.random(60), generator.integers(0, 9, 60)
-    order = generator.permutation(60)
-    shuffled = paired_difference(before[order], after[order], clusters=clusters[order])
-    assert shuffled == paired_difference(before, after, clusters=clusters)
-    assert shuffled.difference.method == "clustered skewness-adjusted t"
 
 
 @pytest.mark.parametrize(("before", "after"), [([], []), ([0.5], [0.5, 1]), ([0.5], [1.5]), ([float("nan")], [0.5])])
@@ -174,23 +158,6 @@ def test_a_true_difference_of_that_size_is_shown_four_times_of_five() -> None:
     assert shown / 400 == pytest.approx(0.8, abs=0.06)
 
 
-def test_two_runs_that_do_not_differ_are_seldom_told_apart() -> None:
-    """Verdicts of 60 samples, 10 % flip up and 10 % down: at most 5 % of 400 intervals leave out 0, and chance."""
-    generator = np.random.default_rng(9)
-    wrong = 0
-    for _ in range(400):
-        flips = generator.choice([1.0, 0.0, -1.0], size=60, p=[0.1, 0.8, 0.1])
-        change = paired_difference(flips < 0, flips > 0).difference
-        wrong += not change.low <= 0 <= change.high
-    # The standard error of the share is 0.011.
-    assert wrong / 400 <= 0.05 + 3.3 * 0.011
-
-
-def test_mcnemar_by_hand() -> None:
-    # 8 flips, 1 down: 2 * (1 + 8) / 2^8.
-    assert mcnemar(7, 1) == pytest.approx(18 / 256)
-
-
 @pytest.mark.parametrize(
     ("improved", "worsened"), [(0, 1), (3, 3), (0, 12), (40, 61), (5_200, 4_900), (300_000, 301_900)]
 )
@@ -200,3 +167,67 @@ def test_mcnemar_equals_the_binomial_test_of_scipy(improved: int, worsened: int)
 
 def test_no_flips_are_no_evidence() -> None:
     assert mcnemar(0, 0) == 1
+
+
+def decided_on(low: float, mean: float, high: float, n: int = 100) -> Interval:
+    return Interval(mean, low, high, "bootstrap", n, n, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "comparison", "outcome"),
+    [
+        (0.81, 0.9, ">=", "pass"),
+        (0.80, 0.9, ">=", "pass"),
+        (0.80, 0.9, ">", "undecided"),
+        (0.70, 0.9, ">=", "undecided"),
+        (0.70, 0.8, ">=", "undecided"),
+        (0.70, 0.8, ">", "fail"),
+        (0.70, 0.79, ">=", "fail"),
+        (0.70, 0.8, "<=", "pass"),
+        (0.70, 0.8, "<", "undecided"),
+        (0.70, 0.79, "<", "pass"),
+        (0.80, 0.9, "<=", "undecided"),
+        (0.80, 0.9, "<", "fail"),
+        (0.81, 0.9, "<=", "fail"),
+    ],
+)
+def test_the_interval_decides(low: float, high: float, comparison: Comparison, outcome: str) -> None:
+    assert decide(decided_on(low, (low + high) / 2 + 0.01, high), comparison, 0.8).outcome == outcome
+
+
+def test_samples_that_would_do_by_hand() -> None:
+    # Mean 0.875, lower arm 0.25, distance 0.125: twice too wide, so 2^2 times as many.
+    assert decide(decided_on(0.625, 0.875, 0.95), ">=", 0.75) == ("undecided", 400)
+
+
+def test_the_arm_towards_the_threshold_counts() -> None:
+    # Mean 0.5 below 0.625: upper arm 0.375, distance 0.125: 3^2 times as many to know that it fails.
+    assert decide(decided_on(0.375, 0.5, 0.875), ">=", 0.625) == ("undecided", 900)
+
+
+def test_at_most_is_at_least_turned_round() -> None:
+    # Mean 0.25 below 0.375: upper arm 0.5, distance 0.125: 4^2 times as many to know that it passes.
+    assert decide(decided_on(0.125, 0.25, 0.75), "<=", 0.375) == ("undecided", 1600)
+
+
+def test_a_delta_may_be_negative() -> None:
+    assert decide(decided_on(-0.01, 0.0, 0.01), ">=", -0.02) == ("pass", None)
+
+
+def test_no_number_of_samples_moves_a_mean_off_the_threshold() -> None:
+    # 0.1 + 0.7 is 0.7999999999999999.
+    assert decide(decided_on(0.7, 0.1 + 0.7, 0.9), ">=", 0.8) == ("undecided", None)
+
+
+def test_touching_needs_one_sample_more() -> None:
+    assert decide(decided_on(0.8, 0.9, 1.0), ">", 0.8) == ("undecided", 101)
+
+
+@pytest.mark.parametrize("threshold", [0.7, 0.75, 0.85])
+def test_as_many_samples_as_were_asked_for_decide(threshold: float) -> None:
+    """The same scores repeated until there are that many pass the gate, and not by a wide margin."""
+    scores = [1, 1, 1, 1, 0.5, 1, 1, 0.5, 1, 1]
+    decision = decide(mean_interval(scores), ">=", threshold)
+    assert decision.samples_needed is not None
+    repeats = -(-decision.samples_needed // len(scores))
+    assert decide(mean_interval(scores * repeats), ">=", threshold).outcome == "pass"

@@ -10,10 +10,10 @@ import pytest
 
 from localjudge import Run, RunDirectoryError, ScriptedEngine, evaluate
 from localjudge.cli.main import main
+from localjudge.cli.options import resume_command
 from localjudge.cli.run import run_command
-from localjudge.record import manifest as begun_by
-from localjudge.record.manifest import Manifest, command
-from localjudge.run.settings import NOT_IN_FILES, RunSettings
+from localjudge.record.manifest import Manifest
+from localjudge.run.settings import RunSettings
 
 ROW = {"nr": "a", "retrieved_contexts": ["It rains in Rome."], "gold answer": "It rains. It is red.", "topic": "x"}
 
@@ -32,27 +32,36 @@ def manifest() -> MakeManifest:
     return make
 
 
-def test_settings_that_have_a_value_are_named(manifest: MakeManifest) -> None:
-    """Also those that are as they are by default, `en`; what is off or None is not."""
+def test_settings_that_are_not_as_by_default_are_named(manifest: MakeManifest) -> None:
+    """Not `en`, and not what is off or None."""
     settings = {
         "threshold": 0.6,
         "language": "en",
         "calibration": [],
         "mapping": {"reference": "gold answer"},
         "batching": False,
-        "max_failed": 2,
+        "cluster_by": "topic",
         "n_ctx": None,
     }
-    assert command(Path("runs/x"), manifest(settings=settings)) == (
+    assert resume_command(Path("runs/x"), manifest(settings=settings)) == (
         "localjudge run --judge reference --metrics context_recall,document_map --out runs/x --threshold 0.6 "
-        "--language en --map 'reference=gold answer' --max-failed 2 "
-        "-- data.jsonl"
+        "--map 'reference=gold answer' --cluster-by topic -- data.jsonl"
     )
 
 
-@pytest.mark.parametrize("gone", [{"batching": True}, {"compare_by": "content"}, {"matrix": True}])
-def test_an_option_that_was_taken_out_is_not_recommended(manifest: MakeManifest, gone: dict[str, Any]) -> None:
-    assert command(Path("x"), manifest(settings={"threshold": 0.5, **gone})) is None
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"batching": True},
+        {"abbreviations": ["Abb"]},
+        {"criteria": [{"name": "kind"}]},
+        {"profile": {"path": "p", "files": {}}},
+        {"prompts": [{"file": "p", "text": "t"}]},
+    ],
+)
+def test_no_command_is_advised_that_lacks_a_setting(manifest: MakeManifest, words: dict[str, Any]) -> None:
+    """One that was taken out, or of which the manifest holds the words and not the file."""
+    assert resume_command(Path("x"), manifest(settings={"threshold": 0.5, **words})) is None
 
 
 @pytest.mark.parametrize(
@@ -69,24 +78,21 @@ def test_what_could_send_or_write_elsewhere_is_not_recommended(
     manifest: MakeManifest, environment: dict[str, Any]
 ) -> None:
     """The manifest may be a stranger's, and whoever is told a command copies it."""
-    assert command(Path("x"), manifest(**environment)) is None
+    assert resume_command(Path("x"), manifest(**environment)) is None
 
 
 def test_standard_input_and_names_like_options_are_data(manifest: MakeManifest) -> None:
-    assert (command(Path("x"), manifest(sources=["stdin", "--out"])) or "").endswith("-- - --out")
+    assert (resume_command(Path("x"), manifest(sources=["stdin", "--out"])) or "").endswith("-- - --out")
 
 
-def test_every_setting_is_an_option_of_the_command(manifest: MakeManifest) -> None:
-    """A setting that is added later, under a name that is not its option's, fails here."""
-    given = command(Path("x"), manifest(settings=RunSettings(profile="instruct").model_dump(mode="json")))
+def test_what_is_named_is_an_option_of_the_command(manifest: MakeManifest) -> None:
+    """Of each setting that has one: a value that is not its default."""
+    values = {int: 64, float: 0.25, bool: True, str: "1/2"}
     options = {option for parameter in run_command.params for option in parameter.opts}
-    assert {word for word in shlex.split(given or "") if word.startswith("--")} <= options | {"--"}
-    assert (
-        RunSettings.model_fields.keys() - NOT_IN_FILES - {"criteria", "calibration", "abbreviations", "prompts"}
-        == begun_by._SAFE
-    )
-    names = {option.removeprefix("--").replace("-", "_") for option in options}
-    assert names | {"criteria", "prompts", "mapping"} >= RunSettings.model_fields.keys()
+    for name, field in RunSettings.model_fields.items():
+        value = values.get(field.annotation, "x") if isinstance(field.annotation, type) else "x"
+        words = shlex.split(resume_command(Path("x"), manifest(settings={name: value})) or "")
+        assert {word for word in words if word.startswith("--")} <= options | {"--"}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +100,7 @@ def test_every_setting_is_an_option_of_the_command(manifest: MakeManifest) -> No
 )
 def test_what_no_command_began_has_none(manifest: MakeManifest, environment: dict[str, Any]) -> None:
     """An engine or rows of Python code; and nothing that would act on the terminal is printed to be copied."""
-    assert command(Path("x"), manifest(**environment)) is None
+    assert resume_command(Path("x"), manifest(**environment)) is None
 
 
 def test_the_command_goes_on_with_the_run(

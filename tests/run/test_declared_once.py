@@ -1,0 +1,44 @@
+"""A setting is one field: its option, its place in the suite file and in every command follow from it."""
+
+import ast
+from pathlib import Path
+
+import localjudge
+from localjudge.run.settings import RunSettings
+from localjudge.words import Setting
+
+PACKAGE = Path(localjudge.__file__).parent
+FEW = 2
+PARTS_OF_A_SIGNATURE = ("combine.py", {"segmenter", "threshold", "min_legal_mass"})
+"""Keys of a manifest's part about the judge, some of which are called like settings."""
+
+
+def lists_of_settings(tree: ast.Module) -> list[set[str]]:
+    """The settings in collections that name more than a few: tables of a module, and lists anywhere in it."""
+    tables = [node.value for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
+    lists = [node for node in ast.walk(tree) if isinstance(node, ast.Tuple | ast.List | ast.Set)]
+    names = [
+        {item.value for item in ast.walk(node) if isinstance(item, ast.Constant) and isinstance(item.value, str)}
+        for node in (*tables, *lists)
+        if node is not None
+    ]
+    return [settings for texts in names if len(settings := texts & RunSettings.model_fields.keys()) > FEW]
+
+
+def test_no_list_of_settings_is_kept_by_hand() -> None:
+    lists = [
+        (path.name, names)
+        for path in PACKAGE.rglob("*.py")
+        for names in lists_of_settings(ast.parse(path.read_text(encoding="utf-8")))
+    ]
+    assert [entry for entry in lists if entry != PARTS_OF_A_SIGNATURE] == []
+
+
+def test_a_list_would_be_seen() -> None:
+    assert lists_of_settings(ast.parse("PARTS = {'limit': 1, 'sample': 2, 'seed': 3}"))
+
+
+def test_every_field_declares_what_it_is() -> None:
+    for name, field in RunSettings.model_fields.items():
+        assert [type(about) for about in field.metadata].count(Setting) == 1, name
+        assert field.description, name

@@ -1,0 +1,177 @@
+"""Thresholds and weights are the best there are, and measured on rows that had no part in them."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import minimize
+
+from localjudge.errors import DataError
+from localjudge.stats.agreement import (
+    balanced_accuracy,
+    best_threshold,
+    fit_weights,
+    held_out_decisions,
+    reliability,
+)
+from localjudge.stats.interval import Floats, LabelledScores
+
+ANY_SCORES = st.lists(
+    st.tuples(st.booleans(), st.sampled_from([0.0, 0.2, 0.4, 0.6, 0.9, 1.0])), min_size=4, max_size=30
+)
+
+
+def test_the_threshold_by_hand() -> None:
+    """Between .2 | .4: both 1s found, one of two 0s refused, .75; between .6 | .9: 1 of 2 and 2 of 2, .75; .4 | .6: .5.
+
+    .3 and .75: .3 is nearer to .5.
+    """
+    assert best_threshold(LabelledScores([0, 1, 0, 1], [0.2, 0.4, 0.6, 0.9])) == pytest.approx(0.3)
+
+
+@given(ANY_SCORES)
+def test_no_threshold_is_better(rows: list[tuple[bool, float]]) -> None:
+    labels, scores = np.array([float(one) for one, _ in rows]), np.array([score for _, score in rows])
+    if len(set(labels)) == 1 or len(set(scores)) == 1:
+        with pytest.raises(DataError, match="no threshold can be chosen"):
+            best_threshold(LabelledScores(labels, scores))
+        return
+    found = balanced_accuracy(labels, scores >= best_threshold(LabelledScores(labels, scores)))
+    inner = np.unique(scores)[1:]
+    assert found == pytest.approx(max(float(balanced_accuracy(labels, scores >= other)) for other in inner))
+
+
+def clustered(n: int = 200, seed: int = 1) -> LabelledScores:
+    generator = np.random.default_rng(seed)
+    clusters = generator.integers(0, n // 4, n)
+    scores = generator.random(n)
+    return LabelledScores((generator.random(n) < scores).astype(float), scores, np.ones(n), clusters)
+
+
+@settings(max_examples=20)
+@given(st.randoms(use_true_random=False))
+def test_neither_order_nor_names_move_a_decision(random) -> None:  # type: ignore[no-untyped-def]
+    rows = clustered(60)
+    order = random.sample(range(60), 60)
+    whole = held_out_decisions(rows)
+    moved = held_out_decisions(
+        LabelledScores(
+            np.asarray(rows.labels)[order],
+            np.asarray(rows.scores)[order],
+            clusters=[f"name {999 - name}" for name in np.asarray(rows.clusters)[order]],
+        )
+    )
+    assert moved.thresholds == whole.thresholds
+    assert moved.decisions.tolist() == whole.decisions[order].tolist()
+
+
+def test_a_cluster_has_no_part_in_the_threshold_that_decides_it() -> None:
+    """Two clusters, two folds: each is decided by the other's best threshold, .2 and .7, and not by its own."""
+    labels, scores = [0, 1, 0, 1], [0.1, 0.3, 0.6, 0.8]
+    found = held_out_decisions(LabelledScores(labels, scores, clusters=["a", "a", "b", "b"]))
+    assert sorted(found.thresholds) == pytest.approx([0.2, 0.7])
+    assert found.decisions.tolist() == [0, 0, 1, 1]
+
+
+def test_chance_stays_chance_on_rows_that_are_held_out() -> None:
+    """Scores that say nothing: measured on the same 40 rows they look better than .5, held out they do not."""
+    generator = np.random.default_rng(3)
+    same, held_out = [], []
+    for _ in range(200):
+        labels, scores = np.tile([0.0, 1.0], 20), generator.random(40)
+        rows = LabelledScores(labels, scores)
+        same.append(balanced_accuracy(labels, scores >= best_threshold(rows)))
+        held_out.append(balanced_accuracy(labels, held_out_decisions(rows).decisions))
+    assert np.mean(same) > 0.57
+    assert np.mean(held_out) == pytest.approx(0.5, abs=0.04)
+
+
+def test_one_cluster_is_not_enough() -> None:
+    with pytest.raises(DataError, match="of one cluster"):
+        held_out_decisions(LabelledScores([0, 1], [0.1, 0.9], clusters=["a", "a"]))
+
+
+def test_reliability_by_hand() -> None:
+    """Twenty rows in two bins: mean .2 and .8, shares .1 and .9."""
+    labels = [1] + [0] * 9 + [1] * 9 + [0]
+    first, second = reliability(LabelledScores(labels, [0.2] * 10 + [0.8] * 10))
+    assert (first.low, first.high, first.share.mean) == (0.2, 0.2, 0.1)
+    assert first.mean_score == pytest.approx(0.2)
+    assert (second.share.mean, second.share.n, second.share.method) == (0.9, 10, "exact binomial")
+
+
+def made_up(
+    rows: int, seed: int, weights: tuple[float, ...] = (1.0, 0.5), intercept: float = -0.3
+) -> tuple[Floats, Floats]:
+    """Labels drawn from the very model, and the judges' log odds (rows, judges)."""
+    generator = np.random.default_rng(seed)
+    odds = generator.normal(0, 1.5, size=(rows, len(weights)))
+    chance = 1 / (1 + np.exp(-(odds @ np.array(weights) + intercept)))
+    return (generator.random(rows) < chance).astype(float), odds
+
+
+def test_weights_are_those_of_greatest_likelihood() -> None:
+    """By SciPy's minimiser on the same likelihood."""
+    labels, odds = made_up(300, 1)
+    found = fit_weights(labels, odds)
+    design = np.column_stack([odds, np.ones(len(odds))])
+    best = minimize(
+        lambda line: np.logaddexp(0, design @ line).sum() - labels @ (design @ line), np.zeros(3), tol=1e-12
+    )
+    assert [*found.weights, found.intercept] == pytest.approx(best.x, abs=1e-4)
+
+
+def test_one_judge_by_hand() -> None:
+    """Log odds +-1; three of four at +1 are 1, one of four at -1: logit 3/4 = log 3 = w + b, and -log 3 = -w + b."""
+    odds = np.array(([[1.0]] * 4 + [[-1.0]] * 4) * 10)
+    labels = np.array([1, 1, 1, 0, 1, 0, 0, 0] * 10)
+    found = fit_weights(labels, odds, folds=2)
+    assert found.weights == pytest.approx([np.log(3)])
+    assert found.intercept == pytest.approx(0, abs=1e-12)
+
+
+def test_a_row_gets_nothing_from_rows_of_its_cluster() -> None:
+    """All rows of a cluster labelled the other way: what its rows get is the same, what others get is not."""
+    labels, odds = made_up(200, 4)
+    clusters = np.repeat(np.arange(20), 10)
+    # Ranks of clusters depend on content, and so would the folds: each cluster is its own fold.
+    before = fit_weights(labels, odds, clusters, folds=20)
+    flipped = np.where(clusters == 7, 1 - labels, labels)
+    after = fit_weights(flipped, odds, clusters, folds=20)
+    own = clusters == 7
+    assert before.held_out[own] == pytest.approx(after.held_out[own], abs=1e-9)
+    assert not np.allclose(before.held_out[~own], after.held_out[~own], atol=1e-4)
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.randoms(use_true_random=False))
+def test_order_and_names_move_no_bit_of_the_weights(random) -> None:  # type: ignore[no-untyped-def]
+    labels, odds = made_up(120, 5)
+    clusters = np.repeat(np.arange(30), 4)
+    order = list(range(120))
+    random.shuffle(order)
+    one, other = fit_weights(labels, odds, clusters), fit_weights(labels[order], odds[order], 1000 - clusters[order])
+    assert np.array_equal(one.weights, other.weights)
+    assert one.intercept == other.intercept
+    assert np.array_equal(one.held_out[order], other.held_out)
+
+
+@pytest.mark.parametrize(
+    ("labels", "odds"),
+    [
+        ([0, 0, 0, 0, 0, 1, 1, 1, 1, 1], [[x] for x in range(10)]),
+        ([0, 1, 0, 1, 1, 0, 1, 0, 1, 1], [[x % 4, x % 4] for x in range(10)]),
+        ([1] * 10, [[x] for x in range(10)]),
+        ([0, 1, 1], [[1], [2], [1]]),
+    ],
+    ids=["split without error", "two that say the same", "one label", "too few groups"],
+)
+def test_where_no_weights_are_best_it_says_so(labels: list[int], odds: list[list[float]]) -> None:
+    with pytest.raises(DataError):
+        fit_weights(labels, odds)
+
+
+@pytest.mark.parametrize(("labels", "odds"), [([0, 2], [[1], [2]]), ([0, 1], [[1]]), ([0, 1], [[1], [np.inf]])])
+def test_what_is_no_data_is_refused(labels: list[int], odds: list[list[float]]) -> None:
+    with pytest.raises(ValueError, match=r"expected|must be"):
+        fit_weights(labels, odds, folds=2)

@@ -1,0 +1,369 @@
+"""How far a mean may be from the truth: the exact and the resampled interval, and what they do not depend on."""
+
+import math
+import time
+import tracemalloc
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from localjudge.stats import interval as module
+from localjudge.stats.agreement import roc_auc
+from localjudge.stats.interval import (
+    SEED,
+    Floats,
+    binomial_cdf,
+    canonical_groups,
+    clopper_pearson,
+    draws_of,
+    gamma_weights,
+    mean_bounds,
+    mean_interval,
+    quantile,
+    statistic_interval,
+    two_sided_quantile,
+    within,
+)
+
+SCORES = st.lists(st.sampled_from([0.0, 0.2, 1 / 3, 0.5, 0.9, 1.0]) | st.floats(0, 1), min_size=1, max_size=40)
+
+
+def draw(size: int, seed: int = 3) -> Floats:
+    return np.random.default_rng(seed).beta(2, 1, size)
+
+
+def test_zeros_and_ones_get_the_exact_binomial_interval() -> None:
+    expected = stats.binomtest(7, 9).proportion_ci(0.95, method="exact")
+    interval = mean_interval([1, 0, 1, 1, 1, 0, 1, 1, 1])
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high))
+    assert interval.mean == pytest.approx(7 / 9)
+    assert (interval.method, interval.n) == ("exact binomial", 9)
+
+
+def test_resampling_agrees_with_the_exact_interval_where_both_apply() -> None:
+    """A hair away from 0 and 1 the limits are resampled, and must come out as the beta quantiles that they estimate."""
+    exact = stats.binomtest(8, 10).proportion_ci(0.95, method="exact")
+    interval = mean_interval([1 - 1e-12] * 8 + [1e-12] * 2, resamples=100_000)
+    assert interval.method == "bootstrap"
+    assert (interval.low, interval.high) == pytest.approx((exact.low, exact.high), abs=0.004)
+
+
+def test_one_value_gives_a_valid_and_very_wide_interval() -> None:
+    # One value and one unseen: low = 0.6 U and high = 0.6 U + (1 - U), U uniform: 0.6 * 0.025 and 1 - 0.4 * 0.025.
+    interval = mean_interval([0.6], resamples=100_000)
+    assert (interval.low, interval.high) == pytest.approx((0.015, 0.99), abs=0.002)
+
+
+@pytest.mark.parametrize("values", [[1.0] * 30, [0.0, 1.0, 0.5], [0.25, 0.25]])
+def test_from_one_cluster_of_several_samples_nothing_can_be_told(values: list[float]) -> None:
+    """Let nine clusters in ten hold 2 samples that score 1, and one in ten 10,000 that score 0.
+
+    The mean is 1.8 / 1001.8 = 0.0018, and nine single clusters in ten score 1: a lower limit above 0.0018, which their
+    one value gives (0.025), would be wrong nine times in ten.
+    """
+    interval = mean_interval(values, clusters=["a"] * len(values))
+    assert (interval.low, interval.high, interval.method, interval.clusters) == (0.0, 1.0, "one cluster", 1)
+    assert interval.one_cluster
+
+
+def test_many_samples_give_the_bootstrap_of_scipy() -> None:
+    values = draw(2_000)
+    expected = stats.bootstrap(
+        (values,), np.mean, n_resamples=4_000, method="percentile", rng=np.random.default_rng(1)
+    ).confidence_interval
+    interval = mean_interval(values)
+    # The standard error is 0.0053, so limits known to 0.0008 are known to a seventh of it.
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high), abs=0.0008)
+
+
+def test_many_clusters_give_the_cluster_robust_standard_error() -> None:
+    """Limits stand 1.96 standard errors away, those of the ratio estimator of Cochran (1977), chapter 6."""
+    generator = np.random.default_rng(5)
+    sizes = generator.integers(1, 8, 1_500)
+    clusters = np.repeat(np.arange(1_500), sizes)
+    values = generator.beta(2, 1, 1_500)[clusters] * generator.random(len(clusters))
+    sums = np.bincount(clusters, weights=values)
+    mean = values.mean()
+    error = np.sqrt(((sums - mean * sizes) ** 2).sum()) / sizes.sum()
+    interval = mean_interval(values, clusters=clusters)
+    # The unseen cluster adds 1 / 1501 to the width.
+    assert interval.high - interval.low == pytest.approx(2 * 1.96 * error + 1 / 1_501, rel=0.03)
+    assert interval.clusters == 1_500
+    assert interval.n == len(values)
+
+
+def test_samples_that_say_the_same_in_a_document_count_once() -> None:
+    """Copies of each sample in its own cluster add nothing."""
+    values = draw(25)
+    once = mean_interval(values)
+    copied = mean_interval(np.repeat(values, 4), clusters=np.repeat(np.arange(25), 4))
+    assert (copied.low, copied.high) == pytest.approx((once.low, once.high), abs=1e-12)
+    assert copied.method == "clustered bootstrap"
+
+
+def test_equal_rows_share_one_weight_without_moving_the_distribution() -> None:
+    """Thirds listed as equal values, and set apart by a hair, give one interval up to the error of resampling."""
+    values = np.repeat([0.0, 1 / 3, 1.0], [10, 20, 30])
+    apart = np.clip(values + 1e-12 * np.arange(60), 0, 1)
+    together, separate = (mean_interval(rows, resamples=50_000) for rows in (values, apart))
+    assert (together.low, together.high) == pytest.approx((separate.low, separate.high), abs=0.004)
+
+
+@settings(deadline=None, max_examples=60)
+@given(values=SCORES)
+def test_limits_stand_inside_the_range_and_around_the_mean(values: list[float]) -> None:
+    interval = mean_interval(values, resamples=500)
+    assert 0 <= interval.low <= interval.mean + 1e-12
+    assert interval.mean - 1e-12 <= interval.high <= 1
+
+
+def test_memory_is_bounded_for_ten_thousand_resamples_of_ten_thousand_samples() -> None:
+    values = draw(10_000)
+    tracemalloc.start()
+    mean_interval(values)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    # All weights at once would be 800 MB.
+    assert peak < 32e6
+
+
+@pytest.mark.parametrize("values", [[], [0.5, 1.1], [-0.1], [float("nan"), 0.5], [[0.5]]])
+def test_values_without_a_mean_in_range_are_refused(values: list[float]) -> None:
+    with pytest.raises(ValueError, match=r"mean needs|must lie"):
+        mean_interval(values)
+
+
+def test_clusters_must_name_every_row() -> None:
+    with pytest.raises(ValueError, match=r"shape \(2,\), expected \(3,\)"):
+        mean_interval([0.1, 0.2, 0.3], clusters=["a", "b"])
+
+
+@pytest.mark.parametrize("settings", [{"confidence": 1.0}, {"resamples": 0}])
+def test_settings_that_mean_nothing_are_refused(settings: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="must"):
+        mean_interval([0.1, 0.2], **settings)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("distinct", [4, module.DISTINCT], ids=["binned", "counted"])
+@settings(deadline=None, max_examples=60)
+@given(values=SCORES, clustered=st.booleans(), data=st.data())
+def test_order_of_rows_and_names_of_clusters_move_nothing(
+    distinct: int, values: list[float], clustered: bool, data: st.DataObject
+) -> None:
+    """To the last bit: the mean is a sum that is rounded once."""
+    clusters = data.draw(st.lists(st.integers(0, 6), min_size=len(values), max_size=len(values)))
+    order = data.draw(st.permutations(range(len(values))))
+    renamed = [f"document {9 - clusters[row]}" for row in order]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "DISTINCT", distinct)
+        patch.setattr(module, "_STEP_BITS", 3)
+        whole = mean_interval(values, clusters=clusters if clustered else None, resamples=50)
+        shuffled = mean_interval([values[row] for row in order], clusters=renamed if clustered else None, resamples=50)
+    assert shuffled == whole
+    assert whole.mean == float(sum(map(Fraction, values), Fraction(0))) / len(values)
+
+
+def test_intervals_of_data_of_every_kind_are_those_of_version_0_1() -> None:
+    """Means: numbers that were computed before values were tallied."""
+    generator = np.random.default_rng(11)
+    values, clusters = generator.beta(2, 1, 300), generator.integers(0, 40, 300)
+    sixths = np.round(values * 6) / 6
+    found = [
+        mean_interval(values),
+        mean_interval(sixths, clusters=[f"d{number}" for number in clusters]),
+    ]
+    assert [(interval.mean, interval.low, interval.high) for interval in found] == [
+        (0.6624949161254141, 0.6330159085533156, 0.6900478615474718),
+        (0.6638888888888889, 0.5968514837891286, 0.7054749095217886),
+    ]
+
+
+def moments(points: Floats, counts: Floats) -> tuple[float, float]:
+    mean = np.average(points, weights=counts)
+    return float(mean), float(np.average((points - mean) ** 2, weights=counts))
+
+
+@given(values=SCORES, steps=st.sampled_from([1, 3, 10]), place=st.floats(0, 1))
+def test_binned_values_have_their_mean_and_are_spread_by_less_than_a_step(
+    values: list[float], steps: int, place: float
+) -> None:
+    """A step h is 2^-steps. Same count and mean, variance more by 0 to h^2 / 4, distances from a place no smaller."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "DISTINCT", 0)
+        patch.setattr(module, "_STEP_BITS", steps)
+        draws = draws_of(np.array(values), None)
+    array, h = np.array(values), 2.0**-steps
+    assert draws.counts.sum() == len(values)
+    assert len(draws.sums) <= 2**steps + 1
+    mean, variance = moments(draws.sums, draws.counts)
+    assert mean == pytest.approx(array.mean(), abs=1e-9)
+    assert -1e-9 <= variance - array.var() <= h**2 / 4 + 1e-9
+    spread = np.average(np.abs(draws.sums - place), weights=draws.counts)
+    assert -1e-9 <= spread - np.abs(array - place).mean() <= h
+
+
+@pytest.mark.parametrize("clustered", [False, True])
+def test_many_distinct_values_have_nearly_the_limits_of_the_exact_method(
+    monkeypatch: pytest.MonkeyPatch, clustered: bool
+) -> None:
+    """Limits of 10,000 draws are known to 0.027 of a standard error, their difference to 0.038; 4 times that is chance.
+
+    That figure is sqrt(0.025 * 0.975 / 10,000) / 0.058, the density of the normal distribution at its 2.5 % quantile.
+    """
+    generator = np.random.default_rng(4)
+    clusters = np.repeat(np.arange(6_000), generator.integers(1, 3, 6_000)) if clustered else None
+    size = 6_000 if clusters is None else len(clusters)
+    values = generator.beta(2, 1, size)
+    binned = mean_interval(values, clusters=clusters)
+    monkeypatch.setattr(module, "DISTINCT", size)
+    exact = mean_interval(values, clusters=clusters, seed=1)
+    error = values.std() / math.sqrt(size)
+    assert (binned.low, binned.high) == pytest.approx((exact.low, exact.high), abs=4 * 0.038 * error)
+    assert binned.mean == exact.mean
+
+
+def test_distinct_values_without_end_cost_seconds() -> None:
+    """200,000 of them; before they were binned their weights were 2,000,000,000 draws."""
+    generator = np.random.default_rng(2)
+    started = time.process_time()
+    assert mean_interval(generator.random(200_000)).high < 0.51
+    assert time.process_time() - started < 20
+
+
+@pytest.mark.parametrize(
+    ("values", "failed", "expected"),
+    [([1, 1, 0], 1, (0.5, 0.75)), ([0.25, 0.75], 0, (0.5, 0.5)), ([], 3, (0, 1))],
+    ids=["(1 + 1 + 0 + 0) / 4 and (1 + 1 + 0 + 1) / 4", "none failed", "none scored"],
+)
+def test_failed_samples_count_as_the_worst_and_as_the_best(
+    values: list[float], failed: int, expected: tuple[float, float]
+) -> None:
+    assert mean_bounds(values, failed) == expected
+
+
+@pytest.mark.parametrize("failed", [0, -1])
+def test_no_samples_at_all_have_no_mean(failed: int) -> None:
+    with pytest.raises(ValueError, match="no mean of 0 scored"):
+        mean_bounds([], failed)
+
+
+@pytest.mark.parametrize(("successes", "trials", "probability"), [(0, 5, 0.3), (5, 5, 0.3), (400, 1000, 0.45)])
+def test_distribution_equals_scipy(successes: int, trials: int, probability: float) -> None:
+    assert binomial_cdf(successes, trials, probability) == pytest.approx(
+        stats.binom.cdf(successes, trials, probability), rel=1e-9
+    )
+
+
+def test_far_tail_of_a_million_trials_is_not_lost() -> None:
+    expected = stats.binom.cdf(495_000, 1_000_000, 0.5)
+    assert expected == pytest.approx(7.7e-24, rel=0.1)
+    assert binomial_cdf(495_000, 1_000_000, 0.5) == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95, 0.99])
+@pytest.mark.parametrize(("successes", "trials"), [(0, 1), (1, 1), (0, 10), (3, 10), (10, 10), (997, 1000), (20, 5000)])
+def test_interval_equals_scipy(successes: int, trials: int, confidence: float) -> None:
+    expected = stats.binomtest(successes, trials).proportion_ci(confidence, method="exact")
+    assert clopper_pearson(successes, trials, confidence) == pytest.approx((expected.low, expected.high), abs=1e-9)
+
+
+def test_weights_do_not_depend_on_how_they_are_cut_into_blocks() -> None:
+    shapes = np.linspace(0.5, 3, 2**18)  # 2^20 numbers a block
+    blocks = list(gamma_weights(shapes, 10, seed=7))
+    assert [len(block) for block in blocks] == [4, 4, 2]
+    assert [len(block) for block in gamma_weights(np.ones(3), 10, seed=7, spread=2**18)] == [4, 4, 2]
+    at_once = np.random.Generator(np.random.PCG64(7)).standard_gamma(shapes, size=(10, len(shapes)))
+    assert np.array_equal(np.concatenate(blocks), at_once)
+
+
+def test_groups_stand_in_the_order_of_their_content() -> None:
+    # Clusters by content: a = (1, 3), b = (0, 9), c = (1, 2)  ->  b, c, a; rows inside in the order of their content.
+    values = np.array([3.0, 9, 2, 1, 0, 1])
+    groups = canonical_groups([values], ["a", "b", "c", "a", "b", "c"])
+    assert [values[rows].tolist() for rows in groups] == [[0, 9], [1, 2], [1, 3]]
+
+
+@given(st.integers(1, 3_000), st.floats(0.5, 0.999))
+def test_quantiles_are_those_of_scipy(dof: int, confidence: float) -> None:
+    expected = stats.t.ppf((1 + confidence) / 2, dof)
+    assert two_sided_quantile(confidence, dof) == pytest.approx(expected, rel=1e-9)
+    assert within(expected, dof) == pytest.approx(confidence, rel=1e-9)
+
+
+TRUTH = np.random.default_rng(1).integers(0, 2, 400)
+
+
+RANKED = np.round(np.random.default_rng(2).normal(TRUTH, 1.5), 2)
+
+
+def test_a_statistic_agrees_with_the_bootstrap_of_scipy() -> None:
+    expected = stats.bootstrap(
+        (TRUTH, RANKED),
+        roc_auc,
+        paired=True,
+        vectorized=False,
+        n_resamples=2_000,
+        method="percentile",
+        rng=np.random.default_rng(1),
+    ).confidence_interval
+    interval = statistic_interval(roc_auc, TRUTH, RANKED)
+    assert (interval.low, interval.high) == pytest.approx((expected.low, expected.high), abs=0.006)
+    assert interval.mean == pytest.approx(roc_auc(TRUTH, RANKED))
+
+
+def test_compares_columns_on_the_same_resamples() -> None:
+    """A judge and itself differ by nothing in every resample; one column of two is as it is alone."""
+    both = np.column_stack([RANKED, RANKED])
+    gained = statistic_interval(
+        lambda labels, scores, weights: roc_auc(labels, scores[:, 1], weights) - roc_auc(labels, scores[:, 0], weights),
+        TRUTH,
+        both,
+        resamples=100,
+    )
+    assert (gained.low, gained.mean, gained.high) == (0, 0, 0)
+    first = statistic_interval(
+        lambda truth, both, weights: roc_auc(truth, both[:, 0], weights), TRUTH, both, resamples=100
+    )
+    assert first == statistic_interval(roc_auc, TRUTH, RANKED, resamples=100)
+
+
+def test_from_one_cluster_nothing_can_be_told() -> None:
+    """Every weighing of one cluster gives the same number: a width of zero would be a certainty that nobody has."""
+    found = statistic_interval(roc_auc, [0, 1, 1], [0.1, 0.4, 0.3], clusters=["a", "a", "a"])
+    assert (found.mean, found.low, found.high, found.method) == (1.0, -np.inf, np.inf, "one cluster")
+    assert found.limits is None
+
+
+def test_order_and_names_move_no_limit_of_a_statistic() -> None:
+    clusters = np.arange(400) // 3
+    order = np.random.default_rng(4).permutation(400)
+    shuffled = statistic_interval(roc_auc, TRUTH[order], RANKED[order], clusters=-clusters[order], resamples=50)
+    assert shuffled == statistic_interval(roc_auc, TRUTH, RANKED, clusters=clusters, resamples=50)
+
+
+@pytest.mark.parametrize("size", [400, 3_000])
+def test_the_limits_are_those_of_resamples_made_one_by_one(size: int) -> None:
+    """Whole clusters of equal weight, in the order of their content; 3,000 rows take several blocks."""
+    labels, scores = np.resize(TRUTH, size), np.resize(RANKED, size)
+    clusters = np.arange(size) // 7
+    groups = canonical_groups([labels.astype(float), scores], clusters)
+    [drawn] = gamma_weights(np.ones(len(groups)), 1_000, SEED)
+    order, sizes = np.concatenate(groups), [len(rows) for rows in groups]
+    one_by_one = np.array([roc_auc(labels[order], scores[order], np.repeat(row, sizes)) for row in drawn])
+    interval = statistic_interval(roc_auc, labels, scores, clusters=clusters, resamples=1_000)
+    expected = (quantile(one_by_one, 0.025), quantile(one_by_one, 0.975))
+    assert (interval.low, interval.high) == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_statistic_that_gives_one_number_for_many_weighings_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"gave shape \(\) for weights"):
+        statistic_interval(lambda labels, scores, weights: weights.mean(), TRUTH, RANKED)
+
+
+def test_no_rows_are_refused() -> None:
+    with pytest.raises(ValueError, match="shapes"):
+        statistic_interval(roc_auc, [], [])
