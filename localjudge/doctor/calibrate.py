@@ -1,7 +1,7 @@
 """Measures a judge on human labels: what `localjudge.calibrate` and `localjudge calibrate` do.
 
     labels of verdicts ────────────────────────────────────┐
-    statements, sentences ──samples──> a run of the judge ──┴─ labels beside probabilities ──> figures, threshold
+    statements, sentences ──samples──> a run of the judge ──┴─ labels and probabilities ──> figures, threshold
 
 What has to be asked is asked by a run, in a run directory of its own: it goes on where it was stopped, can be verified
 and looked at, and is not asked again.
@@ -61,7 +61,7 @@ _LONGEST_STEM = 40
 
 
 class CalibrationOptions(Options, total=False):
-    """What a calibration takes beside options of a run.
+    """What a calibration takes in addition to options of a run.
 
     `metrics` are those of a run whose labelled verdicts count, all if None; `out` is the run directory in which the
     judge is asked, one under `runs/` if None. With `weights`, the judges of a combined run are weighed by the labels.

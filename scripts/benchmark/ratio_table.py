@@ -8,7 +8,7 @@ Verdicts are those that came: an answer that leaves out half of the statements c
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from localjudge.report.terminal import safe
+from localjudge.words import printable
 
 from .cases import CONTEXTS
 from .measurements import Measured, Measurement
@@ -70,7 +70,7 @@ def progress_line(one: Measurement) -> str:
     """What one turn brought."""
     found = f"{one.seconds:.2f} s for {one.verdicts} of {one.asked} verdicts"
     told = {"done": found, "not done": f"not done after {one.seconds:.0f} s", "failed": f"failed: {one.why}"}
-    return safe(f"{one.judge}, {one.context}, {one.sample}: {NAMES[one.way]}: {told[one.outcome]}")
+    return printable(f"{one.judge}, {one.context}, {one.sample}: {NAMES[one.way]}: {told[one.outcome]}")
 
 
 def _row(way: str, measured: Sequence[Measurement], ours: dict[str, Measurement]) -> Row:
@@ -152,7 +152,7 @@ def _ours_in(measured: Sequence[Measurement]) -> dict[str, Measurement]:
 
 
 def _cell(value: str) -> str:
-    return safe(value).replace("|", "\\|")
+    return printable(value).replace("|", "\\|")
 
 
 def _threads(count: int) -> str:
