@@ -2,13 +2,9 @@
 
 What was understood of the data, said once before anything is judged, and in the data's own words.
 
-    2 samples with user_input (column question), retrieved_contexts (column contexts)
-    contexts: 3 to 5 a sample
-    3 cells of answer say NaN, NULL: taken as missing
-    columns not used: department, gold_standard
-    no column for response, so left out: faithfulness
-    no column for reference, so left out: context_recall
-    also possible with this data: context_relevancy, matrix_recall, hit_rate@k (localjudge run --list-metrics)
+    2 samples with user_input (column question), retrieved_contexts (column contexts); contexts: 3 to 5 a sample
+    3 cells of answer say NaN, NULL: taken as missing; columns not used: department, gold_standard
+    no column for response, so left out: faithfulness; also possible with this data: context_relevancy, ...
     gold_standard may be the reference missing for context_recall: --map reference=gold_standard
 
 A note goes where progress goes. Where a column that is not used may be the one that is missing, or the language is
@@ -401,12 +397,14 @@ class Noted:
 
 
 def tell(planned: Plan, progress: Noted) -> None:
-    """Say which column is taken for which field, and what is left out for want of which."""
-    for note in (*_notes(planned), *left_out_lines(planned.left_out, planned.dataset)):
-        progress.note(note)
+    """Say in three lines what the data are, what of them is not used, and which metrics are left out or possible."""
+    metrics = left_out_lines(planned.left_out, planned.dataset)
     if planned.also_possible:
         others = ", ".join(planned.also_possible)
-        progress.note(f"also possible with this data: {others} (localjudge run --list-metrics)")
+        metrics.append(f"also possible with this data: {others} (localjudge run --list-metrics)")
+    for remarks in (_data_remarks(planned), _cell_remarks(planned), metrics):
+        if line := "; ".join(remarks):
+            progress.note(line)
     for field, columns in planned.dataset.guesses.items() if planned.left_out else ():
         names = ", ".join(name for name, fields in planned.left_out.items() if field in fields)
         progress.warn(f"{', '.join(columns)} may be the {field} missing for {names}: {map_option({field: columns})}")
@@ -433,31 +431,32 @@ def _prose(sample: Sample) -> str:
     return "\n".join(filter(None, (sample.reference, sample.response, *contexts)))
 
 
-def _contexts_each(dataset: Dataset) -> Iterator[str]:
+def _data_remarks(planned: Plan) -> Iterator[str]:
+    """Which samples there are, and in which columns."""
+    dataset, samples = planned.dataset, len(planned.dataset.samples)
+    if part := chosen_part(planned.settings.model_dump(include=set(settings_with("part"))), samples, planned.whole):
+        yield f"a part of the data: {part}"
+    yield f"{numbered(samples, 'sample')} with {understood(dataset)}"
     if dataset.contexts_each:
         fewest, most = dataset.contexts_each
         yield f"contexts: {fewest:,}{'' if fewest == most else f' to {most:,}'} a sample"
-
-
-def _notes(planned: Plan) -> Iterator[str]:
-    dataset = planned.dataset
-    samples, settings = len(dataset.samples), planned.settings
-    if part := chosen_part(settings.model_dump(include=set(settings_with("part"))), samples, planned.whole):
-        yield f"a part of the data: {part}"
-    yield f"{numbered(samples, 'sample')} with {understood(dataset)}"
     if talks := dataset.conversations:
         these = "1 is a conversation" if talks == 1 else f"{talks:,} are conversations"
         yield f"{these}, of which the last turn is judged: the last question, and the answer to it"
-    yield from _contexts_each(dataset)
+
+
+def _cell_remarks(planned: Plan) -> Iterator[str]:
+    """What of the data is missing or not used, a remark for each cause."""
+    dataset = planned.dataset
     yield from nothing_lines(dataset)
-    if not_used := unused(dataset, settings.cluster_by):
+    if not_used := unused(dataset, planned.settings.cluster_by):
         yield f"columns not used: {not_used}"
     if dataset.without_text:
         compared_by = {by for metric in planned.metrics if (by := options_of(metric).get("compare_by"))}
-        how = f"; documents are compared by {listed(compared_by)}" if compared_by else ""
+        how = f", documents are compared by {listed(compared_by)}" if compared_by else ""
         yield f"{listed(dataset.without_text)}: ids and no texts{how}"
     elif bare := dataset.ids_alone:
         yield f"{bare:,} samples have contexts with ids and no texts: what reads texts is undefined for them"
     if dataset.skipped:
-        yield f"{dataset.skipped:,} rows left out, problems: {dataset.problem_count:,}"
-        yield from (f"  {problem}" for problem in dataset.problems)
+        problems = "".join(f"\n  {problem}" for problem in dataset.problems)
+        yield f"{dataset.skipped:,} rows left out, problems: {dataset.problem_count:,}{problems}"
