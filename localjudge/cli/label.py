@@ -130,10 +130,11 @@ def _label(labelling: "Labelling", directory: Path) -> None:
 
 def _print_sheet(path: Path, as_json: bool) -> None:
     from localjudge.analysis.labels import read_labels
-    from localjudge.report.terminal import put, safe
+    from localjudge.report.terminal import put
+    from localjudge.words import printable
 
     rows = len(read_labels(path).verdicts)
     if as_json:
         put(f"{json.dumps({'file': str(path), 'rows': rows}, indent=2)}\n")
     else:
-        put(f"{rows:,} verdicts to label in {safe(str(path))}: write 1 or 0 into the column human\n")
+        put(f"{rows:,} verdicts to label in {printable(str(path))}: write 1 or 0 into the column human\n")
