@@ -1,16 +1,9 @@
 """Loads a GGUF model into llama.cpp, or says why it cannot be used.
 
-the file's header      is it a model that can judge, is it whole, does it fit into memory?
-a process of its own   does llama.cpp survive it, and are logits behind a way back right?     once per machine
-this process           the model
-
-Invariant: the weights in memory are the bytes whose checksum the run records.
-
-The first meeting with a model: tried out in a process of its own, once per model, settings, build and machine.
-
-    child process   load the model ─ open a context ─ prefix + a ─ back to the prefix ─ + b ─┐ the same logits?
-                                                       from nothing: prefix + b ─────────────┘
-    this process    remembers the result in the state directory, or says what became of the child
+    the file's header      is it a model that can judge, is it whole, does it fit into memory?
+    a process of its own   load the model ─ open a context ─ prefix + a ─ back to the prefix ─ + b ─┐ the same logits?
+                           (once per machine)                 from nothing: prefix + b ─────────────┘
+    this process           the model; the weights in memory are the bytes whose checksum the run records
 
 Three things cannot be known from a file. llama.cpp ends the process on some damaged or unknown models: then it is the
 child that ends. Some builds end it on the weights that they repack for the processor (GCC 12 mistranslates the set-up

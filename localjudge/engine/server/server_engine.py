@@ -4,44 +4,24 @@ r"""The engine on a server: prompts and grammars are ours, the tokens' probabili
                                          server: the likely text of a reason            ──> its tokens, each checked
 
 Only the evaluation is elsewhere. What is legal, what it means, and how much of the model's probability went to it is
-decided here, with the same code as for a model's file. A reason is written under a grammar by the server; the verdict
-is then read in a call of its own.
+decided here, with the same code as for a model's file. A reason is written by the server under a grammar of one line
+(GBNF), which may allow more than the answer's own; the verdict is then read in a call of its own.
 
 What a server does besides cannot be seen from here: other people's requests in one batch with ours, options of its
 start, a cache of quantised numbers. So an answer is not promised to be the same for ever, and the identity says
-"not isolated"; how near it comes is a matter of each server, and stands in its module.
+"not isolated"; how near it comes is a matter of each server, and stands in `kinds.py`.
 
-A grammar for one line of a reason, in llama.cpp's notation (GBNF), for a server that writes it.
+Which model it is, it says itself. A name that is the whole path of a file on this machine, with as many tokens and as
+many bytes of weights, is proved by that file's checksum: registered profile, card and caution are that file's. (It is
+the checksum of the file as it lies there now; a server that was started before the file was replaced tells of nothing.)
+Anything else is a name, and who runs the server answers for the rest. Behind the address there has to be the same model
+from the first call to the last: a reply over a new connection counts once all that the server says of its model is
+what it was. Numbers out of a stranger's JSON: what is missing, or none, is an error that says where.
 
-    root ::= ([^"\\\x00-\x1F\x7F-\x9F] | "\\" ["\\/bfnrt])+ "\""        ended by a quotation mark, inside JSON
-    root ::= [^\[\x00-\x1F\x7F-\x9F]+ "["                              ended by another character
-
-It may allow more than the answer's own grammar: each token that comes back is held against that.
-
-The vocabulary of a server that lists its tokens, for a model whose file is not at hand.
-
-A list of probabilities of all tokens is a list of all tokens, each with its bytes; control tokens are those whose bytes
-are empty there, and a call that turns tokens to text gives their literals.
-
-What a list does not say is which tokens match in plain text whatever it is (llama.cpp's USER_DEFINED). So every token
-that looks like markup counts as reserved, `<div>` with `<|im_end|>`: user text is then cut inside it, which spells the
-same text by other tokens.
-
-A server that is asked for probabilities: behind its address there has to be the same model from first call to last.
-
-call ──> reply ──same connection as when it was compared──────────────────────────> the reply
-               ──another connection──> what the server says of its model, all of it ──equal──> the reply
-                                                                                    ──else───> thrown away, each time
-
-Numbers out of a stranger's JSON: what is missing, or none, is an error that says where.
-
-What a server says of its model, and whether the model's bytes are proved.
-
-    names a file that is on this machine  ──whole path, as many tokens, as many bytes of weights──>  its sha256
-    anything else                         ──>  a name, and what the server tells: who runs it answers for the rest
-
-A model that is proved is known by its checksum like any file: registered profile, card and caution are that file's. The
-checksum is of the file as it lies there now; a server that was started before the file was replaced is told by nothing.
+A model whose file is not at hand has the vocabulary that its server lists: each token with its bytes, control tokens
+with none, so that their literals are asked for. Which tokens match in plain text whatever it is (llama.cpp's
+USER_DEFINED) no list says. So every token that looks like markup counts as reserved, `<div>` with `<|im_end|>`: user
+text is then cut inside it, which spells the same text by other tokens.
 """
 
 import logging
