@@ -40,5 +40,5 @@ def test_at_0_any_answer_counts() -> None:
 
 
 def test_the_first_reason_stands() -> None:
-    windows = [(answer(0.9), 0), (NoAnswer(error="too long"), 1)]
+    windows: list[tuple[Answer | NoAnswer, int | None]] = [(answer(0.9), 0), (NoAnswer(error="too long"), 1)]
     assert verdict_of(windows, RULE) == NoAnswer(error="too long")
