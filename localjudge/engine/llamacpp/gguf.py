@@ -190,16 +190,16 @@ class _Reader:
 
     def _behind_vocabulary(self, sought: list[str]) -> dict[str, int]:
         """Those of these keys that stand somewhere behind, each with the number that is its value or its length."""
-        found: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         for start in range(self._position, min(self._size, self._position + _MOST_SEARCHED), _SEARCHED_AT_ONCE):
             window = self._data[start : start + _SEARCHED_AT_ONCE + _OVERLAP]
             for name in sought:
                 value = window.find(spelt := _spelt(name)) + len(spelt) + _UINT32.size  # behind the kind of value
                 if value > len(spelt) + _UINT32.size and value + _UINT32.size <= len(window):
-                    found.setdefault(name, _UINT32.unpack_from(window, value)[0])
-            if len(found) == len(sought) or _A_TENSOR in window:
+                    numbers.setdefault(name, _UINT32.unpack_from(window, value)[0])
+            if len(numbers) == len(sought) or _A_TENSOR in window:
                 break
-        return found
+        return numbers
 
     def _check_format(self) -> None:
         head = self._data[:64]
@@ -208,9 +208,9 @@ class _Reader:
         self._position = len(_MAGIC)
         version = self._number(_UINT32)
         if version not in _VERSIONS:
-            known = " or ".join(map(str, _VERSIONS))
+            readable_versions = " or ".join(map(str, _VERSIONS))
             raise ModelError(
-                f"{self._path} is a GGUF file of version {version}, and only version {known} can be read",
+                f"{self._path} is a GGUF file of version {version}, and only version {readable_versions} can be read",
                 hint="use a newer conversion of the model, for little-endian machines",
             )
 

@@ -137,14 +137,14 @@ _LEAST = -1e39  # where single precision ends
 
 def inside(reply: Any, *way: str | int) -> Any:
     """The value at the end of this way of keys and places. Raises ModelError where it leads nowhere."""
-    found = reply
+    value = reply
     for step in way:
         try:
-            found = found[step]
+            value = value[step]
         except (LookupError, TypeError) as error:
             spelled = ".".join(map(str, way))
             raise ModelError(f"the server's answer has no {spelled}: is it of a version that is too old?") from error
-    return found
+    return value
 
 
 def whole(value: Any, what: str, *, most: int | None = None) -> int:
@@ -175,14 +175,14 @@ def by_token(rows: Any, vocabulary_size: int) -> dict[int, float]:
     """
     if not isinstance(rows, list):
         raise ModelError(f"the server gives {rows!r:.40} as a list of probabilities")
-    found = {
+    by_id = {
         whole(inside(row, "id"), "a token", most=vocabulary_size - 1): log_probability(inside(row, "logprob"))
         for row in rows
     }
-    total = math.fsum(map(math.exp, found.values()))
+    total = math.fsum(map(math.exp, by_id.values()))
     if total > 1 + _ROUNDING:
         raise ModelError(f"the server's probabilities add up to {total:.3g}")
-    return found
+    return by_id
 
 
 _VOCABULARY = "tokenizer.ggml.tokens"
@@ -235,16 +235,16 @@ class ServedModel(NamedTuple):
     @property
     def profile(self) -> str | None:
         """The profile that the model is registered with, if it is proved and registered."""
-        known = model_registry.registered_as(self.proved.sha256) if self.proved else None
-        return known.profile if known else None
+        registered = model_registry.registered_as(self.proved.sha256) if self.proved else None
+        return registered.profile if registered else None
 
     @property
     def name(self) -> str:
         """What people call the model: as a file of its bytes is called, or as the server calls it."""
         if not self.proved:
             return Path(self.called).name.removesuffix(".gguf") or self.kind
-        known = model_registry.registered_as(self.proved.sha256)
-        return known.name if known else self.proved.path.stem
+        registered = model_registry.registered_as(self.proved.sha256)
+        return registered.name if registered else self.proved.path.stem
 
     @property
     def metadata(self) -> Mapping[str, str]:
@@ -484,11 +484,11 @@ class ServerEngine(DecodingEngine):
 
     def _decided(self, answer: ConstrainedAnswer, place: AnswerPlace) -> tuple[int, ...]:
         """The tokens behind a verdict, which is read from the legal tokens; what is left of 1 is no answer's."""
-        found = self._server.log_probabilities(place, answer.wanted)
+        logarithms = self._server.log_probabilities(place, answer.wanted)
         scores = np.full(self.vocabulary.size, -np.inf, dtype=np.float64)
-        scores[list(found)] = list(found.values())
+        scores[list(logarithms)] = list(logarithms.values())
         legal = float(np.exp(scores).sum())
-        beside = next(token for token in range(len(scores)) if token not in found)
+        beside = next(token for token in range(len(scores)) if token not in logarithms)
         scores[beside] = np.log(max(1.0 - legal, np.finfo(np.float64).tiny))
         answer.take(scores)
         return (*place.own, *answer.pending)
@@ -506,7 +506,7 @@ class ServerEngine(DecodingEngine):
         for token in (*written, *end):
             if answer.finished or answer.wanted:
                 break
-            legal = next((one for one in (token, *end) if answer.is_legal(one)), None)
+            legal = next((candidate for candidate in (token, *end) if answer.is_legal(candidate)), None)
             if legal is None:
                 raise SampleError("the server wrote a reason that the grammar does not allow")
             answer.take(self._only(legal))
