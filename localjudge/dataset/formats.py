@@ -29,6 +29,7 @@ import json
 import pickle
 import sys
 import tempfile
+import weakref
 import zipfile
 import zlib
 from collections import Counter
@@ -431,7 +432,8 @@ class _Kept:
     """Rows that can be gone through only once, made plain, in a temporary file without a name."""
 
     def __init__(self, rows: Iterable[Any]) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it goes with this object
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - the finalizer closes it
+        weakref.finalize(self, self._file.close)
         for row in rows:
             is_sample = isinstance(row, Sample)
             content = io.BytesIO()
