@@ -1,69 +1,35 @@
-"""Arrow as rows: a stream (Hugging Face's `save_to_disk`), a file (Feather), or a table in memory. Needs pyarrow.
+"""Every format in which rows come, each as rows.
 
-One object that holds all rows: under a name of its own, or as columns.
+The content of a file decides first, then the ending of its name: people name a JSON array `.jsonl` and lines `.json`.
 
-    {"results": [{"query": ...}, {"query": ...}]}           RAGChecker, and many others
-    {"results": {"results": [...], "prompts": [...]}}       promptfoo
-    {"questions": ["...", "..."], "contexts": [[...], [...]]}    Haystack's inputs, `to_dict` of data frames
-    {"columns": ["question", ...], "index": [...], "data": [["...", ...], ...]}    pandas, orient="split"
-    {"experiment": {"items": [{"query": ...}]}}             anywhere, with a path that says where: experiment.items
+    PAR1           Parquet                                 ARROW1, ff ff ff ff    Arrow file (Feather), Arrow stream
+    PK             a log of inspect (.eval)                .csv .tsv              CSV
+    [              one array                               {                      lines if the first is complete,
+    anything else  lines if the name says JSON, or CSV                            otherwise one object
+
+One object may hold all rows: under a name of its own, as a log of inspect, or as columns.
+
+    {"results": [{"query": ...}, {"query": ...}]}                    RAGChecker and others; also anywhere, by a path
+    {"results": {"results": [...], "prompts": [...]}}                promptfoo
+    {"questions": ["...", "..."], "contexts": [[...], [...]]}        Haystack's inputs, `to_dict` of data frames
+    {"columns": ["question", ...], "data": [["...", ...], ...]}      pandas, orient="split"
+    {"version": 2, "eval": {...}, "samples": [{"input": ...}]}       inspect_ai 0.3
 
 An object is columns if a question or an answer in it is a list, since in a row it is a text or a conversation. A list
-in it is its rows if objects in the list have columns that are known: any other list may be the contexts of the one row
-that it is.
+in it is its rows if objects in the list have columns that are known: any other list may be the contexts of one row.
 
-CSV as rows: every value is text, and an empty cell is null.
-
-Quotes are read strictly. The lenient reading would take everything after a quote that is never closed, to the end of
-the file, for one cell, and lose the rows in it without a word.
-
-A log of inspect as rows, one for each sample: `.eval`, a zip archive, or `.json`, one object.
-
-    .eval     header.json, samples/<id>_epoch_<n>.json, ...
-    .json     {"version": 2, "eval": {...}, "samples": [{"id": ..., "epoch": 1, "input": ..., "target": ..., ...}]}
-
-(inspect_ai 0.3.) Of a sample is kept what was asked, expected, answered and scored; messages, events and what else
-tells how it was done stay in the log. A sample of a later epoch is called as inspect calls its file,
-`<id>_epoch_<n>`. A sample of an archive is in memory while it is read, a log in JSON as a whole.
-
-The members of an archive are packed with zstd, which the standard library knows from Python 3.14 on: pyarrow unpacks
-them, in every version.
-
-JSON as rows: one object on each line (JSONL), an array of objects, or one object that holds all rows.
-
-A line that is not JSON is a problem of its row, and the next line is read. Arrays and single objects are read into
-memory as a whole: large data is JSONL.
-
-Parquet as rows. Needs pyarrow, which is not installed by default.
-
-Decides in which format a source is, and has it read.
-
-The content decides first, then the name's ending: people name a JSON array `.jsonl` and lines `.json`.
-
-    PAR1           Parquet
-    ARROW1         an Arrow or Feather file; ff ff ff ff an Arrow stream
-    PK             a log of inspect
-    .csv .tsv      CSV
-    [              one array
-    {              lines, if the first line is complete (or the name ends in .jsonl), otherwise one object
-    anything else  lines, if the name says JSON; otherwise CSV
-
-Data of other packages in memory as rows: known by the methods that they have, so that no package is imported.
-
-    pandas                DataFrame                    some rows at a time
-    polars                DataFrame, LazyFrame         a lazy one is collected once
-    Arrow                 __arrow_c_stream__           tables, batches, streams, of any package; needs pyarrow
-    Hugging Face          Dataset, DatasetDict         of a dict of splits the one that it has
-    ragas, DeepEval       EvaluationDataset            samples, test cases
-    portions of rows      an iterable of tables        `read_csv(chunksize=...)`, a data set with a format of frames
-
-What can be gone through again is not copied; what can be gone through only once is kept as a list.
+Data of other packages in memory are known by their methods, so that no package is imported: pandas and polars frames,
+whatever has `__arrow_c_stream__`, data sets of Hugging Face, ragas and DeepEval, iterables of rows or of tables. What
+can be gone through only once is kept in a temporary file. Parquet and Arrow need pyarrow.
 """
 
 import csv
 import io
 import json
+import pickle
 import sys
+import tempfile
+import weakref
 import zipfile
 import zlib
 from collections import Counter
@@ -88,6 +54,7 @@ from localjudge.dataset.problems import (
     shown,
 )
 from localjudge.dataset.rows import ROW, RawRow, last_turn, plain, raw_row
+from localjudge.dataset.samples import in_temporary_file
 from localjudge.dataset.sources import (
     ALWAYS_UNPACKED,
     NOT_UTF8,
@@ -100,39 +67,69 @@ from localjudge.dataset.sources import (
     undecodable,
 )
 from localjudge.errors import DataError, UsageError
+from localjudge.types import Sample
 from localjudge.words import option
 
+PARQUET_MAGIC = b"PAR1"
 FILE_MAGIC = b"ARROW1"
 STREAM_MAGIC = b"\xff\xff\xff\xff"
 """What a message of a stream begins with (Arrow 0.15 and later): the length of its schema follows."""
 BATCH_ROWS = 256
+_FEWEST_AT_ONCE = 16
 _BYTES_A_ROW = 64
 """What a row counts at least: rows of nulls take no room in a file."""
 
 
-def read_arrow(stream: IO[bytes], source: str, head: bytes) -> Iterator[RawRow]:
-    """One row for each row of a file or a stream, read in batches; `head` is how it begins.
+def read_batches(stream: IO[bytes], source: str, head: bytes) -> Iterator[RawRow]:
+    """One row for each row of a Parquet file, an Arrow file or an Arrow stream; `head` is how it begins.
 
     Raises UsageError without pyarrow and DataError for a damaged file or a column name that stands twice.
     """
-    pyarrow = pyarrow_for(f"{source} is an Arrow file")
-    from pyarrow import ipc  # type: ignore[import-untyped]
-
+    is_parquet = head.startswith(PARQUET_MAGIC)
+    kind = "a Parquet file" if is_parquet else "an Arrow file"
+    pyarrow = pyarrow_for(f"{source} is {kind}")
+    stream = stream if stream.seekable() else io.BytesIO(stream.read())
+    size = stream.seek(0, io.SEEK_END)
+    stream.seek(0)
+    unpacked = 0
     try:
-        stream = seekable(stream)
-        size = stream_size(stream)
-        if head.startswith(FILE_MAGIC):
-            file = ipc.open_file(stream)
-            check_column_names(file.schema.names, source)
-            batches = map(file.get_batch, range(file.num_record_batches))
-        else:
-            batches = ipc.open_stream(stream)
-            check_column_names(batches.schema.names, source)
-        yield from limited_rows((_validated(batch, source, size) for batch in batches), source, size)
+        batches = _parquet_batches(stream, source, size) if is_parquet else _arrow_batches(stream, source, size, head)
+        # One at a time: many cells may hold one large value.
+        for row in rows_of_batches(batches, source, at_once=1):
+            unpacked += _BYTES_A_ROW + _size(row.values)
+            check_expansion(source, size, unpacked)
+            yield row
     except (pyarrow.ArrowException, MemoryError) as error:  # a damaged length may ask for any amount of memory
-        raise DataError(f"{source} is a damaged Arrow file: {error}", hint="write it again") from error
+        raise DataError(f"{source} is a damaged {kind.split(' ', 1)[1]}: {error}", hint="write it again") from error
     except UnicodeDecodeError as error:
         raise DataError(f"{source} holds text that is not UTF-8: {error.reason}", hint="write it again") from error
+
+
+def _parquet_batches(stream: IO[bytes], source: str, size: int) -> Iterable[Any]:
+    from pyarrow import parquet  # type: ignore[import-untyped]
+
+    table = parquet.ParquetFile(stream)
+    check_column_names(table.schema_arrow.names, source)
+    groups = map(table.metadata.row_group, range(table.metadata.num_row_groups))
+    # Each row may hold a value of nearly as many bytes as the largest column of a row group.
+    sizes = (group.column(at).total_uncompressed_size for group in groups for at in range(group.num_columns))
+    largest = max(sizes, default=0)
+    check_expansion(source, size, largest)
+    batches: Iterable[Any] = table.iter_batches(max(_FEWEST_AT_ONCE, min(BATCH_ROWS, ALWAYS_UNPACKED // (largest + 1))))
+    return batches
+
+
+def _arrow_batches(stream: IO[bytes], source: str, size: int, head: bytes) -> Iterable[Any]:
+    from pyarrow import ipc
+
+    if head.startswith(FILE_MAGIC):
+        file = ipc.open_file(stream)
+        check_column_names(file.schema.names, source)
+        batches = map(file.get_batch, range(file.num_record_batches))
+    else:
+        batches = ipc.open_stream(stream)
+        check_column_names(batches.schema.names, source)
+    return (_validated(batch, source, size) for batch in batches)
 
 
 def _validated(batch: Any, source: str, size: int) -> Any:
@@ -150,30 +147,6 @@ def _bytes_viewed(column: Any) -> int:
         return 0
     lengths = np.frombuffer(column.buffers()[1], np.int32)[::4]
     return int(lengths.astype(np.int64).sum())
-
-
-def seekable(stream: IO[bytes]) -> IO[bytes]:
-    """The stream, or a copy of it that can go back."""
-    return stream if stream.seekable() else io.BytesIO(stream.read())
-
-
-def stream_size(stream: IO[bytes]) -> int:
-    """The bytes of a stream that can go back."""
-    size = stream.seek(0, io.SEEK_END)
-    stream.seek(0)
-    return size
-
-
-def limited_rows(batches: Iterable[Any], source: str, size: int) -> Iterator[RawRow]:
-    """The rows of a file of so many bytes, one at a time: many cells may hold one large value.
-
-    Raises DataError where the rows are more than such a file may hold.
-    """
-    unpacked = 0
-    for row in rows_of_batches(batches, source, at_once=1):
-        unpacked += _BYTES_A_ROW + _size(row.values)
-        check_expansion(source, size, unpacked)
-        yield row
 
 
 def _size(value: Any) -> int:
@@ -269,11 +242,7 @@ def _columns(header: list[str], source: str) -> list[str]:
     for name in names:
         if problem := _not_text(name):
             raise DataError(f"{source}: the header has {problem}", hint=f"save the file as {NOT_UTF8}")
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise DataError(
-            f"{source}: the header names {shown(twice[0])} twice", hint="give every column a name of its own"
-        )
+    check_column_names(names, source)
     return names
 
 
@@ -411,41 +380,6 @@ def _log_row(sample: Any) -> Any:
     return kept
 
 
-PARQUET_MAGIC = b"PAR1"
-_FEWEST_AT_ONCE = 16
-
-
-def read_parquet(stream: IO[bytes], source: str) -> Iterator[RawRow]:
-    """One row for each row of the table, read in batches.
-
-    Raises UsageError without pyarrow and DataError for a damaged file or a column name that stands twice.
-    """
-    pyarrow = pyarrow_for(f"{source} is a Parquet file")
-    from pyarrow import parquet
-
-    try:
-        stream = seekable(stream)
-        size = stream_size(stream)
-        table = parquet.ParquetFile(stream)
-        check_column_names(table.schema_arrow.names, source)
-        largest = _largest_column(table.metadata)
-        check_expansion(source, size, largest)
-        at_once = max(_FEWEST_AT_ONCE, min(BATCH_ROWS, ALWAYS_UNPACKED // (largest + 1)))
-        yield from limited_rows(table.iter_batches(at_once), source, size)
-    except pyarrow.ArrowException as error:
-        raise DataError(f"{source} is a damaged Parquet file: {error}", hint="write it again") from error
-    except UnicodeDecodeError as error:
-        raise DataError(f"{source} holds text that is not UTF-8: {error.reason}", hint="write it again") from error
-
-
-def _largest_column(metadata: Any) -> int:
-    """The bytes of the largest column of a row group: each of its rows may hold a value of nearly so many."""
-    groups = map(metadata.row_group, range(metadata.num_row_groups))
-    return max(
-        (group.column(at).total_uncompressed_size for group in groups for at in range(group.num_columns)), default=0
-    )
-
-
 Rows = Callable[[], Iterable[Any]]
 _LISTS = ("test_cases", "goldens")
 """DeepEval's data set, which is nothing that can be gone through, has its rows in one of these."""
@@ -460,7 +394,6 @@ def rows_of_table(data: Any, name: str) -> Rows | None:
         return _rows_of_splits(data, name)
     if hasattr(data, "collect_schema") and hasattr(data, "collect"):
         data = data.collect()
-    rows: Rows | None = None
     if hasattr(data, "to_frame"):
         raise UsageError(
             f"the data are one column (a {type(data).__name__})",
@@ -468,21 +401,23 @@ def rows_of_table(data: Any, name: str) -> Rows | None:
         )
     if _is_pandas(data):
         check_column_names([str(column) for column in data.columns], name)
-        rows = _rows_of_pandas(data)
-    elif hasattr(data, "iter_rows"):
-        rows = _rows_of_polars(data)
-    elif hasattr(data, "__arrow_c_stream__"):
+        return lambda: _rows_of_pandas(data)
+    if hasattr(data, "iter_rows"):
+        return lambda: data.iter_rows(named=True)
+    if hasattr(data, "__arrow_c_stream__"):
         table = pyarrow_for("the data are an Arrow table").table(data)
         check_column_names(table.column_names, name)
-        rows = _rows_of_arrow(table, name)
-    return rows
+        return lambda: (row.values for row in rows_of_batches(table.to_batches(), name))
+    return None
 
 
 def rows_of_iterable(data: Any, name: str) -> Rows:
     """The rows of what can be gone through. Raises UsageError for anything else, DataError for DeepEval's empty one."""
     if isinstance(data, Iterable):
-        kept = data if hasattr(data, "__len__") and hasattr(data, "__getitem__") else [*data]
-        return lambda: _without_tables(kept, name)
+        again = (
+            data if hasattr(data, "__len__") and hasattr(data, "__getitem__") else _Kept(_without_tables(data, name))
+        )
+        return lambda: _without_tables(again, name)
     if all(hasattr(data, attribute) for attribute in _LISTS):
         filled = [rows for attribute in _LISTS if (rows := getattr(data, attribute))]
         if not filled:
@@ -491,6 +426,41 @@ def rows_of_iterable(data: Any, name: str) -> Rows:
     raise UsageError(
         f"the data are of the type {type(data).__name__}", hint="give the name of a file, several, rows or a data frame"
     )
+
+
+class _Kept:
+    """Rows that can be gone through only once, made plain, in a temporary file without a name."""
+
+    def __init__(self, rows: Iterable[Any]) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - the finalizer closes it
+        weakref.finalize(self, self._file.close)
+        for row in rows:
+            is_sample = isinstance(row, Sample)
+            content = io.BytesIO()
+            _RowPickler(content).dump((is_sample, row.model_dump() if is_sample else plain(row)))
+            with in_temporary_file():
+                self._file.write(content.getvalue())
+
+    def __iter__(self) -> Iterator[Any]:
+        place, end = 0, self._file.seek(0, io.SEEK_END)
+        while place < end:
+            self._file.seek(place)
+            is_sample, row = pickle.load(self._file)
+            place = self._file.tell()
+            yield Sample.model_validate(row) if is_sample else row
+
+
+class _RowPickler(pickle.Pickler):
+    """Keeps plain values, and of any other what its type is called: it need not be one that can be written."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if value is str or value is _of_type:
+            return NotImplemented
+        return (str, (str.__str__(value),)) if isinstance(value, str) else (_of_type, (type(value).__name__,))
+
+
+def _of_type(name: str) -> object:
+    return type(name, (), {})()
 
 
 def _without_tables(rows: Iterable[Any], name: str) -> Iterator[Any]:
@@ -521,20 +491,9 @@ def _rows_of_splits(splits: Mapping[Any, Any], name: str) -> Rows | None:
     return rows_of_table(table, name) or rows_of_iterable(table, name)
 
 
-def _rows_of_pandas(frame: Any) -> Rows:
-    def rows() -> Iterator[Any]:
-        for start in range(0, len(frame), BATCH_ROWS):
-            yield from frame.iloc[start : start + BATCH_ROWS].to_dict("records")
-
-    return rows
-
-
-def _rows_of_polars(frame: Any) -> Rows:
-    return lambda: frame.iter_rows(named=True)
-
-
-def _rows_of_arrow(table: Any, name: str) -> Rows:
-    return lambda: (row.values for row in rows_of_batches(table.to_batches(), name))
+def _rows_of_pandas(frame: Any) -> Iterator[Any]:
+    for start in range(0, len(frame), BATCH_ROWS):
+        yield from frame.iloc[start : start + BATCH_ROWS].to_dict("records")
 
 
 _TEXT_FIELDS = ("user_input", "response")
@@ -683,11 +642,8 @@ def read(source: Source, mapping: Mapping[str, str], rows_path: str | None = Non
 
 
 def _rows(source: OpenSource, ending: str) -> Iterator[RawRow | Problem]:
-    if source.head.startswith(PARQUET_MAGIC):
-        yield from read_parquet(source.stream, source.name)
-        return
-    if source.head.startswith((FILE_MAGIC, STREAM_MAGIC)):
-        yield from read_arrow(source.stream, source.name, source.head)
+    if source.head.startswith((PARQUET_MAGIC, FILE_MAGIC, STREAM_MAGIC)):
+        yield from read_batches(source.stream, source.name, source.head)
         return
     if source.head.startswith(ZIP_MAGIC):
         yield from read_archive(source.stream, source.name)

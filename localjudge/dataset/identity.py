@@ -9,15 +9,10 @@ absent, so a field that is added to `Sample` later moves neither.
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from localjudge.types import Sample
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
 
 _ENCODER = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
@@ -54,56 +49,3 @@ def canonical(fields: Mapping[str, Any]) -> str:
 def hash_of(fields: Mapping[str, Any]) -> bytes:
     """Sha256 of what the fields say. An empty text says nothing: CSV cannot tell it from a null."""
     return hashlib.sha256(canonical({name: value for name, value in fields.items() if value != ""}).encode()).digest()
-
-
-class Hashes:
-    """Hashes of one length in bytes, without an object for each."""
-
-    def __init__(self, size: int) -> None:
-        self._size = size
-        self._bytes = bytearray()
-
-    def __len__(self) -> int:
-        return len(self._bytes) // self._size
-
-    def __getitem__(self, position: int) -> bytes:
-        return bytes(self._bytes[position * self._size : (position + 1) * self._size])
-
-    def append(self, one: bytes) -> None:
-        """Add a hash, of which as many bytes are kept as were agreed."""
-        self._bytes += one[: self._size]
-
-    def replace(self, position: int, one: bytes) -> None:
-        """Put another hash in the place of one."""
-        self._bytes[position * self._size : (position + 1) * self._size] = one[: self._size]
-
-    def array(self) -> "npt.NDArray[np.bytes_]":
-        """The hashes in their order, (n,). Nothing can be added while it is held: it is no copy."""
-        import numpy as np
-
-        # NumPy leaves the zero bytes at the end of a value out when it gives it, and knows them when it compares.
-        return np.frombuffer(self._bytes, dtype=f"S{self._size}")
-
-    def sorted(self) -> Iterator[bytes]:
-        """The hashes in ascending order."""
-        ordered = self._ordered().data.cast("B")
-        return (bytes(ordered[start : start + self._size]) for start in range(0, len(ordered), self._size))
-
-    def repeated(self) -> frozenset[bytes]:
-        """Those that are there more than once."""
-        return frozenset(one for one, other in pairwise(self.sorted()) if one == other)
-
-    def finder(self) -> Callable[[bytes], bool]:
-        """Tells whether a hash is there."""
-        ordered = self._ordered()
-
-        def has(one: bytes) -> bool:
-            place = int(ordered.searchsorted(one[: self._size]))
-            return place < len(ordered) and bool(ordered[place] == one[: self._size].rstrip(b"\0"))
-
-        return has
-
-    def _ordered(self) -> "npt.NDArray[np.bytes_]":
-        import numpy as np
-
-        return np.sort(self.array())

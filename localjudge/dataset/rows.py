@@ -1,59 +1,25 @@
-"""The text of a cell: nothing, or a list as JSON, as Python prints it or as NumPy does, or one text.
+"""One row of anybody's data as a sample, or everything that is wrong with it.
 
-A text means the same whether it stood in a file or in a frame: `pandas.read_csv` leaves a list as the text it was.
+    {"question": "...", "contexts": ["..."]}  ->  {"user_input": "...", "retrieved_contexts": [Context, ...]}
 
-A column of contexts, in the shapes in which people have them.
+A null is a null: a row that lacks a value is sound, and a metric that needs the value is `Undefined` for it. A text
+that only says that there is nothing (`NaN`, `NULL`, `-`) is a null too, and counted. A text means the same whether it
+stood in a file or in a frame: `pandas.read_csv` leaves a list as the text it was. Contexts come in these shapes:
 
-    ["text", "text"]                                          a list of texts
-    [{"text": "...", "id": "d1", "score": 0.7, "meta": {}}]   a list of objects (Haystack, LangChain, RAGChecker)
-    "text"                                                    one text
-    '["text", "text"]'                                        a list in a CSV cell, as JSON or as Python prints it
+    ["text", "text"]                                          a list of texts, or one text alone
+    '["text", "text"]'                                        a list in a cell, as JSON, as Python or NumPy prints it
+    [{"text": "...", "id": "d1", "score": 0.7, "meta": {}}]   objects (Haystack, LangChain, RAGChecker)
     [{"id": "d1"}, {"id": "d2", "score": 0.7}]                ids alone: no text is known of any context of the row
     [{"node": {"text": "...", "id_": "d1"}, "score": 0.7}]    LlamaIndex's nodes
     [{"lc": 1, "kwargs": {"page_content": "..."}, ...}]       LangChain's documents, written by its `dumpd`
     [["text", "text"]]                                        a list in a list: promptfoo would expand a plain one
     {"title": ["...", "..."], "text": ["...", "..."]}         columns, as Hugging Face writes a list of objects
+    "first|second"                                            DeepEval's CSV and JSONL: refused unless a separator is
+                                                              given, since one text would give another score
 
-An object's text may be called `text`, `content` or `page_content`, its id `id`, `id_` or `doc_id`, its meta `meta` or
-`metadata`. Any other key is kept in `meta` (Haystack writes a document's meta that way), so nothing given is lost; a
-null in an object is the same as no key. Text under another key is named by a mapping: `hits[].chunk_text`.
-
-A conversation in place of a question: its last turn.
-
-    [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Hello."},
-     {"role": "user", "content": "Where?"}, {"role": "assistant", "content": "There."}]
-        ->  question "Where?", answer "There."
-
-Messages are those of the chat APIs and of inspect (`role`), or of ragas and LangChain (`type`); a content may be a
-list of parts, of which those with a text count. The question is the last thing that the user said, the answer the last
-thing that the assistant said after it. A response that the row gives by itself goes first.
-
-A list of contexts that was written as one text: `first|second`.
-
-DeepEval writes its lists so into CSV and JSONL (`EvaluationDataset.save_as`, read in version 4.3.1). Taken for one
-context, such a text gives other sentences and other chunks, and a score that nobody would doubt. So a text with the
-mark in a file that has DeepEval's own columns is refused, and `context_separator` says that the texts are to be split.
-Where only the columns of its test cases were kept, which others use as well, a text is refused whose mark has no white
-space on either side, outside of a table.
-
-Split means: at every place where the separator stands, outer white space of the pieces trimmed, empty pieces left out.
-Lists and objects stay what they are, and so do contexts in several columns. Elsewhere a text may hold any mark: tables
-in Markdown are full of it.
-
-Values of Python programs as the values that JSON knows, so that rows mean the same wherever they come from.
-
-    numpy array -> list      datetime -> "2024-05-01T12:00:00"      Decimal("0.5") -> "0.5"      Context -> object
-    pydantic model -> object with its fields      dataclass -> object with its fields      Enum -> its value
-
-Samples of ragas, test cases of DeepEval and documents of LangChain and LlamaIndex are pydantic models; documents and
-answers of Haystack are dataclasses. No package is needed to know them.
-
-One row of anybody's data as a sample, or everything that is wrong with it.
-
-    {"question": "...", "contexts": ["..."]}  ->  {"user_input": "...", "retrieved_contexts": [Context, ...]}
-
-A null is a null: a row that lacks a value is sound, and a metric that needs the value is `Undefined` for it. A text
-that only says that there is nothing (`NaN`, `NULL`, `-`: see `cells`) is a null too, and counted.
+Keys of a context that are not its text, id or score are kept in `meta`. A conversation in place of a question stands
+for its last turn: the last thing that the user said, and the last that the assistant said after it. Objects of Python
+programs (models, dataclasses, arrays, dates) are taken as the values that JSON knows.
 """
 
 import ast
@@ -186,7 +152,6 @@ _TEXTS = ("text", "content", "page_content")
 _IDS = ("id", "id_", "doc_id")
 _METAS = ("meta", "metadata")
 _NODE = ("text", "id_", "metadata")
-_NODE_ALONE = frozenset({"node", "class_name"})
 _LARGEST = 1.7976931348623157e308
 """The largest float: a greater whole number cannot become one. No NaN is at most this either."""
 _SHAPE = "text, a list of texts, or a list of objects with a text"
@@ -303,33 +268,32 @@ def _context(value: Any, field: str, report: Report, column: str) -> dict[str, A
 
 def _mapping_to_text(value: Mapping[str, Any], field: str, column: str) -> str:
     """How to name the key under which the object has its longest text; "" if it has none."""
-    texts = {key: max(_texts_in(item), key=len, default="") for key, item in value.items()}
+    texts = {
+        key: max(
+            (text for text in (item if isinstance(item, list) else [item]) if isinstance(text, str)),
+            key=len,
+            default="",
+        )
+        for key, item in value.items()
+    }
     key = max(texts, key=lambda name: len(texts[name]), default=None)
     if key is None or not texts[key]:
         return ""
     return f" (for the text under another key: {option('mapping', {field.partition('[')[0]: f'{column}.{key}'})})"
 
 
-def _texts_in(value: Any) -> list[str]:
-    return [item for item in (value if isinstance(value, list | tuple) else [value]) if isinstance(item, str)]
-
-
 def _unwrapped(value: Mapping[str, Any]) -> dict[str, Any]:
-    """What the object says of its text, where it stands one level down."""
+    """What the object says of its text, where it stands one level down; a node of LlamaIndex without its index."""
     match value:
         case {"lc": int(), "kwargs": Mapping() as fields}:
             return dict(fields)
         case {"node": Mapping() as node} if value.keys().isdisjoint(_TEXTS):
-            return {**_of_node(node), **{name: item for name, item in value.items() if name not in _NODE_ALONE}}
+            rest = {name: item for name, item in value.items() if name not in ("node", "class_name")}
+            return {**{name: node[name] for name in _NODE if name in node}, **rest}
         case {"id_": _, "class_name": str()}:
-            return _of_node(value)
+            return {name: value[name] for name in _NODE if name in value}
         case _:
             return dict(value)
-
-
-def _of_node(node: Mapping[str, Any]) -> dict[str, Any]:
-    """LlamaIndex's node without how it is shown and what belongs to its index."""
-    return {name: node[name] for name in _NODE if name in node}
 
 
 def _without_nulls(meta: Mapping[str, Any]) -> dict[str, Any]:
@@ -366,8 +330,7 @@ def _score(value: Any, field: str, report: Report) -> float | None:
 
 _USER = {"user", "human"}
 _ASSISTANT = {"assistant", "ai"}
-_OTHERS = {"system", "developer", "tool", "function"}
-_ROLES = _USER | _ASSISTANT | _OTHERS
+_ROLES = _USER | _ASSISTANT | {"system", "developer", "tool", "function"}
 
 
 class Turn(NamedTuple):
@@ -388,33 +351,31 @@ def with_last_turn(values: Mapping[str, Any], column: str | None) -> Mapping[str
             return None
         turn = last_turn(value) if isinstance(value, list | tuple) else None
         if turn:
-            given = any(has_value(values, other) for other in ALIASES["response"])
-            return {**values, name: turn.question} | ({} if given or turn.answer is None else {"response": turn.answer})
+            has_response = any(has_value(values, other) for other in ALIASES["response"])
+            response = {} if has_response or turn.answer is None else {"response": turn.answer}
+            return {**values, name: turn.question} | response
     return None
 
 
 def last_turn(messages: Sequence[Any]) -> Turn | None:
-    """The last turn of a conversation; None for what is none, or one in which the user said nothing."""
-    if not messages or not all(map(_is_message, messages)):
-        return None
-    asked = [place for place, message in enumerate(messages) if _role(message) in _USER and _text(message)]
+    """The last turn of a conversation; None for what is not one, or one in which the user said nothing.
+
+    Messages are those of the chat APIs and of inspect (`role`), or of ragas and LangChain (`type`).
+    """
+    turns = []
+    for message in messages:
+        role = message.get("role", message.get("type")) if isinstance(message, Mapping) else None
+        if not (isinstance(role, str) and role in _ROLES and "content" in message):
+            return None
+        turns.append((role, _message_text(message["content"])))
+    asked = [place for place, (role, text) in enumerate(turns) if role in _USER and text]
     if not asked:
         return None
-    after = [_text(message) for message in messages[asked[-1] + 1 :] if _role(message) in _ASSISTANT]
-    return Turn(_text(messages[asked[-1]]), next(filter(None, reversed(after)), None))
+    answers = [text for role, text in turns[asked[-1] + 1 :] if role in _ASSISTANT and text]
+    return Turn(turns[asked[-1]][1], answers[-1] if answers else None)
 
 
-def _is_message(value: Any) -> bool:
-    return isinstance(value, Mapping) and "content" in value and _role(value) in _ROLES
-
-
-def _role(message: Mapping[str, Any]) -> Any:
-    role = message.get("role", message.get("type"))
-    return role if isinstance(role, str) else None
-
-
-def _text(message: Mapping[str, Any]) -> str:
-    content = message["content"]
+def _message_text(content: Any) -> str:
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list | tuple) else ()
@@ -444,36 +405,30 @@ def check_separator(separator: str | None) -> None:
 def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
     """How the texts of one source are split; `has` tells whether it has a column.
 
-    What it gives raises DataError for a joined list where no separator was given.
+    With a separator at every place where it stands, outer white space trimmed and empty pieces left out. Without one,
+    what this gives raises DataError for a joined list: any text with the mark in a file with DeepEval's own columns
+    (read in its version 4.3.1); where only those of its test cases were kept, which others use as well, a text whose
+    mark has no white space on either side, outside of a table.
     """
     if separator is not None:
-        return lambda value, _place, _column: _pieces(value, separator)
-    if any(map(has, _OF_DEEPEVAL)):
-        return _refuse_joined
-    return _refuse_glued if all(map(has, _TEST_CASE)) else lambda value, _place, _column: value
-
-
-def _pieces(value: Any, separator: str) -> Any:
-    if not isinstance(value, str):
-        return value
-    return [piece for piece in map(str.strip, value.split(separator)) if piece]
-
-
-def _refuse_glued(value: Any, place: Place, column: str) -> Any:
-    if isinstance(value, str) and _GLUED.search(value) and not _TABLE.search(value):
-        return _refuse_joined(value, place, column)
-    return value
-
-
-def _refuse_joined(value: Any, place: Place, column: str) -> Any:
-    if isinstance(value, str) and _MARK in value:
-        raise DataError(
-            f"{place}: {shown(column)}: found one text with {_MARK!r} in it, in a file with the columns of DeepEval, "
-            "which writes a list so",
-            hint=f"split such texts: {option('context_separator', _MARK)}; if it is one text, give a separator that it "
-            "does not hold; DeepEval's save_as('json') keeps lists",
+        return lambda value, _place, _column: (
+            [piece for piece in map(str.strip, value.split(separator)) if piece] if isinstance(value, str) else value
         )
-    return value
+    is_deepeval, is_test_case = any(map(has, _OF_DEEPEVAL)), all(map(has, _TEST_CASE))
+
+    def check(value: Any, place: Place, column: str) -> Any:
+        if isinstance(value, str) and (
+            (is_deepeval and _MARK in value) or (is_test_case and _GLUED.search(value) and not _TABLE.search(value))
+        ):
+            raise DataError(
+                f"{place}: {shown(column)}: found one text with {_MARK!r} in it, in a file with the columns of "
+                "DeepEval, which writes a list so",
+                hint=f"split such texts: {option('context_separator', _MARK)}; if it is one text, give a separator "
+                "that it does not hold; DeepEval's save_as('json') keeps lists",
+            )
+        return value
+
+    return check
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
@@ -515,18 +470,14 @@ def without_nan(row: Any) -> Any:
 
 
 def _plain_scalar(value: Any) -> Any:
-    plain_value = value
     if type(value).__name__ in _MISSING:
-        plain_value = None
-    elif isinstance(value, Enum):
-        plain_value = plain(value.value)
-    elif isinstance(value, date | time):
-        plain_value = value.isoformat()
-    elif isinstance(value, Decimal | UUID):
-        plain_value = str(value)
-    elif hasattr(value, "tolist"):
-        plain_value = plain(value.tolist())
-    return plain_value
+        return None
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if isinstance(value, Decimal | UUID):
+        return str(value)
+    inside = value.value if isinstance(value, Enum) else value.tolist() if hasattr(value, "tolist") else value
+    return value if inside is value else plain(inside)
 
 
 TEXT_FIELDS = ("user_input", "reference", "response")
@@ -582,9 +533,11 @@ def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | lis
     given = _given(row, resolved, split, report, nothing)
     values: dict[str, Any] = {"id": check_id(given.get("id"), "id", report)}
     for field in TEXT_FIELDS:
-        value = given.get(field)
-        inside = f" (what is inside is named with a dot: {option('mapping', {field: f'{resolved.get(field)}.NAME'})})"
-        values[field] = check_text(value, field, report, f"text or null{inside if isinstance(value, Mapping) else ''}")
+        value, expected = given.get(field), "text or null"
+        if isinstance(value, Mapping):
+            inside = option("mapping", {field: f"{resolved.get(field)}.NAME"})
+            expected += f" (what is inside is named with a dot: {inside})"
+        values[field] = check_text(value, field, report, expected)
     for field in CONTEXT_FIELDS:
         values[field] = check_contexts(given.get(field), field, report, resolved.get(field, field))
     for ids, contexts in ID_COLUMNS.items():

@@ -68,7 +68,7 @@ class SampleTable:
         content = canonical(fields)
         digest = hash_of(fields) if "" in fields.values() else hashlib.sha256(content.encode()).digest()
         row = (content, extras_text(extras), digest, _is_bare(fields), str(place), made)
-        with _translated():
+        with in_temporary_file():
             if not self._put(position, fields["id"], row):
                 if not made:
                     query = "SELECT made, place FROM sample WHERE id = ?"
@@ -84,7 +84,7 @@ class SampleTable:
         numbers: Counter[str] = Counter()
         rows = "SELECT position, content FROM sample WHERE id IS NULL AND position > ? ORDER BY position LIMIT 1"
         position = -1
-        with _translated():
+        with in_temporary_file():
             while row := self._database.execute(rows, (position,)).fetchone():
                 position, fields = row[0], json.loads(row[1])
                 name, done = fields["id"], 0
@@ -99,7 +99,7 @@ class SampleTable:
         """The rows that are chosen by position and id, as a table of their own, numbered anew unless `in_place`."""
         part = SampleTable()
         rows = (row for row in self._select("*") if is_chosen(row[0], row[1]))
-        with _translated():
+        with in_temporary_file():
             for position, *row in rows:
                 part._put(position if in_place else len(part), row[0], tuple(row[1:]))
         return part
@@ -129,7 +129,7 @@ class SampleTable:
         return sum(is_bare for (is_bare,) in self._select("bare"))
 
     def _select(self, columns: str, *, order: str = "position", end: str = "") -> Iterator[tuple[Any, ...]]:
-        with _translated():
+        with in_temporary_file():
             yield from self._database.execute(f"SELECT {columns} FROM sample ORDER BY {order} {end}")
 
     def _put(self, position: int, identifier: str | None, row: tuple[Any, ...]) -> bool:
@@ -219,10 +219,11 @@ def _is_bare(fields: Mapping[str, Any]) -> bool:
 
 
 @contextmanager
-def _translated() -> Iterator[None]:
+def in_temporary_file() -> Iterator[None]:
+    """What fails about a temporary file as OutOfResource."""
     try:
         yield
-    except sqlite3.OperationalError as error:
+    except (sqlite3.OperationalError, OSError) as error:
         raise OutOfResource(
             f"the data cannot be kept in a temporary file: {error}",
             hint="make room there, or name another directory in the environment variable TMPDIR",

@@ -1,15 +1,11 @@
-"""Bytes of a data file as text: UTF-8, or what a byte-order mark says.
-
-Bytes that are not UTF-8 do not stop the reading: they become lone surrogates (`surrogateescape`), which no sound text
-has, so the row that they stand in can be named and the others are read.
-
-Opens what was named as data, as often as wanted: a file, a pipe or standard input, packed with gzip or not.
+"""What was named as data, opened as often as anybody likes: a file, a pipe or standard input, packed with gzip or not.
 
     name ──open──> bytes ──gzip?──> bytes ──first 64 KiB──> head, for whoever decides what format it is
 
 What can be read only once is copied to a temporary file when it is opened first. What cannot be data (a folder, a
-device, an Excel workbook) is refused with its name, whatever fails while reading becomes a DataError, and a file that
-somebody writes to meanwhile, or between two readings, is noticed.
+device, an Excel workbook) is refused by its name, whatever fails while reading is a DataError, and a file that somebody
+writes to meanwhile, or between two readings, is noticed. Text is UTF-8, or what a byte-order mark says; bytes that are
+not become lone surrogates (`surrogateescape`), which no sound text has, so that their row can be named.
 """
 
 import codecs

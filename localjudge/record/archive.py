@@ -1,7 +1,4 @@
-"""What a finished run keeps in `run.sqlite`, read without changing it: the data, what was asked, what was answered.
-
-The file may be a stranger's: `database.py` says what is refused.
-"""
+"""What a finished run keeps in `run.sqlite`, read without changing it: the data, what was asked, what was answered."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager

@@ -1,24 +1,14 @@
-"""A run's directory on disk: private, held by one process at a time, and written so that no file is ever half there.
+"""A run's directory on disk: private, held by one process at a time, no file ever half there; read as a stranger's.
 
-run.lock        held by the process that is writing (an advisory lock: it goes when the process goes)
-NAME.part       a file being written; renamed to NAME once it is whole and on the disk
+    run.lock        held by the process that is writing (an advisory lock: it goes when the process goes)
+    NAME.part       a file being written; renamed to NAME once it is whole and on the disk
 
-The directory may have been prepared by a stranger: what is written through is a new file, the lock, or a part that is
-what it was left as, never a link.
+    bound           every file is a regular file and no link, 64 GiB; manifest.json and summary.json 16 MiB;
+                    a row of the others, and a value of run.sqlite, 64 MiB
 
-Files of a run directory, read as the work of a stranger: none can hang, exhaust or mislead whoever opens the run.
-
-    what is read                       bound
-    every file                         a regular file, not a link to one; 64 GiB
-    manifest.json, summary.json        16 MiB
-    scores.jsonl, verdicts.jsonl       64 MiB a row, each of the known shape
-    run.sqlite                         64 MiB a value; the rest stands in `database.py`
-
-What is beyond a bound, and what is not JSON or not of the shape that localjudge writes, is a RunDirectoryError of one
-line; so is a number that is not finite, which JSON does not have. The bounds leave room for runs of 100,000 samples.
-
-Why links are refused: a link leads out of the directory, so a run that is passed on could show the files of whoever
-opens it, or other numbers tomorrow. The directory itself may be named by a link: whoever opens it says where it is.
+What is beyond a bound, not JSON, or not of the shape that localjudge writes is a RunDirectoryError of one line; so is a
+number that is not finite. A link leads out of the directory: a run that is passed on could show the files of whoever
+opens it, or be written through. The directory itself may be named by a link, since whoever opens it says where it is.
 """
 
 import hashlib

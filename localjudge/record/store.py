@@ -327,13 +327,19 @@ class Store:
             self._connection.execute(_PUT_ANSWER, self._answer_row(request_key, answer))
         self.answer_count += 1
 
-    def add_answers(self, answers: Mapping[str, Answer | NoAnswer]) -> None:
-        """Store answers to questions that were added last, all at once."""
-        self._add(answers, None)
+    def add_answers(self, answers: Mapping[str, Answer | NoAnswer], source: str | None = None) -> None:
+        """Store answers to questions that were added last, all at once, and where they are from if not from here."""
+        with self._translated(), self._transaction():
+            rows = [self._answer_row(key, answer) for key, answer in answers.items()]
+            self._connection.executemany(_PUT_ANSWER, rows)
+            if source is not None:
+                reused = ((number, storable(source)) for number, *_ in rows)
+                self._connection.executemany("INSERT INTO reused VALUES (?, ?)", reused)
+        self.answer_count += len(rows)
 
     def add_reused(self, answers: Mapping[str, Answer], source: str) -> None:
         """Store answers to questions that were added last, and where they are from."""
-        self._add(answers, source)
+        self.add_answers(answers, source)
 
     def reused_from(self) -> dict[str, int]:
         """How many of the answers were not asked for here, by where they are from."""
@@ -356,15 +362,6 @@ class Store:
             )
         if is_empty:
             self._connection.executescript(f"BEGIN;{_TABLES}PRAGMA user_version = {STORE_VERSION};COMMIT;")
-
-    def _add(self, answers: Mapping[str, Answer | NoAnswer], source: str | None) -> None:
-        with self._translated(), self._transaction():
-            rows = [self._answer_row(key, answer) for key, answer in answers.items()]
-            self._connection.executemany(_PUT_ANSWER, rows)
-            if source is not None:
-                reused = ((number, storable(source)) for number, *_ in rows)
-                self._connection.executemany("INSERT INTO reused VALUES (?, ?)", reused)
-        self.answer_count += len(rows)
 
     def _answer_row(self, request_key: str, answer: Answer | NoAnswer) -> tuple[Any, ...]:
         number = self._asked[request_key]

@@ -37,6 +37,7 @@ from localjudge.record.manifest import (
     in_lines,
     judge_part,
     kept_criteria,
+    shard_in,
 )
 from localjudge.record.merge import evaluations_by_sample
 from localjudge.record.result_rows import Evaluation, JudgedUnit
@@ -233,6 +234,11 @@ def _check_same_work(runs: Sequence[Run]) -> None:
     for run in runs:
         if combination_of(run.manifest):
             raise UsageError(f"{run.directory} is a combined run", hint="name the runs that it was combined from")
+        if (shard := shard_in(run.manifest)) is not None:
+            raise UsageError(
+                f"{run.directory} is shard {shard} of a run",
+                hint="merge the shards of each judge first: localjudge merge",
+            )
         data = differences(first.manifest.data, run.manifest.data)
         different = data + [
             change for name in _THE_SAME for change in differences(_part(first, name), _part(run, name))

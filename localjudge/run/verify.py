@@ -26,7 +26,7 @@ from typing import BinaryIO, Literal, TypedDict, Unpack
 
 from localjudge import model_registry
 from localjudge.dataset.identity import fingerprint
-from localjudge.engine.opening import is_server
+from localjudge.engine.opening import is_in_place
 from localjudge.engine.protocol import Engine
 from localjudge.errors import ModelError, RunDirectoryError
 from localjudge.metrics import Metric, Sentences, catalog
@@ -68,9 +68,7 @@ from localjudge.record.store import RequestKeys, canonical_sha256, extras_finger
 from localjudge.run.combine import CombinedRuns, runs_combined_in
 from localjudge.run.judges import JudgeName, OpenJudge, judge_part_of, opened_judge
 from localjudge.run.loop import (
-    Answers,
     AskedTask,
-    WindowAnswer,
     Wording,
     answers_in_order,
     blocks,
@@ -412,9 +410,9 @@ def _verify_combined(run: Run, progress: Progress) -> Verification:
 
 def _refuse_moved(judge: str, run: Run) -> None:
     """Raise ModelError if the model that the run was made with is not where it was."""
-    file = None if is_server(judge) else model_registry.place_of(judge)
-    if is_server(judge) or (file and file.is_file()):
+    if is_in_place(judge):
         return
+    file = model_registry.place_of(judge)
     sha256 = excerpt((run.judge.sha256 or "unknown")[:_SHA256_SHOWN])
     place = f"at {file}" if file else "there"
     raise ModelError(
@@ -454,7 +452,7 @@ class _Stored:
         """How many are not what was asked: by their key, or by their grammar, which is none of these shapes."""
         return len(self._altered) + sum(count for shape, count in self._sound.items() if shape not in shapes)
 
-    def answers_to(self, keys: Iterable[str]) -> Answers:
+    def answers_to(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
         """The stored answers to these questions, by their keys."""
         asked = {
             self._answering.get(key, key): key for key in keys if key in self._answering or key not in self._altered
@@ -534,10 +532,7 @@ def _row_change(
     answers: Mapping[int, tuple[Answer | NoAnswer, Answer | NoAnswer]],
     rule: VerdictRule,
 ) -> RowChange:
-    both = (
-        verdict_of([WindowAnswer(answers[one.number][side], None) for one in askings], rule.of(place[1]))
-        for side in (0, 1)
-    )
+    both = (verdict_of([(answers[one.number][side], None) for one in askings], rule.of(place[1])) for side in (0, 1))
     before, after = (verdict if isinstance(verdict, Verdict) else None for verdict in both)
     return RowChange(
         sample_id=place[0],
