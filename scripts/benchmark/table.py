@@ -7,7 +7,7 @@ Verdicts are those that came: an answer that leaves out half of the statements c
 
 from collections.abc import Sequence
 
-from localjudge.report.terminal import safe
+from localjudge.words import printable
 
 from .cases import CONTEXTS
 from .turns import Measurement, Table
@@ -33,7 +33,7 @@ def progress_line(row: Measurement) -> str:
     """What one turn brought."""
     done = f"{row.seconds:.2f} s for {row.verdicts} of {row.expected} verdicts"
     came = {"done": done, "not done": f"not done after {row.seconds:.0f} s", "failed": f"failed: {row.why}"}
-    return safe(f"{row.table.judge}, {row.context}, {row.sample}: {row.way}: {came[row.outcome]}")
+    return printable(f"{row.table.judge}, {row.context}, {row.sample}: {row.way}: {came[row.outcome]}")
 
 
 def _table(rows: Rows) -> str:
@@ -88,4 +88,4 @@ def _extent(context: str, rows: Rows) -> str:
 
 
 def _escape(value: str) -> str:
-    return safe(value).replace("|", "\\|")
+    return printable(value).replace("|", "\\|")

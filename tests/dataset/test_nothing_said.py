@@ -15,6 +15,7 @@ from localjudge.types import Sample
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
 pyarrow = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.parquet")
 ROWS = [{"question": f"q{word}", "answer": word} for word in ("NaN", " NULL ", "None", "N/A", "#N/A", "-", "none")]
 
 
