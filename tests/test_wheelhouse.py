@@ -61,7 +61,6 @@ def test_a_folder_installs_and_judges_for_a_new_user_without_a_network(folder: P
     assert "signature" in aside(localjudge, "run", "--demo", "--quiet")
     doctor = aside(localjudge, "doctor", "--judge", "house", "--probes", "0", "--injections", "0", "--quiet")
     assert re.search(r"ok +packages", doctor)
-    assert re.search(r"ok +network", doctor)
     asked = aside(localjudge, "run", str(folder / "example.jsonl"), "--judge", "house", "--quiet", "--out", "asked")
     assert "judge house" in asked or "judge reference" in asked
 
