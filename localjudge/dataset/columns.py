@@ -82,29 +82,12 @@ ID_COLUMNS = {"retrieved_context_ids": "retrieved_contexts", "reference_context_
 """Columns that hold nothing but the ids of another field's contexts: beside their texts, or in place of them."""
 
 _EXPECTED = frozenset({"expectations", "reference_outputs", "reference", "reference.answer", "reference.output"})
-
 _LETTER = re.compile(r"[^\W\d_]")
 _WORDS = re.compile(r"[^\W_]\s+[^\W_]|[^\W\d_\x00-\x7f]")
 """Two words, or a letter of a script that need not put blanks between them."""
 
 Resolved = dict[str, str]
 """Our field -> their column; for a field of contexts also several, with commas between them."""
-
-
-def columns_of(resolved: Mapping[str, str]) -> set[str]:
-    """The columns that are taken for fields: a name with commas may be one column or several."""
-    return {name for column in resolved.values() for name in (column, *column.split(","))}
-
-
-def check_mapping(mapping: Mapping[str, str]) -> None:
-    """Raise UsageError if a mapping names a field that is not ours."""
-    for field in mapping:
-        if field not in ALIASES:
-            form = option("mapping", {"FIELD": "COLUMN"})
-            raise UsageError(
-                f"the mapping {field}={mapping[field]} names no field of ours",
-                hint=f"{form} takes a column of yours for one of {', '.join(ALIASES)}",
-            )
 
 
 class Columns(Protocol):
@@ -117,41 +100,55 @@ class Columns(Protocol):
         """Whether any value of a column with a loose name reads like its field, as the function of that name says."""
 
 
+def columns_of(resolved: Mapping[str, str]) -> set[str]:
+    """The columns that are taken for fields: a name with commas may be one column or several."""
+    return {name for column in resolved.values() for name in (column, *column.split(","))}
+
+
+def check_mapping(mapping: Mapping[str, str]) -> None:
+    """Raise UsageError if a mapping names a field that is not ours."""
+    for field in [field for field in mapping if field not in ALIASES]:
+        form = option("mapping", {"FIELD": "COLUMN"})
+        raise UsageError(
+            f"the mapping {field}={mapping[field]} names no field of ours",
+            hint=f"{form} takes a column of yours for one of {', '.join(ALIASES)}",
+        )
+
+
+def is_there(field: str, column: str, has: Callable[[str], bool]) -> bool:
+    """Whether the source has the column; for a field of contexts, or of their ids, all of several."""
+    return has(column) or (field in (*CONTEXT_FIELDS, *ID_COLUMNS) and all(map(has, column.split(","))))
+
+
 def resolve(columns: Columns, mapping: Mapping[str, str], source: str) -> Resolved:
     """Decide which column of a source's rows is which field.
 
     `mapping` is what the user decided (ours -> theirs) and goes first. Raises DataError where two columns would fill
     one field.
     """
-    has = columns.has
-    resolved = {field: column for field, column in mapping.items() if is_there(field, column, has)}
-    known = (name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names)
+    resolved = {field: column for field, column in mapping.items() if is_there(field, column, columns.has)}
+    names = {name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names}
     taken = columns_of(resolved)
-    present = frozenset(name for name in (*known, *_EXPECTED) if has(name)) | taken
-    free = present - taken
+    present = frozenset(filter(columns.has, names | _EXPECTED)) | taken
 
-    def meant(field: str) -> list[str]:
-        return [name for name in ALIASES[field] if name in free and _means(name, field, present)]
+    def reserved(field: str) -> list[str]:
+        return [name for name in ALIASES[field] if name in present - taken and _means(name, field, present)]
 
-    def perhaps(field: str) -> list[str]:
+    def loose(field: str) -> list[str]:
         names = [name for name in LOOSE_NAMES.get(field, ()) if name in present - columns_of(resolved)]
         return [name for name in names if columns.reads_like(name) and _BESIDE.get(name, name) in present]
 
-    for candidates in (meant, perhaps):
+    for candidates in (reserved, loose):
         for field in [field for field in ALIASES if field not in resolved]:
-            found = candidates(field)
-            if len(found) > 1:
-                raise DataError(
-                    f"{source}: the columns {' and '.join(found)} both give {field}",
-                    hint=f"say which one counts: {option('mapping', {field: found[0]})}",
-                )
-            resolved.update((field, column) for column in found)
+            match candidates(field):
+                case [column]:
+                    resolved[field] = column
+                case [first, *_] as several:
+                    raise DataError(
+                        f"{source}: the columns {' and '.join(several)} both give {field}",
+                        hint=f"say which one counts: {option('mapping', {field: first})}",
+                    )
     return {field: resolved[field] for field in ALIASES if field in resolved}
-
-
-def is_there(field: str, column: str, has: Callable[[str], bool]) -> bool:
-    """Whether the source has the column; for a field of contexts, or of their ids, all of several."""
-    return has(column) or (field in (*CONTEXT_FIELDS, *ID_COLUMNS) and all(map(has, column.split(","))))
 
 
 def _means(column: str, field: str, present: frozenset[str]) -> bool:
@@ -187,14 +184,13 @@ def reads_like(field: str, rows: Iterable[Mapping[str, Any]], column: str) -> bo
 def _texts(value: Any) -> Iterator[str]:
     """The texts in a text, an object, or a list of either; in an object also those one level down (`node.text`)."""
     for item in value if isinstance(value, list | tuple) else [value]:
-        texts = [*item.values()] if isinstance(item, Mapping) else [item]
-        inside = [text for one in texts if isinstance(one, Mapping) for text in one.values()]
-        yield from (text for text in (*texts, *inside) if isinstance(text, str))
+        values = [*item.values()] if isinstance(item, Mapping) else [item]
+        values += [inner for node in values if isinstance(node, Mapping) for inner in node.values()]
+        yield from (text for text in values if isinstance(text, str))
 
 
 LOOKED_AT = 1_000
 """So many rows are looked at to say what columns hold."""
-
 _CONTEXTS = {"context", "document", "doc", "passage", "chunk", "snippet", "evidence"}
 _ANSWERS = {"answer", "response", "output", "completion", "prediction", "reply"}
 _QUESTIONS = {"question", "query", "prompt", "input"}
@@ -205,14 +201,14 @@ _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _NEAR = 0.9
 _OF_PROMPTFOO = re.compile(r"\[[^\]]+\] .")
 """promptfoo's CSV calls a column of answers `[provider] prompt`."""
-_KNOWN = {
+_OF_PHOENIX = {"input", "output", "reference"}
+_FIELD_OF = {
     name: field
     for table in (ALIASES, LOOSE_NAMES)
     for field, names in table.items()
     if field in get_args(FieldName)
     for name in names
 }
-_OF_PHOENIX = {"input", "output", "reference"}
 
 
 def guessed_columns(rows: Sequence[Mapping[str, Any]], taken: set[str]) -> dict[str, list[str]]:
@@ -221,15 +217,20 @@ def guessed_columns(rows: Sequence[Mapping[str, Any]], taken: set[str]) -> dict[
     `taken` are the columns that are used. One of them may be meant for something else: what some call `context` beside
     `expected_output`, and Phoenix `reference`, is what was retrieved.
     """
-    found: dict[str, list[str]] = {}
-    for name in dict.fromkeys(_names_in(rows)):
+    names: dict[str, None] = {}
+    for row in rows:
+        for name, value in row.items():
+            inside = value if isinstance(value, Mapping) else ()
+            names |= dict.fromkeys([str(name), *(f"{name}.{key}" for key in inside)])
+    guesses: dict[str, list[str]] = {}
+    for name in names:
         field = likely_field(name)
         if field and name not in taken and reads_like(field, rows, name):
-            found.setdefault(field, []).append(name)
-    if "retrieved_contexts" not in found:
+            guesses.setdefault(field, []).append(name)
+    if "retrieved_contexts" not in guesses:
         other = ["context"] if "context" in taken else ["reference"] if taken >= _OF_PHOENIX else []
-        found |= {"retrieved_contexts": other} if other else {}
-    return found
+        guesses |= {"retrieved_contexts": other} if other else {}
+    return guesses
 
 
 def likely_field(name: str) -> str | None:
@@ -247,23 +248,14 @@ def likely_field(name: str) -> str | None:
         return "response"
     if words[-1] in _QUESTIONS:
         return "user_input"
-    near = difflib.get_close_matches(name.lower(), _KNOWN, n=1, cutoff=_NEAR)
-    return _KNOWN[near[0]] if near else None
+    near = difflib.get_close_matches(name.lower(), _FIELD_OF, n=1, cutoff=_NEAR)
+    return _FIELD_OF[near[0]] if near else None
 
 
 def map_option(guessed: Mapping[str, Sequence[str]]) -> str:
-    """How to say that these columns are these fields; columns that are numbered are one field together."""
-    return option("mapping", {field: _one_column(field, columns) for field, columns in guessed.items()})
-
-
-def _one_column(field: str, columns: Sequence[str]) -> str:
-    numbered = field in CONTEXT_FIELDS and len({column.rstrip("0123456789") for column in columns}) == 1
-    return ",".join(columns) if numbered else columns[0]
-
-
-def _names_in(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for row in rows:
-        for name, value in row.items():
-            yield str(name)
-            if isinstance(value, Mapping):
-                yield from (f"{name}.{key}" for key in value)
+    """How to say that these columns are these fields; columns of contexts that are numbered are one field together."""
+    columns = {}
+    for field, names in guessed.items():
+        numbered = field in CONTEXT_FIELDS and len({name.rstrip("0123456789") for name in names}) == 1
+        columns[field] = ",".join(names) if numbered else names[0]
+    return option("mapping", columns)

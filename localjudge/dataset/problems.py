@@ -1,24 +1,27 @@
-"""What is wrong with the data, and the small checks and names that every reader of it needs.
+r"""What every part of the data room needs: where a value is, what it is in words, and what is wrong with a row.
 
-    answers.jsonl:3: reference: found a number (42), expected text or null
-    answers.jsonl:7; answers.jsonl:9; answers.jsonl:12 and 40 more rows: contexts[0]: found null, expected text
-
-Every problem is counted. Those that differ in values and numbers alone have one cause and share a line.
-
-A name with dots reaches into a row: into an object by its key, into a list by a number (negative ones from the end), or
-through all of a list by `[]`; null for an element that lacks the key, unless all do. A column of exactly that name goes
-first.
+A name with dots reaches into a row: into an object by its key, into a list by a number, or through all of a list.
 
     vars.query      answer.documents      answers.0.data      messages.-1.content      hits[].chunk_text
 
-Text that Python can hold need not be Unicode: half of a surrogate pair can be neither encoded nor stored nor judged.
-JSON is read more strictly than the standard library does: a key that stands twice is an error, not a silent loss.
+A column of exactly that name goes first. Numbers count from 0, negative ones from the end. `[]` takes every element of
+a list, in their order; null for an element that lacks the key, unless they all do.
+
+JSON is read more strictly than the standard library does: a key that stands twice is an error, not a silent loss. A
+text need not be Unicode: half of a surrogate pair (`"\ud83d"` in JSON) can be neither encoded nor stored nor judged.
+
+What is wrong is reported row by row. All problems are counted; those that differ only in values and numbers have one
+cause and share a line, and the first `SHOWN` causes are put in words:
+
+    answers.jsonl:3: reference: found a number (42), expected text or null
+    answers.jsonl:7; answers.jsonl:9; answers.jsonl:12 and 40 more rows: contexts[0]: found null, expected text
 """
 
 import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from localjudge.errors import DataError
@@ -26,11 +29,10 @@ from localjudge.types import Record
 
 MISSING = object()
 """Stands for the value of a column that a row does not have."""
-
-_NUMBER = re.compile(r"-?[0-9]{1,9}")
 _EACH = "[]"
+_NUMBER = re.compile(r"-?[0-9]{1,9}")
 _INDEX = re.compile(r"\.(-?[0-9]{1,9}|\*|\[[0-9*]*\])(?=\.|$)")
-_DEEPEST = 8
+_DEEPEST_NAME = 8
 _ELEMENTS_SEEN = 3
 
 
@@ -38,7 +40,7 @@ def lookup(row: Mapping[str, Any], column: str, default: object = None) -> Any:
     """Value of a column, or under a dotted name; `default` where the row has none."""
     if column in row or not reaches_inside(column):
         return row.get(column, default)
-    value = _reach(row, _steps(column))
+    value = _reach(row, column.replace(_EACH, f".{_EACH}").split("."))
     return default if value is MISSING else value
 
 
@@ -75,7 +77,7 @@ def without_places(name: str) -> str:
     return through_each(name).replace(_EACH, "")
 
 
-def names_inside(value: Any, name: str = "", levels: int = _DEEPEST) -> Iterator[tuple[str, Any]]:
+def names_inside(value: Any, name: str = "", levels: int = _DEEPEST_NAME) -> Iterator[tuple[str, Any]]:
     """The names that reach something in a row, each with what it reaches; of a list the first elements are read."""
     if isinstance(value, Mapping) and levels:
         for key, item in value.items():
@@ -87,25 +89,21 @@ def names_inside(value: Any, name: str = "", levels: int = _DEEPEST) -> Iterator
             yield from names_inside(item, f"{name}{_EACH}", levels - 1)
 
 
-def _steps(name: str) -> list[str]:
-    steps = []
-    for part in name.split("."):
-        key = part.rstrip(_EACH) if part.endswith(_EACH) else part
-        steps += [key, *[_EACH] * ((len(part) - len(key)) // len(_EACH))]
-    return steps
-
-
 def _reach(value: Any, steps: Sequence[str]) -> Any:
-    for place, step in enumerate(steps):
-        if step == _EACH and value is not None:
-            return _each(value, steps[place + 1 :])
-        value = value if step == _EACH else _inside(value, step)
-        if value is MISSING:
+    for position, key in enumerate(steps):
+        if key == _EACH:
+            if value is not None:
+                return _reach_each(value, steps[position + 1 :])
+        elif isinstance(value, Mapping):
+            value = value.get(key, MISSING)
+        elif isinstance(value, list | tuple) and _NUMBER.fullmatch(key) and -len(value) <= int(key) < len(value):
+            value = value[int(key)]
+        else:
             return MISSING
     return value
 
 
-def _each(values: Any, steps: Sequence[str]) -> Any:
+def _reach_each(values: Any, steps: Sequence[str]) -> Any:
     if not isinstance(values, list | tuple):
         return MISSING
     reached = [_reach(item, steps) for item in values]
@@ -115,27 +113,12 @@ def _each(values: Any, steps: Sequence[str]) -> Any:
     return [item for inner in items for item in inner or ()] if _EACH in steps else items
 
 
-def _inside(value: Any, key: str) -> Any:
-    if isinstance(value, Mapping):
-        return value.get(key, MISSING)
-    if isinstance(value, list | tuple) and _NUMBER.fullmatch(key) and -len(value) <= int(key) < len(value):
-        return value[int(key)]
-    return MISSING
-
-
 BLANK = " \t\n\r\ufeff"
 """What may stand between values: JSON's white space, and byte-order marks where files were joined."""
 
 
 class RepeatedKeyError(ValueError):
     """A key that stands twice in one object."""
-
-
-def reason(error: Exception) -> str:
-    """Why a text is not valid JSON."""
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg} (column {error.colno})"
-    return "values nested too deep" if isinstance(error, RecursionError) else str(error)
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -152,14 +135,55 @@ DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 """Raises RepeatedKeyError, JSONDecodeError, ValueError (a number of thousands of digits) and RecursionError."""
 
 
-SHOWN = 20
+def reason(error: Exception) -> str:
+    """Why a text is not valid JSON."""
+    if isinstance(error, json.JSONDecodeError):
+        return f"{error.msg} (column {error.colno})"
+    return "values nested too deep" if isinstance(error, RecursionError) else str(error)
+
+
 UNKNOWN = "a value of the Python type "
 """How the description of a value begins that no data file holds."""
+_QUOTED = 40
+_LONG_NUMBER = 128
+
+
+def describe(value: Any) -> str:
+    """The value in a few words: its kind, and enough of it to find it again."""
+    match value:
+        case None | bool():
+            words = {None: "null", True: "true", False: "false"}[value]
+        case int() if value.bit_length() > _LONG_NUMBER:
+            words = f"a number of {value.bit_length()} bits"
+        case float() if not math.isfinite(value):
+            words = json.dumps(value)
+        case int() | float():
+            words = f"a number ({value})"
+        case str():
+            words = f"text {_shortened(repr(value))}" if value.strip() else "blank text"
+        case Mapping():
+            names = _shortened(", ".join(shown(str(name)) for name in value))
+            words = f"an object with the keys {names}" if value else "an empty object"
+        case list() | tuple():
+            words = f"a list of {len(value)}" if value else "an empty list"
+        case _:
+            words = f"{UNKNOWN}{type(value).__name__}"
+    return words
+
+
+def shown(name: str) -> str:
+    """A name from the data as it can be shown anywhere: not too long, control and half characters escaped."""
+    return _shortened(name if name.isprintable() else repr(name)[1:-1])
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}..."
+
+
+SHOWN = 20
 _PLACES = 3
 _VALUES = re.compile(r"\(.*\)|'.*'|\".*\"|0x[0-9A-F]+|\d+", re.DOTALL)
 """What may differ in problems of one cause: values, positions, numbers."""
-_QUOTED = 40
-_LONG_NUMBER = 128
 
 
 class Place(NamedTuple):
@@ -192,6 +216,22 @@ class Problem(Record):
         return f"{self.place}: {field}found {self.found}, expected {self.expected}"
 
 
+@dataclass
+class _Cause:
+    """Problems of several rows that are alike: the first, its first places, and how many problems and rows."""
+
+    first: Problem
+    places: list[str]
+    last: str
+    rows: int = 1
+    problems: int = 1
+
+    def __str__(self) -> str:
+        more = self.rows - len(self.places)
+        rest = f" and {more:,} more rows" if more else ""
+        return f"{'; '.join(self.places)}{rest}{str(self.first).removeprefix(self.first.place)}"
+
+
 class Problems:
     """Counts problems and bad rows, and keeps those with the first causes in words: one line a cause."""
 
@@ -205,11 +245,17 @@ class Problems:
         self.bad_rows += 1
         self.count += len(problems)
         for problem in problems:
-            cause = tuple(_VALUES.sub("", words) for words in (problem.field or "", problem.found, problem.expected))
-            if cause in self._causes:
-                self._causes[cause].add(problem)
-            elif len(self._causes) < SHOWN:
-                self._causes[cause] = _Cause(problem)
+            key = tuple(_VALUES.sub("", words) for words in (problem.field or "", problem.found, problem.expected))
+            cause = self._causes.get(key)
+            if cause is None:
+                if len(self._causes) < SHOWN:
+                    self._causes[key] = _Cause(problem, [problem.place], problem.place)
+                continue
+            cause.problems += 1
+            if problem.place != cause.last:
+                cause.last = problem.place
+                cause.rows += 1
+                cause.places += [problem.place] if cause.rows <= _PLACES else []
 
     @property
     def lines(self) -> list[str]:
@@ -223,70 +269,8 @@ class Problems:
         return DataError("\n  ".join([summary, *self.lines]), hint=hint)
 
 
-class _Cause:
-    """Problems of several rows that are alike: the first of them, where they are, and their number."""
-
-    def __init__(self, problem: Problem) -> None:
-        self._first = problem
-        self._places = [problem.place]
-        self._rows = 1
-        self._last = problem.place
-        self.problems = 1
-
-    def add(self, problem: Problem) -> None:
-        """Count another one."""
-        self.problems += 1
-        if problem.place != self._last:
-            self._last = problem.place
-            self._rows += 1
-            self._places += [problem.place] if self._rows <= _PLACES else []
-
-    def __str__(self) -> str:
-        """The first problem, in front of it the first places and how many rows more."""
-        more = self._rows - len(self._places)
-        rest = "".join(f"; {place}" for place in self._places[1:]) + (f" and {more:,} more rows" if more else "")
-        return f"{self._places[0]}{rest}{str(self._first)[len(self._places[0]) :]}"
-
-
-def describe(value: Any) -> str:
-    """The value in a few words: its kind, and enough of it to find it again."""
-    match value:
-        case None | bool():
-            words = {None: "null", True: "true", False: "false"}[value]
-        case int() | float():
-            words = _describe_number(value)
-        case str():
-            words = f"text {_shortened(repr(value))}" if value.strip() else "blank text"
-        case Mapping():
-            names = _shortened(", ".join(shown(str(name)) for name in value))
-            words = f"an object with the keys {names}" if value else "an empty object"
-        case list() | tuple():
-            words = f"a list of {len(value)}" if value else "an empty list"
-        case _:
-            words = f"{UNKNOWN}{type(value).__name__}"
-    return words
-
-
-def shown(name: str) -> str:
-    """A name from the data as it can be shown anywhere: not too long, control and half characters escaped."""
-    return _shortened(name if name.isprintable() else repr(name)[1:-1])
-
-
-def _describe_number(value: float) -> str:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, int) and value.bit_length() > _LONG_NUMBER:
-        return f"a number of {value.bit_length()} bits"
-    return f"a number ({value})"
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _QUOTED else f"{text[:_QUOTED]}..."
-
-
 Report = Callable[[str, str, str], None]
 """Takes a problem: field, what was found, what was expected."""
-
 DEEPEST = 64
 """Values inside a context may be nested so deep."""
 _LONGEST_ID = 128
@@ -294,12 +278,11 @@ _LONGEST_ID = 128
 
 def check_text(value: Any, field: str, report: Report, expected: str = "text or null") -> str | None:
     """The value if it is Unicode text, None for null; anything else is reported."""
-    if value is None:
-        return None
-    if not isinstance(value, str):
+    if isinstance(value, str):
+        return value if check_writable(value, field, report) else None
+    if value is not None:
         report(field, describe(value), expected)
-        return None
-    return value if check_writable(value, field, report) else None
+    return None
 
 
 def check_writable(value: Any, field: str, report: Report, depth: int = 0) -> bool:
@@ -309,7 +292,11 @@ def check_writable(value: Any, field: str, report: Report, depth: int = 0) -> bo
         return False
     match value:
         case str():
-            return _check_characters(value, field, report)
+            position = lone_surrogate(value)
+            if position is not None:
+                half = f"half a character (U+{ord(value[position]):04X}, at position {position})"
+                report(field, half, "Unicode text")
+            return position is None
         case list() | tuple():
             return all([check_writable(item, field, report, depth + 1) for item in value])
         case Mapping():
@@ -328,14 +315,6 @@ def lone_surrogate(text: str) -> int | None:
     except UnicodeEncodeError as error:
         return error.start
     return None
-
-
-def _check_characters(text: str, field: str, report: Report) -> bool:
-    position = lone_surrogate(text)
-    if position is None:
-        return True
-    report(field, f"half a character (U+{ord(text[position]):04X}, at position {position})", "Unicode text")
-    return False
 
 
 def check_id(value: Any, field: str, report: Report) -> str | None:

@@ -301,7 +301,7 @@ def _probes_check(choice: Choice, masses: Sequence[float]) -> HealthCheck:
     finding += f"; legal answers get {_percent(middle)} of its probability in the median, {_percent(least)} at least"
     if len(masses) < asked:
         finding += f"; {asked - len(masses)} got no answer"
-        return warning("probes", finding, "give the judge a longer window (--n-ctx)", **figures)
+        return warning("probes", finding, "give the judge a longer window (n_ctx)", **figures)
     if low > _LITTLE_MASS * len(masses):
         finding += f"; less than half in {low}: there it wants to say something else"
         return warning("probes", finding, ANOTHER_JUDGE, **figures)

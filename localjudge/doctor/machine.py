@@ -23,9 +23,13 @@ from localjudge.errors import ModelError, SampleError
 from localjudge.judge import profile as grammars
 from localjudge.judge.profile import PromptProfile
 from localjudge.model_registry import ModelFile
+from localjudge.record.cache import cache_state
+from localjudge.record.directory import excerpt
+from localjudge.record.store import DAMAGED
 from localjudge.run.settings import RunSettings
 from localjudge.text.segmenter import import_spacy
 from localjudge.types import ChatEnds, VerdictRequest
+from localjudge.words import numbered
 
 _LIBRARIES = {**opening.ENGINE_LIBRARIES, grammars.COMPILER: grammars.COMPILER, "spacy": "spacy"}
 _REINSTALL = (
@@ -82,6 +86,17 @@ def state_folder() -> HealthCheck:
     return ok("state folder", f"{folder} can be written", path=str(folder))
 
 
+def answer_cache() -> HealthCheck:
+    """Where the answers of all runs are kept, and how many."""
+    try:
+        folder, answers, size = cache_state()
+    except (OSError, *DAMAGED) as error:
+        advice = "delete the folder `answers` in the state folder"
+        return warning("answer cache", f"it cannot be read: {excerpt(error)}", advice)
+    finding = f"{numbered(answers, 'answer')}, {readable(size)}, in {folder} (delete it to clear the cache)"
+    return ok("answer cache", finding, path=str(folder), answers=answers, bytes=size)
+
+
 def processor(settings: RunSettings) -> HealthCheck:
     """Processor and threads. Needs the engine's library."""
     threads, processors = settings.engine.used_threads, os.cpu_count() or 1
@@ -104,13 +119,13 @@ def gpu_check(build: EngineBuild, layers: int | None) -> HealthCheck:
     if build.uses_gpu:
         many = "all" if layers is None else f"{layers:,}"
         return ok("gpu", f"{library} has a GPU backend: {many} layers go there", **figures)
-    no_effect = f"; --gpu-layers {layers} has no effect" if layers else ""
+    no_effect = f"; gpu_layers = {layers} has no effect" if layers else ""
     if build.gpu_backends:
         names = ", ".join(build.gpu_backends)
         advice = "see whether its driver is installed, and whether this user, or this container, may open the device"
         finding = f"{library} was built for {names}, which finds no GPU that it can use{no_effect}"
         return warning("gpu", finding, advice, **figures)
-    advice = "build llama-cpp-python with a GPU backend (such as CMAKE_ARGS=-DGGML_CUDA=on), or leave out --gpu-layers"
+    advice = "build llama-cpp-python with a GPU backend (such as CMAKE_ARGS=-DGGML_CUDA=on), or omit gpu_layers"
     return warning_if(bool(layers), "gpu", f"{library} was built for the processor alone{no_effect}", advice, **figures)
 
 
@@ -167,7 +182,7 @@ def _model_check(engine: InspectableEngine) -> HealthCheck:
 
 def _window_check(engine: Engine, finding: str, most: int = _SHORT_WINDOW, **figures: object) -> HealthCheck:
     short = engine.capacity < min(_SHORT_WINDOW, most)
-    advice = "long contexts are judged in many windows: ask for a larger one (--n-ctx, or where the server is started)"
+    advice = "long contexts are judged in many windows: ask for a larger one (n_ctx, or where the server is started)"
     return warning_if(short, "model", finding, advice, **figures)
 
 
@@ -180,7 +195,7 @@ def memory_check(engine: Engine, free: int | None) -> HealthCheck:
         return ok("model memory", f"{takes}; not compared with the GPU's", **figures)
     if free is None:
         return ok("model memory", f"{takes}; the system does not say how much is free", **figures)
-    advice = "free some memory, or take a shorter window (--n-ctx)"
+    advice = "free some memory, or take a shorter window (n_ctx)"
     return warning_if(need > _TIGHT * free, "model memory", f"{takes}, of {readable(free)} free", advice, **figures)
 
 

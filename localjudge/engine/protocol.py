@@ -1,6 +1,4 @@
-"""What a user may set about an engine.
-
-What the rest of the project knows of an engine: requests in, answers out.
+"""What the rest of the project knows of an engine: requests in, answers out.
 
     engine.answers([request, ...]) -> (index, Answer | NoAnswer), ...      in whatever order suits the engine
 
@@ -11,6 +9,7 @@ Everything that can move an answer is therefore in `identity`, and an answer may
     TokenCounter      which model it is and how long a request is: what planning needs, runs no model
     Engine            a token counter that also answers: holds a model, to be closed
     DescribedEngine   an engine that knows what its model is called
+    RemoteEngine      an engine whose model somebody else runs
     ParallelEngine    an engine that answers several requests at the same time
     InspectableEngine an engine that can also show what it does to a prompt, for `localjudge doctor`
 
@@ -49,47 +48,36 @@ class EngineSettings(Record):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    n_ctx: Annotated[int | None, Setting("Judge", calibration=True, doctor=True)] = Field(default=None, ge=64)
-    """Tokens of context. By default the model's limit, at most 8,192; it never depends on the data."""
-    gpu_layers: Annotated[int | None, Setting("Judge", calibration=True, doctor=True)] = Field(default=None, ge=0)
-    """Layers to put on a GPU. By default all of them, if the build has a GPU backend."""
+    n_ctx: Annotated[int | None, Setting(calibration=True, doctor=True)] = Field(default=None, ge=64)
+    """Tokens of context. Default: the model's limit, at most 8,192; it never depends on the data."""
+    gpu_layers: Annotated[int | None, Setting(calibration=True, doctor=True)] = Field(default=None, ge=0)
+    """Layers to put on a GPU. Default: all of them, if the build has a GPU backend."""
     threads: Annotated[int | None, Setting("Judge", place=True, rescorable=True, calibration=True, doctor=True)] = (
         Field(default=None, ge=1)
     )
-    """Processor threads. By default as many as this process may use, with --ray 1 for each worker; they cannot move a
-    number."""
+    """Processor threads. Default: all available CPUs (1 per Ray worker). Does not affect results."""
     ray: Annotated[str | None, Setting("Judge", metavar="ADDRESS", names="address", place=True, rescorable=True)] = (
         Field(default=None, exclude=True)
     )
-    """Judge with workers of a Ray cluster: local starts one on this machine, auto or HOST:PORT joins one that is there.
-    The numbers are those of a run without it."""
-    ray_workers: Annotated[int | None, Setting("Judge", place=True, rescorable=True)] = Field(
-        default=None, ge=1, exclude=True
-    )
+    """Judge with workers of a Ray cluster: local starts one here, auto or HOST:PORT joins one. Does not affect
+    results."""
+    ray_workers: Annotated[int | None, Setting(place=True, rescorable=True)] = Field(default=None, ge=1, exclude=True)
     """Workers in the Ray cluster, each with the model in its memory. Default: as many as it has room for."""
     allow_host: Annotated[
         tuple[str, ...],
-        Setting(
-            "Judge",
-            metavar="HOST",
-            names="address",
-            place=True,
-            rescorable=True,
-            calibration=True,
-            doctor=True,
-        ),
+        Setting("Judge", metavar="HOST", names="address", place=True, rescorable=True, calibration=True, doctor=True),
     ] = Field(default=(), exclude=True)
-    """Host beside this machine that a judge's server may be on: the texts leave this machine for it (may be
-    repeated)."""
+    """Send texts to a judge's server on this host, which is not this machine (may be repeated)."""
 
     @field_validator("*", mode="before")
     @classmethod
     def _number(cls, value: object, field: ValidationInfo) -> object:
         """A text of digits is no number, and neither is a truth value."""
         kind = cls.model_fields[str(field.field_name)].annotation
-        for number in _NO_NUMBER.keys() & {kind, *get_args(kind)}:
-            if isinstance(value, str) or (isinstance(value, bool) and number is not bool):
-                raise PydanticKnownError(_NO_NUMBER[number])
+        kinds = {kind, *get_args(kind)}
+        for number, error in _NO_NUMBER.items():
+            if number in kinds and (isinstance(value, str) or (isinstance(value, bool) and bool not in kinds)):
+                raise PydanticKnownError(error)
         return value
 
     @field_validator("allow_host", mode="before")
@@ -148,8 +136,9 @@ class TokenCounter(Protocol):
         """Everything that can move an answer: model, library builds, kind of processor, context size and so on.
 
         JSON values by name. `engine` names the kind of engine; an engine on a model file adds `model_sha256`,
-        `model_size` (bytes) and `quantisation`, by which results name their judge. The same for as long as the answers
-        are: stored answers are found under it.
+        `model_size` (bytes) and `quantisation`, by which results name their judge. One that knows no more than a name
+        gives it as `model`: nobody has seen the bytes that answered. The same for as long as the answers are: stored
+        answers are found under it.
         """
         ...
 
@@ -185,12 +174,8 @@ class TokenCounter(Protocol):
         """
         ...
 
-
-class ClosableCounter(TokenCounter, Protocol):
-    """A token counter that is held open without an engine."""
-
     def close(self) -> None:
-        """Free the vocabulary."""
+        """Free what it holds. It cannot be used afterwards."""
         ...
 
 
@@ -218,10 +203,6 @@ class Engine(TokenCounter, Protocol):
     @property
     def forks(self) -> bool:
         """Whether what requests share is evaluated once; if not, each request is evaluated from its first token."""
-        ...
-
-    def close(self) -> None:
-        """Free the model. The engine cannot be used afterwards."""
         ...
 
 
@@ -296,6 +277,16 @@ class ModelOutline(NamedTuple):
     n_ctx: int
     memory_bytes: int
     uses_gpu: bool
+
+
+@runtime_checkable
+class RemoteEngine(Protocol):
+    """An engine whose model somebody else runs."""
+
+    @property
+    def ignored_settings(self) -> tuple[str, ...]:
+        """Names of settings that have no effect on it."""
+        ...
 
 
 @runtime_checkable

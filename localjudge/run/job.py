@@ -9,7 +9,7 @@ happened.
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from itertools import groupby
@@ -53,7 +53,6 @@ from localjudge.run.plan import (
 )
 from localjudge.run.settings import (
     ONE_HALF,
-    Options,
     RunSettings,
     checked,
     judge_of,
@@ -98,7 +97,7 @@ def _scored(planned: Plan, judge: OpenJudge, out: str | Path | None, progress: N
 def rescore_run(
     run: Run | str | Path,
     metrics: Sequence[str] | None,
-    options: Options,
+    options: Mapping[str, Any],
     *,
     out: str | Path | None = None,
     judge: JudgeName | None = None,
@@ -141,7 +140,7 @@ def rescore_run(
         return _scored(planned, opened, out, Noted(progress))
 
 
-def _thresholds(before: Run, options: Options, given: RunSettings, names: Sequence[str]) -> dict[str, Any]:
+def _thresholds(before: Run, options: Mapping[str, Any], given: RunSettings, names: Sequence[str]) -> dict[str, Any]:
     """What decides the verdicts once more: a threshold that is given in place of calibrations, and they in place of it.
 
     Of the run's calibrations those are kept that decide a metric which is scored once more.

@@ -195,7 +195,7 @@ def verdict_of(answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: Ve
         if answer.legal_mass < rule.min_legal_mass:
             return NoAnswer(
                 error=f"the model did not answer: it gave legal answers {answer.legal_mass:.2g} of its probability, "
-                f"less than {rule.min_legal_mass:g} (--min-legal-mass)",
+                f"less than {rule.min_legal_mass:g} (min_legal_mass)",
                 legal_mass=answer.legal_mass,
             )
         legal.append((answer, window))

@@ -8,7 +8,7 @@ What was understood of the data, said once before anything is judged, and in the
     columns not used: department, gold_standard
     no column for response, so left out: faithfulness
     no column for reference, so left out: context_recall
-    also possible with this data: context_relevancy, matrix_recall, hit_rate@k (localjudge metrics says what they ask)
+    also possible with this data: context_relevancy, matrix_recall, hit_rate@k (localjudge run --list-metrics)
     gold_standard may be the reference missing for context_recall: --map reference=gold_standard
 
 A note goes where progress goes. Where a column that is not used may be the one that is missing, or the language is
@@ -406,7 +406,7 @@ def tell(planned: Plan, progress: Noted) -> None:
         progress.note(note)
     if planned.also_possible:
         others = ", ".join(planned.also_possible)
-        progress.note(f"also possible with this data: {others} (localjudge metrics says what they ask)")
+        progress.note(f"also possible with this data: {others} (localjudge run --list-metrics)")
     for field, columns in planned.dataset.guesses.items() if planned.left_out else ():
         names = ", ".join(name for name, fields in planned.left_out.items() if field in fields)
         progress.warn(f"{', '.join(columns)} may be the {field} missing for {names}: {map_option({field: columns})}")

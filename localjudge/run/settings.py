@@ -17,6 +17,7 @@ from localjudge.judge.wording import JudgingProtocol, Reasons
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import Criterion, criteria_of
 from localjudge.metrics.metric import Metric
+from localjudge.record.cache import DEFAULT_MIB
 from localjudge.record.directory import MANIFEST, excerpt, validated
 from localjudge.record.manifest import (
     Calibration,
@@ -75,6 +76,7 @@ class Options(TypedDict, total=False):
     ray: str | None
     ray_workers: int | None
     allow_host: str | Sequence[str]
+    cache: bool | int
 
 
 class RunSettings(EngineSettings):
@@ -88,148 +90,136 @@ class RunSettings(EngineSettings):
         tuple[Criterion, ...],
         Setting("Scoring", "--criterion", "FILE", "read", criterion_files, criteria_of, rescorable=True),
     ] = ()
-    """File with a question of your own, which becomes a metric of its name, or one that comes with localjudge:
-    formal_register, names_its_source, refuses (may be repeated)."""
+    """Your own question as a metric: a file, or formal_register, names_its_source, refuses (may be repeated)."""
     threshold: Annotated[float, Setting("Scoring", metavar="P", rescorable=True)] = Field(default=ONE_HALF, ge=0, le=1)
-    """Probability from which on a verdict is 1."""
+    """The decision threshold: a verdict is 1 from this probability."""
     calibration: Annotated[
         tuple[Calibration, ...],
-        Setting(
-            "Scoring",
-            metavar="NAME|FILE",
-            names="read",
-            bundled=saved_calibrations,
-            read=calibrations_of,
-            rescorable=True,
-        ),
+        Setting("Scoring", "", "NAME|FILE", "read", saved_calibrations, calibrations_of, rescorable=True),
     ] = ()
-    """Name or file of a calibration, whose threshold decides the metrics that ask its question (may be repeated)."""
-    min_legal_mass: Annotated[float, Setting("Scoring", metavar="P", rescorable=True, calibration=True)] = Field(
-        default=0.01, ge=0, le=1
-    )
-    """Probability that a model must have given to legal answers: with less it has not answered, and there is no
-    verdict. 0 takes any answer."""
-    language: Annotated[str, Setting("Data")] = "en"
+    """Use the threshold of a calibration for the metrics that ask its question (may be repeated)."""
+    min_legal_mass: Annotated[float, Setting(rescorable=True, calibration=True)] = Field(default=0.01, ge=0, le=1)
+    """Minimum probability on valid answers; below it the verdict counts as failed. 0 accepts any answer."""
+    language: Annotated[str, Setting("Data", sentences=True)] = "en"
     """Language whose rules cut sentences (a spaCy language code)."""
-    segmenter: Annotated[str | None, Setting("Data", metavar="PIPELINE")] = None
-    """Installed spaCy pipeline that cuts sentences instead of our rules."""
-    abbreviations: Annotated[
-        tuple[str, ...], Setting("Data", metavar="FILE", names="words", read=abbreviations_of)
-    ] = ()
-    """File of words, one a line, whose full stop does not end a sentence (in Python also the words themselves)."""
+    segmenter: Annotated[str | None, Setting(sentences=True)] = None
+    """Installed spaCy pipeline that cuts sentences instead of the built-in rules."""
+    abbreviations: Annotated[tuple[str, ...], Setting(names="words", read=abbreviations_of, sentences=True)] = ()
+    """Words whose full stop does not end a sentence, or a file of them, one per line."""
     profile: Annotated[
         str | ProfileFolder | None,
-        Setting("Judge", "", "NAME|FOLDER", "read", bundled_profiles, read_profile, calibration=True, doctor=True),
+        Setting(names="read", bundled=bundled_profiles, read=read_profile, calibration=True, doctor=True),
     ] = None
-    """How the judge is asked: a prompt profile that comes with localjudge (instruct, minicheck ...), or the folder of
-    one of your own. By default the one that is made for the model."""
+    """How the judge is asked: a bundled prompt profile (instruct, minicheck ...), or the folder of your own. Default:
+    the one made for the model."""
     prompts: Annotated[
-        tuple[OwnPrompt, ...],
-        Setting("Judge", "--prompt", "FILE", "read", read=read_prompts, calibration=True, doctor=True),
+        tuple[OwnPrompt, ...], Setting(names="read", read=read_prompts, calibration=True, doctor=True)
     ] = ()
-    """File that words a task in place of the judge's own wording (may be repeated)."""
-    reasons: Annotated[Reasons, Setting("Judge", calibration=True)] = "none"
+    """Prompt files, each of which replaces the built-in prompt for one task."""
+    reasons: Annotated[Reasons, Setting(calibration=True)] = "none"
     """Let the model write a reason before the verdict (which may move it) or after it (which cannot)."""
-    protocol: Annotated[JudgingProtocol, Setting("Judge")] = "independent"
+    protocol: Annotated[JudgingProtocol, Setting()] = "independent"
     """Judge each unit by itself, or all statements of a sample in one answer, as RAGAS does: they sway each other
     then."""
     mapping: Annotated[Mapping[str, str], Setting("Data", "--map", "FIELD=COLUMN", data=True)] = Field(
         default_factory=dict
     )
-    """Column of yours to take for user_input, retrieved_contexts, reference, response, reference_contexts or id (may be
-    repeated). a.b reaches into objects, a[].b into each one of a list; contexts may stand in several columns: a,b."""
-    context_separator: Annotated[str | None, Setting("Data", metavar="TEXT", data=True)] = None
-    """Text at which to split a column's text into contexts: '|' for CSV and JSONL that DeepEval wrote."""
-    rows: Annotated[str | None, Setting("Data", metavar="PATH", data=True)] = None
+    """Column to use for user_input, retrieved_contexts, reference, response, reference_contexts or id (may be
+    repeated). a.b reaches into objects, a[].b into lists of them; a,b joins columns of contexts."""
+    context_separator: Annotated[str | None, Setting(data=True)] = None
+    """Separator between contexts in a text column: '|' for files that DeepEval wrote."""
+    rows: Annotated[str | None, Setting(data=True)] = None
     """Where the rows are inside the objects of a JSON file: experiment.items."""
-    skip_bad_rows: Annotated[bool, Setting("Data", data=True)] = False
-    """Leave out rows that cannot be used, and count them, instead of stopping."""
-    cluster_by: Annotated[
-        str | None, Setting("Data", metavar="COLUMN", data=True, rescorable=True, calibration=True)
-    ] = None
-    """Column that names what samples share, such as a document: intervals are then over these groups."""
-    max_failed: Annotated[int, Setting("Scoring", rescorable=True)] = Field(default=0, ge=0)
-    """Samples of a metric that may fail before it has no mean."""
+    skip_bad_rows: Annotated[bool, Setting(data=True)] = False
+    """Skip and count rows that cannot be used, instead of stopping."""
+    cluster_by: Annotated[str | None, Setting("Data", "", "COLUMN", data=True, rescorable=True, calibration=True)] = (
+        None
+    )
+    """Column that groups samples, such as a document: intervals are then over the groups."""
+    max_failed: Annotated[int, Setting(rescorable=True)] = Field(default=0, ge=0)
+    """Failed samples tolerated per metric before its mean is withheld."""
     reuse: Annotated[
         tuple[str, ...],
         Setting("Judge", metavar="RUN", names="read", data=True, rescorable=True, calibration=True),
     ] = ()
-    """Run of the same judge whose answers are taken in place of asking (may be repeated)."""
-    limit: Annotated[int | None, Setting("Data", data=True, part=True)] = Field(default=None, ge=1)
-    """Only the first samples of the data, so many."""
+    """Reuse the answers of a run of the same judge (may be repeated)."""
+    cache: Annotated[bool | int, Setting(rescorable=True, calibration=True)] = Field(default=False, ge=0, exclude=True)
+    """Keep and reuse the answers of all your runs in one private folder: true, or how many MiB at most (1,024)."""
+    limit: Annotated[int | None, Setting(data=True, part=True)] = Field(default=None, ge=1)
+    """Use only the first N samples."""
     sample: Annotated[int | None, Setting("Data", data=True, part=True)] = Field(default=None, ge=1)
-    """Only so many samples, drawn by their ids: those drawn for a smaller number are among them."""
-    seed: Annotated[int, Setting("Data", data=True, part=True)] = 0
-    """Which samples --sample draws."""
+    """Use N samples drawn at random by id; a larger N includes the samples of a smaller N."""
+    seed: Annotated[int, Setting(data=True, part=True)] = 0
+    """Seed of the samples that are drawn."""
     shard: Annotated[str | None, Setting("Data", metavar="I/N", data=True, part=True)] = None
-    """Only one of N parts, I from 1 to N, by the samples' ids: several processes judge one each, and localjudge merge
-    makes one run of theirs."""
+    """Use part I of N, by the ids of the samples: several processes judge one part each, and localjudge merge makes one
+    run of theirs."""
 
     @field_validator("profile")
     @classmethod
-    def _comes_with_us(cls, profile: str | ProfileFolder | None) -> str | ProfileFolder | None:
+    def _is_bundled(cls, profile: str | ProfileFolder | None) -> str | ProfileFolder | None:
         if isinstance(profile, str) and profile not in bundled_profiles():
             raise no_profile(profile)
         return profile
 
     @field_validator("reuse", mode="before")
     @classmethod
-    def _directories(cls, given: object) -> object:
-        if isinstance(given, str | Path):
-            given = (given,)
-        if not isinstance(given, Sequence):
-            return given
-        return tuple(os.path.expanduser(run) if isinstance(run, str | Path) else run for run in given)
+    def _expanded(cls, runs: object) -> object:
+        runs = (runs,) if isinstance(runs, str | Path) else runs
+        if not isinstance(runs, Sequence):
+            return runs
+        return tuple(os.path.expanduser(run) if isinstance(run, str | Path) else run for run in runs)
 
     @field_validator("shard", mode="before")
     @classmethod
-    def _one_of_several(cls, given: object) -> object:
-        return str(Shard.read(given)) if isinstance(given, str) else given
+    def _i_of_n(cls, shard: object) -> object:
+        return str(Shard.read(shard)) if isinstance(shard, str) else shard
 
     @model_validator(mode="after")
-    def _one_part(self) -> Self:
+    def _go_together(self) -> Self:
         if self.limit is not None and self.sample is not None:
             limit, sample = option_name("limit"), option_name("sample")
             raise UsageError(f"{limit} and {sample} cannot both be given", hint=f"{sample} draws from all of the data")
-        return self
-
-    @model_validator(mode="after")
-    def _one_threshold(self) -> Self:
         if self.calibration and self.threshold != ONE_HALF:
             raise _two_thresholds()
-        return self
-
-    @model_validator(mode="after")
-    def _can_be_cut(self) -> Self:
         _ = self.sentences
         return self
 
     @property
     def sentences(self) -> Segmenter:
-        """What cuts texts into sentences. Raises UsageError for abbreviations that are none, or beside a pipeline."""
+        """What cuts texts into sentences. Raises UsageError for wrong abbreviations, and for any with a pipeline."""
         return Segmenter(self.language, self.segmenter, self.abbreviations)
 
     def rule_for(self, metrics: Iterable[Metric]) -> VerdictRule:
         """What makes an answer a verdict, of each of the metrics."""
-        calibrated = {one.question for one in self.calibration}
-        names = [metric.name for metric in metrics if question_of(metric.name) in calibrated]
-        return VerdictRule(self.threshold, self.min_legal_mass, {name: self.threshold_of(name) for name in names})
+        thresholds = {metric.name: self.threshold_of(metric.name) for metric in self._calibrated(metrics)}
+        return VerdictRule(self.threshold, self.min_legal_mass, thresholds)
 
     def threshold_of(self, metric: str) -> float:
-        """The probability from which on a verdict of the metric is 1."""
-        calibrated = {one.question: one.threshold for one in self.calibration}
-        return calibrated.get(question_of(metric) or "", self.threshold)
+        """The decision threshold of the metric."""
+        thresholds = {calibration.question: calibration.threshold for calibration in self.calibration}
+        return thresholds.get(question_of(metric) or "", self.threshold)
 
     def for_metrics(self, metrics: Iterable[Metric]) -> Self:
         """The same with those calibrations alone that decide one of these metrics."""
-        asked = {question_of(metric.name) for metric in metrics}
-        applying = tuple(one for one in self.calibration if one.question in asked)
-        return self.model_copy(update={"calibration": applying})
+        questions = {question_of(metric.name) for metric in metrics}
+        used = tuple(calibration for calibration in self.calibration if calibration.question in questions)
+        return self.model_copy(update={"calibration": used})
+
+    def _calibrated(self, metrics: Iterable[Metric]) -> list[Metric]:
+        questions = {calibration.question for calibration in self.calibration}
+        return [metric for metric in metrics if question_of(metric.name) in questions]
 
     @property
     def calibrations_used(self) -> dict[str, dict[str, str]]:
         """What a signature says of the calibrations: nothing of none."""
-        return {"calibrations": {one.question: one.sha256 for one in self.calibration}} if self.calibration else {}
+        sha256 = {calibration.question: calibration.sha256 for calibration in self.calibration}
+        return {"calibrations": sha256} if sha256 else {}
+
+    @property
+    def cache_mebibytes(self) -> int:
+        """How large the cache may grow."""
+        return DEFAULT_MIB if self.cache is True else int(self.cache)
 
     @property
     def engine(self) -> EngineSettings:
@@ -249,17 +239,12 @@ SETTINGS: Mapping[str, Setting] = declared(RunSettings)
 NOT_IN_FILES = frozenset(name for name, field in RunSettings.model_fields.items() if field.exclude)
 """Settings that no file of a run holds."""
 declare(SETTINGS)
-Trait = Literal["part", "data", "place", "rescorable", "calibration", "doctor"]
+Trait = Literal["part", "data", "place", "rescorable", "calibration", "doctor", "sentences"]
 
 
 def settings_with(trait: Trait) -> tuple[str, ...]:
     """The names of the settings of which this is said."""
     return tuple(name for name, setting in SETTINGS.items() if getattr(setting, trait))
-
-
-def _read(name: str, value: Any) -> Any:
-    read = SETTINGS[name].read
-    return read(value) if read else value
 
 
 def _two_thresholds() -> UsageError:
@@ -268,61 +253,62 @@ def _two_thresholds() -> UsageError:
 
 
 def checked(options: Mapping[str, Any]) -> RunSettings:
-    """Settings from keywords. Raises UsageError that names the first one that cannot be, as the command line does."""
-    names = RunSettings.model_fields
+    """Settings from keywords, with what files say in them. Raises UsageError that names the first that is wrong."""
     for name in options:
         if name == "gates":
-            raise UsageError(
-                "a run takes no gates", hint="decide them when it is done: localjudge.check(run, gates=[...])"
-            )
-        if name not in names:
-            raise UsageError(f"there is no option {name!r}", hint=suggestion(name, names, "the options"))
+            hint = "decide them when it is done: localjudge.check(run, gates=[...])"
+            raise UsageError("a run takes no gates", hint=hint)
+        if name not in SETTINGS:
+            raise UsageError(f"there is no option {name!r}", hint=suggestion(name, SETTINGS, "the options"))
     if "threshold" in options and options.get("calibration"):
         raise _two_thresholds()
+    readers = {name: SETTINGS[name].read or _as_it_is for name in options}
     try:
-        return RunSettings(**{name: _read(name, value) for name, value in options.items()})
+        return RunSettings(**{name: readers[name](value) for name, value in options.items()})
     except ValidationError as error:
         first = error.errors()[0]
-        name = str(first["loc"][0])
-        raise UsageError(f"{option_name(name)} must be {_expected(first)}, got {first['input']!r:.80}") from error
+        name = option_name(str(first["loc"][0]))
+        raise UsageError(f"{name} must be {_expected(first)}, got {first['input']!r:.80}") from error
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def settings_again(manifest: Manifest, **changed: Any) -> RunSettings:
     """The settings of a run as it resolved them, but for those that are changed.
 
     What no file of a run holds is not read from one: who made it names no host for us. Nor is a file that it names.
-    Raises UsageError for a change that cannot be, RunDirectoryError for settings of the run that cannot be.
+    Raises UsageError for a wrong change, RunDirectoryError for wrong settings of the run.
     """
     # Calibrations take the place of the run's threshold, which is then one half.
     typed = checked(
         {name: value for name, value in changed.items() if name != "threshold" or not changed.get("calibration")}
     )
-    known = RunSettings.model_fields.keys() - NOT_IN_FILES
-    kept = {name: value for name, value in manifest.environment["settings"].items() if name in known}
-    kept |= {"criteria": tuple(kept_criteria(manifest).values()), "calibration": kept_calibrations(manifest)}
-    n_ctx = manifest.judge["engine"].get("n_ctx", kept.get("n_ctx"))
-    values = {**kept, "n_ctx": n_ctx, **{name: getattr(typed, name) for name in changed}}
+    settings = manifest.environment["settings"]
+    before = {name: settings[name] for name in SETTINGS if name in settings and name not in NOT_IN_FILES}
+    before |= {"criteria": tuple(kept_criteria(manifest).values()), "calibration": kept_calibrations(manifest)}
+    before["n_ctx"] = manifest.judge["engine"].get("n_ctx", before.get("n_ctx"))
+    values = before | {name: getattr(typed, name) for name in changed}
     return validated(RunSettings, values, f"{MANIFEST}: settings")
 
 
 def judge_of(run: Run, *, needed: bool = True) -> str:
     """The judge that a run was made with, as its manifest names it.
 
-    The address of a server is where the texts would go, and a run's directory may come from anybody. So this raises
-    UsageError if it names a server that is not this machine's by its very address, with no name looked up; and if it
-    names none. Neither if an engine that is there makes the name needless.
+    A run's directory may come from anybody, and the address of a server is where the texts would go: raises UsageError
+    for one that is not this machine's by its very address, and where no judge is named; not if a judge is not `needed`.
     """
-    named = run.manifest.environment.get("judge")
-    if named is None and needed:
+    judge = run.manifest.environment.get("judge")
+    if judge is None and needed:
+        hint = f"name it with {option('judge')}"
+        raise UsageError(f"{run.directory} does not say which judge it was made with", hint=hint)
+    if needed and may_be_elsewhere(str(judge)):
         raise UsageError(
-            f"{run.directory} does not say which judge it was made with", hint=f"name it with {option('judge')}"
-        )
-    if needed and may_be_elsewhere(str(named)):
-        raise UsageError(
-            f"{run.directory} was judged by {excerpt(named)}, which may be another machine: its texts would go there",
+            f"{run.directory} was judged by {excerpt(judge)}, which may be another machine: its texts would go there",
             hint=f"if you want that, name the judge yourself with {option('judge')}",
         )
-    return str(named)
+    return str(judge)
 
 
 def _expected(problem: Mapping[str, Any]) -> str:

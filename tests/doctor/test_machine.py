@@ -52,7 +52,7 @@ def test_more_threads_than_cores_are_a_warning() -> None:
     ("build", "layers", "status", "words"),
     [
         (EngineBuild("llama.cpp", "1.0", uses_gpu=False), None, "ok", "was built for the processor alone"),
-        (EngineBuild("llama.cpp", "1.0", uses_gpu=False), 8, "warning", "--gpu-layers 8 has no effect"),
+        (EngineBuild("llama.cpp", "1.0", uses_gpu=False), 8, "warning", "gpu_layers = 8 has no effect"),
         (EngineBuild("llama.cpp", "1.0", False, ("cuda",)), None, "warning", "cuda, which finds no GPU"),
         (EngineBuild("llama.cpp", "1.0", uses_gpu=True), 12, "ok", "has a GPU backend: 12 layers go there"),
         (EngineBuild("llama.cpp", "1.0", uses_gpu=True), None, "ok", "has a GPU backend: all layers go there"),

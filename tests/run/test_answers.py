@@ -25,7 +25,7 @@ def test_too_little_on_legal_answers_is_no_answer(legal_mass: float, judged: boo
     assert found.legal_mass == legal_mass
     if isinstance(found, NoAnswer):
         assert "the model did not answer" in found.error
-        assert "--min-legal-mass" in found.error
+        assert "min_legal_mass" in found.error
 
 
 def test_one_window_without_an_answer_leaves_the_unit_without_one() -> None:
@@ -40,5 +40,5 @@ def test_at_0_any_answer_counts() -> None:
 
 
 def test_the_first_reason_stands() -> None:
-    windows = [(answer(0.9), 0), (NoAnswer(error="too long"), 1)]
+    windows: list[tuple[Answer | NoAnswer, int | None]] = [(answer(0.9), 0), (NoAnswer(error="too long"), 1)]
     assert verdict_of(windows, RULE) == NoAnswer(error="too long")

@@ -111,7 +111,7 @@ def test_what_else_the_data_is_enough_for_is_said_in_one_line(caplog: pytest.Log
     said = Said([ROW], caplog)
     (line,) = [note for note in said.notes if note.startswith("also possible")]
     assert line == (
-        "also possible with this data: context_relevancy, context_sufficiency (localjudge metrics says what they ask)"
+        "also possible with this data: context_relevancy, context_sufficiency (localjudge run --list-metrics)"
     )
     named = Said([ROW], caplog, metrics=["context_relevancy"])
     assert not any(note.startswith("also possible") for note in named.notes)
