@@ -224,8 +224,8 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "sample, not UTF-8": (stored_as("CAST(x'ff' AS TEXT)"), READ_BACK, "Could not decode to UTF-8"),
     "store, not a database": (put("run.sqlite", b"text" * 999), STORED, "file is not a database"),
     "store of another version": (sql("PRAGMA user_version = 7"), STORED, "has schema version 7"),
-    "answer 7": (sql("UPDATE answer SET p_yes = 7"), ASKED | {"resume"}, "p_yes: Input should be less than"),
-    "answer to nothing": (sql("UPDATE answer SET p_yes = NULL"), ASKED | {"resume"}, "p_yes: Input should be"),
+    "answer 7": (sql("UPDATE answer SET p_yes = 7"), ASKED, "p_yes: Input should be less than"),
+    "answer to nothing": (sql("UPDATE answer SET p_yes = NULL"), ASKED, "p_yes: Input should be"),
     "request of nothing": (sql("UPDATE request SET path = '[99]'"), ASKED | {"sample"}, "lacks row 99"),
     "request of texts": (sql("UPDATE request SET path = '[\"a\"]'"), ASKED | {"sample"}, "valid integer"),
     "request, the 9th verdict": (sql("UPDATE request SET entry = 9"), ASKED, "asks for verdict 9 of 1"),
@@ -262,6 +262,16 @@ UNCONCERNED: dict[str, Attack] = {
 def test_what_show_does_not_need_has_no_effect_on_it(directory: Path, name: str) -> None:
     UNCONCERNED[name](directory)
     shown(directory)
+
+
+@pytest.mark.parametrize("p_yes", ["7", "NULL"])
+def test_a_run_that_is_not_finished_does_not_go_on_with_such_an_answer(directory: Path, p_yes: str) -> None:
+    """One that is finished is opened, and reads no answer."""
+    sql(f"UPDATE answer SET p_yes = {p_yes}")(directory)
+    made(directory)
+    (directory / "summary.json").unlink()
+    with pytest.raises(RunDirectoryError, match="p_yes: Input should be"):
+        made(directory)
 
 
 def test_a_grammar_that_is_not_the_judge_s_is_not_asked(directory: Path) -> None:

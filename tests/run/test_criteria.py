@@ -180,8 +180,8 @@ def test_what_does_not_fit_is_failed_and_never_cut(tmp_path: Path) -> None:
     [
         ([], "criterion kind: its words in manifest.json are not those of its checksum"),
         ([{**KIND.model_dump(mode="json"), "good": "no"}], "criterion kind: its words"),
-        (["/etc/hostname"], "criteria is not a list of them"),
-        ({"kind": 1}, "criteria is not a list of them"),
+        (["/etc/hostname"], "criteria is not a list of objects"),
+        ({"kind": 1}, "criteria is not a list of objects"),
         ([{"name": "kind"}], "manifest.json: a criterion cannot be asked: question"),
     ],
 )
