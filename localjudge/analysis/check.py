@@ -6,19 +6,19 @@
     context_recall.delta>=-0.02    the mean is at most 0.02 below the baseline's, on the samples that both have
 
     pass         every value in the 95 % interval meets it
-    fail         none does, or more samples failed than may: there is no mean to decide on then
-    undecided    some do: there are too few samples, and it says about how many would decide it, and how
+    fail         none does, or more samples failed than are allowed: there is no mean to decide on
+    undecided    some do: too few samples; the reason says about how many would decide it, and how
 
-An undecided gate counts as failed unless it is said otherwise: having few samples would otherwise pass it.
+An undecided gate counts as failed by default: otherwise having few samples would pass it.
 """
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Literal, cast
 
-from localjudge.analysis.compare import RunComparison, compare, no_partner
+from localjudge.analysis.compare import RunComparison, compare
 from localjudge.errors import UsageError
 from localjudge.record.run import Run, as_run
 from localjudge.stats.interval import Interval
@@ -49,10 +49,10 @@ class Gate(Record):
 
 
 class GateDecision(Record):
-    """What became of a gate, on which value, and why. `kept` is what counts for the exit code.
+    """The outcome of a gate, on which value, and why. `kept` is what counts for the exit code.
 
-    `samples_needed` is about how many samples would decide it, if the mean stays where it is. `unpaired` samples of
-    either run have no partner in the other, and no part in a difference.
+    About `samples_needed` samples would decide it, if the mean stays where it is. `unpaired` samples of either run have
+    no partner in the other, and no part in a difference.
     """
 
     gate: str
@@ -85,7 +85,7 @@ def parse_gate(text: str) -> Gate:
     return Gate(metric=parts["metric"], delta=delta, comparison=comparison, threshold=threshold)
 
 
-def refuse_unknown(gates: Sequence[Gate], metrics: Collection[str], what: str = "is not computed") -> None:
+def check_metrics(gates: Sequence[Gate], metrics: Collection[str], what: str = "is not computed") -> None:
     """Raise UsageError for a gate about a metric that is not among these."""
     for gate in gates:
         if gate.metric not in metrics:
@@ -93,15 +93,14 @@ def refuse_unknown(gates: Sequence[Gate], metrics: Collection[str], what: str = 
             raise UsageError(f"the gate {gate} is about {gate.metric!r}, which {what}", hint=hint)
 
 
-def refuse_without_baseline(gates: Sequence[Gate], baseline: Run | None) -> None:
-    """Raise UsageError for a gate about a difference from a baseline that there is not, or that lacks the metric."""
+def check_baseline(gates: Sequence[Gate], baseline: Run | None) -> None:
+    """Raise UsageError for a gate about a difference where there is no baseline, or it lacks the metric."""
     deltas = [gate for gate in gates if gate.delta]
-    if deltas and baseline is None:
-        raise UsageError(
-            f"the gate {deltas[0]} needs a baseline", hint=f"name an earlier run with {option('baseline')}"
-        )
     if baseline is not None:
-        refuse_unknown(deltas, baseline.summary.metrics, "is not in the baseline")
+        check_metrics(deltas, baseline.summary.metrics, "is not in the baseline")
+    elif deltas:
+        hint = f"name an earlier run with {option('baseline')}"
+        raise UsageError(f"the gate {deltas[0]} needs a baseline", hint=hint)
 
 
 def decide_gates(
@@ -109,9 +108,9 @@ def decide_gates(
 ) -> tuple[GateDecision, ...]:
     """Decide each gate on a finished run; gates about differences on its comparison with the baseline.
 
-    Raises UsageError for a gate about a metric that is not there.
+    Raises UsageError for a gate about a metric that neither has.
     """
-    refuse_unknown(gates, run.summary.metrics)
+    check_metrics(gates, run.summary.metrics)
     return tuple(_decide(gate, run, comparison, undecided) for gate in gates)
 
 
@@ -123,7 +122,7 @@ def _decide(gate: Gate, run: Run, comparison: RunComparison | None, undecided: U
             raise UsageError(f"the gate {gate} needs a baseline with this metric", hint="compare the run with one")
         change = comparison.metrics[gate.metric]
         failed, interval, unpaired = max(failed, change.failed_in_baseline), change.interval, change.unpaired
-        remark = f"; {no_partner(comparison.samples)}" if unpaired else ""
+        remark = f"; {comparison.samples.without_partner}" if unpaired else ""
     outcome, needed, reason = _outcome(gate, failed, run.max_failed, interval)
     return GateDecision(
         gate=str(gate),
@@ -145,9 +144,8 @@ def _outcome(gate: Gate, failed: int, max_failed: int, interval: Interval | None
     if interval is None:
         return "undecided", None, "there is no score to decide on"
     outcome, needed = decide(interval, gate.comparison, gate.threshold)
-    mean, low, high = (
-        signed(value) if gate.delta else f"{value:.3f}" for value in (interval.mean, interval.low, interval.high)
-    )
+    shape: Callable[[float], str] = signed if gate.delta else "{:.3f}".format
+    mean, low, high = map(shape, interval[:3])
     samples = numbered(interval.n, "sample")
     if interval.one_cluster:
         return outcome, None, f"{mean}, {samples}, all in one group: more groups are needed to decide"
@@ -167,14 +165,14 @@ def signed(value: float) -> str:
 
 
 class Check(Record):
-    """The comparison with the baseline, if there is one, and what became of each gate, in their order."""
+    """The comparison with the baseline, if there is one, and the decision on each gate, in their order."""
 
     comparison: RunComparison | None
     decisions: tuple[GateDecision, ...]
 
     @property
     def kept(self) -> bool:
-        """Whether no gate counts as missed."""
+        """Whether no gate counts as failed."""
         return all(decision.kept for decision in self.decisions)
 
 
@@ -185,14 +183,14 @@ def check(
     baseline: Run | str | Path | None = None,
     undecided: Undecided = "fail",
 ) -> Check:
-    """Compare a run with a baseline, if one is given, and decide the gates on their 95 % intervals.
+    """Compare a run with its baseline, if any, and decide the gates on their 95 % intervals.
 
-    A run is given as such or by its directory. `undecided` is what a gate counts as that so few samples cannot decide.
-    Raises UsageError for a gate that is none, that is about a metric which is not there, or about a difference without
-    a baseline; RunDirectoryError for a directory that cannot be read.
+    Each run is a `Run` or its directory. `undecided` is what an undecided gate counts as. Raises UsageError for what is
+    not a gate, for a gate about a metric that was not computed, or about a difference without a baseline;
+    RunDirectoryError for a directory that cannot be read.
     """
     parsed = [parse_gate(gate) for gate in ([gates] if isinstance(gates, str) else gates)]
     run, before = as_run(run), None if baseline is None else as_run(baseline)
-    refuse_without_baseline(parsed, before)
+    check_baseline(parsed, before)
     comparison = compare(before, run) if before else None
     return Check(comparison=comparison, decisions=decide_gates(parsed, run, comparison, undecided=undecided))

@@ -4,14 +4,13 @@
     B, the new run    1.0  1.0  0.5   -       differences 0 and +0.5: one tied, one improved, two missing
 
 Every difference is B - A, sample by sample, so that how hard a sample is cancels. Samples pair by id; what is left by
-content; what is still left by question, where only one sample on each side asks it:
+content; what is still left by question (with its reference, then alone), where only one sample on each side asks it:
 
     baseline   a  b  row-3f        a = a             by id
     new run    a  x  row-7c        b = x             by content: the same sample under another name
                                    row-3f = row-7c   by question: contexts or response changed
 
-A question is a `user_input` with its `reference`, and for what is left after that the `user_input` alone. Within a pair
-the judged units with the same text are the same unit, at whatever rank; the same text twice is told apart by its order.
+Within a pair, judged units with the same text are the same unit, whatever their rank; repeated texts pair in order:
 
     baseline   "Paris is in France."  1      "It has 2 million inhabitants."  1
     new run    "Paris is in France."  0      "It rains."                      0      1 -> 0, 1 -> none, none -> 0
@@ -19,7 +18,7 @@ the judged units with the same text are the same unit, at whatever rank; the sam
 Verdicts of one sample are not independent: their interval is over samples, or over the groups that both runs name. What
 makes a comparison doubtful (other judges, other questions, failed samples) is a warning, never a reason to refuse it.
 By the values of a column, each slice is compared, or summarised, as a whole run is; a pair is in the slice of the new
-run. An interval holds for one slice that was named before; of twenty, one is expected to miss.
+run. An interval holds for one slice that was chosen beforehand; of twenty, one is expected to miss.
 
 The invariant: no result depends on the order of the rows. Of each sample some hashes and numbers are in memory, texts
 only of the samples that moved most.
@@ -28,9 +27,8 @@ only of the samples that moved most.
 import hashlib
 import json
 import math
-from array import array
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -48,22 +46,15 @@ from localjudge.record.run import Run, as_run, unknown_sample
 from localjudge.stats import Interval, mcnemar, paired_difference
 from localjudge.types import JudgeCard, Label, Record, Sample
 
-Ground = Literal["id", "content", "question"]
-COMPARISON_VERSION = 1
 MOVED_SAMPLES = 5
 MOST_SLICES = 1_000
-_COLUMNS_SHOWN = 20
-_STEPS: tuple[tuple[str, Ground], ...] = (
-    ("id", "id"),
-    ("content", "content"),
-    ("question", "question"),
-    ("user_input", "question"),
-)
-"""By which key samples are paired, in this order, and the ground that each is."""
+_COLUMNS_LISTED = 20
+
+Ground = Literal["id", "content", "question"]
 
 
 class SampleKeys(NamedTuple):
-    """What a sample is called, says and asks; None where it asks nothing."""
+    """What pairs a sample, in this order: what it is called, says and asks. None where it asks nothing."""
 
     id: str
     content: bytes
@@ -90,16 +81,21 @@ class Pairing(NamedTuple):
 
 
 def sample_keys(sample: Sample) -> SampleKeys:
-    """The keys by which the sample is found again in another run."""
+    """The keys by which the sample is paired with one of another run."""
+
+    def hashed(*texts: str | None) -> bytes | None:
+        return hashlib.sha256(json.dumps(texts).encode()).digest() if any(texts) else None
+
     content = bytes.fromhex(content_hash(sample))
-    return SampleKeys(sample.id, content, _hash(sample.user_input, sample.reference), _hash(sample.user_input))
+    return SampleKeys(sample.id, content, hashed(sample.user_input, sample.reference), hashed(sample.user_input))
 
 
 def pair_samples(before: Sequence[SampleKeys], after: Sequence[SampleKeys]) -> Pairing:
     """Pair by id, by content (equal ones first with first), and by question where it is asked once on either side."""
     partners: dict[int, tuple[int, Ground]] = {}
     left_before, left_after = list(range(len(before))), list(range(len(after)))
-    for key, ground in _STEPS:
+    grounds: tuple[Ground, ...] = ("id", "content", "question", "question")
+    for key, ground in zip(SampleKeys._fields, grounds, strict=True):
         old, new = _positions(before, left_before, key), _positions(after, left_after, key)
         for value, places in new.items():
             others = old.get(value, [])
@@ -109,11 +105,10 @@ def pair_samples(before: Sequence[SampleKeys], after: Sequence[SampleKeys]) -> P
         left_before = [position for position in left_before if position not in taken]
         left_after = [position for position in left_after if position not in partners]
     pairs = []
-    for place in sorted(partners):
-        other, ground = partners[place]
+    for place, (other, ground) in sorted(partners.items()):
         old_keys, keys = before[other], after[place]
-        same = old_keys.content == keys.content, old_keys.question == keys.question
-        pairs.append(Pair(other, place, ground, *same))
+        same_question = old_keys.question == keys.question
+        pairs.append(Pair(other, place, ground, old_keys.content == keys.content, same_question))
     return Pairing(pairs, left_before, left_after)
 
 
@@ -123,10 +118,6 @@ def _positions(samples: Sequence[SampleKeys], left: Iterable[int], key: str) -> 
         if (value := getattr(samples[position], key)) is not None:
             places[value].append(position)
     return places
-
-
-def _hash(*texts: str | None) -> bytes | None:
-    return hashlib.sha256(json.dumps(texts).encode()).digest() if any(texts) else None
 
 
 class UnitChange(Record):
@@ -141,13 +132,25 @@ class UnitChange(Record):
 
 def unit_changes(before: Sequence[VerdictRow], after: Sequence[VerdictRow], *, same_content: bool) -> list[UnitChange]:
     """Every unit of either run: those of the new run in their order, then those that only the baseline has."""
-    old, new = _by_text(before, "before", same_content), _by_text(after, "after", same_content)
+
+    def by_text(rows: Sequence[VerdictRow], side: str) -> dict[tuple[object, ...], VerdictRow]:
+        # The number of a context only means the same if all of the sample is the same.
+        by_key: dict[tuple[object, ...], VerdictRow] = {}
+        seen: Counter[tuple[object, ...]] = Counter()
+        for row in rows:
+            other_context = isinstance(row.against, int) and not same_content
+            unit = (row.unit, row.source, row.text, (row.against, side) if other_context else row.against)
+            by_key[(*unit, seen[unit])] = row
+            seen[unit] += 1
+        return by_key
+
+    old, new = by_text(before, "before"), by_text(after, "after")
     changes = []
-    for key, row in (new | {key: row for key, row in old.items() if key not in new}).items():
+    for key in [*new, *(key for key in old if key not in new)]:
         was, now = old.get(key), new.get(key)
         changes.append(
             UnitChange(
-                text=row.text,
+                text=(now or old[key]).text,
                 before=was.label if was else None,
                 after=now.label if now else None,
                 p_before=was.p_yes if was else None,
@@ -155,18 +158,6 @@ def unit_changes(before: Sequence[VerdictRow], after: Sequence[VerdictRow], *, s
             )
         )
     return changes
-
-
-def _by_text(rows: Sequence[VerdictRow], side: str, same_content: bool) -> dict[tuple[object, ...], VerdictRow]:
-    """The rows by what they are about. The number of a context only means the same if all of the sample is the same."""
-    numbered: dict[tuple[object, ...], VerdictRow] = {}
-    seen: Counter[tuple[object, ...]] = Counter()
-    for row in rows:
-        against = (row.against, side) if isinstance(row.against, int) and not same_content else row.against
-        what = (row.unit, row.source, row.text, against)
-        numbered[(*what, seen[what])] = row
-        seen[what] += 1
-    return numbered
 
 
 class ComparedRun:
@@ -178,7 +169,8 @@ class ComparedRun:
     def __init__(self, run: Run, metrics: Iterable[str]) -> None:
         self.run = run
         self.samples = [sample_keys(sample) for sample in run.iter_samples()]
-        self._groups = run.cluster_of
+        self.groups = None if run.cluster_of is None else [run.cluster_of.get(sample.id, "") for sample in self.samples]
+        """The group of each sample, None where the run names none."""
         positions = {sample.id: position for position, sample in enumerate(self.samples)}
         self.scores = {metric: np.full(len(positions), np.nan) for metric in metrics}
         """Of each metric, NaN where a sample has none."""
@@ -192,15 +184,6 @@ class ComparedRun:
             position = positions.get(verdict.sample_id)
             if position is not None and verdict.metric in self._places and self._places[verdict.metric][position] < 0:
                 self._places[verdict.metric][position] = place
-
-    @property
-    def grouped(self) -> bool:
-        """Whether the run names groups of samples."""
-        return self._groups is not None
-
-    def group(self, position: int) -> str:
-        """The group of a sample of a grouped run."""
-        return (self._groups or {}).get(self.samples[position].id, "")
 
     def score(self, metric: str, position: int) -> float | None:
         """The score of a sample; None if it has none, or the run has no such metric."""
@@ -308,6 +291,14 @@ class SharedSamples(Record):
         """All pairs."""
         return self.by_id + self.by_content + self.by_question
 
+    @property
+    def without_partner(self) -> str:
+        """How many samples of each run are in no pair, of how many."""
+        return (
+            f"{self.only_baseline:,} of {self.only_baseline + self.paired:,} samples of A and "
+            f"{self.only_new:,} of {self.only_new + self.paired:,} of B have no partner"
+        )
+
 
 class SliceChange(Record):
     """One metric on the samples of a slice that have a score in both runs; `scores` is None if none has."""
@@ -333,9 +324,12 @@ class SlicedChanges(Record):
 
 
 class RunComparison(Record):
-    """Baseline and new run, what they share, what differs between their judges, and each metric of both."""
+    """Baseline and new run, what they share, what differs between their judges, and each metric of both.
 
-    schema_version: int = COMPARISON_VERSION
+    `by` has the same by the values of a column, if one was named.
+    """
+
+    schema_version: int = 1
     baseline: str
     run: str
     baseline_signature: str
@@ -347,7 +341,6 @@ class RunComparison(Record):
     warnings: tuple[str, ...]
     metrics: dict[str, MetricChange]
     by: SlicedChanges | None = None
-    """The same by the values of a column, if one was named."""
 
 
 def compare(
@@ -363,7 +356,7 @@ def compare(
     baseline, run = as_run(baseline), as_run(run)
     metrics = [name for name in run.summary.metrics if name in baseline.summary.metrics]
     both = _BothRuns(ComparedRun(baseline, metrics), ComparedRun(run, metrics))
-    judges = judge_changes(baseline, run)
+    judges = _judge_changes(baseline, run)
     return RunComparison(
         baseline=str(baseline.directory),
         run=str(run.directory),
@@ -371,12 +364,35 @@ def compare(
         signature=run.summary.signature,
         baseline_judge=baseline.judge,
         judge=run.judge,
-        samples=_shared(both.pairing),
+        samples=both.shared,
         judge_changes=judges,
-        warnings=tuple(_warnings(both, judges)),
+        warnings=(*both.warnings(metrics, judges), *_failures(baseline, run)),
         metrics={metric: both.metric_change(metric, moved) for metric in metrics},
-        by=None if by is None else SlicedChanges(column=by, slices=tuple(_compared_slices(both, metrics, by))),
+        by=None if by is None else SlicedChanges(column=by, slices=tuple(both.slices(metrics, by))),
     )
+
+
+def _judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
+    """What differs between the judges, metrics aside that only one of the runs has.
+
+    Of a combined run and one of other judges, who they are, as `judges`: all else of them differs, too.
+    """
+    judges = [side.manifest.judge for side in (baseline, run)]
+    combined = [set(judge.get("combined", {}).get("judges", ())) for judge in judges]
+    if combined[0] != combined[1]:
+        judges = [
+            {name: value for name, value in judge.items() if name not in ("engine", "judge", "combined")}
+            | {"judges": str(side.summary.judge)}
+            for judge, side in zip(judges, (baseline, run), strict=True)
+        ]
+    aside = tuple(f"metrics.{name}." for name in baseline.summary.metrics.keys() ^ run.summary.metrics.keys())
+    return tuple(change for change in differences(*judges) if not change.ingredient.startswith(aside))
+
+
+def _failures(baseline: Run, run: Run) -> Iterator[str]:
+    for which, side in (("the baseline", baseline), ("the new run", run)):
+        for metric in side.summary.failed_beyond(0):
+            yield f"{which} has failed samples of {metric}: {side.summary.metrics[metric].failed:,}"
 
 
 class _BothRuns:
@@ -384,26 +400,51 @@ class _BothRuns:
 
     def __init__(self, before: ComparedRun, after: ComparedRun) -> None:
         self.before, self.after = before, after
-        self.pairing = pair_samples(before.samples, after.samples)
-        self.grouped = before.grouped and after.grouped
-        names: dict[str, int] = {}
-        self._clusters = [
-            names.setdefault(after.group(position), len(names)) if self.grouped else position
-            for position in range(len(after.samples))
-        ]
+        pairing = pair_samples(before.samples, after.samples)
+        self.pairs = pairing.pairs
+        grounds = Counter(pair.ground for pair in self.pairs)
+        self.shared = SharedSamples(
+            by_id=grounds["id"],
+            by_content=grounds["content"],
+            by_question=grounds["question"],
+            same_content=sum(pair.same_content for pair in self.pairs),
+            other_question=sum(not pair.same_question for pair in self.pairs),
+            only_baseline=len(pairing.only_before),
+            only_new=len(pairing.only_after),
+        )
+        groups = after.groups if before.groups is not None else None
+        self._grouped = groups is not None
+        names: dict[object, int] = {}
+        self._clusters = [names.setdefault(group, len(names)) for group in groups or range(len(after.samples))]
 
-    def scored(self, metric: str, pairs: Iterable[Pair]) -> list[Pair]:
+    def metric_change(self, metric: str, moved: int) -> MetricChange:
+        """One metric over all pairs."""
+        pairs = self._scored(metric, self.pairs)
+        baseline, run = (side.run.summary.metrics[metric] for side in (self.before, self.after))
+        return MetricChange(
+            compared=len(pairs),
+            unpaired=self.shared.only_baseline + self.shared.only_new,
+            unscored=len(self.pairs) - len(pairs),
+            failed_in_baseline=baseline.failed,
+            baseline_mean=baseline.mean,
+            run_mean=run.mean,
+            scores=self._score_changes(metric, pairs),
+            verdicts=self._verdict_changes(metric, pairs),
+            moved=tuple(self._moved(metric, pairs, moved)),
+        )
+
+    def _scored(self, metric: str, pairs: Iterable[Pair]) -> list[Pair]:
         """Those of the pairs that have a score in both runs."""
         old, new = self.before.scores[metric], self.after.scores[metric]
         return [pair for pair in pairs if not (math.isnan(old[pair.before]) or math.isnan(new[pair.after]))]
 
-    def score_changes(self, metric: str, pairs: Sequence[Pair]) -> ScoreChanges | None:
+    def _score_changes(self, metric: str, pairs: Sequence[Pair]) -> ScoreChanges | None:
         """What changed over these pairs, which have scores; None if there are none."""
         if not pairs:
             return None
         before = self.before.scores[metric][[pair.before for pair in pairs]]
         after = self.after.scores[metric][[pair.after for pair in pairs]]
-        clusters = [self._clusters[pair.after] for pair in pairs] if self.grouped else None
+        clusters = [self._clusters[pair.after] for pair in pairs] if self._grouped else None
         change = paired_difference(before, after, clusters=clusters)
         return ScoreChanges(
             before=math.fsum(before) / len(before),
@@ -418,31 +459,14 @@ class _BothRuns:
             smallest_detectable=change.smallest_detectable,
         )
 
-    def metric_change(self, metric: str, moved: int) -> MetricChange:
-        """One metric over all pairs."""
-        pairs = self.scored(metric, self.pairing.pairs)
-        baseline, run = (side.run.summary.metrics[metric] for side in (self.before, self.after))
-        return MetricChange(
-            compared=len(pairs),
-            unpaired=len(self.pairing.only_before) + len(self.pairing.only_after),
-            unscored=len(self.pairing.pairs) - len(pairs),
-            failed_in_baseline=baseline.failed,
-            baseline_mean=baseline.mean,
-            run_mean=run.mean,
-            scores=self.score_changes(metric, pairs),
-            verdicts=self._verdict_changes(metric, pairs),
-            moved=tuple(self._moved(metric, pairs, moved)),
-        )
-
     def _units(self, metric: str, pair: Pair) -> list[UnitChange]:
         old, new = self.before.verdicts(metric, pair.before), self.after.verdicts(metric, pair.after)
         return unit_changes(old, new, same_content=pair.same_content)
 
     def _verdict_changes(self, metric: str, pairs: Iterable[Pair]) -> VerdictChanges | None:
         """Verdicts of the pairs; None for a metric that has none on the same text."""
-        before, after, clusters = array("b"), array("b"), array("q")
-        units = 0
-        single = not self.grouped
+        before, after, clusters = list[int](), list[int](), list[int]()
+        units, single = 0, not self._grouped
         for pair in pairs:
             changes = self._units(metric, pair)
             units += len(changes)
@@ -454,27 +478,24 @@ class _BothRuns:
                     clusters.append(self._clusters[pair.after])
         if not before:
             return None
-        change_of_shares = paired_difference(before, after, clusters=clusters)
-        up, down, interval = change_of_shares.improved, change_of_shares.worsened, change_of_shares.difference
+        shares = paired_difference(before, after, clusters=clusters)
         return VerdictChanges(
             paired=len(before),
             unpaired=units - len(before),
-            up=up,
-            down=down,
-            difference=interval.mean,
-            ci95=interval.limits,
-            mcnemar_p=mcnemar(up, down) if single else None,
+            up=shares.improved,
+            down=shares.worsened,
+            difference=shares.difference.mean,
+            ci95=shares.difference.limits,
+            mcnemar_p=mcnemar(shares.improved, shares.worsened) if single else None,
         )
 
     def _moved(self, metric: str, pairs: Iterable[Pair], most: int) -> Iterator[SampleChange]:
         """The furthest first; among equals what became worse, then in the order of the new run."""
         old, new = self.before.scores[metric], self.after.scores[metric]
         scores = [(float(old[pair.before]), float(new[pair.after]), pair) for pair in pairs]
-        furthest = sorted(
-            (scored for scored in scores if scored[0] != scored[1]),
-            key=lambda scored: (-abs(scored[1] - scored[0]), scored[1] > scored[0]),
-        )
-        for before, after, pair in furthest[:most]:
+        moved = [(-abs(after - before), after > before, before, after, pair) for before, after, pair in scores]
+        furthest = sorted((change for change in moved if change[0]), key=lambda change: change[:2])
+        for *_, before, after, pair in furthest[:most]:
             yield SampleChange(
                 sample_id=self.after.samples[pair.after].id,
                 baseline_id=self.before.samples[pair.before].id,
@@ -483,78 +504,52 @@ class _BothRuns:
                 units=tuple(unit for unit in self._units(metric, pair) if unit.before != unit.after),
             )
 
+    def warnings(self, metrics: Sequence[str], judges: Sequence[Difference]) -> Iterator[str]:
+        """One sentence for each reason for caution, failed samples aside."""
+        shared, before, after = self.shared, self.before.groups, self.after.groups
+        if not shared.paired:
+            yield "the runs have no sample in common, by id, content or question: give the rows of both an id column"
+        if not metrics:
+            yield "the runs have no metric in common"
+        if shared.paired and (shared.only_baseline or shared.only_new):
+            yield (
+                f"{shared.without_partner}; means are of the {shared.paired:,} pairs; "
+                f"{_means_of_all('A', self.before.run, metrics)}; {_means_of_all('B', self.after.run, metrics)}"
+            )
+        if judges:
+            names = ", ".join(change.ingredient for change in judges)
+            yield f"the judges differ ({names}): a difference may be theirs, not that of what they judged"
+        if shared.other_question:
+            yield f"paired samples with another question or reference: {shared.other_question:,}"
+        if before is None and after is None:
+            return
+        if before is None or after is None:
+            yield "one of the runs has groups of samples and the other has none: samples are taken one by one"
+        elif regrouped := sum(before[pair.before] != after[pair.after] for pair in self.pairs):
+            yield (
+                f"samples that are in another group in the baseline: {regrouped:,}; the groups of the new run are used"
+            )
 
-def _shared(pairing: Pairing) -> SharedSamples:
-    grounds = Counter(pair.ground for pair in pairing.pairs)
-    return SharedSamples(
-        by_id=grounds["id"],
-        by_content=grounds["content"],
-        by_question=grounds["question"],
-        same_content=sum(pair.same_content for pair in pairing.pairs),
-        other_question=sum(not pair.same_question for pair in pairing.pairs),
-        only_baseline=len(pairing.only_before),
-        only_new=len(pairing.only_after),
-    )
-
-
-def judge_changes(baseline: Run, run: Run) -> tuple[Difference, ...]:
-    """What differs between the judges, metrics aside that only one of the runs has.
-
-    Of a combined run and one of other judges, who they are, as `judges`: all else of them differs, too.
-    """
-    aside = tuple(f"metrics.{name}." for name in baseline.summary.metrics.keys() ^ run.summary.metrics.keys())
-    before, after = baseline.manifest.judge, run.manifest.judge
-    if _combined_judges(before) != _combined_judges(after):
-        before, after = (
-            {name: value for name, value in side.manifest.judge.items() if name not in ("engine", "judge", "combined")}
-            | {"judges": str(side.summary.judge)}
-            for side in (baseline, run)
-        )
-    return tuple(change for change in differences(before, after) if not change.ingredient.startswith(aside))
-
-
-def _combined_judges(judge: Mapping[str, Any]) -> set[str]:
-    return set(judge.get("combined", {}).get("judges", ()))
-
-
-def _warnings(both: _BothRuns, judges: Sequence[Difference]) -> Iterator[str]:
-    """One sentence for each reason for caution."""
-    baseline, run, shared = both.before.run, both.after.run, _shared(both.pairing)
-    if not shared.paired:
-        yield "the runs have no sample in common, by id, content or question: give the rows of both an id column"
-    if not baseline.summary.metrics.keys() & run.summary.metrics.keys():
-        yield "the runs have no metric in common"
-    if shared.paired and (shared.only_baseline or shared.only_new):
-        yield (
-            f"{no_partner(shared)}; means are of the {shared.paired:,} pairs; "
-            f"{_means_of_all('A', baseline, run)}; {_means_of_all('B', run, baseline)}"
-        )
-    if judges:
-        names = ", ".join(change.ingredient for change in judges)
-        yield f"the judges differ ({names}): a difference may be theirs, not that of what they judged"
-    if shared.other_question:
-        yield f"paired samples with another question or reference: {shared.other_question:,}"
-    if both.before.grouped != both.after.grouped:
-        yield "one of the runs has groups of samples and the other has none: samples are taken one by one"
-    regrouped = sum(both.before.group(pair.before) != both.after.group(pair.after) for pair in both.pairing.pairs)
-    if both.grouped and regrouped:
-        yield f"samples that are in another group in the baseline: {regrouped:,}; the groups of the new run are used"
-    for which, side in (("the baseline", baseline), ("the new run", run)):
-        for metric in side.summary.failed_beyond(0):
-            yield f"{which} has failed samples of {metric}: {side.summary.metrics[metric].failed:,}"
+    def slices(self, metrics: Sequence[str], column: str) -> list[ComparedSlice]:
+        """These metrics of both runs by the values of a column of the new one."""
+        value_of = _column_values(self.after.run, column)
+        pairs_of: dict[str | None, list[Pair]] = {value: [] for value in value_of.values()}
+        for pair in self.pairs:
+            pairs_of[value_of[self.after.samples[pair.after].id]].append(pair)
+        counts = Counter(value_of.values())
+        parts = []
+        for value, pairs in pairs_of.items():
+            changes = {}
+            for metric in metrics:
+                scored = self._scored(metric, pairs)
+                changes[metric] = SliceChange(compared=len(scored), scores=self._score_changes(metric, scored))
+            parts.append(ComparedSlice(value=value, samples=counts[value], paired=len(pairs), metrics=changes))
+        return sorted(parts, key=_slice_order)
 
 
-def no_partner(shared: SharedSamples) -> str:
-    """How many samples of each run are in no pair, of how many."""
-    return (
-        f"{shared.only_baseline:,} of {shared.only_baseline + shared.paired:,} samples of A and "
-        f"{shared.only_new:,} of {shared.only_new + shared.paired:,} of B have no partner"
-    )
-
-
-def _means_of_all(which: str, run: Run, other: Run) -> str:
-    """The means of the metrics that both runs have, over all samples of one."""
-    means = {name: metric.mean for name, metric in run.summary.metrics.items() if name in other.summary.metrics}
+def _means_of_all(which: str, run: Run, metrics: Sequence[str]) -> str:
+    """The means of the metrics over all samples of a run."""
+    means = {name: run.summary.metrics[name].mean for name in run.summary.metrics if name in metrics}
     listed = (f"{name} {'-' if mean is None else f'{mean:.3f}'}" for name, mean in means.items())
     return f"all of {which}: {', '.join(listed)}"
 
@@ -582,7 +577,7 @@ def slices(run: Run, column: str) -> Slices:
     What grows with the data is an entry for each sample: its id and its value. Raises UsageError for a column that the
     run does not hold, whose values are not texts or numbers, or are too many.
     """
-    value_of = column_values(run, column)
+    value_of = _column_values(run, column)
     totals: dict[str | None, Totals] = {}
     rows = groupby(evaluations_of(run.iter_scores(), ()), key=lambda evaluation: evaluation.sample_id)
     for sample_id, evaluations in rows:
@@ -598,61 +593,37 @@ def slices(run: Run, column: str) -> Slices:
     return Slices(run=str(run.directory), column=column, slices=tuple(sorted(parts, key=_slice_order)))
 
 
-def _compared_slices(both: _BothRuns, metrics: Sequence[str], column: str) -> list[ComparedSlice]:
-    """These metrics of both runs by the values of a column of the new one."""
-    value_of = column_values(both.after.run, column)
-    pairs_of: dict[str | None, list[Pair]] = {value: [] for value in value_of.values()}
-    for pair in both.pairing.pairs:
-        pairs_of[value_of[both.after.samples[pair.after].id]].append(pair)
-    counts = Counter(value_of.values())
-    parts = []
-    for value, pairs in pairs_of.items():
-        changes = {}
-        for metric in metrics:
-            scored = both.scored(metric, pairs)
-            changes[metric] = SliceChange(compared=len(scored), scores=both.score_changes(metric, scored))
-        parts.append(ComparedSlice(value=value, samples=counts[value], paired=len(pairs), metrics=changes))
-    return sorted(parts, key=_slice_order)
-
-
 def _slice_order(part: Slice | ComparedSlice) -> tuple[int, bool, str]:
     return -part.samples, part.value is None, part.value or ""
 
 
-def column_values(run: Run, column: str) -> dict[str, str | None]:
-    """For each sample id the value of the column as text, None where there is none, in the order of the data.
-
-    Raises UsageError for a column that the run does not hold, whose values are not single, or are too many.
-    """
+def _column_values(run: Run, column: str) -> dict[str, str | None]:
+    """For each sample id the value of the column as text, None where there is none, in the order of the data."""
     names: dict[str | None, str | None] = {}
     values: dict[str, str | None] = {}
     columns: dict[str, None] = {}
-    there = False
+    exists = False
     for sample_id, extras in run.iter_extras():
         cell = lookup(extras, column, MISSING)
-        there = there or cell is not MISSING
-        value = _text(None if cell is MISSING else cell, column, sample_id)
+        exists = exists or cell is not MISSING
+        value = None if cell is MISSING else cell
+        if isinstance(value, int | float):
+            value = json.dumps(value)
+        if not isinstance(value, str | None):
+            raise UsageError(
+                f"the column {excerpt(column)} of the sample {excerpt(sample_id)} is not a text or a number",
+                hint=f"a value inside an object is named with a dot: {excerpt(column)}.NAME",
+            )
         values[sample_id] = names.setdefault(value, value)
-        if len(columns) < _COLUMNS_SHOWN:
+        if len(columns) < _COLUMNS_LISTED:
             columns.update(dict.fromkeys(extras))
         if len(names) > MOST_SLICES:
             raise UsageError(
                 f"the column {excerpt(column)} has more than {MOST_SLICES:,} different values",
                 hint="name one with fewer, such as a topic or a source",
             )
-    if not there:
-        listed = ", ".join(map(excerpt, list(columns)[:_COLUMNS_SHOWN]))
+    if not exists:
+        listed = ", ".join(map(excerpt, list(columns)[:_COLUMNS_LISTED]))
         hint = f"its columns are {listed}" if listed else "it holds none beside those that are judged"
         raise UsageError(f"the run holds no column {excerpt(column)}", hint=hint)
     return values
-
-
-def _text(value: Any, column: str, sample_id: str) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int | float):
-        return json.dumps(value)
-    raise UsageError(
-        f"the column {excerpt(column)} of the sample {excerpt(sample_id)} is not a text or a number",
-        hint=f"a value inside an object is named with a dot: {excerpt(column)}.NAME",
-    )

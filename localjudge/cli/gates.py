@@ -28,7 +28,7 @@ class Checks:
     """
 
     def __init__(self, arguments: Mapping[str, Any]) -> None:
-        from localjudge.analysis.check import parse_gate, refuse_without_baseline
+        from localjudge.analysis.check import check_baseline, parse_gate
         from localjudge.record.run import Run
 
         self._gates = [parse_gate(gate) for gate in arguments.get("gates", ())]
@@ -37,7 +37,7 @@ class Checks:
         self._files: dict[str, Path] = {
             name: Path(arguments[name]) for name in ("junit", "markdown") if arguments.get(name)
         }
-        refuse_without_baseline(self._gates, self._baseline)
+        check_baseline(self._gates, self._baseline)
         if "junit" in self._files and not self._gates:
             raise UsageError(
                 "--junit writes the outcome of gates, and there are none", hint="add --gate, or omit --junit"
@@ -45,9 +45,9 @@ class Checks:
 
     def refuse_unknown(self, metrics: Collection[str]) -> None:
         """Raise UsageError for a gate about a metric that is not going to be computed."""
-        from localjudge.analysis.check import refuse_unknown
+        from localjudge.analysis.check import check_metrics
 
-        refuse_unknown(self._gates, metrics)
+        check_metrics(self._gates, metrics)
         if self._baseline is not None and not self._baseline.summary.metrics.keys() & set(metrics):
             it_has = ", ".join(self._baseline.summary.metrics)
             raise UsageError(

@@ -7,7 +7,7 @@ import pytest
 
 import localjudge
 from localjudge import Run
-from localjudge.analysis.check import Gate, GateDecision, check, decide_gates, parse_gate, refuse_without_baseline
+from localjudge.analysis.check import Gate, GateDecision, check, check_baseline, decide_gates, parse_gate
 from localjudge.analysis.compare import compare
 from localjudge.errors import UsageError
 from localjudge.stats.interval import mean_interval
@@ -225,11 +225,11 @@ def test_a_gate_that_cannot_be_decided_is_refused_before_anything_is_judged(
 def test_a_delta_needs_a_baseline_with_its_metric(scripted_run: ScriptedRun) -> None:
     gate = parse_gate("faithfulness.delta>=0")
     with pytest.raises(UsageError, match=r"needs a baseline\n.*baseline="):
-        refuse_without_baseline([gate], None)
+        check_baseline([gate], None)
     baseline = scripted_run("run", rows(1), {})
     with pytest.raises(UsageError, match=r"'faithfulness', which is not in the baseline\n.*context_recall"):
-        refuse_without_baseline([gate], baseline)
-    refuse_without_baseline([parse_gate("faithfulness>=0.5")], None)
+        check_baseline([gate], baseline)
+    check_baseline([parse_gate("faithfulness>=0.5")], None)
 
 
 ROWS: list[dict[str, Any]] = [
