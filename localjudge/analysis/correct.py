@@ -1,14 +1,14 @@
-"""What the means of a run really are: corrected for the judge's errors by the labels of people on some of its verdicts.
+"""The means of a run, corrected for the judge's errors by people's labels of some of its verdicts.
 
     context_recall   the judge                 0.708   0.669 - 0.745
                      corrected                 0.641   0.580 - 0.702
 
-Labels belong to this run: their sheet names its signature, and every labelled row is found in it, by its key, with the
-text that it had. A label of another run may have been drawn otherwise, or judged by another judge; it is refused unless
-somebody asks for it. `localjudge.stats.corrected` says what the correction assumes.
+A label belongs to this run if its sheet names the run's signature and the run has the labelled verdict, by its key,
+with the same text. A label of another run may have been drawn otherwise, or be of another judge: it is refused unless
+foreign labels are asked for. `localjudge.stats.corrected` says what the correction assumes.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +56,7 @@ class CorrectedMetric(Record):
     clusters: int
     """Samples, or groups of samples, that have a label."""
     power: float | None = None
-    """Lambda: how much the judge is worth, beside the labels alone."""
+    """Lambda: how much weight the judge's verdicts get, from 0 (labels alone) to 1."""
 
 
 class CorrectedMeans(Record):
@@ -76,8 +76,8 @@ class CorrectedMeans(Record):
 def corrected_means(run: Run | str | Path, labels: str | Path, *, foreign_labels: bool = False) -> CorrectedMeans:
     """Correct the means of a run by a file of labels, such as `label_sheet` makes and people fill in.
 
-    Raises DataError for a file that holds no labels of this run, and for labels of another run unless `foreign_labels`
-    are asked for: then the verdicts that are found in the run count as its own, and the others are left out.
+    Raises DataError for a file that holds no labels of this run, and for labels of another run unless `foreign_labels`:
+    then those of verdicts that this run has, too, count as its own, and the others are left out.
     """
     run = as_run(run)
     file = read_labels(labels)
@@ -93,14 +93,15 @@ def corrected_means(run: Run | str | Path, labels: str | Path, *, foreign_labels
     foreign = _foreign(run, verdicts, people)
     if foreign and not foreign_labels:
         raise DataError(
-            f"{len(foreign):,} of {len(people):,} labels in {labels} are not of the run in {run.directory}: "
-            f"{_by_cause(foreign)}",
+            f"{sum(map(len, foreign.values())):,} of {len(people):,} labels in {labels} are not of the run in "
+            f"{run.directory}: {_listed(foreign)}",
             hint=f"label this run, or say {option('foreign_labels', True)} to see what they would make of it",
         )
     usable = {key: people[key] for key, row in verdicts.items() if same_text(row, people[key].text)}
-    named = {key.metric for key in people}
-    frames = unit_frames(run, [name for name in run.summary.metrics if inert(name) in named])
+    labelled = {key.metric for key in people}
+    frames = unit_frames(run, [name for name in run.summary.metrics if inert(name) in labelled])
     metrics = {name: _corrected(run, name, frame, usable) for name, frame in frames.items()}
+    used = sum(metric.labelled for metric in metrics.values())
     return CorrectedMeans(
         run=str(run.directory),
         signature=run.summary.signature,
@@ -108,47 +109,47 @@ def corrected_means(run: Run | str | Path, labels: str | Path, *, foreign_labels
         labels_sha256=file.sha256,
         unlabelled=file.unlabelled,
         foreign=bool(foreign),
-        warnings=tuple(_warnings(file, len(foreign), sum(metric.labelled for metric in metrics.values()))),
+        warnings=tuple(_warnings(file, sum(map(len, foreign.values())), used)),
         metrics=metrics,
     )
 
 
 def _foreign(
     run: Run, verdicts: Mapping[VerdictKey, VerdictRow], people: Mapping[VerdictKey, LabelledVerdict]
-) -> dict[str, str]:
-    """Places of the labels of another run with what says so."""
-    foreign: dict[str, str] = {}
+) -> dict[str, list[str]]:
+    """Why labels are of another run, each cause with their places."""
+    places: dict[str, list[str]] = {}
     for key, label in people.items():
         signature = label.columns.get("run")
-        if key not in verdicts:
-            foreign[label.place] = "the run has no such verdict"
-        elif not same_text(verdicts[key], label.text):
-            foreign[label.place] = "the verdict has another text"
         if signature not in (None, "", run.summary.signature):
-            foreign[label.place] = f"they are of {shown(str(signature))}"
-    return foreign
+            cause = f"they are of {shown(str(signature))}"
+        elif key not in verdicts:
+            cause = "the run has no such verdict"
+        elif not same_text(verdicts[key], label.text):
+            cause = "the verdict has another text"
+        else:
+            continue
+        places.setdefault(cause, []).append(label.place)
+    return places
 
 
-def _by_cause(others: Mapping[str, str]) -> str:
+def _listed(places: Mapping[str, Sequence[str]]) -> str:
     """Each cause with the first of its places."""
-    places: dict[str, list[str]] = {}
-    for place, cause in others.items():
-        places.setdefault(cause, []).append(place)
     return "; ".join(
         f"{cause} ({', '.join(where[:_PLACES])}{', ...' if len(where) > _PLACES else ''})"
         for cause, where in places.items()
     )
 
 
-def _warnings(file: HumanLabels, others: int, taken: int) -> Iterator[str]:
+def _warnings(file: HumanLabels, foreign: int, used: int) -> Iterator[str]:
     labelled = len(file.verdicts) - file.unlabelled
-    if others:
+    if foreign:
         yield (
-            f"WARNING: {others:,} of {labelled:,} labels are not of this run: the corrected means hold only "
+            f"WARNING: {foreign:,} of {labelled:,} labels are not of this run: the corrected means hold only "
             "if the judge errs here as it does there"
         )
-        if labelled > taken:
-            yield f"WARNING: {labelled - taken:,} labels are of verdicts that this run does not have, and were left out"
+        if labelled > used:
+            yield f"WARNING: {labelled - used:,} labels are of verdicts that this run does not have, and were left out"
     if file.unlabelled:
         yield (
             f"{file.unlabelled:,} rows of the sheet have no label: the corrected means hold if these are no harder "
@@ -164,10 +165,11 @@ def _corrected(run: Run, name: str, frame: UnitFrame, usable: Mapping[VerdictKey
     p_yes = frame.p_yes
     labels = {index: label for index, label in places.items() if index is not None and not np.isnan(p_yes[index])}
     units = _units(frame, labels) if frame.share_of and labels else None
-    remark = TOO_MANY_FAILED if withheld else NO_SHARE if labels else NO_LABELS
     powered = None if units is None or withheld else prediction_powered(units)
-    corrected = CorrectedMean(mean=None, ci95=None, remark=remark)
-    if powered is not None:
+    if powered is None:
+        remark = TOO_MANY_FAILED if withheld else NO_SHARE if labels else NO_LABELS
+        corrected = CorrectedMean(mean=None, ci95=None, remark=remark)
+    else:
         corrected = CorrectedMean(mean=powered.mean, ci95=powered.limits, remark=None if powered.limits else FEW)
     return CorrectedMetric(
         judged=judged,

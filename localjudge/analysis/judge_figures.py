@@ -1,4 +1,4 @@
-"""A judge's probabilities beside people's labels: every figure with its interval, and the threshold that follows.
+"""A judge's probabilities compared with people's labels: every figure with its interval, and the best threshold.
 
     probabilities   AUC, Brier score, calibration slope, intercept and error
     decisions       accuracy, balanced accuracy, precision, recall, F1, kappa, MCC, bias: at .5, and held out
@@ -16,7 +16,7 @@ import numpy as np
 from localjudge.errors import DataError
 from localjudge.record.manifest import Figure, ReliabilityFigure
 from localjudge.stats import agreement
-from localjudge.stats.agreement import ReliabilityBin, best_threshold, held_out_decisions, reliability
+from localjudge.stats.agreement import best_threshold, held_out_decisions, reliability
 from localjudge.stats.interval import SEED, STATISTIC_RESAMPLES, Floats, LabelledScores, Statistic, statistic_intervals
 
 _ONE_HALF = 0.5
@@ -24,25 +24,17 @@ FEW = 20
 """Labels of one kind, or clusters, below which intervals are not to be relied on."""
 
 
-def _slope(labels: Floats, scores: Floats, weights: Floats) -> Floats:
-    return agreement.calibration_line(labels, scores, weights).slope
-
-
-def _intercept(labels: Floats, scores: Floats, weights: Floats) -> Floats:
-    return agreement.calibration_line(labels, scores, weights).intercept
-
-
-def _gain(labels: Floats, scores: Floats, weights: Floats) -> Floats:
-    """What the second column of decisions has more than the first."""
-    at_one_half, held_out = (agreement.balanced_accuracy(labels, column, weights) for column in scores.T)
+def _gain(labels: Floats, decisions: Floats, weights: Floats) -> Floats:
+    """Balanced accuracy of the second column of decisions minus that of the first."""
+    at_one_half, held_out = (agreement.balanced_accuracy(labels, column, weights) for column in decisions.T)
     return held_out - at_one_half
 
 
 _OF_PROBABILITIES: dict[str, Statistic] = {
     "auc": agreement.roc_auc,
     "brier": agreement.brier_score,
-    "calibration_slope": _slope,
-    "calibration_intercept": _intercept,
+    "calibration_slope": lambda *rows: agreement.calibration_line(*rows).slope,
+    "calibration_intercept": lambda *rows: agreement.calibration_line(*rows).intercept,
     "calibration_error": agreement.debiased_calibration_error,
 }
 _OF_DECISIONS: dict[str, Statistic] = {
@@ -58,7 +50,7 @@ _OF_DECISIONS: dict[str, Statistic] = {
 
 
 class JudgeFigures(NamedTuple):
-    """What `Calibration` says of a judge; its docstring says what each is."""
+    """The fields of a `Calibration` that are measured; its docstring says what each is."""
 
     threshold: float
     figures: dict[str, Figure]
@@ -73,7 +65,7 @@ class JudgeFigures(NamedTuple):
 
 
 def judge_figures(rows: LabelledScores, *, seed: int = SEED, resamples: int = STATISTIC_RESAMPLES) -> JudgeFigures:
-    """All of it, for labels (n,), probabilities (n,), weights and clusters.
+    """Every figure, for labels (n,), probabilities (n,), weights and clusters.
 
     Raises DataError where all labels or all probabilities are equal, or a threshold cannot be tried on other clusters.
     """
@@ -106,22 +98,20 @@ def judge_figures(rows: LabelledScores, *, seed: int = SEED, resamples: int = ST
         held_out=by_folds,
         undefined=undefined,
         fold_thresholds=held_out.thresholds,
-        reliability=tuple(map(_reliability, reliability(rows))),
+        reliability=tuple(
+            ReliabilityFigure(
+                low=scores.low,
+                high=scores.high,
+                mean_p=scores.mean_score,
+                share=scores.share.mean,
+                ci95=scores.share.limits,
+                verdicts=scores.share.n,
+            )
+            for scores in reliability(rows)
+        ),
         clusters=clusters,
         positives=int(labels.sum()),
         remarks=tuple(_remarks(labels, clusters, figures["auc"], by_folds)),
-    )
-
-
-def _reliability(scores: ReliabilityBin) -> ReliabilityFigure:
-    share = scores.share
-    return ReliabilityFigure(
-        low=scores.low,
-        high=scores.high,
-        mean_p=scores.mean_score,
-        share=share.mean,
-        ci95=share.limits,
-        verdicts=share.n,
     )
 
 

@@ -1,4 +1,4 @@
-"""What people said of a judge's verdicts: read from a file, found again in a run, and weighed as its mean weighs them.
+"""People's labels of a judge's verdicts: read from a file, matched with a run, and weighed as its means weigh them.
 
     labels.jsonl     s1, faithfulness, position 0   "It rains."   human 1
     verdicts.jsonl   s1, faithfulness, position 0   "It rains."   p_yes 0.93      -> (1, 0.93)
@@ -9,20 +9,19 @@ A file of labels has one of three shapes, told apart by its columns:
     attribution  context (or contexts), statement, label       is the statement in the contexts?
     relevance    question, sentences, relevant                 which sentences answer it?
 
-A label is 1 or 0 (also true and false, yes and no); where there is none, the row or the sentence was not labelled.
-Everything that is wrong with any row is said at once, and no row is dropped in silence. A verdict is known by its
-sample, metric and position, and has to have the labelled text: a label of another text is of another run.
+A label is 1 or 0 (also true and false, yes and no); an empty one means not labelled. Everything wrong with any row is
+said at once, and no row is dropped in silence. A verdict is named by its sample, metric and position, and must have the
+labelled text: a label of another text is of another run.
 
-The verdicts that make up the mean of a metric stand in a frame: what is drawn from to be labelled, and what is
-corrected.
+The verdicts that make up the mean of a metric are its frame: what labels are drawn from, and what they correct.
 
     sample   units     judged      weight in the mean
     a        3         1 1 0       1/3 * 1/2
     b        1         1           1   * 1/2
 
-Counted are the verdicts of samples that were scored. Is every score a share of its sample's verdicts, of those that are
-1 or (a criterion whose good answer is no) of those that are 0, the mean is a sum over verdicts, and can be corrected by
-labels of some. Average precision, F1 and scores that rest on a table of verdicts are none.
+It counts the verdicts of samples that were scored. If every score is the share of 1 among its sample's verdicts (or of
+0: a criterion whose good answer is no), the mean is a sum over verdicts, and labels of some can correct it. Average
+precision, F1 and scores that rest on a table of verdicts are not such shares.
 """
 
 import hashlib
@@ -54,9 +53,13 @@ from localjudge.words import inert, option_name
 LabelShape = Literal["verdicts", "attribution", "relevance"]
 HUMAN = "human"
 INCLUSION_PROBABILITY = "inclusion_probability"
-_LABEL_OF: dict[Any, Label] = {1: 1, 0: 0, "1": 1, "0": 0, "true": 1, "false": 0, "yes": 1, "no": 0, "1.0": 1, "0.0": 0}
+_LABELS: dict[Label | None, tuple[Any, ...]] = {
+    1: (1, "1", "1.0", "true", "yes"),
+    0: (0, "0", "0.0", "false", "no"),
+    None: (None, ""),
+}
+_LABEL_OF = {spelling: label for label, spellings in _LABELS.items() for spelling in spellings}
 _A_LABEL = "1 or 0 (also true and false, yes and no), or nothing"
-_CHUNK = 2**20
 _Value = TypeVar("_Value")
 
 
@@ -88,7 +91,7 @@ class LabelledVerdict(NamedTuple):
 
 
 class LabelledStatement(NamedTuple):
-    """Whether a statement can be attributed to its contexts, as a person says."""
+    """Whether a person attributes a statement to its contexts."""
 
     place: str
     columns: Mapping[str, Any]
@@ -99,7 +102,7 @@ class LabelledStatement(NamedTuple):
 
 
 class LabelledSentences(NamedTuple):
-    """Which sentences of a passage are needed to answer the question, as a person says; None where not labelled."""
+    """Which sentences of a passage a person needs to answer the question; None where not labelled."""
 
     place: str
     columns: Mapping[str, Any]
@@ -109,7 +112,10 @@ class LabelledSentences(NamedTuple):
 
 
 class HumanLabels(NamedTuple):
-    """The labels of a file: one of the lists holds them, as `shape` says. `sha256` is that of the file, unpacked."""
+    """The labels of a file: one of the lists holds them, as `shape` says. `sha256` is that of the file, unpacked.
+
+    `unlabelled` counts verdicts and statements without a label, which are left out, and such sentences of passages.
+    """
 
     name: str
     sha256: str
@@ -118,7 +124,6 @@ class HumanLabels(NamedTuple):
     statements: tuple[LabelledStatement, ...]
     passages: tuple[LabelledSentences, ...]
     unlabelled: int
-    """Rows without a label: verdicts and statements; of passages the sentences. Statements without one are left out."""
 
 
 def read_labels(file: str | Path) -> HumanLabels:
@@ -128,7 +133,10 @@ def read_labels(file: str | Path) -> HumanLabels:
     of them are named), and for a verdict that is labelled twice.
     """
     with closing(Source(str(file))) as source:
-        sha256 = _sha256(source)
+        sha256 = hashlib.sha256()
+        with source.open() as opened:
+            for chunk in iter(lambda: opened.stream.read(2**20), b""):
+                sha256.update(chunk)
         rows = [*read(source, {})]
     shape = _shape(rows, source.name)
     labelled, problems = _labelled(rows, _READERS[shape])
@@ -139,15 +147,7 @@ def read_labels(file: str | Path) -> HumanLabels:
     passages = tuple(row for row in labelled if isinstance(row, LabelledSentences))
     unlabelled = len(rows) - len(labelled) + sum(row.human is None for row in verdicts)
     unlabelled += sum(row.relevant.count(None) for row in passages)
-    return HumanLabels(source.name, sha256, shape, verdicts, statements, passages, unlabelled)
-
-
-def _sha256(source: Source) -> str:
-    whole = hashlib.sha256()
-    with source.open() as opened:
-        while chunk := opened.stream.read(_CHUNK):
-            whole.update(chunk)
-    return whole.hexdigest()
+    return HumanLabels(source.name, sha256.hexdigest(), shape, verdicts, statements, passages, unlabelled)
 
 
 def _shape(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
@@ -161,23 +161,22 @@ def _shape(rows: Sequence[RawRow | Problem], name: str) -> LabelShape:
         return "attribution"
     if columns.keys() >= {"question", "sentences", "relevant"}:
         return "relevance"
-    listed = ", ".join(shown(str(column)) for column in columns)
     raise DataError(
-        f"{name} holds no labels that are known (columns: {listed})",
+        f"{name} holds no labels that are known (columns: {', '.join(shown(str(column)) for column in columns)})",
         hint=f"either verdicts of a run with a column {HUMAN!r}, or context, statement and label, "
         "or question, sentences and relevant",
     )
 
 
 class _Cells:
-    """The values of one row, each read as what it has to be; what is wrong with them is collected."""
+    """The values of one row, each read as what it has to be; `problems` collects what is wrong."""
 
     def __init__(self, row: RawRow) -> None:
         self.row = row
         self.problems: list[Problem] = []
 
     def value(self, column: str) -> Any:
-        """The value of a column; null where there is none: also for an empty cell of CSV and for NaN."""
+        """The value of a column; None also for an empty cell of CSV and for NaN."""
         value = self.row.values.get(column)
         return None if value == "" or (isinstance(value, float) and math.isnan(value)) else value
 
@@ -208,14 +207,12 @@ class _Cells:
 
     def label(self, column: str, value: Any) -> Label | None:
         bare = value.strip().lower() if isinstance(value, str) else value
-        if bare is None or bare == "":
-            return None
-        if isinstance(bare, str | bool | int | float) and bare in _LABEL_OF:
+        if isinstance(bare, str | bool | int | float | None) and bare in _LABEL_OF:
             return _LABEL_OF[bare]
         return self._wrong(column, value, _A_LABEL, None)
 
     def probability(self, column: str) -> float:
-        """A probability above 0; 1 where there is none."""
+        """A probability above 0; 1 for an empty cell."""
         value = self.value(column)
         number = 1.0 if value is None else self._number(value)
         if number is None or not 0 < number <= 1:
@@ -303,7 +300,7 @@ _READERS: dict[LabelShape, Callable[[_Cells], _LabelledRow | None]] = {
 }
 
 
-class WantedLabel(NamedTuple):
+class VerdictLabel(NamedTuple):
     """A label and which verdict it is of; `cluster` names what its sample was drawn with: its group or id if None."""
 
     key: VerdictKey
@@ -314,20 +311,22 @@ class WantedLabel(NamedTuple):
 
 
 class MatchedLabels(NamedTuple):
-    """Labels and probabilities of the verdicts on one question; `failed` were labelled and have no probability."""
+    """Labels and probabilities of the verdicts on one question; `metric` is one of those that ask it.
+
+    `votes` has what each judge of a combined run gave, row by row, by its name; empty for one judge. `failed` verdicts
+    were labelled and have no probability.
+    """
 
     question: str
     metric: str
-    """One of those that ask it."""
     rows: LabelledScores
     votes: list[dict[str, float | None]]
-    """Of each row of a combined run what its judges gave, by their names; empty for one judge."""
     verdicts: int
     failed: int
     weighted: bool
 
 
-def match_labels(run: Run, labels: Sequence[WantedLabel]) -> MatchedLabels:
+def match_labels(run: Run, labels: Sequence[VerdictLabel]) -> MatchedLabels:
     """The labels with their probabilities.
 
     Raises DataError for labels of verdicts that the run does not have, of another text, or of several questions.
@@ -336,11 +335,10 @@ def match_labels(run: Run, labels: Sequence[WantedLabel]) -> MatchedLabels:
         raise DataError("nothing is labelled", hint="fill in the labels, 1 or 0, and give the file once more")
     rows = labelled_rows(run, {label.key for label in labels})
     _check_same_run(run, labels, rows)
-    metrics = {rows[label.key].metric for label in labels}
-    questions = sorted(map(question_of, metrics))
-    if len(set(questions)) > 1:
+    questions = sorted({question_of(row.metric) for row in rows.values()})
+    if len(questions) > 1:
         raise DataError(
-            f"the labels are of {len(set(questions))} questions: {', '.join(dict.fromkeys(questions))}",
+            f"the labels are of {len(questions)} questions: {', '.join(questions)}",
             hint=f"a calibration is of one: choose its metrics with {option_name('metrics')}",
         )
     judged = [(label, row, row.p_yes) for label in labels if (row := rows[label.key]).p_yes is not None]
@@ -348,16 +346,15 @@ def match_labels(run: Run, labels: Sequence[WantedLabel]) -> MatchedLabels:
         raise DataError("none of the labelled verdicts has a probability", hint="look at the run's failures")
     weights = [1 / label.inclusion_probability for label, *_ in judged]
     groups = run.cluster_of or {}
-    scores = LabelledScores(
-        labels=[label.label for label, *_ in judged],
-        scores=[p_yes for *_, p_yes in judged],
-        weights=weights,
-        clusters=[label.cluster or groups.get(row.sample_id, row.sample_id) for label, row, _ in judged],
-    )
     return MatchedLabels(
         question=questions[0],
         metric=rows[labels[0].key].metric,
-        rows=scores,
+        rows=LabelledScores(
+            labels=[label.label for label, *_ in judged],
+            scores=[p_yes for *_, p_yes in judged],
+            weights=weights,
+            clusters=[label.cluster or groups.get(row.sample_id, row.sample_id) for label, row, _ in judged],
+        ),
         votes=[dict(row.judges or {}) for _, row, _ in judged],
         verdicts=len(judged),
         failed=len(labels) - len(judged),
@@ -366,7 +363,7 @@ def match_labels(run: Run, labels: Sequence[WantedLabel]) -> MatchedLabels:
 
 
 def labelled_rows(run: Run, keys: Collection[VerdictKey]) -> dict[VerdictKey, VerdictRow]:
-    """The verdicts of the run with these keys, as far as it has them."""
+    """The verdicts of the run with these keys; a key that it does not have is left out."""
     rows = {}
     for (sample_id, metric), verdicts in groupby(run.iter_verdicts(), key=lambda row: (row.sample_id, row.metric)):
         for position, row in enumerate(verdicts):
@@ -380,7 +377,7 @@ def same_text(row: VerdictRow, text: str) -> bool:
     return bool(inert(row.text) == inert(text))
 
 
-def _check_same_run(run: Run, labels: Sequence[WantedLabel], rows: Mapping[VerdictKey, VerdictRow]) -> None:
+def _check_same_run(run: Run, labels: Sequence[VerdictLabel], rows: Mapping[VerdictKey, VerdictRow]) -> None:
     missing = [label.key for label in labels if label.key not in rows]
     other = [label.key for label in labels if label.key in rows and not same_text(rows[label.key], label.text)]
     if missing or other:
@@ -410,14 +407,15 @@ class UnitFrame:
 
     def add(self, evaluation: Evaluation, cluster: int) -> None:
         """Count the verdicts of one more sample, of this cluster: all if it was scored, none otherwise."""
+        if not isinstance(evaluation.outcome, Scored):
+            return
         verdicts = [unit.verdict for unit in evaluation.units if isinstance(unit.verdict, Verdict)]
-        if len(verdicts) < len(evaluation.units) or not isinstance(evaluation.outcome, Scored):
+        if len(verdicts) < len(evaluation.units):
             verdicts = []
         labels = [verdict.label for verdict in verdicts]
-        if isinstance(evaluation.outcome, Scored):
-            share = evaluation.outcome.numerator, evaluation.outcome.denominator
-            counts: dict[ShareOf, int] = {"ones": sum(labels), "zeros": len(labels) - sum(labels)}
-            self._shares -= {name for name, count in counts.items() if share != (count, len(labels))}
+        share = evaluation.outcome.numerator, evaluation.outcome.denominator
+        counts: dict[ShareOf, int] = {"ones": sum(labels), "zeros": len(labels) - sum(labels)}
+        self._shares -= {name for name, count in counts.items() if share != (count, len(labels))}
         if verdicts:
             self._places[inert(evaluation.sample_id)] = range(len(self._judged), len(self._judged) + len(labels))
             self._judged.extend(labels)
@@ -433,12 +431,11 @@ class UnitFrame:
         places = self._places.get(key.sample_id, range(0))
         return places[key.position] if key.position < len(places) else None
 
-    def keys(self, metric: str, indices: Sequence[int]) -> dict[VerdictKey, int]:
-        """The verdicts of the metric at these indices, in their order, by their keys."""
+    def keys(self, metric: str, indices: Sequence[int]) -> list[VerdictKey]:
+        """The keys of the verdicts of the metric at these indices, in their order."""
         samples, starts = list(self._places), [places.start for places in self._places.values()]
-        of_sample = [bisect_right(starts, index) - 1 for index in indices]
-        pairs = zip(of_sample, indices, strict=True)
-        return {verdict_key(samples[sample], metric, index - starts[sample]): index for sample, index in pairs}
+        of_sample = ((bisect_right(starts, index) - 1, index) for index in indices)
+        return [verdict_key(samples[sample], metric, index - starts[sample]) for sample, index in of_sample]
 
     @property
     def share_of(self) -> ShareOf | None:
@@ -456,7 +453,7 @@ class UnitFrame:
         return np.array(self._p_yes, dtype=np.float64)
 
     def strata(self, labels: int) -> Indices:
-        """Stratum of each verdict of a judge (judged units,), from which so many labels are drawn, or were."""
+        """Stratum of each verdict of a judge (judged units,), to draw this number of labels and correct by them."""
         p_yes = self.p_yes
         return strata_by_score(p_yes[~np.isnan(p_yes)], min(STRATA, labels))
 

@@ -23,7 +23,7 @@ from localjudge.analysis.labels import (
     LabelledStatement,
     LabelledVerdict,
     MatchedLabels,
-    WantedLabel,
+    VerdictLabel,
     match_labels,
     read_labels,
     verdict_key,
@@ -64,7 +64,7 @@ class _Judged(NamedTuple):
     """A run, the labels of its verdicts, and in words what their clusters are."""
 
     run: Run
-    labels: list[WantedLabel]
+    labels: list[VerdictLabel]
     clustered_by: str
 
 
@@ -133,7 +133,7 @@ def _of_verdicts(
         raise UsageError(f"{human.name} holds labels of verdicts of a run", hint=f"name it: {option('run', 'RUN')}")
     judged, names = as_run(run), wanted_metrics(metrics).names
     labels = [
-        WantedLabel(row.key, row.text, row.human, _cell(row, column) if column else None, row.inclusion_probability)
+        VerdictLabel(row.key, row.text, row.human, _cell(row, column) if column else None, row.inclusion_probability)
         for row in human.verdicts
         if row.human is not None and (names is None or row.key.metric in names)
     ]
@@ -141,13 +141,13 @@ def _of_verdicts(
     return _Judged(judged, labels, column or str(own or "the same sample"))
 
 
-def _plan(human: HumanLabels, options: Mapping[str, Any], column: str | None) -> tuple[Plan, list[WantedLabel]]:
+def _plan(human: HumanLabels, options: Mapping[str, Any], column: str | None) -> tuple[Plan, list[VerdictLabel]]:
     """A run that asks about the labelled texts, and the labels of its verdicts."""
     settings = checked(options)
     rows: tuple[LabelledStatement | LabelledSentences, ...] = human.statements or human.passages
     metric = ATTRIBUTION_LABELS if human.shape == "attribution" else RELEVANCE_LABELS
     samples = []
-    labels: list[WantedLabel] = []
+    labels: list[VerdictLabel] = []
     for sample_id, row in zip(_ids(rows), rows, strict=True):
         judged: list[tuple[str, Label | None]]
         response: str | None = None
@@ -163,7 +163,7 @@ def _plan(human: HumanLabels, options: Mapping[str, Any], column: str | None) ->
         )
         cluster = _cell(row, column) if column else hashlib.sha256("\0".join(texts).encode()).hexdigest()
         labels += [
-            WantedLabel(verdict_key(sample_id, metric, position), text, label, cluster)
+            VerdictLabel(verdict_key(sample_id, metric, position), text, label, cluster)
             for position, (text, label) in enumerate(judged)
             if label is not None
         ]

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from localjudge import Criterion, DataError, Run, UsageError
-from localjudge.analysis.label_sheet import Labelling, default_path, drawn_rows, label_sheet
+from localjudge.analysis.label_sheet import Labelling, default_path, draw_rows, label_sheet
 from localjudge.analysis.labels import read_labels, unit_frames
 
 JudgedRun = Callable[..., Run]
@@ -63,7 +63,7 @@ def test_all_strata_of_the_judges_probability_are_drawn_from(judged_run: JudgedR
     run = judged_run(samples=60)
     values = {verdict.text: verdict.p_yes or 0.0 for verdict in run.verdicts}
     edges = np.quantile(list(values.values()), [0.2, 0.4, 0.6, 0.8])
-    drawn = [values[row["text"]] for row in drawn_rows(run, 20, None, 0)]
+    drawn = [values[row["text"]] for row in draw_rows(run, 20, None, 0)]
     assert np.bincount(np.searchsorted(edges, drawn, side="right")).tolist() == [4] * 5
 
 
@@ -75,7 +75,7 @@ def test_the_strata_that_labels_are_corrected_in_are_those_that_they_were_drawn_
     run = judged_run(samples=60)
     strata = unit_frames(run, ["context_recall"])["context_recall"].strata(labels).tolist()
     stratum = dict(zip([verdict.text for verdict in run.verdicts], strata, strict=True))
-    drawn = [stratum[row["text"]] for row in drawn_rows(run, labels, ["context_recall"], 0)]
+    drawn = [stratum[row["text"]] for row in draw_rows(run, labels, ["context_recall"], 0)]
     count = min(labels, 5)
     assert np.bincount(drawn).tolist() == [labels // count] * count
 
@@ -85,7 +85,7 @@ def test_inclusion_probabilities_are_in_proportion_to_what_a_verdict_weighs(judg
     run = judged_run(samples=300)
     frame = unit_frames(run, ["context_recall"])["context_recall"]
     sizes = {row.sample_id: row.denominator or 0 for row in run.scores}
-    drawn = drawn_rows(run, 50, None, 0)
+    drawn = draw_rows(run, 50, None, 0)
     stands_for = [1 / (sizes[row["sample_id"]] * 300 * row["inclusion_probability"]) for row in drawn]
     assert sum(stands_for) == pytest.approx(1, abs=0.02)
     assert max(stands_for) / min(stands_for) < 2  # of verdicts that weigh up to three times as much
@@ -94,7 +94,7 @@ def test_inclusion_probabilities_are_in_proportion_to_what_a_verdict_weighs(judg
 
 def test_all_verdicts_are_drawn_where_there_are_fewer(judged_run: JudgedRun) -> None:
     """4 samples of 1, 2, 3 and 1 sentences are 7 verdicts."""
-    rows = drawn_rows(judged_run(samples=4), 100, None, 0)
+    rows = draw_rows(judged_run(samples=4), 100, None, 0)
     assert [row["inclusion_probability"] for row in rows] == pytest.approx([1.0] * 7)
 
 
@@ -145,21 +145,21 @@ ROW: dict[str, Any] = {
 def test_people_see_what_the_verdict_is_held_against(
     scripted_run: Callable[..., Run], metric: str, shown: dict[str, Any]
 ) -> None:
-    row = drawn_rows(scripted_run("run", [ROW], {}, metrics=[metric]), 1, None, 0)[0]
+    row = draw_rows(scripted_run("run", [ROW], {}, metrics=[metric]), 1, None, 0)[0]
     assert row["user_input"] == "Why?"
     assert {name: row[name] for name in ("contexts", "reference", "response") if row[name] is not None} == shown
 
 
 def test_of_a_table_of_verdicts_each_is_shown_beside_its_own_context(scripted_run: Callable[..., Run]) -> None:
-    rows = drawn_rows(scripted_run("run", [ROW], {}, metrics=["matrix_recall"]), 9, None, 0)
+    rows = draw_rows(scripted_run("run", [ROW], {}, metrics=["matrix_recall"]), 9, None, 0)
     assert sorted((row["position"], *row["contexts"]) for row in rows) == [(0, "First."), (1, "Second.")]
 
 
 def test_what_labels_cannot_correct_is_drawn_only_if_it_is_named(scripted_run: Callable[..., Run]) -> None:
     """Average precision is no share of its verdicts."""
     run = scripted_run("run", [ROW], {"Second.": 0.1}, metrics=["context_precision", "faithfulness"])
-    assert {row["metric"] for row in drawn_rows(run, 9, None, 0)} == {"faithfulness"}
-    assert {row["metric"] for row in drawn_rows(run, 9, ["context_precision"], 0)} == {"context_precision"}
+    assert {row["metric"] for row in draw_rows(run, 9, None, 0)} == {"faithfulness"}
+    assert {row["metric"] for row in draw_rows(run, 9, ["context_precision"], 0)} == {"context_precision"}
 
 
 def test_a_criterion_asks_its_own_question_and_a_rubric_is_not_drawn(scripted_run: Callable[..., Run]) -> None:
@@ -168,11 +168,11 @@ def test_a_criterion_asks_its_own_question_and_a_rubric_is_not_drawn(scripted_ru
     run = scripted_run(
         "run", [ROW], {}, metrics=["faithfulness", kind, Criterion(name="tone", question="?", levels=levels)]
     )
-    rows = drawn_rows(run, 9, None, 0)
+    rows = draw_rows(run, 9, None, 0)
     assert {row["metric"]: row["asks"] for row in rows}["kind"] == "Is it kind?"
     assert "tone" not in {row["metric"] for row in rows}
     with pytest.raises(UsageError, match="its answers are levels"):
-        drawn_rows(run, 9, ["tone"], 0)
+        draw_rows(run, 9, ["tone"], 0)
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_a_run_without_a_judge_has_nothing_to_label(scripted_run: Callable[..., 
     row = {"id": "a", "retrieved_contexts": ["x"], "reference_contexts": ["x"]}
     run = scripted_run("run", [row], {}, metrics=["document_map"])
     with pytest.raises(UsageError, match="has no verdict to label"):
-        drawn_rows(run, 9, None, 0)
+        draw_rows(run, 9, None, 0)
 
 
 def saved(path: Path) -> list[int | None]:
