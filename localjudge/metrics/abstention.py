@@ -4,34 +4,28 @@
     contexts suffice         answered rightly      over-refused
     contexts do not          made up               refused rightly
 
+    refusal                         1 if the response refuses, otherwise 0; lower is better
     abstention                      answered or refused rightly / all
     abstention(mode=over_refused)   over-refused / samples whose contexts suffice; lower is better
     abstention(mode=made_up)        made up / samples whose contexts do not suffice; lower is better
 
-Each sample is in one of the four cells, which stands in its detail, and scores 0 or 1; where a mode is about the other
-row of the table it is `Undefined`, so that its mean is a rate among the samples that it is about. "Answered rightly" is
-about the decision to answer, not about the answer; "made up" says that it cannot come from the contexts: it may still
-be true. The modes ask the same two questions, `context_sufficiency` and `refusal`, and a run asks them once.
+A response refuses if it says that it cannot, may not or will not answer, or does not know, and gives no answer: a
+hedged, short or wrong answer is not a refusal. This is judged, not searched for ("sorry", "I cannot"): such lists take
+a part for the whole, and hold for one language. The mean is the refusal rate; of two systems that are as faithful, the
+one that refuses less serves better. Whether refusing was right is the question of `abstention`. Each sample is in one
+cell, which stands in its detail, and scores 0 or 1; where a mode is about the other row of the table it is `Undefined`,
+so that its mean is a rate among the samples that it is about. "Answered rightly" is about the decision to answer, not
+about the answer; "made up" says that it cannot come from the contexts: it may still be true. All modes ask the same two
+questions, `context_sufficiency` and `refusal`, and a run asks them once.
 
 Source: the table of Joren et al., "Sufficient Context" (ICLR 2025), which splits answers and abstentions by whether the
-context suffices. (mlflow's and TruLens's answerability options look at one cell of it; ragas and DeepEval at none.)
+context suffices. (mlflow's and TruLens's answerability options look at one cell of it.) promptfoo's `is-refusal`
+searches for words and takes an empty output for a refusal; Phoenix's refusal evaluator asks a model for a word;
+DeepEval and ragas count refusals only as irrelevant or noncommittal answers.
 
-Only a judge that reads instructions can be asked. Empty cases: no question, or a response without a sentence, is
-`Undefined`; no context text is a context that does not suffice, without asking the model.
-
-Refusal: does the response decline to answer?
-
-    refusal = 1 if the response says that it cannot, may not or will not answer, or does not know, and gives no answer
-
-The mean is the refusal rate. Whether a refusal was right is another question: `abstention` answers it. A hedged, short
-or wrong answer is no refusal. It is judged, not searched for ("sorry", "I cannot"): such lists take a part for the
-whole, and hold for one language. promptfoo's `is-refusal` is such a search, and takes an empty output for a refusal;
-Phoenix's refusal evaluator asks a model for a word. Here it is one verdict with its probability. DeepEval and ragas
-count refusals only as irrelevant or noncommittal answers.
-
-Lower is better: of two systems that are as faithful, the one that refuses less serves better. Only a judge that reads
-instructions can be asked; the question is shown to it where there is one. Empty cases: a response without a letter or
-digit is `Undefined`: it says nothing, not even that.
+Only a judge that reads instructions can be asked; the question is shown to it where there is one. Empty cases: a
+response without a sentence is `Undefined`, and for `abstention` so is a missing question; no context text is a context
+that does not suffice, without asking the model.
 """
 
 from dataclasses import dataclass
@@ -39,7 +33,7 @@ from typing import Literal
 
 from localjudge.metrics.context_sufficiency import sufficiency_of
 from localjudge.metrics.metric import About, Sentences, Steps, WithOptions
-from localjudge.types import Label, Outcome, Refusal, Sample, Scored, Span, Undefined, Unit
+from localjudge.types import Refusal, Sample, Scored, Span, Undefined, Unit
 
 
 @dataclass(frozen=True)
@@ -78,6 +72,12 @@ _CELLS = {
     (0, 0): "made up",
     (0, 1): "refused rightly",
 }
+"""What it is if (the contexts suffice, the response refuses)."""
+_COUNTED: dict[AbstentionMode, tuple[str, ...]] = {
+    "right": ("answered rightly", "refused rightly"),
+    "over_refused": ("over-refused",),
+    "made_up": ("made up",),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +97,7 @@ class Abstention(WithOptions):
 
     @property
     def lower_is_better(self) -> bool:
-        """Of the two mistakes."""
+        """True of the two mistakes."""
         return self.mode != "right"
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
@@ -107,14 +107,10 @@ class Abstention(WithOptions):
         if not sentences(sample.response or ""):
             return Undefined(reason="the response has no sentence")
         sufficient, refused = yield [sufficiency_of(sample), refusal_of(sample)]
-        return self.read(sufficient.label, refused.label)
-
-    def read(self, sufficient: Label, refused: Label) -> Outcome:
-        """The outcome of one sample, with its cell."""
-        cell = _CELLS[sufficient, refused]
-        if self.mode == "over_refused" and not sufficient:
+        cell = _CELLS[sufficient.label, refused.label]
+        if self.mode == "over_refused" and not sufficient.label:
             return Undefined(reason=f"the contexts do not suffice: {cell}")
-        if self.mode == "made_up" and sufficient:
+        if self.mode == "made_up" and sufficient.label:
             return Undefined(reason=f"the contexts suffice: {cell}")
-        counted = {"right": sufficient != refused, "over_refused": bool(refused), "made_up": not refused}[self.mode]
+        counted = cell in _COUNTED[self.mode]
         return Scored(value=int(counted), numerator=int(counted), denominator=1, detail=cell)

@@ -19,15 +19,14 @@ Empty cases: no sentence in the reference is `Undefined`. A response without a s
 recall and f1 are 0 without asking the model, precision is `Undefined`.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from localjudge.metrics.citations import response_sentences
 from localjudge.metrics.metric import About, Sentences, Steps, WithOptions, attributions
-from localjudge.types import Label, Outcome, Sample, Scored, Undefined
+from localjudge.types import Sample, Scored, Undefined
 
-_NO_RESPONSE, _NO_REFERENCE = "the response has no sentence", "the reference has no sentence"
+_NO_RESPONSE = "the response has no sentence"
 CorrectnessMode = Literal["f1", "precision", "recall"]
 
 
@@ -51,7 +50,7 @@ class AnswerCorrectness(WithOptions):
         response = [sentence.span for sentence in response_sentences(sample, sentences)]
         reference = sentences(sample.reference or "")
         if not reference:
-            return Undefined(reason=_NO_REFERENCE)
+            return Undefined(reason="the reference has no sentence")
         stated = (sample.response or "",) if response else ()
         precise = complete = []
         if self.mode != "recall":
@@ -59,15 +58,11 @@ class AnswerCorrectness(WithOptions):
         if self.mode != "precision":
             complete = attributions(sample, "reference", reference, stated, "response")
         labels = [verdict.label for verdict in (yield [*precise, *complete])]
-        return self.read(labels[: len(precise)], labels[len(precise) :])
-
-    def read(self, precise: Sequence[Label], complete: Sequence[Label]) -> Outcome:
-        """The outcome from the labels of the response's sentences and of the reference's: none of those not asked."""
+        if self.mode == "recall" or (self.mode == "precision" and precise):
+            return Scored.fraction(labels)
         if self.mode == "precision":
-            return Scored.fraction(precise) if precise else Undefined(reason=_NO_RESPONSE)
-        if self.mode == "recall":
-            return Scored.fraction(complete) if complete else Undefined(reason=_NO_REFERENCE)
-        right, covered = sum(precise), sum(complete)
+            return Undefined(reason=_NO_RESPONSE)
+        right, covered = sum(labels[: len(precise)]), sum(labels[len(precise) :])
         # 2PR / (P + R) with P = right / |precise| and R = covered / |complete|, as one division.
         value = 2 * right * covered / (right * len(complete) + covered * len(precise)) if right and covered else 0.0
         precision = f"precision {right}/{len(precise)}" if precise else _NO_RESPONSE

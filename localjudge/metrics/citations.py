@@ -38,7 +38,7 @@ from itertools import chain
 from typing import Literal, NamedTuple
 
 from localjudge.metrics.metric import About, Sentences, Steps, WithOptions
-from localjudge.types import Attribution, Context, Sample, Scored, Span, Undefined, Unit
+from localjudge.types import Attribution, Context, Sample, Scored, Span, Undefined, Unit, context_texts
 
 _BRACKETS = re.compile(r"\[([^\[\]\n]{1,200})\]")
 _BETWEEN = re.compile(r"\s*[,;]\s*")
@@ -52,7 +52,7 @@ _AROUND_MARKS = re.compile(r"[\s.,;:!?\u3002]*")
 
 
 class Citation(NamedTuple):
-    """What a mark names, and the index of the retrieved context that this is; None if it is none."""
+    """What a mark names, and the index of the retrieved context that this is; None if it names none."""
 
     name: str
     context: int | None
@@ -72,6 +72,11 @@ class CitingSentence(NamedTuple):
     span: Span
     citations: tuple[Citation, ...]
 
+    @property
+    def contexts(self) -> set[int | None]:
+        """Indices of the cited contexts; None stands for what was not retrieved."""
+        return {citation.context for citation in self.citations}
+
 
 def marks(text: str, contexts: Sequence[Context]) -> list[Mark]:
     """All marks of a text that cites these contexts, in their order."""
@@ -81,60 +86,11 @@ def marks(text: str, contexts: Sequence[Context]) -> list[Mark]:
     return [Mark(match.start(), match.end(), citations) for match, citations in cited if citations]
 
 
-def response_sentences(sample: Sample, sentences: Sentences) -> list[CitingSentence]:
-    """The sentences of the response as statements: without the marks at their ends, which no passage says."""
-    response = sample.response or ""
-    return citing_sentences(response, sentences(response), marks(response, sample.retrieved_contexts or ()))
-
-
-def citing_sentences(text: str, spans: Sequence[Span], marked: Sequence[Mark]) -> list[CitingSentence]:
-    """The sentences with their marks; one that holds nothing but marks is none, and its marks are the last one's.
-
-    Marks at the end of a sentence are cut off; the rest is verbatim, marks inside it too.
-    """
-    sentences: list[CitingSentence] = []
-    starts = [mark.start for mark in marked]
-    for span in spans:
-        of_span = marked[bisect_left(starts, span.start) : bisect_left(starts, span.end)]
-        inside = [mark for mark in of_span if mark.end <= span.end]
-        citations = tuple(citation for mark in inside for citation in mark.citations)
-        end = _end_without_marks(text, span, inside)
-        stated = text[span.start : end]
-        if any(map(str.isalnum, stated)):
-            sentences.append(CitingSentence(Span(start=span.start, end=end, text=stated), citations))
-        elif sentences:
-            sentences[-1] = sentences[-1]._replace(citations=sentences[-1].citations + citations)
-    return sentences
-
-
-def _end_without_marks(text: str, span: Span, inside: Sequence[Mark]) -> int:
-    """Where the sentence ends if the marks at its end, and the stops between and behind them, are not of it."""
-    end = span.end
-    for mark in reversed(inside):
-        if not _AROUND_MARKS.fullmatch(text, mark.end, end):
-            break
-        end = mark.start
-    return span.start + len(text[span.start : end].rstrip()) if end < span.end else end
-
-
 def _citations(names: Sequence[str], ids: Mapping[str, int], count: int) -> tuple[Citation, ...]:
-    """What the parts of a mark cite; nothing if any part is no citation."""
-    ids_of_a_kind = {_is_plain(name) for name in ids if _NUMBER.fullmatch(name)}
-    parts = [list(_cited(name, ids, 0 if _is_plain(name) in ids_of_a_kind else count)) for name in names]
+    """What the parts of a mark cite; nothing if any part is not a citation."""
+    plain_or_worded_ids = {_is_plain(name) for name in ids if _NUMBER.fullmatch(name)}
+    parts = [list(_cited(name, ids, 0 if _is_plain(name) in plain_or_worded_ids else count)) for name in names]
     return tuple(chain.from_iterable(parts)) if all(parts) else ()
-
-
-def _cited(name: str, ids: Mapping[str, int], ranks: int) -> Iterator[Citation]:
-    """What one part cites; numbers are ranks up to `ranks`."""
-    if name in ids:
-        yield Citation(name, ids[name])
-    elif number := _NUMBER.fullmatch(name):
-        yield _numbered(number["number"], ids, ranks)
-    elif (several := _RANGE.fullmatch(name)) and 0 <= int(several["last"]) - int(several["first"]) < _LONGEST_RANGE:
-        for rank in range(int(several["first"]), int(several["last"]) + 1):
-            yield _numbered(str(rank), ids, ranks)
-    elif ids and _LIKE_AN_ID.fullmatch(name):
-        yield Citation(name, None)
 
 
 def _is_plain(name: str) -> bool:
@@ -142,9 +98,52 @@ def _is_plain(name: str) -> bool:
     return not any(map(str.isalpha, name))
 
 
-def _numbered(number: str, ids: Mapping[str, int], ranks: int) -> Citation:
-    rank = int(number)
-    return Citation(number, rank - 1 if 1 <= rank <= ranks else ids.get(number))
+def _cited(name: str, ids: Mapping[str, int], ranks: int) -> Iterator[Citation]:
+    """What one part cites; numbers are ranks up to `ranks`."""
+
+    def numbered(number: str) -> Citation:
+        rank = int(number)
+        return Citation(number, rank - 1 if 1 <= rank <= ranks else ids.get(number))
+
+    if name in ids:
+        yield Citation(name, ids[name])
+    elif number := _NUMBER.fullmatch(name):
+        yield numbered(number["number"])
+    elif (several := _RANGE.fullmatch(name)) and 0 <= int(several["last"]) - int(several["first"]) < _LONGEST_RANGE:
+        yield from (numbered(str(rank)) for rank in range(int(several["first"]), int(several["last"]) + 1))
+    elif ids and _LIKE_AN_ID.fullmatch(name):
+        yield Citation(name, None)
+
+
+def response_sentences(sample: Sample, sentences: Sentences) -> list[CitingSentence]:
+    """The sentences of the response as statements: without the marks at their ends, which no passage says."""
+    response = sample.response or ""
+    return citing_sentences(response, sentences(response), marks(response, sample.retrieved_contexts or ()))
+
+
+def citing_sentences(text: str, spans: Sequence[Span], marked: Sequence[Mark]) -> list[CitingSentence]:
+    """The sentences with their marks. Marks at the end of a sentence are cut off; the rest is verbatim.
+
+    What holds nothing but marks is not a sentence, and its marks belong to the one before.
+    """
+    sentences: list[CitingSentence] = []
+    starts = [mark.start for mark in marked]
+    for span in spans:
+        of_span = marked[bisect_left(starts, span.start) : bisect_left(starts, span.end)]
+        inside = [mark for mark in of_span if mark.end <= span.end]
+        citations = tuple(citation for mark in inside for citation in mark.citations)
+        end = span.end
+        for mark in reversed(inside):
+            if not _AROUND_MARKS.fullmatch(text, mark.end, end):
+                break
+            end = mark.start
+        stated = text[span.start : end].rstrip() if end < span.end else text[span.start : end]
+        if any(map(str.isalnum, stated)):
+            cut = Span(start=span.start, end=span.start + len(stated), text=stated)
+            sentences.append(CitingSentence(cut, citations))
+        elif sentences:
+            sentences[-1] = sentences[-1]._replace(citations=sentences[-1].citations + citations)
+    return sentences
 
 
 SentencesCounted = Literal["cited", "all"]
@@ -173,10 +172,11 @@ class CitationSupport(WithOptions):
             return Undefined(reason="the response has no sentence")
         if not any(sentence.citations for sentence in stated):
             return Undefined(reason="the response cites nothing")
+        texts = context_texts(sample.retrieved_contexts)
         verdicts = yield [
             Attribution(
                 unit=Unit(kind="statement", index=index, source="response", span=sentence.span, against="cited"),
-                contexts=_texts(sentence.citations, sample.retrieved_contexts or ()),
+                contexts=tuple(text for index, text in enumerate(texts) if index in sentence.contexts),
                 user_input=sample.user_input,
             )
             for index, sentence in enumerate(stated)
@@ -185,13 +185,7 @@ class CitationSupport(WithOptions):
         return Scored.fraction(verdict.label for verdict in verdicts)
 
 
-def _texts(citations: Sequence[Citation], retrieved: Sequence[Context]) -> tuple[str, ...]:
-    """The cited contexts, each once, in the order in which they were retrieved."""
-    cited = {citation.context for citation in citations if citation.context is not None}
-    return tuple(retrieved[index].text or "" for index in sorted(cited))
-
-
-_SHOWN = 5
+_LISTED = 5
 
 
 @dataclass(frozen=True)
@@ -217,6 +211,6 @@ class CitationValidity:
             return Undefined(reason="the response cites nothing")
         missing = list(dict.fromkeys(citation.name for citation in cited if citation.context is None))
         valid = sum(citation.context is not None for citation in cited)
-        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-        detail = f"not retrieved: {', '.join(missing[:_SHOWN])}{more}" if missing else None
+        more = f" and {len(missing) - _LISTED} more" if len(missing) > _LISTED else ""
+        detail = f"not retrieved: {', '.join(missing[:_LISTED])}{more}" if missing else None
         return Scored(value=valid / len(cited), numerator=valid, denominator=len(cited), detail=detail)

@@ -1,15 +1,15 @@
-"""Criterion: a question of one's own, asked of the whole answer, of each of its sentences, or of each chunk.
+"""Criterion: a custom question about the whole answer, each of its sentences, or each chunk.
 
     criterion    units whose answer is the good one / units            a yes/no question
     rubric       mean over units of (expected level - 1) / 4           levels 1 to 5, each described
 
-A criterion is a value: its words are in the prompts, in the manifest and, as a checksum, in the signature. Its file:
+A criterion is a value: its words are in the prompts and the manifest, and their checksum in the signature. Its file:
 
     name = "names_its_source"
     question = "Does the response name the source of what it says?"
     of = "response"                   # or "sentence" (of the response), or "chunk" (each retrieved context)
     good = "yes"                      # or "no"
-    shows = ["user_input"]            # what else the judge sees; the unit itself it always does
+    shows = ["user_input"]            # what the judge sees in addition to the unit
 
     [[examples]]
     text = "According to the leaflet, twice a day."
@@ -22,9 +22,8 @@ as their answer. The expected level is read off the probabilities of the five di
 is that number in [0, 1], and 1 from the threshold on; the score does not look at the threshold.
 
 More is always better: where "no" is the good answer, the score counts those. Nothing is cut: what does not fit the
-model is failed, as the answer about a part need not be that about all. Only a judge that reads instructions can be
-asked. Empty cases: a field that it shows and that is blank, a response without a sentence and no context text are
-`Undefined`.
+model fails, as the answer about a part need not hold for all. Only a judge that reads instructions can be asked. Empty
+cases: a blank field among those shown, a response without a sentence, and no context text are `Undefined`.
 """
 
 import hashlib
@@ -42,7 +41,6 @@ from localjudge.resources import parse_toml
 from localjudge.types import (
     AnsweredQuestion,
     CustomQuestion,
-    Label,
     Record,
     Sample,
     Scored,
@@ -75,10 +73,9 @@ class CriterionExample(UserValue):
 
 
 class Criterion(Record):
-    """A question of one's own as a metric. Raises UsageError for what cannot be asked."""
+    """A custom question as a metric; the name has small letters, digits and _. Raises UsageError for an invalid one."""
 
     name: str
-    """Small letters, digits and _."""
     question: str = Field(min_length=1, max_length=_LONGEST)
     of: Literal["response", "sentence", "chunk"] = "response"
     shows: tuple[ShownField, ...] = ()
@@ -123,7 +120,7 @@ class Criterion(Record):
             raise ValueError("the response is what the question is about: shows names what else is shown")
         kind, answers = ("a level", _LEVELS) if self.levels else ("yes or no", tuple(_WRITTEN))
         for number, example in enumerate(self.examples, start=1):
-            fields = {field for field in _SHOWN if getattr(example, field) is not None}
+            fields = example.model_dump(exclude={"text", "answer"}, exclude_none=True).keys()
             if fields != set(self.shows):
                 raise ValueError(f"example {number} gives {_listed(fields)}, and {_listed(self.shows)} is shown")
             if example.answer not in answers:
@@ -133,7 +130,7 @@ class Criterion(Record):
     @model_validator(mode="wrap")
     @classmethod
     def _can_be_asked(cls, values: Any, validate: ModelWrapValidatorHandler[Self], info: ValidationInfo) -> Self:
-        """Around all other validators, so it stands behind them. The context says where the criterion is written."""
+        """Around all other validators; the context says where the criterion is written."""
         try:
             return validate(values)
         except ValidationError as error:
@@ -147,12 +144,12 @@ class Criterion(Record):
 
     @property
     def required_fields(self) -> frozenset[str]:
-        """Where its units stand, and what it shows."""
+        """The field of its units, and those that it shows."""
         return frozenset({"retrieved_contexts" if self.of == "chunk" else "response", *self.shows})
 
     @property
     def special_tasks(self) -> frozenset[str]:
-        """Only a judge that reads instructions has words for it."""
+        """Asked only of a judge that reads instructions."""
         return frozenset({"rubric" if self.levels else "criterion"})
 
     @property
@@ -162,26 +159,24 @@ class Criterion(Record):
 
     @property
     def sha256(self) -> str:
-        """Of all that was said; what was left to its default is left out, so that new fields change no old checksum."""
+        """Checksum of all but defaults, so that a new field changes no earlier one."""
         return hashlib.sha256(self.model_dump_json(exclude_defaults=True).encode()).hexdigest()
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about each unit."""
         units = list(self._units(sample, sentences))
-        blank = [field for field in self.shows if not _says_anything(sample, field)]
         if not units:
             return Undefined(reason="no context text" if self.of == "chunk" else "the response has no sentence")
-        if blank:
+        texts = {field: getattr(sample, field) or "" for field in self.shows}
+        if "retrieved_contexts" in texts:
+            texts["retrieved_contexts"] = "".join(context_texts(sample.retrieved_contexts))
+        if blank := [field for field, text in texts.items() if not text.strip()]:
             return Undefined(reason=f"{_listed(blank)} is blank")
-        verdicts = yield [self._asked(sample, unit) for unit in units]
-        values = [verdict.label if verdict.p_yes is None else verdict.p_yes for verdict in verdicts]
-        return self.read([verdict.label for verdict in verdicts], values)
-
-    def read(self, labels: Sequence[Label], values: Sequence[float]) -> Scored:
-        """The score of units with these labels and expected values, at least one."""
+        verdicts = yield [self._question(sample, unit) for unit in units]
         if not self.levels:
             good = 1 if self.good == "yes" else 0
-            return Scored.fraction([1 if label == good else 0 for label in labels])
+            return Scored.fraction([1 if verdict.label == good else 0 for verdict in verdicts])
+        values = [verdict.label if verdict.p_yes is None else verdict.p_yes for verdict in verdicts]
         mean = sum(values) / len(values)
         level = 1 + mean * (len(_LEVELS) - 1)
         return Scored(value=mean, detail=f"expected level {level:.2f} of 1 to {len(_LEVELS)}")
@@ -196,7 +191,7 @@ class Criterion(Record):
         for index, span in enumerate(whole if self.of == "response" else spans):
             yield Unit(kind=self.of, index=index, source="response", span=span)
 
-    def _asked(self, sample: Sample, unit: Unit) -> CustomQuestion:
+    def _question(self, sample: Sample, unit: Unit) -> CustomQuestion:
         return CustomQuestion(
             unit=unit,
             question=self.question,
@@ -210,7 +205,7 @@ class Criterion(Record):
 
     def _example(self, example: CriterionExample) -> AnsweredQuestion:
         source: Literal["retrieved_contexts", "response"] = "retrieved_contexts" if self.of == "chunk" else "response"
-        asked = CustomQuestion(
+        question = CustomQuestion(
             unit=Unit(kind=self.of, index=0, source=source, span=Span.whole(example.text)),
             question=self.question,
             user_input=example.user_input,
@@ -219,14 +214,11 @@ class Criterion(Record):
             response=example.response,
         )
         answer = _WRITTEN.get(str(example.answer), f'{{"level":{example.answer}}}')
-        return AnsweredQuestion(asked=asked, answer=answer)
-
-
-_SHOWN: tuple[ShownField, ...] = ("user_input", "retrieved_contexts", "reference", "response")
+        return AnsweredQuestion(asked=question, answer=answer)
 
 
 def rubrics(metrics: Iterable[object]) -> frozenset[str]:
-    """Names of the metrics whose verdicts are levels, and no probabilities of 1."""
+    """Names of the metrics whose verdicts are levels, not probabilities of 1."""
     return frozenset(metric.name for metric in metrics if isinstance(metric, Criterion) and metric.levels)
 
 
@@ -238,15 +230,24 @@ def criteria_of(criteria: object) -> tuple[Criterion, ...]:
     if criteria is None:
         return ()
     by_name: dict[str, Criterion] = {}
-    for each in criteria if isinstance(criteria, Sequence) and not isinstance(criteria, str) else [criteria]:
-        criterion = _criterion(each)
+    for item in criteria if isinstance(criteria, Sequence) and not isinstance(criteria, str) else [criteria]:
+        match item:
+            case Criterion():
+                criterion = item
+            case str() | Path():
+                criterion = read_criterion(item)
+            case Mapping():
+                criterion = Criterion.model_validate(item)
+            case _:
+                name = option_name("criteria")
+                raise UsageError(f"{name} must be TOML files or a localjudge.Criterion, got {item!r:.80}")
         if by_name.setdefault(criterion.name, criterion) != criterion:
             raise UsageError(f"two different criteria are called {criterion.name!r}", hint="rename one of them")
     return tuple(by_name.values())
 
 
 def read_criterion(file: str | Path) -> Criterion:
-    """The criterion in a TOML file, or the bundled one of that name. Raises UsageError if it is none."""
+    """The criterion in a TOML file, or the bundled one of that name. Raises UsageError for another file."""
     bundled = resources.criterion_files()
     path = bundled.get(str(file)) or Path(file)
     try:
@@ -258,23 +259,6 @@ def read_criterion(file: str | Path) -> Criterion:
         ) from error
     table = parse_toml(content, f"the criterion {file}", hint=_HINT)
     return Criterion.model_validate(table, context=f"the criterion {file}")
-
-
-def _criterion(given: object) -> Criterion:
-    match given:
-        case Criterion():
-            return given
-        case str() | Path():
-            return read_criterion(given)
-        case Mapping():
-            return Criterion.model_validate(given)
-    raise UsageError(f"{option_name('criteria')} must be TOML files or a localjudge.Criterion, got {given!r:.80}")
-
-
-def _says_anything(sample: Sample, field: ShownField) -> bool:
-    if field == "retrieved_contexts":
-        return any(text.strip() for text in context_texts(sample.retrieved_contexts))
-    return bool((getattr(sample, field) or "").strip())
 
 
 def _listed(fields: Collection[str]) -> str:

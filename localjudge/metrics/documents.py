@@ -103,69 +103,60 @@ class DocumentMetric:
         return scored.model_copy(update={"detail": _nothing_to_compare(truths, retrieved, self.compare_by)})
 
 
-def comparison_values(documents: Sequence[Context], compare_by: str) -> list[Any]:
+def _values(documents: Sequence[Context], compare_by: str) -> list[Any]:
     """Comparison value of each document: shape (documents,), None where it lacks one."""
-    return [_comparison_value(document, compare_by) for document in documents]
+    if compare_by in {"content", "id"}:
+        return [document.text if compare_by == "content" else document.id for document in documents]
+    values = []
+    for document in documents:
+        value: Any = document.meta
+        for key in compare_by.removeprefix("meta.").split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        values.append(value)
+    return values
 
 
-def unique(values: Sequence[Any], *, ignored: tuple[Any, ...] = (None,)) -> list[Any]:
-    """The values without repetition, in their order. They need not be hashable."""
+def _unique(documents: Sequence[Context], compare_by: str, *, ignored: tuple[Any, ...] = (None,)) -> list[Any]:
+    """The comparison values without repetition, in their order. They need not be hashable."""
     distinct: list[Any] = []
-    for value in values:
+    for value in _values(documents, compare_by):
         if value not in ignored and value not in distinct:
             distinct.append(value)
     return distinct
 
 
-def _comparison_value(document: Context, compare_by: str) -> Any:
-    if compare_by == "content":
-        return document.text
-    if compare_by == "id":
-        return document.id
-    value: Any = document.meta
-    for key in compare_by.removeprefix("meta.").split("."):
-        if not isinstance(value, dict) or key not in value:
-            return None
-        value = value[key]
-    return value
-
-
 def _nothing_to_compare(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> str | None:
     if not truths:
         return "there is no ground truth"
-    if not unique(comparison_values(truths, compare_by), ignored=_EMPTY):
+    if not _unique(truths, compare_by, ignored=_EMPTY):
         return f"no ground-truth document has {compare_by}"
     if not retrieved:
         return "nothing was retrieved"
-    lacks = not unique(comparison_values(retrieved, compare_by), ignored=_EMPTY)
-    return f"no retrieved document has {compare_by}" if lacks else None
+    return None if _unique(retrieved, compare_by, ignored=_EMPTY) else f"no retrieved document has {compare_by}"
 
 
 def average_precision(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
     """Average precision of one question's ranking."""
-    missed = unique(comparison_values(truths, compare_by))
-    total, hits, precisions = len(missed), 0, 0.0
-    for rank, value in enumerate(comparison_values(retrieved, compare_by), 1):
+    missed = _unique(truths, compare_by)
+    total, precisions = len(missed), 0.0
+    for rank, value in enumerate(_values(retrieved, compare_by), 1):
         if value in missed:
             missed.remove(value)
-            hits += 1
-            precisions += hits / rank
+            precisions += (total - len(missed)) / rank
     return Scored(value=precisions / total if total else 0)
 
 
 def reciprocal_rank(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
     """Reciprocal rank of one question's first hit."""
-    relevant = unique(comparison_values(truths, compare_by))
-    for rank, value in enumerate(comparison_values(retrieved, compare_by), 1):
-        if value in relevant:
-            return Scored(value=1 / rank)
-    return Scored(value=0)
+    relevant = _unique(truths, compare_by)
+    ranks = (rank for rank, value in enumerate(_values(retrieved, compare_by), 1) if value in relevant)
+    first = next(ranks, None)
+    return Scored(value=1 / first if first else 0)
 
 
 def normalized_gain(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
     """NDCG of one question's ranking. Raises ValueError for relevance scores that cannot be used."""
-    _check_scores(truths)
-    relevant = unique(comparison_values(truths, compare_by))
+    relevant = _unique(truths, compare_by)
     relevances = _relevances(relevant, truths, compare_by)
     ideal = _discounted(sorted(relevances, reverse=True))
     if not isfinite(ideal):
@@ -173,7 +164,7 @@ def normalized_gain(truths: Sequence[Context], retrieved: Sequence[Context], com
     if ideal == 0:
         return Scored(value=0, detail="no ground-truth document has a relevance above 0" if relevant else None)
     gains = []
-    for value in comparison_values(retrieved, compare_by):
+    for value in _values(retrieved, compare_by):
         gains.append(0.0)
         if value in relevant:
             position = relevant.index(value)
@@ -183,7 +174,8 @@ def normalized_gain(truths: Sequence[Context], retrieved: Sequence[Context], com
     return Scored(value=min(_discounted(gains) / ideal, 1))
 
 
-def _check_scores(truths: Sequence[Context]) -> None:
+def _relevances(relevant: Sequence[object], truths: Sequence[Context], compare_by: str) -> list[float]:
+    """Relevance of each relevant value: shape (relevant,). Raises ValueError for scores that cannot be used."""
     scores = [document.score for document in truths if document.score is not None]
     if scores and len(scores) < len(truths):
         raise ValueError(
@@ -191,15 +183,11 @@ def _check_scores(truths: Sequence[Context]) -> None:
         )
     if any(score < 0 for score in scores):
         raise ValueError(f"a ground-truth document has the negative score {min(scores)}: a relevance is 0 or more")
-
-
-def _relevances(relevant: Sequence[object], truths: Sequence[Context], compare_by: str) -> list[float]:
-    """Relevance of each relevant value: shape (relevant,)."""
     relevances = [0.0] * len(relevant)
-    for document, value in zip(truths, comparison_values(truths, compare_by), strict=True):
+    for score, value in zip(scores or [1.0] * len(truths), _values(truths, compare_by), strict=True):
         if value in relevant:
             position = relevant.index(value)
-            relevances[position] = max(relevances[position], 1.0 if document.score is None else document.score)
+            relevances[position] = max(relevances[position], score)
     return relevances
 
 
@@ -212,10 +200,10 @@ def _discounted(gains: Sequence[float]) -> float:
 
 def multi_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_by: str) -> Scored:
     """Share of one question's ground-truth documents that were retrieved."""
-    relevant = unique(comparison_values(truths, compare_by), ignored=_EMPTY)
+    relevant = _unique(truths, compare_by, ignored=_EMPTY)
     if not relevant:
         return Scored(value=0)
-    values = unique(comparison_values(retrieved, compare_by), ignored=_EMPTY)
+    values = _values(retrieved, compare_by)
     hits = sum(truth in values for truth in relevant)
     return Scored(value=hits / len(relevant), numerator=hits, denominator=len(relevant))
 
@@ -225,12 +213,13 @@ def single_hit(truths: Sequence[Context], retrieved: Sequence[Context], compare_
     return Scored(value=float(multi_hit(truths, retrieved, compare_by).value > 0))
 
 
-DOCUMENTS_FOUND = "ground-truth documents retrieved"
+_SHARE = "ground-truth documents retrieved"
 DOCUMENT_RECALL_SINGLE_HIT = RankingMeasure("document_recall_single_hit", single_hit)
-DOCUMENT_RECALL_MULTI_HIT = RankingMeasure("document_recall_multi_hit", multi_hit, DOCUMENTS_FOUND)
-DOCUMENT_MAP = RankingMeasure("document_map", average_precision)
+DOCUMENT_RECALL_MULTI_HIT = RankingMeasure("document_recall_multi_hit", multi_hit, _SHARE)
 DOCUMENT_MRR = RankingMeasure("document_mrr", reciprocal_rank)
+DOCUMENT_MAP = RankingMeasure("document_map", average_precision)
 DOCUMENT_NDCG = RankingMeasure("document_ndcg", normalized_gain)
+WHOLE_RANKING = (DOCUMENT_RECALL_SINGLE_HIT, DOCUMENT_RECALL_MULTI_HIT, DOCUMENT_MRR, DOCUMENT_MAP, DOCUMENT_NDCG)
 
 
 def hit_rate_at(k: int) -> RankingMeasure:
@@ -240,7 +229,7 @@ def hit_rate_at(k: int) -> RankingMeasure:
 
 def recall_at(k: int) -> RankingMeasure:
     """Share of the ground truth among the first k. Raises ValueError if k is not positive."""
-    return RankingMeasure(f"recall@{k}", _first(k, multi_hit), DOCUMENTS_FOUND)
+    return RankingMeasure(f"recall@{k}", _first(k, multi_hit), _SHARE)
 
 
 def precision_at(k: int) -> RankingMeasure:

@@ -19,14 +19,13 @@ supported by neither alone: that is what sets `matrix_recall` apart from `contex
 Empty cases: no sentence in the reference, or no chunk, is `Undefined`.
 """
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 from localjudge.metrics.metric import About, Sentences, Steps, SupportTable, against_each_chunk, chunks, support_table
 from localjudge.types import Sample, Scored, Undefined
 
 
-class MatrixMetric(ABC):
+class MatrixMetric:
     """A metric that is read off the table."""
 
     version = 1
@@ -47,11 +46,11 @@ class MatrixMetric(ABC):
         if not passages:
             return Undefined(reason="the contexts have no chunk")
         verdicts = yield against_each_chunk(sample, "reference", statements, passages)
-        return self.read(support_table(verdicts, len(statements), len(passages)))
+        return self.score(support_table(verdicts, len(statements), len(passages)))
 
-    @abstractmethod
-    def read(self, table: SupportTable) -> Scored:
-        """What the table says."""
+    def score(self, table: SupportTable) -> Scored:
+        """What the metric reads off the table."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -73,12 +72,14 @@ class MatrixRecall(MatrixMetric):
         """`matrix_recall`, or `matrix_recall@k`."""
         return "matrix_recall" if self.first is None else f"matrix_recall@{self.first}"
 
-    def read(self, table: SupportTable) -> Scored:
+    def score(self, table: SupportTable) -> Scored:
         """Sentences that are supported / sentences."""
-        supported = table[:, : self.first].any(axis=1)
-        values = ", ".join(f"{value:.3f}" for value in _marginal_values(table))
-        detail = f"marginal value by chunk: {values}" if self.first is None else None
-        return _ratio(int(supported.sum()), supported.size, detail)
+        supported = Scored.fraction(table[:, : self.first].any(axis=1).astype(int).tolist())
+        if self.first is not None:
+            return supported
+        marginal = (table & (table.sum(axis=1, keepdims=True) == 1)).mean(axis=0)
+        detail = f"marginal value by chunk: {', '.join(f'{share:.3f}' for share in marginal)}"
+        return supported.model_copy(update={"detail": detail})
 
 
 @dataclass(frozen=True)
@@ -88,17 +89,6 @@ class MatrixPrecision(MatrixMetric):
     name = "matrix_precision"
     counts = "contexts support a sentence of the reference"
 
-    def read(self, table: SupportTable) -> Scored:
+    def score(self, table: SupportTable) -> Scored:
         """Chunks that support / chunks."""
-        supporting = table.any(axis=0)
-        return _ratio(int(supporting.sum()), supporting.size)
-
-
-def _marginal_values(table: SupportTable) -> list[float]:
-    """For each chunk, the share of sentences that it alone supports; shape (chunks,)."""
-    alone = table & (table.sum(axis=1, keepdims=True) == 1)
-    return [float(share) for share in alone.mean(axis=0)]
-
-
-def _ratio(numerator: int, denominator: int, detail: str | None = None) -> Scored:
-    return Scored(value=numerator / denominator, numerator=numerator, denominator=denominator, detail=detail)
+        return Scored.fraction(table.any(axis=0).astype(int).tolist())

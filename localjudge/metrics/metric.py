@@ -2,9 +2,8 @@
 
     steps    yields tasks  ──>  is sent one verdict for each, in their order  ──>  ...  ──>  returns the outcome
 
-A metric that needs no judge asks nothing: it begins with `yield from ()` and returns its outcome. A metric is a value:
-its name with its options, and its version, say what its numbers mean. One that cannot score a sample raises
-SampleError, which says why. Its name says all that sets it apart: which definition, how many documents, which options.
+A metric that needs no judge begins with `yield from ()` and returns its outcome. One that cannot score a sample raises
+SampleError, which says why. A metric is a value: its name, with its options, and its version say what its numbers mean.
 
     document_map    document_map(compare_by=id)    hit_rate@3    hit_rate@3(compare_by=meta.doc)
 
@@ -76,7 +75,7 @@ class MetricName(NamedTuple):
 
 
 def parse(name: str) -> MetricName | None:
-    """The parts of a name; None for a text that has not the form of one."""
+    """The parts of a name; None for a text of another form."""
     parts = _FORM.fullmatch(name)
     return parts and MetricName(parts["base"], int(parts["k"]) if parts["k"] else None, parts["options"] or "")
 
@@ -99,8 +98,8 @@ def parse_options(name: MetricName) -> dict[str, str]:
 
 def with_options(base: str, metric: object) -> str:
     """The name of a metric: `base`, and its options where they are not the default."""
-    written = [f"{option.name}={value}" for option, value in _options(metric) if value != option.default]
-    return f"{base}({','.join(written)})" if written else base
+    options = ",".join(f"{option.name}={value}" for option, value in _options(metric) if value != option.default)
+    return f"{base}({options})" if options else base
 
 
 def options_of(metric: object) -> dict[str, str]:
@@ -116,7 +115,7 @@ def _options(metric: object) -> Iterator[tuple[Field[Any], str]]:
 
 
 class WithOptions:
-    """A metric whose options have a few values each: it is named by them, and UsageError refuses any other value."""
+    """A metric whose options have a few values each: it is named by them. Raises UsageError for any other value."""
 
     base: ClassVar[str]
 
