@@ -2,19 +2,17 @@
 
 A name may end in `@k` where the metric looks at the first k chunks, and may hold options in parentheses:
 `matrix_recall@3`, `document_map(compare_by=id)`. An installed package adds a metric by an entry point in the group
-`localjudge.metrics` (the docstring of `localjudge.metrics` shows one); ours win over another's of the same name, and
-what another's raises fails the sample that it was working on (`guarded_steps`).
+`localjudge.metrics` (the docstring of `localjudge.metrics` shows one); a built-in metric wins over an installed one of
+the same name, and what an installed one raises fails the sample that it was working on (`guarded_steps`).
 
-If no metric is named, a run computes as few verdicts as give a first picture of the data: one metric for each question,
-the first that the data has the columns for.
+If no metric is named, a run computes one metric for each question, the first that the data has the columns for:
 
     was what is needed retrieved?      context_recall       or, without a reference: context_relevancy_chunk
     does the response keep to it?      faithfulness
     does the response answer?          answer_correctness   or, without a reference: answer_relevancy
     which documents were retrieved?    all document metrics, which ask nothing; context_relevancy_chunk is then left out
 
-Rows that people labelled are asked as a run asks, their statements and sentences uncut, by two metrics that are not
-offered: `localjudge calibrate` works out from their verdicts what a judge is worth.
+`localjudge calibrate` asks about rows that people labelled as a run does, by two metrics that are not listed:
 
     context, statement, label         response = the statement                 one question, as of faithfulness
     question, sentences, relevant     retrieved_contexts = the sentences       one each, as of context_relevancy
@@ -23,7 +21,7 @@ offered: `localjudge calibrate` works out from their verdicts what a judge is wo
 import inspect
 import re
 import traceback
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from importlib.metadata import EntryPoint, entry_points
@@ -40,17 +38,7 @@ from localjudge.metrics.context_precision import ContextPrecision
 from localjudge.metrics.context_recall import ContextRecall
 from localjudge.metrics.context_relevancy import ContextRelevancy, ContextRelevancyChunk
 from localjudge.metrics.context_sufficiency import ContextSufficiency
-from localjudge.metrics.documents import (
-    DOCUMENT_MAP,
-    DOCUMENT_MRR,
-    DOCUMENT_NDCG,
-    DOCUMENT_RECALL_MULTI_HIT,
-    DOCUMENT_RECALL_SINGLE_HIT,
-    DocumentMetric,
-    hit_rate_at,
-    precision_at,
-    recall_at,
-)
+from localjudge.metrics.documents import WHOLE_RANKING, DocumentMetric, hit_rate_at, precision_at, recall_at
 from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.metrics.matrix import MatrixPrecision, MatrixRecall
 from localjudge.metrics.metric import About, Metric, Sentences, Steps
@@ -63,45 +51,22 @@ _QUESTIONS = (
     ("faithfulness",),
     ("answer_correctness", "answer_relevancy"),
 )
-_DOCUMENTS = (
-    "document_recall_single_hit",
-    "document_recall_multi_hit",
-    "document_mrr",
-    "document_map",
-    "document_ndcg",
-)
-_BESIDE_DOCUMENTS = "context_relevancy_chunk"
+_DOCUMENTS = tuple(measure.name for measure in WHOLE_RANKING)
 FIRST_CHOICES = (*(names[0] for names in _QUESTIONS), *_DOCUMENTS)
 """What is computed of data that has every column; a run says what it lacks for the others."""
 ALL_CHOICES = (*(name for names in _QUESTIONS for name in names), *_DOCUMENTS)
 
 
 def default_metrics(possible: Collection[str]) -> tuple[str, ...]:
-    """The metrics to compute, of those that are possible."""
+    """The metrics to compute if none is named, of those that are possible."""
     documents = [name for name in _DOCUMENTS if name in possible]
-    asked = [next((name for name in names if name in possible), None) for names in _QUESTIONS]
-    return tuple(name for name in (*asked, *documents) if name and not (documents and name == _BESIDE_DOCUMENTS))
+    left_out = "context_relevancy_chunk" if documents else None
+    judged = [next((name for name in names if name in possible), None) for names in _QUESTIONS]
+    return tuple(name for name in (*judged, *documents) if name and name != left_out)
 
 
 _LONGEST_MESSAGE = 300
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # another one in every process
-
-
-def load(point: EntryPoint) -> Metric:
-    """The metric that an entry point names. Raises UsageError if it cannot be loaded or is not a metric."""
-    try:
-        metric: Metric = point.load()
-    except Exception as error:  # the package's own code may raise anything
-        raise UsageError(
-            f"the metric {point.name!r} ({point.value}) cannot be loaded: {_message(error)}",
-            hint="repair or remove the package that installs it",
-        ) from error
-    lacks = [part for part in ("name", "version", "required_fields", "steps") if not hasattr(metric, part)]
-    if isinstance(metric, type) or lacks or metric.name != point.name:
-        problem = f"it lacks {', '.join(lacks)}" if lacks else f"expected an object whose name is {point.name!r}"
-        hint = "a complete one is shown by: python -m pydoc localjudge.metrics"
-        raise UsageError(f"{point.value} is not a metric: {problem}", hint=hint)
-    return metric
 
 
 def guarded_steps(metric: Metric, sample: Sample, sentences: Sentences) -> Steps:
@@ -179,11 +144,7 @@ _WITHOUT_K: tuple[_Maker, ...] = (
     ContextRelevancyChunk,
     Faithfulness,
     ContextPrecision,
-    partial(DocumentMetric, DOCUMENT_RECALL_SINGLE_HIT),
-    partial(DocumentMetric, DOCUMENT_RECALL_MULTI_HIT),
-    partial(DocumentMetric, DOCUMENT_MRR),
-    partial(DocumentMetric, DOCUMENT_MAP),
-    partial(DocumentMetric, DOCUMENT_NDCG),
+    *(partial(DocumentMetric, measure) for measure in WHOLE_RANKING),
     AnswerCorrectness,
     AnswerRelevancy,
     ContextSufficiency,
@@ -206,7 +167,7 @@ _OF_LABELS: dict[str, _Maker] = {ATTRIBUTION_LABELS: LabelledStatements, RELEVAN
 
 
 def our_names() -> tuple[str, ...]:
-    """Names of our metrics without their options, in the order in which they are reported; `name@k` as in `names`."""
+    """Names of the built-in metrics without options, in the order of reports; `name@k` as in `names`."""
     return (*_BY_NAME, *(f"{name}@k" for name in _AT_K))
 
 
@@ -232,8 +193,8 @@ def example(name: str) -> Metric:
 def get(name: str) -> Metric:
     """The metric of this name, with its options: `document_map(compare_by=id)`.
 
-    Raises UsageError for a metric that does not exist, an option that it does not have, and a value that cannot be,
-    with what there is.
+    Raises UsageError for a metric that does not exist, and for an option or a value that it does not have, with what
+    there is.
     """
     parsed = naming.parse(name)
     make = _maker(parsed.base, parsed.k) if parsed else None
@@ -279,21 +240,21 @@ def special_tasks_of(metrics: Iterable[Metric]) -> frozenset[str]:
     return frozenset(task for metric in metrics for task in getattr(metric, "special_tasks", ()))
 
 
+def tasks_of(metrics: Sequence[Metric]) -> frozenset[str]:
+    """All tasks that the metrics say they ask: by `special_tasks`, and by `common_tasks` the others."""
+    common = frozenset(task for metric in metrics for task in getattr(metric, "common_tasks", ()))
+    return common | special_tasks_of(metrics)
+
+
 @cache
 def question_of(name: str) -> str:
     """What the verdicts of the metric of this name answer, by the name of its prompt; if not one thing, its own name.
 
-    A threshold that was found on some metric's verdicts holds for all metrics that ask the same.
+    A threshold that was chosen on some metric's verdicts holds for all metrics that ask the same.
     """
     metric = ours(name)
     tasks = tasks_of([metric]) if metric else ()
     return next(iter(tasks)) if len(tasks) == 1 else name
-
-
-def tasks_of(metrics: Iterable[Metric]) -> frozenset[str]:
-    """All tasks that the metrics ask, as far as they say: by `special_tasks`, and by `common_tasks` the others."""
-    common = frozenset(task for metric in metrics for task in getattr(metric, "common_tasks", ()))
-    return common | special_tasks_of(metrics)
 
 
 def lower_is_better(name: str) -> bool:
@@ -302,7 +263,7 @@ def lower_is_better(name: str) -> bool:
 
 
 def ours(name: str) -> Metric | None:
-    """Our metric of this name; None for another package's, and for a name with an option that cannot be."""
+    """The built-in metric of this name; None for another package's, and for a name with an invalid option."""
     try:
         return get(name) if is_ours(name) else None
     except UsageError:
@@ -311,7 +272,7 @@ def ours(name: str) -> Metric | None:
 
 @cache
 def is_ours(name: str) -> bool:
-    """Whether the metric of this name is one of ours, and not another package's."""
+    """Whether the metric of this name is built in, and not another package's."""
     parsed = naming.parse(name)
     return parsed is not None and _maker(parsed.base, parsed.k) is not None
 
@@ -322,20 +283,36 @@ def _maker(base: str, k: int | None) -> _Maker | None:
     return _AT_K[base](k) if base in _AT_K else None
 
 
+def _installed() -> dict[str, EntryPoint]:
+    """Entry points of other packages by the metric's name."""
+    return {point.name: point for point in entry_points(group="localjudge.metrics")}
+
+
 def _installed_metric(name: str) -> Metric:
-    if name in _installed():
-        return load(_installed()[name])
-    base = name.partition("(")[0]
-    if base in _installed():
+    installed, base = _installed(), name.partition("(")[0]
+    if name in installed:
+        return _load(installed[name])
+    if base in installed:
         raise UsageError(f"the metric {base} takes no options, as it is another package's", hint=f"name it {base}")
     if len(several := name.split()) > 1:
         raise UsageError(f"no metric is called {name!r}", hint=f"separate names by commas: {','.join(several)}")
     raise UsageError(f"no metric is called {name!r}", hint=suggestion(base, names(), "the metrics"))
 
 
-def _installed() -> dict[str, EntryPoint]:
-    """Entry points of other packages by the metric's name."""
-    return {point.name: point for point in entry_points(group="localjudge.metrics")}
+def _load(point: EntryPoint) -> Metric:
+    try:
+        metric: Metric = point.load()
+    except Exception as error:  # the package's own code may raise anything
+        raise UsageError(
+            f"the metric {point.name!r} ({point.value}) cannot be loaded: {_message(error)}",
+            hint="repair or remove the package that installs it",
+        ) from error
+    lacks = [part for part in ("name", "version", "required_fields", "steps") if not hasattr(metric, part)]
+    if isinstance(metric, type) or lacks or metric.name != point.name:
+        problem = f"it lacks {', '.join(lacks)}" if lacks else f"expected an object whose name is {point.name!r}"
+        hint = "a complete one is shown by: python -m pydoc localjudge.metrics"
+        raise UsageError(f"{point.value} is not a metric: {problem}", hint=hint)
+    return metric
 
 
 class MetricDescription(NamedTuple):
@@ -356,21 +333,22 @@ class MetricDescription(NamedTuple):
 
 def described() -> list[MetricDescription]:
     """All metrics, installed ones too. Raises UsageError for an installed one that cannot be loaded."""
-    return [_described(name) for name in names()]
-
-
-def _described(name: str) -> MetricDescription:
-    metric = example(name)
-    parsed = naming.parse(name.replace("@k", "@1"))
-    make = _maker(parsed.base, parsed.k) if parsed else None
-    first_line = (metric.__doc__ or "").strip().partition("\n")[0]
-    about = getattr(metric, "about", None)
-    return MetricDescription(
-        name=name,
-        options=_options(make) if make else {},
-        fields=tuple(sorted(metric.required_fields)),
-        about=about if isinstance(about, About) else About(asks=first_line, verdicts="", source=""),
-        first_picture=name in ALL_CHOICES,
-        instructions=bool(special_tasks_of([metric])),
-        lower_is_better=lower_is_better(name),
-    )
+    listed = []
+    for name in names():
+        metric = example(name)
+        parsed = naming.parse(name.replace("@k", "@1"))
+        make = _maker(parsed.base, parsed.k) if parsed else None
+        about = getattr(metric, "about", None)
+        first_line = (metric.__doc__ or "").strip().partition("\n")[0]
+        listed.append(
+            MetricDescription(
+                name=name,
+                options=_options(make) if make else {},
+                fields=tuple(sorted(metric.required_fields)),
+                about=about if isinstance(about, About) else About(asks=first_line, verdicts="", source=""),
+                first_picture=name in ALL_CHOICES,
+                instructions=bool(special_tasks_of([metric])),
+                lower_is_better=lower_is_better(name),
+            )
+        )
+    return listed
