@@ -49,17 +49,14 @@ def test_what_is_no_run_is_refused(scripted_run: ScriptedRun, wrong: Any) -> Non
         compare(run, "nowhere")
 
 
-def test_differences_are_new_minus_baseline(changed: MetricChange) -> None:
+def test_differences_are_new_minus_baseline_with_the_interval_of_the_pairs(changed: MetricChange) -> None:
     """+1/2, -1/2, +1/2, 0: mean 1/8; before (1/2 + 1 + 0 + 1) / 4, after (1 + 1/2 + 1/2 + 1) / 4."""
-    found = scores(changed)
-    assert (found.before, found.after, found.difference) == (0.625, 0.75, 0.125)
-    assert (found.improved, found.worsened, found.tied, changed.compared) == (2, 1, 1, 4)
-
-
-def test_the_interval_and_the_smallest_detectable_difference_are_those_of_the_pairs(changed: MetricChange) -> None:
-    expected = paired_difference([0.5, 1, 0, 1], [1, 0.5, 0.5, 1])
-    assert scores(changed).ci95 == (expected.difference.low, expected.difference.high)
-    assert scores(changed).smallest_detectable == smallest_detectable_difference(expected.difference)
+    change = scores(changed)
+    assert (change.before, change.after, change.difference) == (0.625, 0.75, 0.125)
+    assert (change.improved, change.worsened, change.tied, changed.compared) == (2, 1, 1, 4)
+    expected = paired_difference([0.5, 1, 0, 1], [1, 0.5, 0.5, 1]).difference
+    assert change.ci95 == (expected.low, expected.high)
+    assert change.smallest_detectable == smallest_detectable_difference(expected)
 
 
 def test_verdicts_that_flip_are_counted_and_judged_over_samples(changed: MetricChange) -> None:
@@ -96,20 +93,25 @@ def test_samples_that_share_a_document_are_compared_by_document(scripted_run: Sc
     assert (change.verdicts.mcnemar_p, change.verdicts.ci95) == (None, scores(change).ci95)
 
 
-def test_groups_that_only_one_run_has_are_said_and_not_used(scripted_run: ScriptedRun) -> None:
-    rows = [row(str(number), f"Sentence {number}.", document="one") for number in range(3)]
-    found = compare(scripted_run("old", rows, {}), scripted_run("new", rows, {}, cluster_by="document"))
-    assert scores(found.metrics["context_recall"]).clusters == 3
-    assert any("groups of samples" in warning for warning in found.warnings)
-
-
-def test_groups_that_changed_are_said(scripted_run: ScriptedRun) -> None:
+@pytest.mark.parametrize(
+    ("before", "clusters", "warning"),
+    [
+        ({}, 4, "one of the runs has groups of samples and the other has none: samples are taken one by one"),
+        (
+            {"cluster_by": "document"},
+            2,
+            "samples that are in another group in the baseline: 2; the groups of the new run are used",
+        ),
+    ],
+)
+def test_groups_that_differ_are_a_warning(
+    scripted_run: ScriptedRun, before: dict[str, str], clusters: int, warning: str
+) -> None:
     rows = [row(str(number), f"Sentence {number}.", document=number // 2, topic=number % 2) for number in range(4)]
-    old = scripted_run("old", rows, {}, cluster_by="document")
-    found = compare(old, scripted_run("new", rows, {}, cluster_by="topic"))
-    assert found.warnings == (
-        "samples that are in another group in the baseline: 2; the groups of the new run are used",
-    )
+    old, new = scripted_run("old", rows, {}, **before), scripted_run("new", rows, {}, cluster_by="topic")
+    comparison = compare(old, new)
+    assert comparison.warnings == (warning,)
+    assert scores(comparison.metrics["context_recall"]).clusters == clusters
 
 
 def test_the_samples_that_moved_most_come_first_with_the_sentences_that_moved(scripted_run: ScriptedRun) -> None:
@@ -123,15 +125,13 @@ def test_the_samples_that_moved_most_come_first_with_the_sentences_that_moved(sc
     ]
 
 
-def test_among_equals_what_became_worse_comes_first(changed: MetricChange) -> None:
-    """Samples a and c gain 1/2, b loses 1/2."""
-    assert [sample.sample_id for sample in changed.moved] == ["b", "a", "c"]
-
-
-def test_as_many_moved_samples_are_listed_as_were_asked_for(scripted_run: ScriptedRun) -> None:
-    rows = [A, B]
-    old, new = scripted_run("old", rows, {"A one.": 0.0, "B one.": 0.0}), scripted_run("new", rows, {})
-    assert [sample.sample_id for sample in compare(old, new, moved=1).metrics["context_recall"].moved] == ["a"]
+def test_among_equals_what_became_worse_comes_first(scripted_run: ScriptedRun) -> None:
+    """Samples a and c gain 1/2, b loses 1/2; at most as many are listed as were asked for."""
+    rows = [A, B, C, D]
+    old, new = scripted_run("old", rows, BASELINE), scripted_run("new", rows, NEW)
+    for most in (2, 5):
+        moved = compare(old, new, moved=most).metrics["context_recall"].moved
+        assert [sample.sample_id for sample in moved] == ["b", "a", "c"][:most]
 
 
 def test_a_sentence_that_only_one_run_judged_is_listed_without_a_counterpart(scripted_run: ScriptedRun) -> None:

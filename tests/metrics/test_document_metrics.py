@@ -36,20 +36,22 @@ RETRIEVED = [["n", "a", "n", "c"], ["x"], ["m", "n"]]
 """Hits at ranks 2 and 4 of four truths; the only truth at rank 1; none of two."""
 
 
-def test_single_hit_asks_whether_any_document_was_found() -> None:
-    assert score_lists(DOCUMENT_RECALL_SINGLE_HIT, TRUTHS, RETRIEVED) == (2 / 3, [1, 1, 0])
-
-
-def test_multi_hit_is_the_share_that_was_found() -> None:
-    assert score_lists(DOCUMENT_RECALL_MULTI_HIT, TRUTHS, RETRIEVED) == (0.5, [2 / 4, 1, 0])  # (.5 + 1 + 0) / 3
-
-
-def test_reciprocal_rank_is_that_of_the_first_hit() -> None:
-    assert score_lists(DOCUMENT_MRR, TRUTHS, RETRIEVED) == (0.5, [1 / 2, 1, 0])
-
-
-def test_average_precision_divides_by_all_truths() -> None:
-    assert score_lists(DOCUMENT_MAP, TRUTHS, RETRIEVED).individual_scores == [(1 / 2 + 2 / 4) / 4, 1, 0]
+@pytest.mark.parametrize(
+    ("measure", "expected"),
+    [
+        (DOCUMENT_RECALL_SINGLE_HIT, [1, 1, 0]),
+        (DOCUMENT_RECALL_MULTI_HIT, [2 / 4, 1, 0]),
+        (DOCUMENT_MRR, [1 / 2, 1, 0]),
+        (DOCUMENT_MAP, [(1 / 2 + 2 / 4) / 4, 1, 0]),
+        (hit_rate_at(1), [0, 1, 0]),
+        (recall_at(3), [1 / 4, 1, 0]),
+        (precision_at(4), [2 / 4, 1 / 4, 0]),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_what_a_measure_counts(measure: RankingMeasure, expected: list[float]) -> None:
+    """Average precision divides by all truths, precision by k even where fewer were retrieved."""
+    assert score_lists(measure, TRUTHS, RETRIEVED).individual_scores == expected
 
 
 def test_ndcg_without_scores_counts_every_truth_as_one() -> None:
@@ -62,15 +64,6 @@ def test_ndcg_weighs_by_score() -> None:
     truths = [Context(text="much", score=3), Context(text="little", score=1)]
     dcg, ideal = 1 / log2(2) + 3 / log2(3), 3 / log2(2) + 1 / log2(3)
     assert score_lists(DOCUMENT_NDCG, [truths], [["little", "much"]]).score == pytest.approx(dcg / ideal)
-
-
-def test_at_k_looks_at_the_first_k_only() -> None:
-    assert score_lists(hit_rate_at(1), TRUTHS, RETRIEVED).individual_scores == [0, 1, 0]
-    assert score_lists(recall_at(3), TRUTHS, RETRIEVED).individual_scores == [1 / 4, 1, 0]
-
-
-def test_precision_at_k_divides_by_k_even_where_fewer_were_retrieved() -> None:
-    assert score_lists(precision_at(4), TRUTHS, RETRIEVED).individual_scores == [2 / 4, 1 / 4, 0]
 
 
 def test_a_document_that_is_retrieved_twice_is_one_hit() -> None:

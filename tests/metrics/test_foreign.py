@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -20,23 +20,8 @@ TASK = Relevance(
 
 
 @dataclass(frozen=True)
-class Computed:
-    """Does what it is told to do with a sample."""
-
-    does: Callable[[Sample], Any]
-    name: str = "own"
-    version: int = 1
-    required_fields: frozenset[str] = frozenset()
-
-    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """As told, without asking."""
-        yield from ()
-        return self.does(sample)  # type: ignore[no-any-return]
-
-
-@dataclass(frozen=True)
 class Judged:
-    """Begins with what it is told to do."""
+    """Its steps are these."""
 
     does: Callable[[], Any]
     name: str = "own"
@@ -44,33 +29,36 @@ class Judged:
     required_fields: frozenset[str] = frozenset()
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
-        """As told."""
+        """Those that it was made with."""
         return self.does()  # type: ignore[no-any-return]
 
 
-@dataclass
-class Asked:
-    """Answers 1 to everything, and counts the rounds."""
+@dataclass(frozen=True)
+class Computed(Judged):
+    """Asks nothing; the outcome is what this makes of the sample."""
 
-    rounds: int = 0
-    tasks: list[AskedTask] = field(default_factory=list)
+    does: Callable[..., Any]
 
-    def __call__(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
-        """One round."""
-        self.rounds += 1
-        self.tasks += tasks
-        return [Verdict(label=1)] * len(tasks)
+    def steps(self, sample: Sample, sentences: Sentences) -> Steps:
+        """No question."""
+        yield from ()
+        return self.does(sample)  # type: ignore[no-any-return]
 
 
-def outcome(metric: Computed | Judged, ask: Asked | None = None) -> Outcome:
-    (found,) = evaluate_samples([Sample(id="a")], [metric], sentences, ask or Asked())
-    return found.outcome
+def ask(tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
+    """Answers 1 to everything."""
+    return [Verdict(label=1)] * len(tasks)
 
 
-def reason(metric: Computed | Judged) -> str:
-    found = outcome(metric)
-    assert isinstance(found, Failed)
-    return found.reason
+def outcome(metric: Judged) -> Outcome:
+    (evaluation,) = evaluate_samples([Sample(id="a")], [metric], sentences, ask)
+    return evaluation.outcome
+
+
+def reason(metric: Judged) -> str:
+    failed = outcome(metric)
+    assert isinstance(failed, Failed)
+    return failed.reason
 
 
 def test_what_it_raises_fails_the_sample_with_the_place() -> None:
@@ -81,7 +69,7 @@ def test_what_it_raises_fails_the_sample_with_the_place() -> None:
             json.loads("{")
         return Scored(value=1)
 
-    bad, good = evaluate_samples([Sample(id="bad"), Sample(id="good")], [Computed(divide)], sentences, Asked())
+    bad, good = evaluate_samples([Sample(id="bad"), Sample(id="good")], [Computed(divide)], sentences, ask)
     line = divide.__code__.co_firstlineno + 2
     assert bad.outcome == Failed(
         reason="json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 1 column 2 "
@@ -97,7 +85,7 @@ def test_what_it_raises_between_two_rounds_fails_the_sample() -> None:
         yield [TASK]
         raise LookupError
 
-    (found,) = evaluate_samples([Sample(id="a")], [Judged(steps)], sentences, Asked())
+    (found,) = evaluate_samples([Sample(id="a")], [Judged(steps)], sentences, ask)
     assert found.outcome == Failed(reason=f"LookupError (test_foreign.py:{steps.__code__.co_firstlineno + 2})")
     assert [judged.verdict for judged in found.units] == [Verdict(label=1)]
 
