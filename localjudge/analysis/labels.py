@@ -114,7 +114,7 @@ class LabelledSentences(NamedTuple):
 class HumanLabels(NamedTuple):
     """The labels of a file: one of the lists holds them, as `shape` says. `sha256` is that of the file, unpacked.
 
-    `unlabelled` counts verdicts and statements without a label, which are left out, and such sentences of passages.
+    `unlabelled` counts verdicts, statements (which are left out) and sentences of passages that have no label.
     """
 
     name: str
