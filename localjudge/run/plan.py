@@ -372,13 +372,15 @@ class Noted:
 
 
 def tell(planned: Plan, progress: Noted) -> None:
-    """Say which column is taken for which field, and what is left out for want of which."""
+    """Say in three lines what the data are, what of them is not used, and which metrics are left out or possible."""
     dataset = planned.dataset
-    for note in (*_notes(planned), *_left_out_lines(planned.left_out, dataset)):
-        progress.note(note)
+    metrics = _left_out_lines(planned.left_out, dataset)
     if planned.also_possible:
         others = ", ".join(planned.also_possible)
-        progress.note(f"also possible with this data: {others} (localjudge run --list-metrics)")
+        metrics.append(f"also possible with this data: {others} (localjudge run --list-metrics)")
+    for remarks in (_data_remarks(planned), _cell_remarks(planned), metrics):
+        if line := "; ".join(remarks):
+            progress.note(line)
     for field, columns in dataset.guesses.items() if planned.left_out else ():
         names = ", ".join(name for name, fields in planned.left_out.items() if field in fields)
         progress.warn(f"{', '.join(columns)} may be the {field} missing for {names}: {map_option({field: columns})}")
@@ -395,32 +397,6 @@ def _prose(sample: Sample) -> str:
     """What is cut into sentences; of the contexts, which are much alike, the first."""
     contexts = [context.text for context in (sample.retrieved_contexts or ())[:1]]
     return "\n".join(filter(None, (sample.reference, sample.response, *contexts)))
-
-
-def _notes(planned: Plan) -> Iterator[str]:
-    dataset, settings = planned.dataset, planned.settings
-    samples = len(dataset.samples)
-    if part := chosen_part(settings.model_dump(include=set(settings_with("part"))), samples, planned.whole):
-        yield f"a part of the data: {part}"
-    yield f"{numbered(samples, 'sample')} with {_taken(dataset)}"
-    if talks := dataset.conversations:
-        these = "1 is a conversation" if talks == 1 else f"{talks:,} are conversations"
-        yield f"{these}, of which the last turn is judged: the last question, and the answer to it"
-    if dataset.contexts_each:
-        fewest, most = dataset.contexts_each
-        yield f"contexts: {fewest:,}{'' if fewest == most else f' to {most:,}'} a sample"
-    yield from nothing_lines(dataset)
-    if not_used := _unused(dataset, settings.cluster_by):
-        yield f"columns not used: {not_used}"
-    if dataset.without_text:
-        compared_by = {by for metric in planned.metrics if (by := options_of(metric).get("compare_by"))}
-        how = f"; documents are compared by {_listed(compared_by)}" if compared_by else ""
-        yield f"{_listed(dataset.without_text)}: ids and no texts{how}"
-    elif bare := dataset.ids_alone:
-        yield f"{bare:,} samples have contexts with ids and no texts: what reads texts is undefined for them"
-    if dataset.skipped:
-        yield f"{dataset.skipped:,} rows left out, problems: {dataset.problem_count:,}"
-        yield from (f"  {problem}" for problem in dataset.problems)
 
 
 def nothing_lines(dataset: Dataset) -> Iterator[str]:
@@ -480,3 +456,34 @@ def _some(names: Collection[str], most: int) -> str:
     """The first names, and how many more there are."""
     first = ", ".join([*names][:most])
     return f"{first} and {len(names) - most} more" if len(names) > most else first
+
+
+def _data_remarks(planned: Plan) -> Iterator[str]:
+    """Which samples there are, and in which columns."""
+    dataset, samples = planned.dataset, len(planned.dataset.samples)
+    if part := chosen_part(planned.settings.model_dump(include=set(settings_with("part"))), samples, planned.whole):
+        yield f"a part of the data: {part}"
+    yield f"{numbered(samples, 'sample')} with {_taken(dataset)}"
+    if dataset.contexts_each:
+        fewest, most = dataset.contexts_each
+        yield f"contexts: {fewest:,}{'' if fewest == most else f' to {most:,}'} a sample"
+    if talks := dataset.conversations:
+        these = "1 is a conversation" if talks == 1 else f"{talks:,} are conversations"
+        yield f"{these}, of which the last turn is judged: the last question, and the answer to it"
+
+
+def _cell_remarks(planned: Plan) -> Iterator[str]:
+    """What of the data is missing or not used, a remark for each cause."""
+    dataset = planned.dataset
+    yield from nothing_lines(dataset)
+    if not_used := _unused(dataset, planned.settings.cluster_by):
+        yield f"columns not used: {not_used}"
+    if dataset.without_text:
+        compared_by = {by for metric in planned.metrics if (by := options_of(metric).get("compare_by"))}
+        how = f", documents are compared by {_listed(compared_by)}" if compared_by else ""
+        yield f"{_listed(dataset.without_text)}: ids and no texts{how}"
+    elif bare := dataset.ids_alone:
+        yield f"{bare:,} samples have contexts with ids and no texts: what reads texts is undefined for them"
+    if dataset.skipped:
+        problems = "".join(f"\n  {problem}" for problem in dataset.problems)
+        yield f"{dataset.skipped:,} rows left out, problems: {dataset.problem_count:,}{problems}"

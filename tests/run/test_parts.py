@@ -56,7 +56,7 @@ def test_it_says_that_it_is_a_part(
     """Before anything is judged, under its table, and of a run that was rescored."""
     stream = io.StringIO()
     run = judged(tmp_path / "part", progress=Lines(stream), **options)
-    assert stream.getvalue().startswith(f"{said}\n")
+    assert stream.getvalue().startswith(f"{said}; ")
     assert f"all samples, without asking about these again: reuse={str(tmp_path / 'part')!r}\n" in stream.getvalue()
     again = run.rescore(threshold=0.9, out=tmp_path / "again", engine=ScriptedEngine({}, default=0.8))
     for one in (run, again):
