@@ -14,6 +14,7 @@ from localjudge.errors import DataError, UsageError
 from localjudge.metrics import catalog
 from localjudge.report.export import Added, exported
 from localjudge.report.terminal import Lines
+from localjudge.run.verify import verify_run as verify
 from localjudge.text import sentences
 from localjudge.types import Context, Outcome, Sample, Scored, Undefined
 
@@ -124,7 +125,7 @@ def test_what_ids_alone_are_compared_by_may_be_asked_for(tmp_path: Path) -> None
 
 
 def test_a_run_that_compared_ids_can_be_verified(tmp_path: Path) -> None:
-    assert localjudge.verify(run(tmp_path, RAGAS), engine=ScriptedEngine({}, default=0.9)).result == "bit-identical"
+    assert verify(run(tmp_path, RAGAS), engine=ScriptedEngine({}, default=0.9)).result == "bit-identical"
 
 
 @pytest.mark.parametrize("name", ["faithfulness", "context_relevancy", "context_recall", "matrix_recall"])

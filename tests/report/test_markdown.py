@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from localjudge import Run, check
+from localjudge import Run
+from localjudge.analysis.check import check
 from localjudge.report.ci import run_markdown, unfinished_markdown
 from localjudge.report.html_page import overview
 from localjudge.report.tables import comparison_lines
