@@ -198,7 +198,7 @@ def test_a_wording_that_is_none_is_a_failed_check(tmp_path: Path, capfd: pytest.
     suite_here(prompts=str(wording.name))
     code, checks, not_made = diagnosed(capfd)
     assert (code, checks["prompts"]["status"]) == (1, "failed")
-    assert str(wording) in checks["prompts"]["found"]
+    assert wording.name in checks["prompts"]["found"]
     assert not_made[0] == "model"
 
 
