@@ -14,6 +14,7 @@ from localjudge.errors import DataError, UsageError
 from localjudge.metrics import catalog
 from localjudge.report.export import Added, exported
 from localjudge.report.terminal import Lines
+from localjudge.run.verify import verify_run as verify
 from localjudge.text import sentences
 from localjudge.types import Context, Outcome, Sample, Scored, Undefined
 
@@ -110,7 +111,7 @@ def test_ids_alone_are_compared_by_id_and_no_context_is_judged(tmp_path: Path) -
     assert found.summary.metrics["document_recall_multi_hit(compare_by=id)"].mean == 1 / 2
     assert found.summary.metrics["document_mrr(compare_by=id)"].mean == 1 / 4
     assert {verdict.metric for verdict in found.verdicts} == {"answer_relevancy"}
-    assert "reference_contexts, retrieved_contexts: ids and no texts; documents are compared by id" in stream.getvalue()
+    assert "reference_contexts, retrieved_contexts: ids and no texts, documents are compared by id" in stream.getvalue()
     assert found.manifest.judge["metrics"]["document_mrr(compare_by=id)"] == {"version": 1, "compare_by": "id"}
 
 
@@ -120,11 +121,11 @@ def test_what_ids_alone_are_compared_by_may_be_asked_for(tmp_path: Path) -> None
     names = ["document_mrr", "document_mrr(compare_by=id)", "document_map(compare_by=meta.page)"]
     found = run(tmp_path, RAGAS, metrics=names, progress=Lines(stream))
     assert list(found.summary.metrics) == ["document_mrr(compare_by=id)", "document_map(compare_by=meta.page)"]
-    assert "ids and no texts; documents are compared by id, meta.page" in stream.getvalue()
+    assert "ids and no texts, documents are compared by id, meta.page" in stream.getvalue()
 
 
 def test_a_run_that_compared_ids_can_be_verified(tmp_path: Path) -> None:
-    assert localjudge.verify(run(tmp_path, RAGAS), engine=ScriptedEngine({}, default=0.9)).result == "bit-identical"
+    assert verify(run(tmp_path, RAGAS), engine=ScriptedEngine({}, default=0.9)).result == "bit-identical"
 
 
 @pytest.mark.parametrize("name", ["faithfulness", "context_relevancy", "context_recall", "matrix_recall"])
