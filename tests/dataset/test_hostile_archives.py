@@ -58,7 +58,7 @@ def test_a_sample_whose_bytes_are_no_text_is_a_problem_of_its_row(tmp_path: Path
         archive.writestr("header.json", "{}")
         archive.writestr("samples/1.json", b'{"input": "caf\xe9"}')
         archive.writestr("samples/2.json", json.dumps(SAMPLE))
-    with pytest.raises(DataError, match="row 1: found no valid JSON: 'utf-8' codec"):
+    with pytest.raises(DataError, match="row 1: found the byte 0xE9, which is not UTF-8"):
         load(tmp_path / "a.eval")
     assert len(load(tmp_path / "a.eval", skip_bad_rows=True).samples) == 1
 

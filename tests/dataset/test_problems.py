@@ -127,7 +127,7 @@ def test_names_from_the_data_cannot_play_with_the_terminal() -> None:
 
 def test_a_file_of_something_else_is_not_quoted_at_length(tmp_path: Path) -> None:
     (tmp_path / "letter").write_text("Dear reader, " * 10_000)
-    with pytest.raises(DataError, match=r"none of its columns is known|names .* twice") as caught:
+    with pytest.raises(DataError, match=r"none of its columns is known|has two columns") as caught:
         load(tmp_path / "letter")
     assert len(str(caught.value)) < 1000
 
