@@ -14,7 +14,7 @@ from localjudge.types import Sample
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
-pyarrow = pytest.importorskip("pyarrow")
+pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 ROWS = [{"question": f"q{word}", "answer": word} for word in ("NaN", " NULL ", "None", "N/A", "#N/A", "-", "none")]
 
 
@@ -26,7 +26,7 @@ def from_source(kind: str, rows: list[dict[str, Any]], folder: Path) -> Dataset:
         case "jsonl":
             path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
         case "parquet":
-            pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+            parquet.write_table(pyarrow.Table.from_pylist(rows), path)
         case "pandas":
             return from_rows(frame)
         case "polars":
