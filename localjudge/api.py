@@ -14,7 +14,7 @@ from typing import Unpack, get_type_hints
 
 from pydantic.fields import FieldInfo
 
-from localjudge.doctor.calibrate import CalibrationOptions, measured
+from localjudge.doctor.calibrate import CalibrationOptions, measure_judge
 from localjudge.engine.protocol import Engine
 from localjudge.errors import UsageError
 from localjudge.open_judge import Judge
@@ -179,7 +179,7 @@ def calibrate(
     and what `evaluate` raises.
     """
     with closing(_progress(progress)) as told:
-        return measured(labels, options, judge=judge, run=run, name=name, engine=engine, progress=told)
+        return measure_judge(labels, options, judge=judge, run=run, name=name, engine=engine, progress=told)
 
 
 def _progress(wanted: Progress | bool | None) -> Progress:

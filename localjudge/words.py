@@ -1,33 +1,17 @@
-r"""Cells that a spreadsheet takes for text: one that begins like a formula gets an apostrophe in front.
+r"""Words for people: names of options, texts from data, names that may have been meant.
 
-    =HYPERLINK(...)   ->   '=HYPERLINK(...)
+    option("protocol", "joint")   protocol='joint'   in Python
+                                  protocol = "joint" in localjudge.toml   or   --map a=b   on the command line
+    printable("a\x1b[2Jb\u202ec")   "a\\x1b[2Jb\\u202ec"
+    inert("=HYPERLINK(...)")   "'=HYPERLINK(...)"
 
-Who reads such a file again compares `inert` texts: what is inert stays as it is.
-
-How an option is called by whoever reads of it: `--out` on the command line, `out=...` in Python.
-
-    option("out")                              --out                      out=...
-    option("protocol", "joint")                --protocol joint           protocol='joint'
-    option("mapping", {"reference": "gold"})   --map reference=gold       mapping={'reference': 'gold'}
-    option_name("max_failed")                  --max-failed               max_failed
-    call("verify", "runs/a", "judge", "b.gguf")
-        localjudge verify runs/a --judge b.gguf         localjudge.verify('runs/a', judge='b.gguf')
-
-Errors, warnings and remarks name options by these, so that what they advise can be typed where they are read. What is
-written to a run's files never does: it is the same whoever began the run.
-
-Text from data, made safe to print: no user text can write a control sequence to the terminal.
-
-    "a\x1b[2Jb\u202ec"   ->   "a\\x1b[2Jb\\u202ec"
-
-Replaced by escapes: control characters (C0, C1, DEL: they clear screens and set titles), characters that change the
-writing direction (they make text read as something else), line and paragraph separators, and lone surrogates (they
-cannot be encoded). Everything else, all scripts and emoji, is left as it is.
-
-What to say to a name that does not exist: the ones that may have been meant, or what there is.
+Errors, warnings and remarks name an option as it is given where they are read, so that their advice can be typed. What
+is written to a run's files never does: it is the same whoever began the run. No text from data can act on the terminal,
+or on a spreadsheet.
 """
 
 import difflib
+import json
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -39,25 +23,16 @@ from typing import Any, Literal
 Names = Literal["value", "read", "words", "written", "judge", "address"]
 """What a value names: a file or folder that is read (a list: several), a file of words (a list: the words themselves),
 a place that is written, a judge (a model's file may lie anywhere), where texts are sent; or nothing outside itself."""
-
-_FORMULA = re.compile(r"[\s\x00-\x1f\u200b-\u200f\ufeff]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
-
-
-def inert(cell: Any) -> Any:
-    """The cell, with an apostrophe in front of text that a spreadsheet would take for a formula."""
-    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
-
-
 _UNNAMED = object()
-_on_the_command_line = ContextVar("on_the_command_line", default=False)
 _settings: dict[str, "Setting"] = {}
+_on_the_command_line = ContextVar("on_the_command_line", default=False)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What is to be known of a setting beside type, default and meaning; declared with its field, and nowhere else.
+    """What is to be known of a setting besides type, default and meaning; declared with its field, and nowhere else.
 
-    n_ctx: Annotated[int | None, Setting(group="Judge", doctor=True)] = None
+    n_ctx: Annotated[int | None, Setting("Judge", doctor=True)] = None
     """
 
     group: str = ""
@@ -66,9 +41,8 @@ class Setting:
     """Its option, where that is not called like the setting: `--map`."""
     metavar: str | None = None
     names: Names = "value"
-    """What its value reaches: see `Names`."""
     bundled: Callable[[], Collection[str]] = tuple
-    """What it may name that is no path."""
+    """What it may name that is not a path."""
     read: Callable[[Any], Any] | None = None
     """What makes its value of the name of a file."""
     part: bool = False
@@ -83,16 +57,18 @@ class Setting:
     """A calibration takes it."""
     doctor: bool = False
     """`localjudge doctor` takes it."""
+    sentences: bool = False
+    """Says where sentences are cut."""
 
 
 def declare(settings: Mapping[str, Setting]) -> None:
-    """Let `flag` know how these are typed."""
+    """Tell `option` and its like how these are given on the command line."""
     _settings.update(settings)
 
 
 @contextmanager
 def as_typed() -> Iterator[None]:
-    """Call options as the command line does, until the end of the block."""
+    """Name options as the command line does, until the end of the block."""
     before = _on_the_command_line.set(True)
     try:
         yield
@@ -103,22 +79,29 @@ def as_typed() -> Iterator[None]:
 def flag(name: str) -> str:
     """The option of the command line that sets the argument."""
     setting = _settings.get(name)
-    return setting.flag if setting and setting.flag else f"--{name.replace('_', '-')}"
+    return (setting and setting.flag) or f"--{name.replace('_', '-')}"
+
+
+def _in_suite(name: str) -> bool:
+    """Whether the command line has no option for it, and its suite file sets it."""
+    return name in _settings and not _settings[name].group
 
 
 def option_name(name: str) -> str:
     """What the option is called where it is read."""
-    return flag(name) if _on_the_command_line.get() else name
+    return flag(name) if _on_the_command_line.get() and not _in_suite(name) else name
 
 
 def option(name: str, value: Any = _UNNAMED) -> str:
     """The option as it is given where it is read, with a value if there is one to give."""
     if not _on_the_command_line.get():
         return f"{name}=..." if value is _UNNAMED else f"{name}={value!r}"
+    if _in_suite(name):
+        return f"{name} = {'...' if value is _UNNAMED else json.dumps(value)} in localjudge.toml"
     if value is _UNNAMED or value is True:
         return flag(name)
-    values = [f"{key}={one}" for key, one in value.items()] if isinstance(value, Mapping) else [str(value)]
-    return " ".join(f"{flag(name)} {shlex.quote(one)}" for one in values)
+    values = [f"{key}={item}" for key, item in value.items()] if isinstance(value, Mapping) else [str(value)]
+    return " ".join(f"{flag(name)} {shlex.quote(item)}" for item in values)
 
 
 def call(command: str, run: str, name: str, value: str) -> str:
@@ -128,7 +111,15 @@ def call(command: str, run: str, name: str, value: str) -> str:
     return f"localjudge {command} {shlex.quote(run)} {option(name, value)}"
 
 
+# What a terminal acts on: control characters (C0, C1, DEL), characters that change the writing direction, line and
+# paragraph separators; and lone surrogates, which cannot be encoded.
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_FORMULA = re.compile(r"[\s\x00-\x1f\u200b-\u200f\ufeff]*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
+
+
+def inert(cell: Any) -> Any:
+    """The cell, with an apostrophe in front of text that a spreadsheet would take for a formula."""
+    return f"'{cell}" if isinstance(cell, str) and _FORMULA.match(cell) else cell
 
 
 def printable(text: str) -> str:
@@ -152,16 +143,16 @@ _MOST_NAMES = 20
 _MOST_NEAR = 3
 
 
-def suggestion(wanted: str, names: Collection[str], what: str, *, show: Callable[[str], str] = str) -> str:
-    """A hint: the names that are like the wanted one, then those that hold it; else all as the `what`, or the first.
+def suggestion(name: str, names: Collection[str], what: str, *, show: Callable[[str], str] = str) -> str:
+    """A hint: the names that are like this one, then those that hold it; else all as the `what`, or the first.
 
     A part of one name may be spelt like another: "recall" is near `recall@k`, and `context_recall` may be meant.
     `show` is how a name is written.
     """
-    near = difflib.get_close_matches(wanted, names, cutoff=_ALIKE)
-    held = [name for name in names if wanted in name and name not in near]
-    if alike := [*near, *held][: _MOST_NEAR if near else _MOST_NAMES]:
+    near = difflib.get_close_matches(name, names, cutoff=_ALIKE)
+    longer = [other for other in names if name in other and other not in near]
+    if alike := [*near, *longer][: _MOST_NEAR if near else _MOST_NAMES]:
         return f"did you mean {', '.join(map(show, alike))}?"
     more = len(names) - _MOST_NAMES
-    shown = ", ".join(map(show, list(names)[:_MOST_NAMES]))
-    return f"{what} are {shown}{f' and {more:,} more' if more > 0 else ''}"
+    first = ", ".join(map(show, list(names)[:_MOST_NAMES]))
+    return f"{what} are {first}{f' and {more:,} more' if more > 0 else ''}"

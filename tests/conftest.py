@@ -19,7 +19,7 @@ import localjudge
 ScriptedRun = Callable[..., localjudge.Run]
 
 ENGINE = (
-    "tests/analysis/test_slice_changes.py",
+    "tests/analysis/test_slices.py",
     "tests/benchmark/",
     "tests/cli/test_calibrate_command.py",
     "tests/cli/test_data_options.py",

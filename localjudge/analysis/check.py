@@ -1,19 +1,15 @@
-"""Holds a finished run to promises: gates about its means and, with a baseline, about differences from it.
+"""Gates about a finished run, decided on the interval and not on the mean alone.
 
-check = localjudge.check(run, gates=["context_recall>=0.8", "faithfulness.delta>=-0.02"], baseline="runs/last-week")
-check.kept, check.decisions[0].reason
-
-Promises about a run that can be kept or missed, decided on the interval and not on the mean alone.
+    check = localjudge.check(run, gates=["context_recall>=0.8"], baseline="runs/last-week")
 
     context_recall>=0.8            the mean is at least 0.8
     context_recall.delta>=-0.02    the mean is at most 0.02 below the baseline's, on the samples that both have
 
-    pass         every value in the 95 % interval keeps it
+    pass         every value in the 95 % interval meets it
     fail         none does, or more samples failed than may: there is no mean to decide on then
     undecided    some do: there are too few samples, and it says about how many would decide it, and how
 
-An undecided gate counts as missed unless it is said otherwise: a promise that was not shown to be kept would
-otherwise be kept by having few samples.
+An undecided gate counts as failed unless it is said otherwise: having few samples would otherwise pass it.
 """
 
 import re
@@ -22,7 +18,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal, cast
 
-from localjudge.analysis.compare import MetricChange, RunComparison, compare, no_partner
+from localjudge.analysis.compare import RunComparison, compare, no_partner
 from localjudge.errors import UsageError
 from localjudge.record.run import Run, as_run
 from localjudge.stats.interval import Interval
@@ -73,31 +69,39 @@ class GateDecision(Record):
 
 def parse_gate(text: str) -> Gate:
     """A gate as it is written on the command line. Raises UsageError for anything else."""
-    found = _FORM.fullmatch(text)
-    if not found:
+    parts = _FORM.fullmatch(text)
+    if not parts:
         raise UsageError(f"{text!r} is not a gate", hint=_EXAMPLES)
-    delta = found["delta"] is not None
-    threshold = _number(found["threshold"], text)
+    number, delta = parts["threshold"], parts["delta"] is not None
+    if not _DECIMAL.fullmatch(number):
+        raise UsageError(f"{number!r} in the gate {text!r} is not a number", hint=_EXAMPLES)
+    threshold = float(number)
+    if threshold == 0 and Decimal(number) != 0:
+        raise UsageError(f"{number!r} in the gate {text!r} is too close to 0", hint="write 0")
     lowest = -1 if delta else 0
     if not lowest <= threshold <= 1:
         raise UsageError(f"the gate {text!r} can never be decided: its value lies in [{lowest}, 1]", hint=_EXAMPLES)
-    comparison = cast(Comparison, found["comparison"])
-    return Gate(metric=found["metric"], delta=delta, comparison=comparison, threshold=threshold)
+    comparison = cast(Comparison, parts["comparison"])
+    return Gate(metric=parts["metric"], delta=delta, comparison=comparison, threshold=threshold)
 
 
-def refuse_unknown(gates: Sequence[Gate], metrics: Collection[str]) -> None:
-    """Raise UsageError for a gate about a metric that is not among those of the run."""
+def refuse_unknown(gates: Sequence[Gate], metrics: Collection[str], what: str = "is not computed") -> None:
+    """Raise UsageError for a gate about a metric that is not among these."""
     for gate in gates:
-        _refuse_unknown(gate, metrics, "is not computed")
+        if gate.metric not in metrics:
+            hint = suggestion(gate.metric, metrics, "the metrics")
+            raise UsageError(f"the gate {gate} is about {gate.metric!r}, which {what}", hint=hint)
 
 
 def refuse_without_baseline(gates: Sequence[Gate], baseline: Run | None) -> None:
     """Raise UsageError for a gate about a difference from a baseline that there is not, or that lacks the metric."""
-    for gate in gates:
-        if gate.delta and baseline is None:
-            raise UsageError(f"the gate {gate} needs a baseline", hint=f"name an earlier run with {option('baseline')}")
-        if gate.delta and baseline is not None:
-            _refuse_unknown(gate, baseline.summary.metrics, "is not in the baseline")
+    deltas = [gate for gate in gates if gate.delta]
+    if deltas and baseline is None:
+        raise UsageError(
+            f"the gate {deltas[0]} needs a baseline", hint=f"name an earlier run with {option('baseline')}"
+        )
+    if baseline is not None:
+        refuse_unknown(deltas, baseline.summary.metrics, "is not in the baseline")
 
 
 def decide_gates(
@@ -108,18 +112,18 @@ def decide_gates(
     Raises UsageError for a gate about a metric that is not there.
     """
     refuse_unknown(gates, run.summary.metrics)
-    return tuple(_decided(gate, run, comparison, undecided) for gate in gates)
+    return tuple(_decide(gate, run, comparison, undecided) for gate in gates)
 
 
-def _decided(gate: Gate, run: Run, comparison: RunComparison | None, undecided: Undecided) -> GateDecision:
+def _decide(gate: Gate, run: Run, comparison: RunComparison | None, undecided: Undecided) -> GateDecision:
     metric = run.summary.metrics[gate.metric]
     failed, interval, unpaired, remark = metric.failed, metric.interval, 0, ""
     if gate.delta:
-        comparison, change = _change(gate, comparison)
+        if comparison is None or gate.metric not in comparison.metrics:
+            raise UsageError(f"the gate {gate} needs a baseline with this metric", hint="compare the run with one")
+        change = comparison.metrics[gate.metric]
         failed, interval, unpaired = max(failed, change.failed_in_baseline), change.interval, change.unpaired
-        shared = comparison.samples
-        if unpaired:
-            remark = f"; {no_partner(shared)}"
+        remark = f"; {no_partner(comparison.samples)}" if unpaired else ""
     outcome, needed, reason = _outcome(gate, failed, run.max_failed, interval)
     return GateDecision(
         gate=str(gate),
@@ -135,12 +139,6 @@ def _decided(gate: Gate, run: Run, comparison: RunComparison | None, undecided: 
     )
 
 
-def _change(gate: Gate, comparison: RunComparison | None) -> tuple[RunComparison, MetricChange]:
-    if comparison is None or gate.metric not in comparison.metrics:
-        raise UsageError(f"the gate {gate} needs a baseline with this metric", hint="compare the run with one")
-    return comparison, comparison.metrics[gate.metric]
-
-
 def _outcome(gate: Gate, failed: int, max_failed: int, interval: Interval | None) -> tuple[Outcome, int | None, str]:
     if failed > max_failed:
         return "fail", None, f"failed samples: {failed:,}, allowed: {max_failed:,}; the others alone decide nothing"
@@ -150,42 +148,22 @@ def _outcome(gate: Gate, failed: int, max_failed: int, interval: Interval | None
     mean, low, high = (
         signed(value) if gate.delta else f"{value:.3f}" for value in (interval.mean, interval.low, interval.high)
     )
+    samples = numbered(interval.n, "sample")
     if interval.one_cluster:
-        return (
-            outcome,
-            None,
-            f"{mean}, {numbered(interval.n, 'sample')}, all in one group: more groups are needed to decide",
-        )
-    shown = f"{mean}, 95 % interval {low} to {high}, {numbered(interval.n, 'sample')}"
-    what = "difference" if gate.delta else "mean"
+        return outcome, None, f"{mean}, {samples}, all in one group: more groups are needed to decide"
+    reason, what = f"{mean}, 95 % interval {low} to {high}, {samples}", "difference" if gate.delta else "mean"
     if outcome != "undecided":
-        return outcome, None, shown
+        return outcome, None, reason
     if needed is None:
-        return outcome, None, f"{shown}: the {what} is the threshold itself, which no number of samples can decide"
+        return outcome, None, f"{reason}: the {what} is the threshold itself, which no number of samples can decide"
     then = "pass" if (interval.mean > gate.threshold) == (gate.comparison in (">=", ">")) else "fail"
-    reason = f"too few samples to decide; if the {what} stays at {mean}, about {needed:,} would decide it ({then})"
-    return outcome, needed, f"{shown}: {reason}"
+    reason += f": too few samples to decide; if the {what} stays at {mean}, about {needed:,} would decide it ({then})"
+    return outcome, needed, reason
 
 
 def signed(value: float) -> str:
     """A difference with its sign and three digits; what rounds to nothing has no sign."""
     return f"{value:+.3f}" if round(value, 3) else "0.000"
-
-
-def _number(text: str, gate: str) -> float:
-    if not _DECIMAL.fullmatch(text):
-        raise UsageError(f"{text!r} in the gate {gate!r} is not a number", hint=_EXAMPLES)
-    number = float(text)
-    if number == 0 and Decimal(text) != 0:
-        raise UsageError(f"{text!r} in the gate {gate!r} is too close to 0", hint="write 0")
-    return number
-
-
-def _refuse_unknown(gate: Gate, metrics: Collection[str], what: str) -> None:
-    if gate.metric in metrics:
-        return
-    hint = suggestion(gate.metric, metrics, "the metrics")
-    raise UsageError(f"the gate {gate} is about {gate.metric!r}, which {what}", hint=hint)
 
 
 class Check(Record):
@@ -213,8 +191,8 @@ def check(
     Raises UsageError for a gate that is none, that is about a metric which is not there, or about a difference without
     a baseline; RunDirectoryError for a directory that cannot be read.
     """
-    wanted = [parse_gate(gate) for gate in ([gates] if isinstance(gates, str) else gates)]
+    parsed = [parse_gate(gate) for gate in ([gates] if isinstance(gates, str) else gates)]
     run, before = as_run(run), None if baseline is None else as_run(baseline)
-    refuse_without_baseline(wanted, before)
+    refuse_without_baseline(parsed, before)
     comparison = compare(before, run) if before else None
-    return Check(comparison=comparison, decisions=decide_gates(wanted, run, comparison, undecided=undecided))
+    return Check(comparison=comparison, decisions=decide_gates(parsed, run, comparison, undecided=undecided))

@@ -1,4 +1,4 @@
-"""A judge's probabilities held against people's labels: every figure with its interval, and the threshold that follows.
+"""A judge's probabilities beside people's labels: every figure with its interval, and the threshold that follows.
 
     probabilities   AUC, Brier score, calibration slope, intercept and error
     decisions       accuracy, balanced accuracy, precision, recall, F1, kappa, MCC, bias: at .5, and held out
@@ -8,7 +8,7 @@
 Intervals are those of a bootstrap over clusters, and take the thresholds of the folds as they are.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from localjudge.errors import DataError
 from localjudge.record.manifest import Figure, ReliabilityFigure
 from localjudge.stats import agreement
-from localjudge.stats.agreement import best_threshold, held_out_decisions, reliability
+from localjudge.stats.agreement import ReliabilityBin, best_threshold, held_out_decisions, reliability
 from localjudge.stats.interval import SEED, STATISTIC_RESAMPLES, Floats, LabelledScores, Statistic, statistic_intervals
 
 _ONE_HALF = 0.5
@@ -77,13 +77,13 @@ def judge_figures(rows: LabelledScores, *, seed: int = SEED, resamples: int = ST
 
     Raises DataError where all labels or all probabilities are equal, or a threshold cannot be tried on other clusters.
     """
-    labels, scores = np.asarray(rows.labels, dtype=np.float64), np.asarray(rows.scores, dtype=np.float64)
+    labels, scores, _ = rows.arrays()
     threshold = best_threshold(rows)
     held_out = held_out_decisions(rows, seed=seed)
     at_one_half = (scores >= _ONE_HALF).astype(np.float64)
     undefined: dict[str, str] = {}
 
-    def found(statistics: Mapping[str, Statistic], values: Floats, prefix: str = "") -> dict[str, Figure]:
+    def measure(statistics: Mapping[str, Statistic], values: Floats, prefix: str = "") -> dict[str, Figure]:
         sound: dict[str, Statistic] = {}
         for name, statistic in statistics.items():
             try:
@@ -92,53 +92,53 @@ def judge_figures(rows: LabelledScores, *, seed: int = SEED, resamples: int = ST
             except DataError as error:
                 undefined[prefix + name] = error.message
         intervals = statistic_intervals(sound, rows._replace(scores=values), seed=seed, resamples=resamples)
-        return {name: Figure(value=one.mean, ci95=(one.low, one.high)) for name, one in intervals.items()}
+        return {name: Figure(value=each.mean, ci95=(each.low, each.high)) for name, each in intervals.items()}
 
-    plain = found(_OF_DECISIONS, at_one_half, "at_one_half.")
-    kept = found(_OF_DECISIONS, held_out.decisions, "held_out.")
-    kept |= found({"gain": _gain}, np.column_stack([at_one_half, held_out.decisions]))
-    figures = found(_OF_PROBABILITIES, scores)
+    by_one_half = measure(_OF_DECISIONS, at_one_half, "at_one_half.")
+    by_folds = measure(_OF_DECISIONS, held_out.decisions, "held_out.")
+    by_folds |= measure({"gain": _gain}, np.column_stack([at_one_half, held_out.decisions]))
+    figures = measure(_OF_PROBABILITIES, scores)
     clusters = len(labels) if rows.clusters is None else len(np.unique(np.asarray(rows.clusters)))
-    bins = (
-        ReliabilityFigure(
-            low=one.low,
-            high=one.high,
-            mean_p=one.mean_score,
-            share=one.share.mean,
-            ci95=one.share.limits,
-            verdicts=one.share.n,
-        )
-        for one in reliability(rows)
-    )
     return JudgeFigures(
         threshold=threshold,
         figures=figures,
-        at_one_half=plain,
-        held_out=kept,
+        at_one_half=by_one_half,
+        held_out=by_folds,
         undefined=undefined,
         fold_thresholds=held_out.thresholds,
-        reliability=tuple(bins),
+        reliability=tuple(map(_reliability, reliability(rows))),
         clusters=clusters,
         positives=int(labels.sum()),
-        remarks=tuple(_remarks(labels, clusters, figures["auc"], kept)),
+        remarks=tuple(_remarks(labels, clusters, figures["auc"], by_folds)),
     )
 
 
-def _remarks(labels: Floats, clusters: int, auc: Figure, held_out: Mapping[str, Figure]) -> list[str]:
-    found = []
+def _reliability(scores: ReliabilityBin) -> ReliabilityFigure:
+    share = scores.share
+    return ReliabilityFigure(
+        low=scores.low,
+        high=scores.high,
+        mean_p=scores.mean_score,
+        share=share.mean,
+        ci95=share.limits,
+        verdicts=share.n,
+    )
+
+
+def _remarks(labels: Floats, clusters: int, auc: Figure, held_out: Mapping[str, Figure]) -> Iterator[str]:
     for kind in (1, 0):
         if (count := int((labels == kind).sum())) < FEW:
-            found.append(f"warning: only {count} labelled {kind}: label {FEW} or more before you rely on any figure")
+            yield f"warning: only {count} labelled {kind}: label {FEW} or more before you rely on any figure"
     if clusters < FEW:
-        found.append(f"warning: only {clusters} independent groups: intervals of fewer than {FEW} are too narrow")
+        yield f"warning: only {clusters} independent groups: intervals of fewer than {FEW} are too narrow"
     if auc.ci95[0] <= _ONE_HALF:
-        found.append("warning: this judge is not shown to be better than guessing, and no threshold mends that")
+        yield "warning: this judge is not shown to be better than guessing, and no threshold mends that"
     if held_out["gain"].ci95[0] <= 0:
-        found.append("the threshold is not shown to be better than 0.5 on labels that had no part in it")
+        yield "the threshold is not shown to be better than 0.5 on labels that had no part in it"
     low, high = (bias := held_out["bias"]).ci95
     if low > 0 or high < 0:
-        found.append(
-            f"with the threshold the share of 1 is too {'high' if low > 0 else 'low'} by {abs(bias.value):.3f}: it "
-            "tells 1 from 0, and shifts the mean of a metric"
+        direction = "high" if low > 0 else "low"
+        yield (
+            f"with the threshold the share of 1 is too {direction} by {abs(bias.value):.3f}: it tells 1 from 0, and "
+            "shifts the mean of a metric"
         )
-    return found

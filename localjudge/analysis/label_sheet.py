@@ -27,7 +27,6 @@ import numpy as np
 from localjudge.analysis.labels import HUMAN, UnitFrame, VerdictKey, labelled_rows, read_labels, unit_frames
 from localjudge.errors import UsageError
 from localjudge.metrics import Metric, catalog
-from localjudge.metrics.criterion import Criterion
 from localjudge.record.manifest import kept_criteria, kept_rubrics
 from localjudge.record.result_rows import VerdictRow, json_line
 from localjudge.record.run import Run, as_run, unknown_sample
@@ -38,6 +37,7 @@ from localjudge.words import inert, option, option_name, suggestion
 
 DEFAULT_COUNT = 100
 ENDINGS = (".jsonl", ".csv")
+SHEET = ".jsonl"
 _WHOLE = {"chunk", "question", "response"}
 _FIELDS = ("retrieved_contexts", "reference", "response")
 
@@ -88,7 +88,7 @@ def drawn_rows(run: Run, n: int, metrics: Sequence[str] | None, seed: int) -> li
                 "sample_id": verdict.sample_id,
                 "metric": name,
                 "position": key.position,
-                "asks": _asks(metric),
+                "asks": about.asks if (about := getattr(metric, "about", None)) else None,
                 **_needed(samples[verdict.sample_id], verdict, metric),
                 "text": verdict.text,
                 "inclusion_probability": probability,
@@ -156,13 +156,6 @@ def _metric(run: Run, name: str) -> Metric | None:
         return None
 
 
-def _asks(metric: Metric | None) -> str | None:
-    if isinstance(metric, Criterion):
-        return metric.question
-    about = getattr(metric, "about", None)
-    return None if about is None else str(about.asks)
-
-
 def _needed(sample: Sample, verdict: VerdictRow, metric: Metric | None) -> dict[str, Any]:
     """What the unit is held against, as far as it is not the unit itself; None where it is nothing of the kind."""
     contexts = context_texts(sample.retrieved_contexts)
@@ -211,9 +204,6 @@ def _cell(value: Any) -> Any:
     if isinstance(value, list):
         return "\n\n".join(f"[{number}] {text}" for number, text in enumerate(value, start=1))
     return value
-
-
-SHEET = ".jsonl"
 
 
 class Labelling:
@@ -283,9 +273,9 @@ def default_path(run: Run) -> Path:
 def _rows_of(path: Path, run: Run, given: dict[str, Any]) -> list[SheetRow]:
     labels = read_labels(path)
     if labels.shape != "verdicts":
-        raise UsageError(f"{path} is no sheet of verdicts", hint=f"name another with {option('out')}")
+        raise UsageError(f"{path} is not a sheet of verdicts", hint=f"name another with {option('out')}")
     rows = [{**row.columns, HUMAN: row.human} for row in labels.verdicts]
-    said = {
+    drawn = {
         "n": len(rows),
         "metrics": list(dict.fromkeys(row["metric"] for row in rows)),
         "seed": rows[0].get("seed"),
@@ -293,9 +283,9 @@ def _rows_of(path: Path, run: Run, given: dict[str, Any]) -> list[SheetRow]:
     if any(row.get("run") != run.summary.signature for row in rows):
         raise UsageError(f"{path} is a sheet of another run", hint=f"name another with {option('out')}")
     for name, value in given.items():
-        if said[name] != value:
+        if drawn[name] != value:
             raise UsageError(
-                f"{path} was drawn with {name} {said[name]}, not {value}",
+                f"{path} was drawn with {name} {drawn[name]}, not {value}",
                 hint=f"leave it out to go on with the sheet, or name another with {option('out')}",
             )
     return rows

@@ -1,6 +1,6 @@
-"""One key at a time, from a terminal as soon as it is pressed, from anything else as it is read.
+"""`localjudge label`: human labels of a run's verdicts, in a sheet or here.
 
-`localjudge label`: what people say of a run's verdicts, in a sheet or here.
+Here one key labels a verdict: it is read from a terminal as soon as it is pressed, from anything else as it comes.
 """
 
 import json
@@ -14,7 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from localjudge.cli.options import GroupedCommand
+from localjudge.cli.options import (
+    GroupedCommand,
+    grouped,
+    json_option,
+    metrics,
+    out_option,
+    run_argument,
+    typed_arguments,
+)
 from localjudge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +40,12 @@ def keys() -> Generator[Iterator[str], None, None]:
     Keys that send several characters (arrows, Home) are none: what they send may hold a digit.
     """
     if not sys.stdin.isatty():
-        yield _read()
+        yield (key for key in iter(lambda: sys.stdin.read(1), "") if not key.isspace())
+        return
+    if sys.platform == "win32":
+        import msvcrt
+
+        yield iter(msvcrt.getwch, _END)
         return
     import termios
     import tty
@@ -41,18 +54,12 @@ def keys() -> Generator[Iterator[str], None, None]:
     before = termios.tcgetattr(descriptor)
     try:
         tty.setcbreak(descriptor, termios.TCSADRAIN)
-        yield _typed(descriptor)
+        yield _pressed(descriptor)
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
-def _read() -> Iterator[str]:
-    while key := sys.stdin.read(1):
-        if not key.isspace():
-            yield key
-
-
-def _typed(descriptor: int) -> Iterator[str]:
+def _pressed(descriptor: int) -> Iterator[str]:
     while pressed := os.read(descriptor, 64).decode(errors="replace"):
         for key in _ESCAPE_SEQUENCE.sub("", pressed):
             if key == _END:
@@ -60,53 +67,46 @@ def _typed(descriptor: int) -> Iterator[str]:
             yield key
 
 
-@click.command("label", cls=GroupedCommand, example="localjudge label runs/data-3f9a1c2e --n 200 --out sheet.csv")
-@click.argument("directory", metavar="RUN", type=click.Path(path_type=Path))
-@click.option(
-    "--n", type=click.IntRange(min=1), metavar="N", help="How many verdicts, over all metrics.  [default: 100]"
+@click.command("label", cls=GroupedCommand, example="localjudge label runs/data-3f9a1c2e --sample 200 --out sheet.csv")
+@run_argument
+@grouped(
+    "Data",
+    "--sample",
+    "n",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Label N random verdicts, over all metrics.  [default: 100]",
 )
-@click.option(
-    "--metric",
-    "metrics",
-    multiple=True,
-    metavar="NAME",
-    help="Only this metric (may be repeated). Default: all whose means labels can correct.",
-)
-@click.option("--seed", type=int, metavar="N", help="Which verdicts are drawn.  [default: 0]")
-@click.option(
-    "--out",
-    type=click.Path(path_type=Path),
+@metrics("Only these metrics.  [default: all whose means labels can correct]")
+@out_option(
+    "The sheet: .csv or .jsonl.  [default in the terminal: labels-RUN.jsonl beside the directory of the run]",
     metavar="FILE",
-    help="The sheet: .csv or .jsonl. Default in the terminal: labels-RUN.jsonl beside the directory of the run.",
 )
-@click.option("--terminal", is_flag=True, help="Label here, also with --out: one key a verdict.")
-@click.option("--json", "as_json", is_flag=True, help="With --out: print JSON.")
-def label_command(directory: Path, out: Path | None, terminal: bool, as_json: bool, **said: Any) -> None:
-    """Draw verdicts of RUN for people to label, without what the judge said: 1, it is so, or 0, it is not.
+@grouped("Output", "--terminal", is_flag=True, help="Label here, also with --out: one key a verdict.")
+@json_option
+def label_command(directory: Path, out: Path | None, terminal: bool, as_json: bool, **_: Any) -> None:
+    """Draw verdicts of RUN for people to label, without what the judge said: 1 for supported, 0 for not.
 
     With --out a sheet is written: fill in its column human. Otherwise they are asked here, one after the other: 1, 0, s
     to skip, u to undo, q to quit. Every label is saved when it is given, and the same command goes on.
 
-    Then: localjudge show RUN --labels FILE says what the means really are.
+    Then localjudge show RUN --labels FILE shows the corrected means.
     """
     from localjudge.record.run import Run
 
-    given = {name: value for name, value in said.items() if value not in (None, ())}
-    if "metrics" in given:
-        given["metrics"] = list(dict.fromkeys(given["metrics"]))
+    how = {name: value for name, value in typed_arguments().items() if name in ("n", "metrics")}
     run = Run.open(directory)
     if out is not None and not terminal:
         from localjudge.analysis.label_sheet import label_sheet
 
-        return _show_written(label_sheet(run, out, **given), as_json)
+        return _print_sheet(label_sheet(run, out, **how), as_json)
     if as_json:
-        raise UsageError("labelling in the terminal prints no JSON", hint="add --out, or leave out --json")
+        raise UsageError("labelling in the terminal prints no JSON", hint="add --out, or omit --json")
     if not terminal and not sys.stdin.isatty():
         raise UsageError("there is no terminal to label in", hint="name a sheet to write with --out")
     from localjudge.analysis.label_sheet import Labelling, default_path
 
-    _label(Labelling.begin(out or default_path(run), run, given), directory)
-    return None
+    return _label(Labelling.begin(out or default_path(run), run, how), directory)
 
 
 def _label(labelling: "Labelling", directory: Path) -> None:
@@ -133,7 +133,7 @@ def _label(labelling: "Labelling", directory: Path) -> None:
     show(ended_view(labelling, directory))
 
 
-def _show_written(path: Path, as_json: bool) -> None:
+def _print_sheet(path: Path, as_json: bool) -> None:
     from localjudge.analysis.labels import read_labels
     from localjudge.report.terminal import put, safe
 

@@ -3,7 +3,7 @@
     exit code   0   done, all scored or undefined
                 1   usage or input error, nothing judged
                 2   finished, some samples failed
-                3   a gate was missed
+                3   a gate failed
                 4   interrupted or out of a resource: run the same command again to go on
 
 Commands are imported when they are called, so that `localjudge --help` answers at once.
@@ -17,38 +17,38 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from importlib import import_module
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import click
 
 from localjudge.errors import NO_ROOM, LocaljudgeError, OutOfResource, UnfinishedRun, UsageError
 from localjudge.words import as_typed, printable_lines
 
+
+class _Entry(NamedTuple):
+    """The module of `localjudge.cli` that holds a command, and what the command does."""
+
+    chapter: str
+    help: str
+
+
 COMMANDS = {
-    "run": "Score data with a local judge.",
-    "metrics": "List the metrics: what each asks, needs and costs.",
-    "models": "List the models on this machine that could judge.",
-    "doctor": "Check a judge and this machine before a run.",
-    "calibrate": "Hold a judge against people's labels: figures and a threshold.",
-    "merge": "Make one run of the shards that several processes judged.",
-    "combine": "Combine runs of several judges on the same data.",
-    "rescore": "Score a run again with another threshold or other metrics.",
-    "show": "Look at a finished run, or at one of its samples.",
-    "label": "Label verdicts of a run, to correct its means for the judge's errors.",
-    "compare": "Say what changed from one run to another.",
-    "report": "Write a run as one HTML page to look at.",
-    "verify": "Ask the judge again and say what is still the same.",
-    "export": "Write a run's results in another format.",
-    "segment": "Show where a text is cut into sentences.",
-    "cache": "Keep answers for later runs, or stop keeping them.",
+    "run": _Entry("run", "Score data with a local judge."),
+    "show": _Entry("look", "Show a run, or one of its samples."),
+    "report": _Entry("look", "Write a run as one HTML page."),
+    "export": _Entry("look", "Write the results of a run in another format."),
+    "redact": _Entry("look", "Write a run without texts and ids."),
+    "compare": _Entry("look", "Compare two runs."),
+    "verify": _Entry("run", "Re-run the judge and check that a run reproduces."),
+    "label": _Entry("label", "Label verdicts of a run, to correct its means."),
+    "calibrate": _Entry("judges", "Measure a judge on human labels and choose a threshold."),
+    "doctor": _Entry("judges", "Check a judge and this machine before a run."),
+    "models": _Entry("judges", "List the models on this machine that could judge."),
+    "merge": _Entry("run", "Make one run of the shards that several processes judged."),
+    "combine": _Entry("run", "Combine runs of several judges on the same data."),
 }
-_CHAPTERS = {
-    **dict.fromkeys(("run", "rescore", "merge", "combine", "verify"), "run"),
-    **dict.fromkeys(("show", "compare", "report", "export"), "look"),
-    **dict.fromkeys(("doctor", "calibrate", "models", "metrics", "segment", "cache"), "judges"),
-    "label": "label",
-}
-"""The module of `localjudge.cli` that holds a command."""
+_RESUMES = ("run", "calibrate", "label")
+"""Commands that keep what they have done."""
 _COMPLETION = "_LOCALJUDGE_COMPLETE"
 """What a shell asks for the completion of a command that is being typed; `bash_source` asks for the script."""
 
@@ -72,12 +72,13 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"localjudge.cli.{_CHAPTERS[cmd_name]}"), f"{cmd_name}_command")
+        chapter = import_module(f"localjudge.cli.{COMMANDS[cmd_name].chapter}")
+        command: click.Command = getattr(chapter, f"{cmd_name}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
 
 
 def _print_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
@@ -88,7 +89,7 @@ def _print_version(context: click.Context, _parameter: click.Parameter, value: b
         context.exit()
 
 
-@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
 )
@@ -104,13 +105,13 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    if asked_for := os.environ.get(_COMPLETION):
+    if completion := os.environ.get(_COMPLETION):
         from click.shell_completion import shell_complete
 
-        sys.exit(shell_complete(command_line, {}, "localjudge", _COMPLETION, asked_for))
+        sys.exit(shell_complete(command_line, {}, "localjudge", _COMPLETION, completion))
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     with _log_to_stderr():
-        code = _exit_code(arguments)
+        code = _exit_code(list(sys.argv[1:] if arguments is None else arguments))
     sys.exit(code)
 
 
@@ -133,21 +134,10 @@ def _log_to_stderr() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def be_quiet() -> None:
-    """Say nothing but warnings and errors."""
-    logging.getLogger("localjudge").setLevel(logging.WARNING)
-
-
-def be_verbose() -> None:
-    """Say also what engineers of the engine want to know."""
-    logging.getLogger("localjudge").setLevel(logging.DEBUG)
-
-
-def _exit_code(arguments: Sequence[str] | None) -> int:
-    given = list(sys.argv[1:] if arguments is None else arguments)
+def _exit_code(arguments: Sequence[str]) -> int:
     try:
         # Not `command_line.main`: it has exit codes of its own.
-        with as_typed(), command_line.make_context("localjudge", given) as context:
+        with as_typed(), command_line.make_context("localjudge", list(arguments)) as context:
             code: Any = command_line.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as ended:
@@ -159,47 +149,49 @@ def _exit_code(arguments: Sequence[str] | None) -> int:
         # Whoever read our output has seen enough; Python would complain when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.DONE
-    except OSError as error:
-        return _reported(_file_error(error, _again(given)), _again(given))
-    except (LocaljudgeError, MemoryError, click.Abort, KeyboardInterrupt) as error:
-        return _reported(error, _again(given))
+    except (LocaljudgeError, OSError, MemoryError, click.Abort, KeyboardInterrupt) as error:
+        message, code = _reported(error, _advice(arguments))
+        click.echo(f"localjudge: {printable_lines(message)}", err=True)
     return code or ExitCode.DONE
 
 
-def _file_error(error: OSError, again: str) -> LocaljudgeError:
+def _reported(error: BaseException, advice: str) -> tuple[str, ExitCode]:
+    match error:
+        case UnfinishedRun():
+            return _with_command(error), ExitCode.NOTHING_JUDGED
+        case OutOfResource():
+            return str(error), ExitCode.GO_ON_LATER
+        case LocaljudgeError():
+            return str(error), ExitCode.NOTHING_JUDGED
+        case OSError():
+            return _reported(_file_error(error, advice), advice)
+        case MemoryError():
+            return f"out of memory\n  hint: free some, or take a smaller model; {advice}", ExitCode.GO_ON_LATER
+    return f"interrupted\n  hint: {advice}", ExitCode.GO_ON_LATER
+
+
+def _with_command(error: UnfinishedRun) -> str:
+    """With the command that goes on with the run, if its manifest tells it."""
+    from localjudge.cli.options import resume_command
+    from localjudge.record.run import read_manifest
+
+    if (manifest := read_manifest(error.directory)) and (command := resume_command(error.directory, manifest)):
+        error.hint = f"go on with it: {command}"
+    return str(error)
+
+
+def _file_error(error: OSError, advice: str) -> LocaljudgeError:
     """An error of the system that the library did not translate: what it is, and of which file if it names one."""
     if error.filename is None and error.errno in NO_ROOM:
         # Our output goes to a full disk; Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OutOfResource(f"the output cannot be written: {error.strerror}", hint=f"make room; {again}")
+        return OutOfResource(f"the output cannot be written: {error.strerror}", hint=f"make room; {advice}")
     message = f"{error.filename or 'a file'}: {error.strerror or error}"
-    return OutOfResource(message, hint=f"make room; {again}") if error.errno in NO_ROOM else UsageError(message)
+    return OutOfResource(message, hint=f"make room; {advice}") if error.errno in NO_ROOM else UsageError(message)
 
 
-def _reported(error: BaseException, again: str) -> ExitCode:
-    match error:
-        case UnfinishedRun():
-            from localjudge.cli.options import resume_command
-            from localjudge.record.run import read_manifest
-
-            manifest = read_manifest(error.directory)
-            command = manifest and resume_command(error.directory, manifest)
-            error.hint = f"go on with it: {command}" if command else error.hint
-            message, code = str(error), ExitCode.NOTHING_JUDGED
-        case OutOfResource():
-            message, code = str(error), ExitCode.GO_ON_LATER
-        case LocaljudgeError():
-            message, code = str(error), ExitCode.NOTHING_JUDGED
-        case MemoryError():
-            message, code = f"out of memory\n  hint: free some, or take a smaller model; {again}", ExitCode.GO_ON_LATER
-        case _:
-            message, code = f"interrupted\n  hint: {again}", ExitCode.GO_ON_LATER
-    click.echo(f"localjudge: {printable_lines(message)}", err=True)
-    return code
-
-
-def _again(given: Sequence[str]) -> str:
+def _advice(arguments: Sequence[str]) -> str:
     """What the same command does when it is given again: what makes a run keeps what it has done."""
-    if given[:1] in (["run"], ["rescore"], ["calibrate"], ["label"]) and "--dry-run" not in given:
+    if arguments and arguments[0] in _RESUMES and "--dry-run" not in arguments:
         return "run the same command again to go on"
     return "run the same command again: it begins anew"

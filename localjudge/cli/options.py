@@ -1,233 +1,69 @@
-"""What a run is held to once it is scored: a baseline, gates, and files for CI systems and people about both.
+"""Options as commands share them: sections of a help, settings of a run, a suite in the place of what is not typed.
 
-All that can be refused is refused before anything is judged.
+    threshold: Annotated[float, Setting("Scoring", metavar="P")] = Field(default=0.5, ge=0, le=1)
+        Scoring:
+          --threshold P   The decision threshold. From 0 to 1.  [default: 0.5]
 
-The options of commands that show what labels make of a run's means.
+    localjudge.toml < what is typed          -> `arguments`, one mapping, from which a command takes what it needs
 
-The help of a command whose options are many: in groups, by what they are about, with an example at the end.
-
-    Data:
-      --map FIELD=COLUMN  Column of yours to take for ...
-    Judge:
-      --judge NAME|PATH   Registered name or GGUF file.
-
-A command with few options lists them as one group. An option that no group names is listed last, under `Options`.
-
-Settings of a run as options of commands: type, default, bounds and help are those of the field, declared once.
-
-threshold: float = Field(default=0.5, ge=0, le=1)      --threshold P   Probability from which on a verdict is 1.
-                                                                       From 0 to 1.  [default: 0.5]
-
-A suite as the defaults of a command's options: what the command line names takes its place.
-
-click looks up an option that was not given in the context's `default_map`. Settings of a run are taken as Python takes
-them, since a suite may say more of them than can be typed.
+A setting has an option if its field names a section; all others are set in the suite file. What is typed takes the
+place of what the suite says, key by key.
 """
 
+import logging
 import re
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args, get_origin
 
 import click
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from localjudge.doctor.health_check import USES
 from localjudge.errors import UsageError
 from localjudge.metrics.catalog import ATTRIBUTION_LABELS, RELEVANCE_LABELS
 from localjudge.record.manifest import Manifest
-from localjudge.resources import write_output
 from localjudge.run.settings import SETTINGS, RunSettings
 from localjudge.words import flag, printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from localjudge.analysis.check import Check, Undecided
-    from localjudge.analysis.correct import CorrectedMeans
-    from localjudge.record.run import Run
-    from localjudge.suite import Suite
+    from localjudge.progress import Progress
 
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
+PATH = click.Path(path_type=Path)
 SECTIONS = ("Data", "Judge", "Scoring", "Evidence", "Output")
 _FEW = 10
+_LONGEST = 2_000
+_NO_SUITE = "none"
+# A comma that is not between the options of one metric.
+_BETWEEN_METRICS = re.compile(r",(?![^()]*\))")
+_SERVER = re.compile("https?://|unix:", re.IGNORECASE)
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+_Decorator = Callable[[_Command], _Command]
 
 
 class GroupedOption(click.Option):
     """An option that stands in a section of its command's help."""
 
-    def __init__(self, *arguments: Any, group: str = "Output", **attributes: Any) -> None:
+    def __init__(self, *arguments: Any, group: str, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
         self.group = group
 
 
-def grouped(section: str, *names: str, **attributes: Any) -> Callable[[_Command], _Command]:
-    """Give a command an option, in a section of its help."""
-    return click.option(*names, cls=GroupedOption, group=section, **attributes)
-
-
-def gate_options(command: _Command) -> _Command:
-    """Give a command the options `--baseline`, `--gate` and `--undecided`."""
-    for decorate in reversed(_GATE_OPTIONS):
-        command = decorate(command)
-    return command
-
-
-_GATE_OPTIONS = (
-    grouped(
-        "Evidence",
-        "--baseline",
-        type=click.Path(path_type=Path),
-        metavar="RUN",
-        help="Also compare with this earlier run.",
-    ),
-    grouped(
-        "Evidence",
-        "--gate",
-        "gates",
-        multiple=True,
-        metavar="GATE",
-        help="Promise, decided on the 95 % interval: context_recall>=0.8, or, with --baseline, "
-        "context_recall.delta>=-0.02 (may be repeated). Exit code 3 if one is missed.",
-    ),
-    grouped(
-        "Evidence",
-        "--undecided",
-        type=click.Choice(["pass", "fail"]),
-        default="fail",
-        show_default=True,
-        help="What a gate counts as when there are too few samples to decide it.",
-    ),
-)
-
-
-class Checks:
-    """The baseline and the gates of a run to come. Raises UsageError for a gate that could not be decided."""
-
-    def __init__(
-        self,
-        gates: Sequence[str],
-        *,
-        baseline: Path | None,
-        undecided: "Undecided",
-        junit: Path | None = None,
-        markdown: Path | None = None,
-        with_texts: bool = False,
-    ) -> None:
-        from localjudge.analysis.check import parse_gate, refuse_without_baseline
-        from localjudge.record.run import Run
-
-        self._gates = [parse_gate(gate) for gate in gates]
-        self._baseline = Run.open(baseline) if baseline else None
-        self._undecided = undecided
-        self._junit, self._markdown, self._with_texts = junit, markdown, with_texts
-        refuse_without_baseline(self._gates, self._baseline)
-        if with_texts and not markdown:
-            raise UsageError("--with-texts is for --markdown", hint="add --markdown FILE, or omit --with-texts")
-        if junit and not gates:
-            raise UsageError(
-                "--junit writes the outcome of gates, and there are none", hint="add --gate, or leave out --junit"
-            )
-
-    def refuse_unknown(self, metrics: Collection[str]) -> None:
-        """Raise UsageError for a gate about a metric that is not going to be computed."""
-        from localjudge.analysis.check import refuse_unknown
-
-        refuse_unknown(self._gates, metrics)
-        if self._baseline is not None and not self._baseline.summary.metrics.keys() & set(metrics):
-            it_has = ", ".join(self._baseline.summary.metrics)
-            raise UsageError(
-                f"the baseline {self._baseline.directory} has no metric in common with this run",
-                hint=f"it has {it_has}; name one of them with --metrics, or another baseline",
-            )
-
-    def begin(self) -> None:
-        """Write files that cannot be taken for those of an earlier run."""
-        from localjudge.report.ci import unfinished, unfinished_markdown
-
-        _write(self._junit, unfinished(self._gates))
-        _write(self._markdown, unfinished_markdown())
-
-    def check(self, run: "Run") -> "Check":
-        """Compare and decide; the files are written anew."""
-        from localjudge.analysis.check import check
-        from localjudge.report.ci import finished, run_markdown
-
-        found = check(
-            run, gates=[str(gate) for gate in self._gates], baseline=self._baseline, undecided=self._undecided
-        )
-        properties = {"run": str(run.directory), "judge": str(run.judge), "signature": run.summary.signature}
-        _write(self._junit, finished(found.decisions, properties))
-        _write(self._markdown, run_markdown(run, found, with_texts=self._with_texts))
-        return found
-
-    def report(
-        self, run: "Run", found: "Check", out: Path | None = None, corrected: "CorrectedMeans | None" = None
-    ) -> Path:
-        """Write the run as a page, with what was found: into its directory, if no file is named."""
-        from localjudge.report.html_page import write_checked_report
-
-        return write_checked_report(run, found, self._baseline, out, corrected)
-
-
-def _write(file: Path | None, content: str) -> None:
-    if file is not None:
-        write_output(file, [content.encode()])
-
-
-def values(found: "Check") -> dict[str, Any]:
-    """For JSON: `comparison` and `gates`, where they were asked for."""
-    given: dict[str, Any] = {}
-    if found.comparison:
-        given["comparison"] = found.comparison.model_dump(mode="json")
-    if found.decisions:
-        given["gates"] = [decision.model_dump(mode="json") for decision in found.decisions]
-    return given
-
-
-def views(found: "Check", report: Path | None = None) -> "list[RenderableType]":
-    """For people: the same, and where the report is."""
-    from rich.padding import Padding
-
-    from localjudge.report.tables import comparison_view, gates_view
-    from localjudge.report.terminal import safe_text
-
-    shown = [comparison_view(found.comparison)] if found.comparison else []
-    shown += [gates_view(found.decisions)] if found.decisions else []
-    return [*shown, Padding(safe_text(f"report {report}"), (0, 1), expand=False)] if report else shown
-
-
-def label_options(command: _Command) -> _Command:
-    """Give a command the options `--labels` and `--foreign-labels`."""
-    for decorate in reversed(_LABEL_OPTIONS):
-        command = decorate(command)
-    return command
-
-
-_LABEL_OPTIONS = (
-    click.option(
-        "--labels",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help="Also correct each mean by the labels of people in this file: localjudge label.",
-    ),
-    click.option(
-        "--foreign-labels", is_flag=True, help="With --labels: take labels of another run, too, under a warning."
-    ),
-)
-
-
 class GroupedCommand(click.Command):
-    """A command whose help lists its options in groups, then an example."""
+    """A command whose help lists its options in sections, or in one if they are few; then an example."""
 
     def __init__(self, *arguments: Any, example: str, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
         self._example = example
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write a section for each group that the command has options of; one for all if they are few."""
+        """Write a section for each group that the command has options of."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             if isinstance(parameter, click.Option) and (record := parameter.get_help_record(ctx)):
@@ -245,8 +81,65 @@ class GroupedCommand(click.Command):
                 formatter.write(f"{' ' * formatter.current_indent}{line}\n")
 
 
-# A comma that is not between the options of one metric.
-_BETWEEN_METRICS = re.compile(r",(?![^()]*\))")
+def grouped(section: str, *names: str, **attributes: Any) -> _Decorator[Any]:
+    """Give a command an option, in a section of its help."""
+    return click.option(*names, cls=GroupedOption, group=section, **attributes)
+
+
+def stacked(*decorators: _Decorator[Any]) -> _Decorator[Any]:
+    """Several options as one decorator, in their order."""
+
+    def decorate(command: Any) -> Any:
+        for decorator in reversed(decorators):
+            command = decorator(command)
+        return command
+
+    return decorate
+
+
+def settings(*names: str) -> _Decorator[Any]:
+    """Give a command an option for each of these settings that has one; for all if none is named."""
+    return stacked(
+        *(
+            grouped(SETTINGS[name].group, flag(name), name, **_attributes(name, RunSettings.model_fields[name]))
+            for name in names or SETTINGS
+            if SETTINGS[name].group
+        )
+    )
+
+
+def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:
+    """An option's type, default, bounds and words, as the field declares them."""
+    attributes: dict[str, Any] = {"help": _help(field), "metavar": SETTINGS[name].metavar}
+    kind = field.annotation
+    if kind is bool:
+        return {"help": attributes["help"], "is_flag": True}
+    if get_origin(kind) is Literal:
+        return {**attributes, "type": click.Choice(get_args(kind)), "default": field.default, "show_default": True}
+    if get_origin(kind) is Mapping:
+        return {**attributes, "multiple": True, "callback": _pairs}
+    if get_origin(kind) is tuple:
+        return {**attributes, "multiple": True}
+    simple = next(type_ for type_ in (int, float, str) if type_ in {kind, *get_args(kind)})
+    if simple is int:
+        attributes["metavar"] = "N"
+    default = field.default if isinstance(field.default, int | float | str) else None
+    return {
+        **attributes,
+        "type": _number if simple is float else simple,
+        "default": default,
+        "show_default": default is not None,
+    }
+
+
+def _help(field: FieldInfo) -> str:
+    """The field's own words, and its bounds."""
+    low, high = (
+        next((f"{getattr(bound, side):g}" for bound in field.metadata if hasattr(bound, side)), "")
+        for side in ("ge", "le")
+    )
+    bounds = f" From {low} to {high}." if low and high else f" At least {low}." if low else ""
+    return f"{field.description}{bounds}"
 
 
 def _number(value: str) -> float:
@@ -266,160 +159,141 @@ def _right_spelling(value: str) -> str:
     return f": write {number:g}"
 
 
-def settings(*names: str, default: str | None = None) -> Callable[[_Command], _Command]:
-    """Give a command an option for each of these settings, in their order; for all if none is named.
-
-    With a `default` in words, an option that is not given is None, or no value at all where it may be repeated.
-    """
-
-    def decorate(command: _Command) -> _Command:
-        for name in reversed(names or list(SETTINGS)):
-            attributes = _attributes(name, RunSettings.model_fields[name])
-            if default is not None and not attributes.get("multiple"):
-                attributes |= {"default": None, "show_default": default}
-            command = grouped(SETTINGS[name].group, flag(name), name, **attributes)(command)
-        return command
-
-    return decorate
-
-
-def metrics(default: str) -> Callable[[_Command], _Command]:
-    """Give a command the option `--metrics`, several names in one text or in several; the default is words."""
-    words = f"Default: {default}"
-    return grouped("Scoring", "--metrics", multiple=True, callback=_names, metavar="A,B", help=words)
-
-
-def _names(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> list[str] | None:
-    names = [name.strip() for value in given for name in _BETWEEN_METRICS.split(value)]
-    return [name for name in names if name] if given else None
-
-
-def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:
-    attributes: dict[str, Any] = {"help": _help(field), "metavar": SETTINGS[name].metavar}
-    kind = field.annotation
-    if kind is bool:
-        return {"help": attributes["help"], "is_flag": True}
-    if get_origin(kind) is Literal:
-        return {**attributes, "type": click.Choice(get_args(kind)), "default": field.default, "show_default": True}
-    if get_origin(kind) is Mapping:
-        return {**attributes, "multiple": True, "callback": _pairs}
-    if get_origin(kind) is tuple and SETTINGS[name].names != "words":
-        return {**attributes, "multiple": True}
-    simple = next(one for one in (int, float, str) if one in {kind, *get_args(kind)})
-    if simple is int:
-        attributes["metavar"] = "N"
-    given = field.default if isinstance(field.default, int | float | str) else None
-    return {
-        **attributes,
-        "type": _number if simple is float else simple,
-        "default": given,
-        "show_default": given is not None,
-    }
-
-
-def _help(field: FieldInfo) -> str:
-    """The field's own words, and its bounds."""
-    at_least, at_most = (
-        next((f"{getattr(one, side):g}" for one in field.metadata if hasattr(one, side)), None) for side in ("ge", "le")
-    )
-    bounds = {
-        (True, True): f" From {at_least} to {at_most}.",
-        (True, False): f" At least {at_least}.",
-        (False, True): f" At most {at_most}.",
-    }
-    return f"{field.description}{bounds.get((at_least is not None, at_most is not None), '')}"
-
-
-def _pairs(_context: click.Context, _parameter: click.Parameter, given: tuple[str, ...]) -> Mapping[str, str]:
-    for pair in given:
+def _pairs(_context: click.Context, _parameter: click.Parameter, pairs: tuple[str, ...]) -> Mapping[str, str]:
+    for pair in pairs:
         if not all(pair.partition("=")):
             raise click.BadParameter(f"{pair!r} is not FIELD=COLUMN, such as reference=gold_answer")
-    mapping = dict(pair.split("=", 1) for pair in given)
-    if len(mapping) < len(given):
+    mapping = dict(pair.split("=", 1) for pair in pairs)
+    if len(mapping) < len(pairs):
         raise click.BadParameter("a field is mapped twice; contexts in several columns: retrieved_contexts=a,b")
     return mapping
 
 
-_LEFT_OUT = "localjudge.no_suite"
-_CALLED = {"report": "as_page"}
-"""Keys of a suite whose option has another name in the command."""
+def metrics(words: str) -> _Decorator[Any]:
+    """Give a command the option `--metrics`, several names in one text or in several."""
+    return grouped("Scoring", "--metrics", multiple=True, callback=_names, metavar="A,B", help=words)
 
 
-def suite_options(command: _Command) -> _Command:
-    """Give a command the options `--suite` and `--no-suite`; it gets the suite that was read, or None, as `suite`."""
-    for decorate in reversed(_SUITE_OPTIONS):
-        command = decorate(command)
-    return command
+def _names(_context: click.Context, _parameter: click.Parameter, texts: tuple[str, ...]) -> list[str] | None:
+    names = [name.strip() for text in texts for name in _BETWEEN_METRICS.split(text)]
+    return [name for name in dict.fromkeys(names) if name] if texts else None
 
 
-def _leave_out(context: click.Context, _parameter: click.Parameter, given: bool) -> None:
-    """Options that are given are looked at in their order, before those that are not."""
-    if given and context.params.get("suite"):
-        raise _contradiction()
-    context.meta[_LEFT_OUT] = given
+def judge_option(default: str = "reference") -> _Decorator[Any]:
+    """Give a command the option `--judge`."""
+    words = f"Registered name, GGUF file, a name from localjudge models, or a server's address.  [default: {default}]"
+    return grouped("Judge", "--judge", multiple=True, callback=_one_judge, metavar="NAME|PATH|URL", help=words)
 
 
-def _take(context: click.Context, _parameter: click.Parameter, given: Path | None) -> "Suite | None":
-    from localjudge.suite import read_suite, suite_here
-
-    left_out = context.meta.get(_LEFT_OUT, False) or context.params.get("demo", False)
-    if left_out and given:
-        raise _contradiction()
-    file = given or (None if left_out else suite_here())
-    if file is None:
-        return None
-    suite = read_suite(file, found=given is None)
-    settings = suite.settings
-    context.default_map = {_CALLED.get(key, key): one for key, one in suite.arguments.items() if key not in settings}
-    return suite
+def _one_judge(_context: click.Context, _parameter: click.Parameter, judges: tuple[str, ...]) -> str | None:
+    if len(judges) > 1:
+        raise UsageError("--judge was given twice", hint="run each judge, then: localjudge combine A B --out DIR")
+    return judges[0] if judges else None
 
 
-def settings_given(options: Mapping[str, Any], suite: "Suite | None") -> dict[str, Any]:
-    """The settings that the command line names, and those of the suite in the place of all others.
-
-    A threshold that is typed takes the place of the suite's calibration, and a calibration that of its threshold.
-    """
-    context = click.get_current_context()
-    typed = {
-        name: value
-        for name, value in options.items()
-        if context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
-    }
-    said = suite.settings if suite else {}
-    for one, other in (("threshold", "calibration"), ("calibration", "threshold")):
-        if one in typed:
-            said.pop(other, None)
-    return {**said, **typed}
+def out_option(words: str, *, metavar: str = "DIR", required: bool = False) -> _Decorator[Any]:
+    """Give a command the option `--out`."""
+    return grouped("Output", "--out", type=PATH, metavar=metavar, help=words, required=required)
 
 
-def _contradiction() -> UsageError:
-    return UsageError("--suite cannot be given beside --no-suite or --demo", hint="leave one of them out")
-
-
-_SUITE_OPTIONS = (
+quiet_option = grouped("Output", "--quiet", is_flag=True, help="Print only warnings and the result.")
+json_option = grouped("Output", "--json", "as_json", is_flag=True, help="Print JSON.")
+run_argument = click.argument("directory", metavar="RUN", type=PATH)
+require_option = grouped(
+    "Judge",
+    "--require",
+    "required",
+    type=click.Choice(USES),
+    help="Fail unless the judge is fit for this, by the limits of localjudge doctor.",
+)
+label_options = stacked(
     grouped(
-        "Data",
-        "--no-suite",
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=_leave_out,
-        help="Take nothing from localjudge.toml.",
-    ),
-    grouped(
-        "Data",
-        "--suite",
-        is_eager=True,
-        callback=_take,
-        type=click.Path(path_type=Path),
+        "Evidence",
+        "--labels",
+        type=PATH,
         metavar="FILE",
-        help="Take what is not named here from this file (docs/comparing.md). Default: localjudge.toml, if it is here.",
+        help="Correct each mean by human labels: see localjudge label.",
     ),
+    grouped("Evidence", "--foreign-labels", is_flag=True, help="Accept labels of another run, with a warning."),
+)
+gate_options = stacked(
+    grouped("Evidence", "--baseline", type=PATH, metavar="RUN", help="Compare with this earlier run."),
+    grouped(
+        "Evidence",
+        "--gate",
+        "gates",
+        multiple=True,
+        metavar="GATE",
+        help="A condition that must hold for the whole 95 % interval: 'context_recall>=0.8', or with --baseline "
+        "'context_recall.delta>=-0.02' (may be repeated). Exit code 3 if one fails.",
+    ),
+)
+suite_option = grouped(
+    "Data",
+    "--suite",
+    metavar="FILE",
+    help=f"Settings that are not typed; {_NO_SUITE} for none.  [default: localjudge.toml, if it is here]",
 )
 
 
-_SERVER = re.compile("https?://|unix:", re.IGNORECASE)
-_LONGEST = 2_000
+def typed_arguments() -> dict[str, Any]:
+    """What the command line names, and nothing that is left to its default."""
+    context = click.get_current_context()
+    typed = click.core.ParameterSource.COMMANDLINE
+    return {name: value for name, value in context.params.items() if context.get_parameter_source(name) is typed}
+
+
+def with_suite(file: str | None, *keys: str) -> tuple[dict[str, Any], Any]:
+    """What is typed, with what a suite says in the place of the rest (of these keys, if any are named); the suite.
+
+    The suite is `file`, or the one of this folder; None if there is none, or `none` was typed. A threshold that is
+    typed takes the place of the suite's calibration, and a calibration that of its threshold.
+    """
+    from localjudge.suite import read_suite, suite_here
+
+    typed = typed_arguments()
+    path = None if file == _NO_SUITE else file or suite_here()
+    if path is None:
+        return typed, None
+    suite = read_suite(path, found=file is None)
+    arguments = {key: value for key, value in suite.arguments.items() if not keys or key in keys}
+    for name, other in (("threshold", "calibration"), ("calibration", "threshold")):
+        if name in typed:
+            arguments.pop(other, None)
+    return {**arguments, **typed}, suite
+
+
+def settings_in(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run among the arguments of a command."""
+    return {name: value for name, value in arguments.items() if name in SETTINGS}
+
+
+@contextmanager
+def progress_shown(*, quiet: bool) -> Iterator["Progress"]:
+    """What goes on, on standard error; if quiet, only warnings and errors."""
+    from localjudge.report.terminal import progress_on
+
+    if quiet:
+        logging.getLogger("localjudge").setLevel(logging.WARNING)
+    with closing(progress_on(sys.stderr, quiet=quiet)) as progress:
+        yield progress
+
+
+def print_result(
+    as_json: bool, values: BaseModel | Callable[[], Any], view: "Callable[[], list[RenderableType] | RenderableType]"
+) -> None:
+    """Print a result on standard output: its values as JSON, or its views."""
+    import json
+
+    from localjudge.report.terminal import put, show
+
+    if as_json and isinstance(values, BaseModel):
+        put(f"{values.model_dump_json(indent=2)}\n")
+    elif as_json and not isinstance(values, BaseModel):
+        put(f"{json.dumps(values(), indent=2)}\n")
+    else:
+        views = view()
+        show(*views if isinstance(views, list) else [views])
 
 
 def resume_command(directory: Path, manifest: Manifest) -> str | None:
@@ -430,36 +304,34 @@ def resume_command(directory: Path, manifest: Manifest) -> str | None:
     has no option, or of which the manifest holds the words and not the file; for one that asks about labels of people,
     whose judge is a server, or that no line can hold.
     """
-    environment, metrics = manifest.environment, manifest.judge["metrics"]
+    environment, names = manifest.environment, manifest.judge["metrics"]
     judge, sources = environment.get("judge"), environment.get("sources")
     if not judge or _SERVER.match(judge) or not sources or sources == ["rows"]:
         return None
-    if metrics.keys() & {ATTRIBUTION_LABELS, RELEVANCE_LABELS}:
+    if names.keys() & {ATTRIBUTION_LABELS, RELEVANCE_LABELS}:
         return None
-    words = ["localjudge", "run", "--judge", judge, "--metrics", ",".join(metrics), "--out", str(directory)]
+    words = ["localjudge", "run", "--judge", judge, "--metrics", ",".join(names), "--out", str(directory)]
     defaults = RunSettings().model_dump(mode="json")
     for name, value in environment["settings"].items():
         if value in (None, False, [], {}) or value == defaults.get(name):
             continue
-        if name not in defaults or (typed := _typed(name, value)) is None:
+        if name not in defaults or (option := _typed_option(name, value)) is None:
             return None
-        words += typed
+        words += option
     line = shlex.join([*words, "--", *("-" if source == "stdin" else source for source in sources)])
     return line if line == printable(line) and len(line) <= _LONGEST else None
 
 
-def _typed(name: str, value: Any) -> list[str] | None:
+def _typed_option(name: str, value: Any) -> list[str] | None:
     """A setting as it is typed; None for one that cannot be."""
-    setting, pairs = SETTINGS[name], get_origin(RunSettings.model_fields[name].annotation) is Mapping
-    if not setting.group or setting.names == "words" or isinstance(value, Mapping) != pairs:
+    pairs = get_origin(RunSettings.model_fields[name].annotation) is Mapping
+    if not SETTINGS[name].group or isinstance(value, Mapping) != pairs:
         return None
     if value is True:
         return [flag(name)]
     if pairs:
         value = [f"{key}={item}" for key, item in value.items()]
     values = value if isinstance(value, list) else [value]
-    return (
-        None
-        if any(isinstance(item, Mapping) for item in values)
-        else [word for item in values for word in (flag(name), str(item))]
-    )
+    if any(isinstance(item, Mapping) for item in values):
+        return None
+    return [word for item in values for word in (flag(name), str(item))]

@@ -3,24 +3,17 @@
 People bring data that was made for another evaluator. A column is known by its name alone, with these exceptions,
 where the *shape* of the source decides, because one name means different things to different tools:
 
-    context      ground truth beside DeepEval's retrieval_context, and beside expected_output where there is no output;
-                 otherwise what was retrieved (Opik writes output, expected_output and context)
+    context      ground truth next to DeepEval's retrieval_context, and next to expected_output where there is no
+                 output; otherwise what was retrieved (Opik writes output, expected_output and context)
     query_id     the id where there is no column `id`, otherwise not ours
-    data         the answer beside `query` and `documents` (Haystack's GeneratedAnswer), otherwise not ours
-    outputs      the answer beside what was expected, otherwise not ours: in LangSmith's examples it is the right one
+    data         the answer next to `query` and `documents` (Haystack's GeneratedAnswer), otherwise not ours
+    outputs      the answer next to what was expected, otherwise not ours: in LangSmith's examples it is the right one
 
-Names that no tool reserves, and under which people also keep labels, scores and ids (`target`, `docs`), come after all
-of these: one is taken where nothing else gives the field, and where its column has values that read like text. So do
-names inside objects that hold other things as well (`metadata.contexts`).
+Loose names, under which people also keep labels, scores and ids (`target`, `docs`), come last: one is taken where
+nothing else gives the field and its values read like text. A name with dots reaches into objects (`vars.query`), unless
+there is a column of exactly that name; the object itself is then not taken. The user's own mapping goes first.
 
-A name with dots reaches into objects (`vars.query`), unless there is a column of exactly that name; where it reaches
-something, the object itself (`response` of `response.output`) is not taken. The user's own mapping goes first, and may
-name several columns of contexts, with commas between them.
-
-A column that is not used may be a field that the data lacks: it is guessed from its name, named, and never taken. The
-last word of a name says what the column holds, the words before it whose: a `gold_document` is ground truth.
-
-    Question, gold_standard, expectations.expected_response, context_1 and context_2, refrence
+A column that is not used may be a field that the data lacks: a guess from its name, which is said and never taken.
 """
 
 import difflib
@@ -33,54 +26,53 @@ from localjudge.errors import DataError, UsageError
 from localjudge.types import CONTEXT_FIELDS, FieldName
 from localjudge.words import option
 
-ALIASES: dict[str, tuple[str, ...]] = {
-    "id": ("id", "query_id"),
-    "user_input": (
-        *("user_input", "question", "questions", "query", "input", "vars.query", "vars.question"),
-        *("inputs.question", "inputs.query", "inputs.input", "inputs.messages"),
-        *("input.question", "input.query", "input.input", "input.messages"),
-    ),
-    "retrieved_contexts": (
-        *("retrieved_contexts", "contexts", "retrieved_documents", "retrieval_context", "retrieved_context"),
-        *("context", "vars.context"),
-    ),
-    "reference": (
-        *("reference", "ground_truth", "ground_truths", "ground_truth_answers", "expected_output", "gt_answer"),
-        *("expected", "vars.expected", "expectations.expected_response"),
-        *("reference_outputs.answer", "reference_outputs.output", "reference.answer", "reference.output"),
-        *("expectedOutput", "expectedOutput.answer", "expected_output.answer", "answers.text"),
-    ),
-    "response": (
-        *("response", "answer", "actual_output", "predicted_answers", "output"),
-        *("response.output", "output.completion", "output.answer"),
-        *("outputs", "outputs.answer", "outputs.output", "outputs.response", "answer.data", "data"),
-    ),
-    "reference_contexts": ("reference_contexts", "ground_truth_documents", "ground_truth_context", "context"),
-    "retrieved_context_ids": ("retrieved_context_ids",),
-    "reference_context_ids": ("reference_context_ids",),
-}
+
+def _names(table: str) -> dict[str, tuple[str, ...]]:
+    """Names by field: each row of the table begins with a field and a colon, and may go on in the next line."""
+    names: dict[str, tuple[str, ...]] = {}
+    for word in table.split():
+        if word.endswith(":"):
+            field = word.removesuffix(":")
+            names[field] = ()
+        else:
+            names[field] += (word,)
+    return names
+
+
+ALIASES = _names("""
+    id:                     id query_id
+    user_input:             user_input question questions query input vars.query vars.question inputs.question
+                            inputs.query inputs.input inputs.messages input.question input.query input.input
+                            input.messages
+    retrieved_contexts:     retrieved_contexts contexts retrieved_documents retrieval_context retrieved_context
+                            context vars.context
+    reference:              reference ground_truth ground_truths ground_truth_answers expected_output gt_answer
+                            expected vars.expected expectations.expected_response reference_outputs.answer
+                            reference_outputs.output reference.answer reference.output expectedOutput
+                            expectedOutput.answer expected_output.answer answers.text
+    response:               response answer actual_output predicted_answers output response.output output.completion
+                            output.answer outputs outputs.answer outputs.output outputs.response answer.data data
+    reference_contexts:     reference_contexts ground_truth_documents ground_truth_context context
+    retrieved_context_ids:  retrieved_context_ids
+    reference_context_ids:  reference_context_ids
+""")
 """Our name of a field: the names under which other tools write it (ragas, Haystack, DeepEval, RAGChecker, ...).
 
 With dots: promptfoo's vars, inspect's output, SQuAD's answers, and the rows of MLflow, LangSmith and Langfuse.
 """
 
-LOOSE_NAMES: dict[str, tuple[str, ...]] = {
-    "user_input": ("messages", "request", "answer.query", "answers.0.query", "answer_builder.answers.0.query"),
-    "retrieved_contexts": (
-        *("documents", "docs", "passages", "chunks", "source_nodes", "source_documents"),
-        *("answer.documents", "answers.0.documents", "answer_builder.answers.0.documents", "retriever.documents"),
-        *("outputs.contexts", "outputs.context", "outputs.retrieved_contexts", "outputs.documents"),
-        *("output.contexts", "output.documents", "inputs.contexts", "inputs.context", "inputs.documents"),
-        *("input.contexts", "input.context"),
-        *("metadata.contexts", "metadata.context", "metadata.retrieved_contexts", "metadata.documents"),
-        "metadata_contexts",
-    ),
-    "reference": ("gold_answer", "expected_answer", "expected_response", "reference_answer", "ideal", "target", "gold"),
-    "response": (
-        *("prediction", "completion", "result", "answers.0.data", "answer_builder.answers.0.data"),
-        *("llm.replies.0", "generator.replies.0"),
-    ),
-}
+LOOSE_NAMES = _names("""
+    user_input:             messages request answer.query answers.0.query answer_builder.answers.0.query
+    retrieved_contexts:     documents docs passages chunks source_nodes source_documents answer.documents
+                            answers.0.documents answer_builder.answers.0.documents retriever.documents
+                            outputs.contexts outputs.context outputs.retrieved_contexts outputs.documents
+                            output.contexts output.documents inputs.contexts inputs.context inputs.documents
+                            input.contexts input.context metadata.contexts metadata.context
+                            metadata.retrieved_contexts metadata.documents metadata_contexts
+    reference:              gold_answer expected_answer expected_response reference_answer ideal target gold
+    response:               prediction completion result answers.0.data answer_builder.answers.0.data llm.replies.0
+                            generator.replies.0
+""")
 """Names that may also mean something else, for the fields that nothing above gives."""
 
 _BESIDE = {"result": "query"}

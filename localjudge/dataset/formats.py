@@ -29,13 +29,17 @@ that it is.
 
 Data of other packages in memory are known by the methods that they have, so that no package is imported: frames of
 pandas and polars, what has `__arrow_c_stream__`, Hugging Face's dictionaries of splits, data sets of ragas and
-DeepEval, and iterables of rows or of tables (`read_csv(chunksize=...)`). What can be gone through again is not copied.
+DeepEval, and iterables of rows or of tables (`read_csv(chunksize=...)`). What can be gone through only once is kept in
+a temporary file.
 """
 
 import csv
 import io
 import json
+import pickle
 import sys
+import tempfile
+import weakref
 import zipfile
 import zlib
 from collections import Counter
@@ -60,8 +64,10 @@ from localjudge.dataset.problems import (
     shown,
 )
 from localjudge.dataset.rows import ROW, RawRow, last_turn, plain, raw_row
+from localjudge.dataset.samples import in_temporary_file
 from localjudge.dataset.sources import ALWAYS_UNPACKED, NOT_UTF8, OpenSource, Source, check_expansion, undecodable
 from localjudge.errors import DataError, UsageError
+from localjudge.types import Sample
 from localjudge.words import option
 
 _PARQUET = b"PAR1"
@@ -545,7 +551,8 @@ def _rows_of_splits(splits: Mapping[Any, Any], name: str) -> Rows | None:
 def rows_of_iterable(data: Any, name: str) -> Rows:
     """The rows of what can be gone through. Raises UsageError for anything else, DataError for DeepEval's empty one."""
     if isinstance(data, Iterable):
-        rows = data if hasattr(data, "__len__") and hasattr(data, "__getitem__") else [*data]
+        lasts = hasattr(data, "__len__") and hasattr(data, "__getitem__")
+        rows = data if lasts else _RowsOnDisk(_without_tables(data, name))
         return lambda: _without_tables(rows, name)
     if all(hasattr(data, attribute) for attribute in _LISTS):
         lists: Sequence[Iterable[Any]] = [rows for attribute in _LISTS if (rows := getattr(data, attribute))]
@@ -555,6 +562,41 @@ def rows_of_iterable(data: Any, name: str) -> Rows:
     raise UsageError(
         f"the data are of the type {type(data).__name__}", hint="give the name of a file, several, rows or a data frame"
     )
+
+
+class _RowsOnDisk:
+    """Rows that can be gone through only once, made plain, in a temporary file without a name."""
+
+    def __init__(self, rows: Iterable[Any]) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - the finalizer closes it
+        weakref.finalize(self, self._file.close)
+        for row in rows:
+            is_sample = isinstance(row, Sample)
+            content = io.BytesIO()
+            _RowPickler(content).dump((is_sample, row.model_dump() if is_sample else plain(row)))
+            with in_temporary_file():
+                self._file.write(content.getvalue())
+
+    def __iter__(self) -> Iterator[Any]:
+        place, end = 0, self._file.seek(0, io.SEEK_END)
+        while place < end:
+            self._file.seek(place)
+            is_sample, row = pickle.load(self._file)
+            place = self._file.tell()
+            yield Sample.model_validate(row) if is_sample else row
+
+
+class _RowPickler(pickle.Pickler):
+    """Keeps plain values, and of any other what its type is called: it need not be one that can be written."""
+
+    def reducer_override(self, value: Any) -> Any:
+        if value is str or value is _of_type:
+            return NotImplemented
+        return (str, (str.__str__(value),)) if isinstance(value, str) else (_of_type, (type(value).__name__,))
+
+
+def _of_type(name: str) -> object:
+    return type(name, (), {})()
 
 
 def _without_tables(rows: Iterable[Any], name: str) -> Iterator[Any]:

@@ -142,6 +142,8 @@ def reason(error: Exception) -> str:
     return "values nested too deep" if isinstance(error, RecursionError) else str(error)
 
 
+UNKNOWN = "a value of the Python type "
+"""How the description of a value begins that no data file holds."""
 _QUOTED = 40
 _LONG_NUMBER = 128
 
@@ -165,7 +167,7 @@ def describe(value: Any) -> str:
         case list() | tuple():
             words = f"a list of {len(value)}" if value else "an empty list"
         case _:
-            words = f"a value of the Python type {type(value).__name__}"
+            words = f"{UNKNOWN}{type(value).__name__}"
     return words
 
 

@@ -3,29 +3,23 @@
     {"question": "...", "contexts": ["..."]}  ->  {"user_input": "...", "retrieved_contexts": [Context, ...]}
 
 A null is a null: a row that lacks a value is sound, and a metric that needs the value is `Undefined` for it. A text
-that only says that there is nothing (`NaN`, `NULL`, `-`) is a null too, and counted.
+that only says that there is nothing (`NaN`, `NULL`, `-`) is a null too, and counted. A text means the same whether it
+stood in a file or in a frame: `pandas.read_csv` leaves a list as the text it was. Contexts come in these shapes:
 
-Contexts come in the shapes in which people have them:
-
-    ["text", "text"]                                          a list of texts
-    [{"text": "...", "id": "d1", "score": 0.7, "meta": {}}]   a list of objects (Haystack, LangChain, RAGChecker)
-    "text"                                                    one text
-    '["text", "text"]'                                        a list in a CSV cell, as JSON, Python or NumPy prints it
+    ["text", "text"]                                          a list of texts, or one text alone
+    '["text", "text"]'                                        a list in a cell, as JSON, as Python or NumPy prints it
+    [{"text": "...", "id": "d1", "score": 0.7, "meta": {}}]   objects (Haystack, LangChain, RAGChecker)
     [{"id": "d1"}, {"id": "d2", "score": 0.7}]                ids alone: no text is known of any context of the row
     [{"node": {"text": "...", "id_": "d1"}, "score": 0.7}]    LlamaIndex's nodes
     [{"lc": 1, "kwargs": {"page_content": "..."}, ...}]       LangChain's documents, written by its `dumpd`
     [["text", "text"]]                                        a list in a list: promptfoo would expand a plain one
     {"title": ["...", "..."], "text": ["...", "..."]}         columns, as Hugging Face writes a list of objects
-    "text|text"                                               DeepEval's CSV and JSONL, split by a context separator
+    "first|second"                                            DeepEval's CSV and JSONL: refused unless a separator is
+                                                              given, since one text would give another score
 
-A text means the same whether it stood in a file or in a frame: `pandas.read_csv` leaves a list as the text it was.
-Whatever an object has beyond text, id, score and meta is kept in `meta` (Haystack writes a document's meta that way),
-so nothing is lost; a null in an object is the same as no key. Text under another key is named by a mapping:
-`hits[].chunk_text`.
-
-A conversation in place of a question is read as its last turn: the last thing that the user said, and the last thing
-that the assistant said after it, unless the row has a response. Messages are those of the chat APIs and of inspect
-(`role`), or of ragas and LangChain (`type`); a content may be a list of parts, of which those with a text count.
+Keys of a context that are not its text, id or score are kept in `meta`. A conversation in place of a question stands
+for its last turn: the last thing that the user said, and the last that the assistant said after it. Objects of Python
+programs (models, dataclasses, arrays, dates) are taken as the values that JSON knows.
 """
 
 import ast

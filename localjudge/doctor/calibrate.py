@@ -1,4 +1,4 @@
-"""Holds a judge against people's labels: what `localjudge.calibrate` and `localjudge calibrate` do.
+"""Measures a judge on human labels: what `localjudge.calibrate` and `localjudge calibrate` do.
 
     labels of verdicts ────────────────────────────────────┐
     statements, sentences ──samples──> a run of the judge ──┴─ labels beside probabilities ──> figures, threshold
@@ -23,7 +23,6 @@ from localjudge.analysis.labels import (
     LabelledStatement,
     LabelledVerdict,
     MatchedLabels,
-    VerdictKey,
     WantedLabel,
     match_labels,
     read_labels,
@@ -77,11 +76,11 @@ class _Judged(NamedTuple):
     """A run, the labels of its verdicts, and in words what their clusters are."""
 
     run: Run
-    wanted: list[WantedLabel]
+    labels: list[WantedLabel]
     clustered_by: str
 
 
-def measured(
+def measure_judge(
     labels: str | Path,
     options: CalibrationOptions,
     *,
@@ -91,7 +90,7 @@ def measured(
     engine: Engine | None = None,
     progress: Progress | None = None,
 ) -> Calibration:
-    """The judge held against the labels in a file, saved under a name: that of judge and question if None.
+    """Measure the judge on the labels in a file, and save what was found: under a name of judge and question if None.
 
     Labels of verdicts need the `run` that they are of, whose judge is measured; for others `judge` (or `engine`) is
     asked, unless a `run` names where it was. Raises DataError for labels that cannot be used, UsageError for what does
@@ -99,31 +98,32 @@ def measured(
     """
     if name is not None:
         calibration_file(name)
-    given: dict[str, Any] = dict(options)
-    metrics, column, out, weights = (given.pop(one, None) for one in ("metrics", "cluster_by", "out", "weights"))
-    for one in given:
-        if one not in (names := settings_with("calibration")):
-            taken = ", ".join(map(option_name, names))
-            raise UsageError(f"a calibration takes no {option_name(one)}", hint=f"it takes {taken}")
-    found = read_labels(labels)
-    asked = judge is not None or engine is not None or out is not None or any(given.values())
-    if asked and (run is not None or found.shape == "verdicts"):
+    settings: dict[str, Any] = dict(options)
+    metrics, column, out, weights = (settings.pop(key, None) for key in ("metrics", "cluster_by", "out", "weights"))
+    names = settings_with("calibration")
+    for key in settings:
+        if key not in names:
+            hint = f"it takes {', '.join(map(option_name, names))}"
+            raise UsageError(f"a calibration takes no {option_name(key)}", hint=hint)
+    human = read_labels(labels)
+    asked = judge is not None or engine is not None or out is not None or any(settings.values())
+    if asked and (run is not None or human.shape == "verdicts"):
         raise UsageError(
-            f"the judge of the labels in {found.name} is that of their run, and is not asked",
+            f"the judge of the labels in {human.name} is that of their run, and is not asked",
             hint=f"give nothing but {option('run', 'RUN')}",
         )
-    if found.shape == "verdicts":
-        judged = _of_verdicts(found, run, metrics, column)
+    if human.shape == "verdicts":
+        judged = _of_verdicts(human, run, metrics, column)
     else:
         if metrics is not None:
             raise UsageError(
-                f"{found.name} holds texts, not verdicts of a run: the judge is asked about them",
+                f"{human.name} holds texts, not verdicts of a run: the judge is asked about them",
                 hint=f"leave out {option_name('metrics')}",
             )
-        planned, wanted = _plan(found, cast(Options, given), column)
+        planned, texts = _plan(human, cast(Options, settings), column)
         run = run or run_plan(planned, judge=judge or DEFAULT_JUDGE, out=out, engine=engine, progress=progress)
-        judged = _Judged(as_run(run), wanted, column or _DEFAULT_CLUSTERS[found.shape])
-    calibration = _calibration(found, judged, name, weigh=bool(weights))
+        judged = _Judged(as_run(run), texts, column or _DEFAULT_CLUSTERS[human.shape])
+    calibration = _calibration(human, judged, name, weigh=bool(weights))
     save_calibration(calibration)
     return calibration
 
@@ -132,38 +132,34 @@ _DEFAULT_CLUSTERS = {"attribution": "the same contexts", "relevance": "the same 
 
 
 def _of_verdicts(
-    labels: HumanLabels, run: Run | str | Path | None, metrics: Sequence[str] | None, column: str | None
+    human: HumanLabels, run: Run | str | Path | None, metrics: Sequence[str] | None, column: str | None
 ) -> _Judged:
     if run is None:
-        raise UsageError(
-            f"{labels.name} holds labels of verdicts: they are held against their run",
-            hint=f"name it: {option('run', 'RUN')}",
-        )
-    there = as_run(run)
-    names = list_names(metrics)
-    wanted = []
-    for row in labels.verdicts:
-        if row.human is not None and (names is None or row.key.metric in names):
-            cluster = _cell(row, column) if column else None
-            wanted.append(WantedLabel(row.key, row.text, row.human, cluster, row.inclusion_probability))
-    kept = there.manifest.environment["settings"].get("cluster_by") if there.cluster_of is not None else None
-    return _Judged(there, wanted, column or str(kept or "the same sample"))
+        raise UsageError(f"{human.name} holds labels of verdicts of a run", hint=f"name it: {option('run', 'RUN')}")
+    judged, names = as_run(run), list_names(metrics)
+    labels = [
+        WantedLabel(row.key, row.text, row.human, _cell(row, column) if column else None, row.inclusion_probability)
+        for row in human.verdicts
+        if row.human is not None and (names is None or row.key.metric in names)
+    ]
+    own = judged.manifest.environment["settings"].get("cluster_by") if judged.cluster_of is not None else None
+    return _Judged(judged, labels, column or str(own or "the same sample"))
 
 
-def _plan(labels: HumanLabels, options: Options, column: str | None) -> tuple[Plan, list[WantedLabel]]:
+def _plan(human: HumanLabels, options: Options, column: str | None) -> tuple[Plan, list[WantedLabel]]:
     """A run that asks about the labelled texts, and the labels of its verdicts."""
     settings = checked(options)
-    rows: tuple[LabelledStatement | LabelledSentences, ...] = labels.statements or labels.passages
+    rows: tuple[LabelledStatement | LabelledSentences, ...] = human.statements or human.passages
+    metric = ATTRIBUTION_LABELS if human.shape == "attribution" else RELEVANCE_LABELS
     samples = []
-    wanted: list[WantedLabel] = []
+    labels: list[WantedLabel] = []
     for sample_id, row in zip(_ids(rows), rows, strict=True):
         judged: list[tuple[str, Label | None]]
+        response: str | None = None
         if isinstance(row, LabelledStatement):
-            texts, judged = row.contexts, [(row.statement, row.label)]
-            response: str | None = row.statement
+            texts, judged, response = row.contexts, [(row.statement, row.label)], row.statement
         else:
             texts, judged = row.sentences, [*zip(row.sentences, row.relevant, strict=True)]
-            response = None
         contexts = tuple(Context.model_construct(text=text) for text in texts)
         samples.append(  # not checked yet: `from_rows` says what is wrong, and takes the texts of samples as they are
             Sample.model_construct(
@@ -171,23 +167,22 @@ def _plan(labels: HumanLabels, options: Options, column: str | None) -> tuple[Pl
             )
         )
         cluster = _cell(row, column) if column else hashlib.sha256("\0".join(texts).encode()).hexdigest()
-        for index, (text, label) in enumerate(judged):
-            if label is not None:
-                wanted.append(WantedLabel(_key(labels, sample_id, index), text, label, cluster))
-    dataset = from_rows(samples, name=labels.name)
-    metric = catalog.get(ATTRIBUTION_LABELS if labels.shape == "attribution" else RELEVANCE_LABELS)
-    return Plan(dataset, (metric,), {}, (), None, settings, len(samples)), wanted
-
-
-def _key(labels: HumanLabels, sample_id: str, index: int) -> VerdictKey:
-    return verdict_key(sample_id, ATTRIBUTION_LABELS if labels.shape == "attribution" else RELEVANCE_LABELS, index)
+        labels += [
+            WantedLabel(verdict_key(sample_id, metric, position), text, label, cluster)
+            for position, (text, label) in enumerate(judged)
+            if label is not None
+        ]
+    dataset = from_rows(samples, name=human.name)
+    return Plan(dataset, (catalog.get(metric),), {}, (), None, settings, len(samples)), labels
 
 
 def _ids(rows: Sequence[LabelledStatement | LabelledSentences]) -> list[str]:
     """The rows' own ids where each has one and no other has the same; else their numbers, from 1."""
     own = [row.columns.get("id") for row in rows]
-    if len(set(map(str, own))) == len(own) and all(isinstance(one, str | int) and str(one).strip() for one in own):
-        return [str(one) for one in own]
+    if len(set(map(str, own))) == len(own) and all(
+        isinstance(value, str | int) and str(value).strip() for value in own
+    ):
+        return [str(value) for value in own]
     return [str(number) for number in range(1, len(rows) + 1)]
 
 
@@ -202,58 +197,50 @@ def _cell(row: LabelledVerdict | LabelledStatement | LabelledSentences, column: 
     return str(value)
 
 
-def _calibration(labels: HumanLabels, judged: _Judged, name: str | None, *, weigh: bool) -> Calibration:
-    found = _by_the_base_rule(judged.run, match_labels(judged.run, judged.wanted))
-    weighed = _weighed(judged.run, found) if weigh else None
-    rows = found.rows if weighed is None else found.rows._replace(scores=weighed.held_out)
-    figures = judge_figures(rows)
+def _calibration(human: HumanLabels, judged: _Judged, name: str | None, *, weigh: bool) -> Calibration:
+    matched = _by_the_base_rule(judged.run, match_labels(judged.run, judged.labels))
+    weighed = _weigh(judged.run, matched) if weigh else None
+    figures = judge_figures(matched.rows if weighed is None else matched.rows._replace(scores=weighed.held_out))
     card, manifest = judged.run.summary.judge, judged.run.manifest
-    remarks = figures.remarks
-    if found.failed:
-        remarks += (f"{found.failed} labelled verdicts have no probability, and are in no figure",)
+    failed = [f"{matched.failed} labelled verdicts have no probability, and are in no figure"] if matched.failed else []
     return Calibration(
-        name=name or _default_name(card.name, found.question),
-        question=found.question,
-        threshold=figures.threshold,
-        judge=measured_part(manifest.judge, kept_criteria(manifest).get(found.metric) or catalog.get(found.metric)),
+        name=name or _default_name(card.name, matched.question),
+        question=matched.question,
+        judge=measured_part(manifest.judge, kept_criteria(manifest).get(matched.metric) or catalog.get(matched.metric)),
         card=card,
         run=manifest.signature,
         labels=LabelsUsed(
-            file=labels.name,
-            sha256=labels.sha256,
-            shape=labels.shape,
-            verdicts=found.verdicts,
+            **{field: getattr(human, field) for field in ("sha256", "shape", "unlabelled")},
+            **{field: getattr(matched, field) for field in ("verdicts", "failed", "weighted")},
+            file=human.name,
             positives=figures.positives,
             clusters=figures.clusters,
             clustered_by=judged.clustered_by,
-            unlabelled=labels.unlabelled,
-            failed=found.failed,
-            weighted=found.weighted,
         ),
         combining_rule=weighed.rule if weighed else None,
+        **{field: getattr(figures, field) for field in _SAME},
         figures=figures.figures | ({"auc_gain": weighed.gain} if weighed else {}),
-        at_one_half=figures.at_one_half,
-        held_out=figures.held_out,
-        undefined=figures.undefined,
-        fold_thresholds=figures.fold_thresholds,
         seed=SEED,
         resamples=STATISTIC_RESAMPLES,
-        reliability=figures.reliability,
-        remarks=remarks,
+        remarks=(*figures.remarks, *failed),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
     )
 
 
-def _by_the_base_rule(run: Run, found: MatchedLabels) -> MatchedLabels:
+_SAME = ("threshold", "at_one_half", "held_out", "undefined", "fold_thresholds", "reliability")
+"""What a calibration says as the figures have it."""
+
+
+def _by_the_base_rule(run: Run, matched: MatchedLabels) -> MatchedLabels:
     """What the judges of a combined run gave, without the weights of an earlier calibration."""
     combination = combination_of(run.manifest)
     if combination is None or not combination.rules:
-        return found
+        return matched
     probabilities = [
         combination.rule.combined({combination.ids[name]: p_yes for name, p_yes in row.items() if p_yes is not None})
-        for row in found.votes
+        for row in matched.votes
     ]
-    return found._replace(rows=found.rows._replace(scores=probabilities))
+    return matched._replace(rows=matched.rows._replace(scores=probabilities))
 
 
 class _Weighed(NamedTuple):
@@ -264,23 +251,23 @@ class _Weighed(NamedTuple):
     gain: Figure
 
 
-def _weighed(run: Run, found: MatchedLabels) -> _Weighed:
+def _weigh(run: Run, matched: MatchedLabels) -> _Weighed:
     combination = combination_of(run.manifest)
     if combination is None:
         raise UsageError(
             f"{run.directory} was judged by one judge: there is nothing to weigh",
             hint=f"combine the runs of several: localjudge combine, or leave out {option_name('weights')}",
         )
-    if found.weighted:
+    if matched.weighted:
         raise UsageError(
             "weights cannot be fitted to labels of which some were likelier to be drawn than others",
             hint=f"leave out {option_name('weights')}, or label verdicts that were all as likely",
         )
     clip = combination.rule.clip
-    odds = [[log_odds(row[judge] or 0.0, clip) for judge in combination.ids] for row in found.votes]
-    fit = fit_weights(found.rows.labels, odds, found.rows.clusters)
-    both = np.column_stack([np.asarray(found.rows.scores, dtype=np.float64), fit.held_out])
-    gain = statistic_interval(_auc_gain, found.rows.labels, both, clusters=found.rows.clusters)
+    odds = [[log_odds(row[judge] or 0.0, clip) for judge in combination.ids] for row in matched.votes]
+    fit = fit_weights(matched.rows.labels, odds, matched.rows.clusters)
+    both = np.column_stack([np.asarray(matched.rows.scores, dtype=np.float64), fit.held_out])
+    gain = statistic_interval(_auc_gain, matched.rows.labels, both, clusters=matched.rows.clusters)
     weights = dict(zip(combination.ids.values(), map(float, fit.weights), strict=True))
     return _Weighed(
         CombiningRule.weighted(weights, fit.intercept),

@@ -1,10 +1,10 @@
-"""How far a judge is looked at, and what for. It imports no library that a machine may lack.
+"""One line of the doctor's table: what was looked at, what was found, and what to do if it is not as it should be.
 
-One line of the doctor's table: what was looked at, what was found, and what to do if it is not as it should be.
+Imports no library that a machine may lack.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from pydantic import Field
 
@@ -17,26 +17,9 @@ verdict."""
 USES: tuple[Use, ...] = get_args(Use)
 ADMISSION = "admission"
 """The check that says what a judge is fit for: the last one."""
-
-
-def fit_for(uses: Sequence[str]) -> str:
-    """`fit for ranking and means`."""
-    *most, last = uses or [""]
-    if not last:
-        return "not fit"
-    return f"fit for {', '.join(most)} and {last}" if most else f"fit for {last}"
-
-
-class Extent(NamedTuple):
-    """How many attempts and items are put to the judge, None: by its speed; and what it has to be fit for."""
-
-    injections: int | None = None
-    probes: int | None = None
-    required: Use | None = None
-
-
+ANOTHER_JUDGE = "name a larger or better trained model (--judge)"
 Status = Literal["ok", "warning", "failed"]
-_GRAVITY: dict[Status, int] = {"ok": 0, "warning": 1, "failed": 2}
+_STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 class HealthCheck(Record):
@@ -50,37 +33,51 @@ class HealthCheck(Record):
 
 
 class Diagnosis(Record):
-    """All findings on one judge, in the order in which they were made."""
+    """All findings on one judge, in the order in which they were made; `result` is the gravest status.
+
+    `not_made` are checks that were left out, or that need what failed.
+    """
 
     schema_version: int = 1
     judge: str
     result: Status
-    """The gravest status of a check."""
     checks: tuple[HealthCheck, ...]
     not_made: tuple[str, ...] = ()
-    """Checks that were left out, or that need what failed."""
 
 
 def worst_status(checks: Iterable[HealthCheck]) -> Status:
     """The gravest status; ok for no checks."""
-    return max((check.status for check in checks), key=_GRAVITY.__getitem__, default="ok")
+    return max((check.status for check in checks), key=_STATUSES.index, default="ok")
 
 
-def ok(name: str, found: str, /, **figures: Any) -> HealthCheck:
+def ok(name: str, finding: str, /, **figures: Any) -> HealthCheck:
     """A finding as it should be."""
-    return HealthCheck(name=name, status="ok", found=found, figures=figures)
+    return HealthCheck(name=name, status="ok", found=finding, figures=figures)
 
 
-def warning(name: str, found: str, advice: str, /, **figures: Any) -> HealthCheck:
+def warning(name: str, finding: str, advice: str, /, **figures: Any) -> HealthCheck:
     """A finding that a user should know of; the judge can be used."""
-    return HealthCheck(name=name, status="warning", found=found, advice=advice, figures=figures)
+    return HealthCheck(name=name, status="warning", found=finding, advice=advice, figures=figures)
 
 
-def failed(name: str, found: str, advice: str | None, /, **figures: Any) -> HealthCheck:
+def warning_if(bad: bool, name: str, finding: str, advice: str, /, **figures: Any) -> HealthCheck:
+    """A warning with its advice if something is bad, otherwise ok."""
+    return warning(name, finding, advice, **figures) if bad else ok(name, finding, **figures)
+
+
+def failed(name: str, finding: str, advice: str | None, /, **figures: Any) -> HealthCheck:
     """A finding with which the judge cannot be used."""
-    return HealthCheck(name=name, status="failed", found=found, advice=advice, figures=figures)
+    return HealthCheck(name=name, status="failed", found=finding, advice=advice, figures=figures)
 
 
 def failed_with(name: str, error: LocaljudgeError) -> HealthCheck:
     """A failure in the words of the error."""
     return failed(name, error.message, error.hint)
+
+
+def fit_for(uses: Sequence[str]) -> str:
+    """`fit for ranking and means`; `not fit`."""
+    *most, last = uses or [""]
+    if not last:
+        return "not fit"
+    return f"fit for {', '.join(most)} and {last}" if most else f"fit for {last}"

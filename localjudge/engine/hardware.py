@@ -2,7 +2,7 @@
 
 import os
 import platform
-import resource
+import sys
 from pathlib import Path
 
 _CGROUPS = Path("/sys/fs/cgroup")
@@ -29,6 +29,10 @@ def available_bytes() -> int | None:
 
 def room_in_address_space() -> int | None:
     """Bytes that this process may still map under its limit; None without one, or where the system tells no sizes."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return None
@@ -40,6 +44,8 @@ def room_in_address_space() -> int | None:
 
 
 def _free_on_machine() -> int | None:
+    if sys.platform == "win32":
+        return None
     try:
         lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
     except OSError:

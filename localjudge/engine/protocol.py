@@ -49,47 +49,36 @@ class EngineSettings(Record):
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 
-    n_ctx: Annotated[int | None, Setting("Judge", calibration=True, doctor=True)] = Field(default=None, ge=64)
-    """Tokens of context. By default the model's limit, at most 8,192; it never depends on the data."""
-    gpu_layers: Annotated[int | None, Setting("Judge", calibration=True, doctor=True)] = Field(default=None, ge=0)
-    """Layers to put on a GPU. By default all of them, if the build has a GPU backend."""
+    n_ctx: Annotated[int | None, Setting(calibration=True, doctor=True)] = Field(default=None, ge=64)
+    """Tokens of context. Default: the model's limit, at most 8,192; it never depends on the data."""
+    gpu_layers: Annotated[int | None, Setting(calibration=True, doctor=True)] = Field(default=None, ge=0)
+    """Layers to put on a GPU. Default: all of them, if the build has a GPU backend."""
     threads: Annotated[int | None, Setting("Judge", place=True, rescorable=True, calibration=True, doctor=True)] = (
         Field(default=None, ge=1)
     )
-    """Processor threads. By default as many as this process may use, with --ray 1 for each worker; they cannot move a
-    number."""
+    """Processor threads. Default: all available CPUs (1 per Ray worker). Does not affect results."""
     ray: Annotated[str | None, Setting("Judge", metavar="ADDRESS", names="address", place=True, rescorable=True)] = (
         Field(default=None, exclude=True)
     )
-    """Judge with workers of a Ray cluster: local starts one on this machine, auto or HOST:PORT joins one that is there.
-    The numbers are those of a run without it."""
-    ray_workers: Annotated[int | None, Setting("Judge", place=True, rescorable=True)] = Field(
-        default=None, ge=1, exclude=True
-    )
+    """Judge with workers of a Ray cluster: local starts one here, auto or HOST:PORT joins one. Does not affect
+    results."""
+    ray_workers: Annotated[int | None, Setting(place=True, rescorable=True)] = Field(default=None, ge=1, exclude=True)
     """Workers in the Ray cluster, each with the model in its memory. Default: as many as it has room for."""
     allow_host: Annotated[
         tuple[str, ...],
-        Setting(
-            "Judge",
-            metavar="HOST",
-            names="address",
-            place=True,
-            rescorable=True,
-            calibration=True,
-            doctor=True,
-        ),
+        Setting("Judge", metavar="HOST", names="address", place=True, rescorable=True, calibration=True, doctor=True),
     ] = Field(default=(), exclude=True)
-    """Host beside this machine that a judge's server may be on: the texts leave this machine for it (may be
-    repeated)."""
+    """Send texts to a judge's server on this host, which is not this machine (may be repeated)."""
 
     @field_validator("*", mode="before")
     @classmethod
     def _number(cls, value: object, field: ValidationInfo) -> object:
         """A text of digits is no number, and neither is a truth value."""
         kind = cls.model_fields[str(field.field_name)].annotation
-        for number in _NO_NUMBER.keys() & {kind, *get_args(kind)}:
-            if isinstance(value, str) or (isinstance(value, bool) and number is not bool):
-                raise PydanticKnownError(_NO_NUMBER[number])
+        kinds = {kind, *get_args(kind)}
+        for number, error in _NO_NUMBER.items():
+            if number in kinds and (isinstance(value, str) or (isinstance(value, bool) and bool not in kinds)):
+                raise PydanticKnownError(error)
         return value
 
     @field_validator("allow_host", mode="before")

@@ -4,13 +4,12 @@
     standard output    {"reads": names, "prompts": [{"text": prompt} or {"error": message}, ...]}
 
 Jinja's sandbox keeps a template from files and from Python's insides, not from `range(99999)` nested five times or a
-text of a gigabyte. Here the system limits its processor time and its memory. It imports nothing of localjudge, so that
-it starts in a tenth of a second.
+text of a gigabyte. Here the system limits its processor time and its memory, and whoever starts it waits a minute at
+most (on Windows that is all). It imports nothing of localjudge, so that it starts in a tenth of a second.
 """
 
 import json
 import random
-import resource
 import sys
 from collections.abc import Mapping
 from datetime import datetime
@@ -19,6 +18,9 @@ from typing import Any, NoReturn
 from jinja2 import TemplateError, meta
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+if sys.platform != "win32":
+    import resource
+
 _MESSAGE_CHARACTERS = 300
 
 
@@ -26,17 +28,20 @@ def main() -> None:
     """Render what standard input asks for."""
     request = json.load(sys.stdin)
     limits = request.pop("limits")
-    _limit(resource.RLIMIT_CORE, 0)
-    _limit(resource.RLIMIT_CPU, limits["seconds"])
-    _limit(resource.RLIMIT_AS, limits["mebibytes"] * 2**20)
+    if sys.platform != "win32":
+        _limit(resource.RLIMIT_CORE, 0)
+        _limit(resource.RLIMIT_CPU, limits["seconds"])
+        _limit(resource.RLIMIT_AS, limits["mebibytes"] * 2**20)
     random.seed(0)  # `random` and `lipsum` give the same text every time
     json.dump(_reply(**request, most_characters=limits["characters"]), sys.stdout)
 
 
-def _limit(kind: int, most: int) -> None:
-    """Lower the soft limit, which stops with a signal of its own; the hard one may be lower already."""
-    hard = resource.getrlimit(kind)[1]
-    resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
+if sys.platform != "win32":
+
+    def _limit(kind: int, most: int) -> None:
+        """Lower the soft limit, which stops with a signal of its own; the hard one may be lower already."""
+        hard = resource.getrlimit(kind)[1]
+        resource.setrlimit(kind, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
 
 
 def _reply(template: str, conversations: list[dict[str, Any]], now: str, most_characters: int) -> dict[str, Any]:

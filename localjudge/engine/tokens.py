@@ -44,7 +44,6 @@ import hashlib
 import json
 import os
 import re
-import signal
 import subprocess
 import sys
 import tomllib
@@ -63,6 +62,9 @@ _CONVERSATIONS = (("system", "user", "assistant", "user"), ("user", "assistant",
 _GENERATION = re.compile(r"\{%(-?)\s*(?:end)?generation\s*(-?)%\}")
 _FIXED_DATE = datetime(2025, 1, 1, tzinfo=UTC)
 _LIMITS = {"seconds": 5, "mebibytes": 512, "characters": 100_000}
+_MOST_SECONDS = 60
+"""That a whole rendering may take, for systems without a limit of processor time."""
+_OUT_OF_TIME = -24  # SIGXCPU
 _NONE: Mapping[str, Any] = {}
 
 
@@ -188,16 +190,20 @@ def _render(
 @lru_cache(maxsize=64)
 def _reply(request: str) -> _Rendered:
     """What a process under limits says of a request. The same one is asked once."""
-    done = subprocess.run(
-        [sys.executable, "-P", str(Path(__file__).with_name("render_template.py"))],
-        input=request,
-        capture_output=True,
-        encoding="ascii",
-        errors="replace",
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
-        check=False,
-    )
-    if done.returncode == -signal.SIGXCPU:
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", str(Path(__file__).with_name("render_template.py"))],
+            input=request,
+            capture_output=True,
+            encoding="ascii",
+            errors="replace",
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            timeout=_MOST_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise _unusable(f"it takes longer than {_MOST_SECONDS} s") from error
+    if done.returncode == _OUT_OF_TIME:
         raise _unusable(f"it takes longer than {_LIMITS['seconds']} s")
     if "MemoryError" in done.stderr:
         raise _unusable(f"it takes more memory than {_LIMITS['mebibytes']} MiB")

@@ -2,25 +2,60 @@
 
     judge = prompt writer (profile, chat template, grammars) + engine (model)
 
-It knows no backend and runs no tokens; the engine beside it does.
-
     protocol      independent   one request for a task, whatever else is asked
                   joint         one answer for all statements about the same contexts and question, as RAGAS asks
     reasons       none          the verdict alone
                   before        a reason, then the verdict, which may move with it
                   after         the verdict of `none`, bit for bit, then an explanation of it
+
+Our text is trusted, the user's is not, and no text of the user's passes through a chat template. A prompt of one
+message stands between the template's ends. For several messages, or documents, the template is rendered once for a row
+of roles with a mark in the place of each text, and cut at the marks:
+
+    nodes        system | document | document | assistant           each with the role that it begins
+    path         head | (gap) document | (gap) document | (gap) statement (tail)
+
+A text cannot close the tag around it: `{fence}` becomes "", "-2", "-3" ..., the first for which none of the node's tags
+occurs in what it encloses, in whatever letter forms and with whatever blanks or invisible characters it is spelled.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+import json
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Any, Literal, cast
+from itertools import count
+from typing import Any, Literal, NamedTuple, cast
 
-from localjudge.errors import SampleError, UsageError
-from localjudge.judge import profile as grammars
-from localjudge.judge import profile as prompts
-from localjudge.judge.profile import AnswerForm, Skeleton, in_skeleton, skeleton
-from localjudge.types import Attribution, ChatEnds, Grammar, Piece, Task, VerdictRequest
+from localjudge.errors import ModelError, SampleError, UsageError
+from localjudge.judge.profile import (
+    JOINT,
+    PLACE,
+    AnswerForm,
+    Example,
+    PromptProfile,
+    ReasonPrompt,
+    TaskPrompt,
+    for_statements,
+    load_grammar,
+    places_of,
+    task_name,
+)
+from localjudge.types import (
+    Attribution,
+    ChatEnds,
+    Grammar,
+    Node,
+    OwnQuestion,
+    Piece,
+    Refusal,
+    RenderChat,
+    Task,
+    UnitKind,
+    Usefulness,
+    VerdictRequest,
+)
 from localjudge.words import option, option_name
 
 Reasons = Literal["none", "before", "after"]
@@ -40,7 +75,7 @@ class PromptWriter:
 
     def __init__(
         self,
-        profile: prompts.PromptProfile,
+        profile: PromptProfile,
         chat: ChatEnds | None = None,
         *,
         reasons: Reasons = "none",
@@ -65,11 +100,11 @@ class PromptWriter:
 
         Of special tasks there is nothing: `identity_for` has those that are asked.
         """
-        common = sorted(self._profile.tasks.keys() - self._profile.special.keys() - {prompts.JOINT})
+        common = sorted(self._profile.tasks.keys() - self._profile.special.keys() - {JOINT})
         answers = {name: self._answer_shape(name) for name in common}
         if self._protocol == "joint":
-            answers[prompts.JOINT] = [grammars.for_statements(["statement"])]
-        ends = [gap for one in self._whole for gap in one.gaps] or self._ends[:2]
+            answers[JOINT] = [for_statements(["statement"])]
+        ends = [gap for skeleton in self._whole for gap in skeleton.gaps] or self._ends[:2]
         return {
             "profile": self._profile.name,
             "profile_sha256": self._profile.sha256,
@@ -98,33 +133,30 @@ class PromptWriter:
         """Why there are tasks that it cannot be asked."""
         if not self._profile.instructions:
             return "it does not read instructions"
-        words = ", ".join(sorted(self._profile.tasks.keys() - {prompts.JOINT}))
+        words = ", ".join(sorted(self._profile.tasks.keys() - {JOINT}))
         return f"its prompt profile {self._profile.name!r} has words for {words} alone"
 
     def has_words_for(self, task: Task) -> bool:
         """Whether the profile can ask this."""
-        return not self.cannot_be_asked([prompts.task_name(task)])
+        return task_name(task) in self._profile.tasks
 
     def request(self, task: Task) -> VerdictRequest:
         """The request for a task that is judged on its own: a pure function of the task and the judge's identity.
 
-        Raises SampleError for a task that the profile has no words for.
+        Raises SampleError for a task that the profile has no words for, or no place for all that it holds.
         """
-        name = prompts.task_name(task)
+        name = task_name(task)
         if not self.has_words_for(task):
             raise SampleError(f"the prompt profile {self._profile.name!r} has no words for the task {name}")
-        grammar, *explanation = self._answer_shape(name)
         prompt = self._profile.tasks[name]
-        unshown = prompts.not_shown(prompt, task)
-        if unshown:
+        if unshown := _not_shown(prompt, task):
             raise SampleError(
                 f"the prompt profile {self._profile.name!r} has no place for {', '.join(unshown)} in the task {name}"
             )
-        return VerdictRequest(
-            path=self._path(prompt, [task], form=self._form(prompt)),
-            grammar=grammar,
-            explanation=explanation[0] if explanation else None,
-        )
+        announced = prompt.reasons.form if self._reasons == "before" and prompt.reasons else prompt.form
+        path = self._path(prompt, [task], form=announced)
+        grammar, *explanation = self._answer_shape(name)
+        return VerdictRequest(path, grammar, explanation[0] if explanation else None)
 
     def requests(self, tasks: Sequence[Task]) -> list[VerdictRequest]:
         """One request for each task: a pure function of the tasks and the judge's identity.
@@ -135,33 +167,31 @@ class PromptWriter:
         """
         if self._protocol == "independent":
             return [self.request(task) for task in tasks]
-        found: dict[int, VerdictRequest] = {}
+        requests: dict[int, VerdictRequest] = {}
         groups: dict[tuple[tuple[str, ...], str | None], list[int]] = {}
         for index, task in enumerate(tasks):
             if isinstance(task, Attribution):
                 groups.setdefault((task.contexts, task.user_input), []).append(index)
             else:
-                found[index] = self.request(task)
+                requests[index] = self.request(task)
+        prompt = self._profile.tasks[JOINT]
         for indices in groups.values():
-            joint = self._joint_request([cast(Attribution, tasks[index]) for index in indices])
-            found |= {index: joint._replace(entry=entry) for entry, index in enumerate(indices)}
-        return [found[index] for index in range(len(tasks))]
+            group = [cast(Attribution, tasks[index]) for index in indices]
+            grammar = for_statements([task.unit.span.text for task in group])
+            path = self._path(prompt, group, form=prompt.form)
+            requests |= {index: VerdictRequest(path, grammar, entry=entry) for entry, index in enumerate(indices)}
+        return [requests[index] for index in range(len(tasks))]
 
-    def _joint_request(self, tasks: Sequence[Attribution]) -> VerdictRequest:
-        prompt = self._profile.tasks[prompts.JOINT]
-        grammar = grammars.for_statements([task.unit.span.text for task in tasks])
-        return VerdictRequest(path=self._path(prompt, tasks, form=prompt.form), grammar=grammar)
-
-    def _path(self, prompt: prompts.TaskPrompt, tasks: Sequence[Task], *, form: str) -> tuple[tuple[Piece, ...], ...]:
+    def _path(self, prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> tuple[Node, ...]:
         """The nodes, between the ends of the chat template, or between what it writes around each message."""
+        nodes = render(prompt, tasks, form=form)
         if prompt.is_conversation:
-            nodes = prompts.render_with_roles(prompt, tasks, form=form)
             roles = tuple(role for role, _ in nodes if role)
-            around = self._skeleton(prompts.task_name(tasks[0]), roles or (_USER,))
+            around = self._skeleton(task_name(tasks[0]), roles or (_USER,))
             if not roles:
                 nodes[0] = nodes[0]._replace(role=_USER)
-            return tuple(_join(*node) for node in in_skeleton(nodes, around))
-        first, *rest = prompts.render(prompt, tasks, form=form)
+            return tuple(_join(*node) for node in _in_skeleton(nodes, around))
+        first, *rest = (node for _, node in nodes)
         path = [_join(Piece(text=self._ends.head, trusted=True), *first), *rest]
         path[-1] = _join(*path[-1], Piece(text=self._ends.tail, trusted=True))
         return tuple(path)
@@ -172,19 +202,16 @@ class PromptWriter:
         if isinstance(prompt.grammar, AnswerForm):
             return [prompt.grammar.grammar(name)]
         match self._reasons, prompt.reasons:
-            case "before", prompts.ReasonPrompt(before=reasoned):
-                return [grammars.load_grammar(reasoned)]
-            case "after", prompts.ReasonPrompt(after=explained):
-                return [grammars.load_grammar(prompt.grammar), grammars.load_grammar(explained)]
-        return [grammars.load_grammar(prompt.grammar)]
-
-    def _form(self, prompt: prompts.TaskPrompt) -> str:
-        return prompt.reasons.form if self._reasons == "before" and prompt.reasons else prompt.form
+            case "before", ReasonPrompt(before=reasoned):
+                return [load_grammar(reasoned)]
+            case "after", ReasonPrompt(after=explained):
+                return [load_grammar(prompt.grammar), load_grammar(explained)]
+        return [load_grammar(prompt.grammar)]
 
 
-def require(profile: prompts.PromptProfile, reasons: Reasons, protocol: JudgingProtocol) -> None:
+def require(profile: PromptProfile, reasons: Reasons, protocol: JudgingProtocol) -> None:
     """Raise UsageError if the profile cannot ask for these reasons or in this protocol."""
-    if protocol == "joint" and prompts.JOINT not in profile.tasks:
+    if protocol == "joint" and JOINT not in profile.tasks:
         raise UsageError(
             f"the prompt profile {profile.name!r} cannot judge several statements in one answer",
             hint=f"leave out {option('protocol', 'joint')}, or name another model with {option('judge')}",
@@ -194,7 +221,7 @@ def require(profile: prompts.PromptProfile, reasons: Reasons, protocol: JudgingP
             "a joint answer gives every reason before its verdict",
             hint=f"leave out {option('reasons', 'after')} or {option('protocol', 'joint')}",
         )
-    mute = sorted(name for name, task in profile.tasks.items() if name != prompts.JOINT and not task.reasons)
+    mute = sorted(name for name, task in profile.tasks.items() if name != JOINT and not task.reasons)
     if reasons != "none" and mute:
         raise UsageError(
             f"the prompt profile {profile.name!r} cannot give reasons ({', '.join(mute)})",
@@ -202,22 +229,11 @@ def require(profile: prompts.PromptProfile, reasons: Reasons, protocol: JudgingP
         )
 
 
-def _rendered_skeleton(
-    profile: prompts.PromptProfile, chat: ChatEnds | None, name: str, roles: tuple[str, ...]
-) -> Skeleton:
-    if chat is None or chat.render is None:
-        raise UsageError(
-            f"the prompt profile {profile.name!r} asks inside the model's chat template, and there is none",
-            hint=f"use a conversion of the model that holds it, or name another profile with {option('profile')}",
-        )
-    return skeleton(chat.render, roles, profile.tasks[name].template)
-
-
 def _digest(shape: Sequence[Grammar]) -> str:
     return hashlib.sha256("\n".join(grammar.model_dump_json() for grammar in shape).encode()).hexdigest()
 
 
-def _join(*pieces: Piece) -> tuple[Piece, ...]:
+def _join(*pieces: Piece) -> Node:
     """Neighbouring pieces of our own text become one, so that they are tokenised as one."""
     joined: list[Piece] = []
     for piece in pieces:
@@ -226,3 +242,231 @@ def _join(*pieces: Piece) -> tuple[Piece, ...]:
         elif piece.text:
             joined.append(piece)
     return tuple(joined)
+
+
+class RoledNode(NamedTuple):
+    """A node, and the role of the message that begins with it; None where it goes on with the one before."""
+
+    role: str | None
+    node: Node
+
+
+_KINDS: dict[UnitKind, str] = {"chunk": "passage"}
+"""What `{kind}` calls a unit in a prompt, where not by its own name."""
+_CONTEXT_LISTS_KEPT = 64
+_TAGS_KEPT = 64
+_TEMPLATES_KEPT = 512
+_FENCED_TAG = re.compile(r"<[^<>\n]*\{fence\}>")
+
+
+def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[RoledNode]:
+    """The nodes of a prompt about one task, or about several with the same contexts and question."""
+    task = tasks[0]
+    texts, contexts = _texts(task), _contexts(task)
+    examples = task.examples if isinstance(task, OwnQuestion) else ()
+    is_there = {**texts, "contexts": any(map(str.strip, contexts)), "examples": examples}
+    ours = {
+        "{form}": form,
+        "{examples}": "".join(_example(prompt, example) for example in prompt.example),
+        "{kind}": _KINDS.get(task.unit.kind, task.unit.kind),
+    }
+    nodes: list[RoledNode] = []
+    for node in prompt.node:
+        if (node.when and not is_there[node.when]) or (node.unless and is_there[node.unless]):
+            continue
+        template = node.text
+        for place, text in ours.items():
+            template = template.replace(place, text)
+        made: Sequence[Node]
+        match node.for_each:
+            case None:
+                made = [_fill(template, texts)]
+            case "contexts":
+                places = places_of(template)
+                shown = tuple((name, text) for name, text in texts.items() if name in places)
+                made = _context_nodes(template, contexts, shown)
+            case "examples":
+                made = [_example_node(prompt, node.text, example.asked, example.answer) for example in examples]
+            case "statements":
+                units = ({**texts, "unit": each.unit.span.text} for each in tasks)
+                made = [tuple(piece for each in units for piece in _fill(template, each))]
+            case "levels":
+                levels = ((template.replace("{number}", str(number)), level) for number, level in _levels(task))
+                made = [tuple(piece for line, level in levels for piece in _fill(line, {"level": level}))]
+        nodes += (RoledNode(node.role, each) for each in made)
+    return nodes
+
+
+def _contexts(task: Task) -> tuple[str, ...]:
+    return () if isinstance(task, Usefulness | Refusal) else task.contexts
+
+
+def _levels(task: Task) -> list[tuple[int, str]]:
+    return list(enumerate(task.levels, start=1)) if isinstance(task, OwnQuestion) else []
+
+
+def _texts(task: Task) -> dict[str, str]:
+    """What the user's places hold, but for contexts."""
+    texts = {"unit": task.unit.span.text, "question": (task.user_input or "").strip(), "reference": "", "response": ""}
+    match task:
+        case Usefulness():
+            texts["reference"] = task.reference
+        case OwnQuestion():
+            levels = "\n".join(f"{level}: {meaning}" for level, meaning in _levels(task))
+            texts |= {"reference": (task.reference or "").strip(), "response": (task.response or "").strip()}
+            texts |= {"own_question": task.question, "levels": levels}
+    return texts
+
+
+def _not_shown(prompt: TaskPrompt, task: Task) -> list[str]:
+    """What an own question holds and its prompt has no place for: it would be asked about less than it says."""
+    if not isinstance(task, OwnQuestion):
+        return []
+    held = {name for name in ("reference", "response") if _texts(task)[name]}
+    held |= {"context"} if any(map(str.strip, task.contexts)) else set()
+    held |= {"examples"} if task.examples and not any(node.for_each == "examples" for node in prompt.node) else set()
+    return sorted(held - prompt.places)
+
+
+@lru_cache(maxsize=_CONTEXT_LISTS_KEPT)
+def _context_nodes(template: str, contexts: tuple[str, ...], shown: tuple[tuple[str, str], ...]) -> tuple[Node, ...]:
+    """A node for each context that says something. Remembered: a sample asks many questions about the same contexts."""
+    return tuple(_fill(template, {**dict(shown), "context": context}) for context in contexts if context.strip())
+
+
+def _example_node(prompt: TaskPrompt, heading: str, asked: OwnQuestion, answer: str) -> Node:
+    """An example of an own question: the heading, then what it shows as the real texts are shown."""
+    shown = tuple(node for node in prompt.node[1:] if "examples" not in (node.when, node.for_each))
+    nodes = render(prompt.model_copy(update={"node": shown}), [asked], form="")
+    return (*_fill(heading, {"answer": answer}), *(piece for _, node in nodes for piece in node))
+
+
+def _example(prompt: TaskPrompt, example: Example) -> str:
+    """The example as its own prompt would look, without the instructions, and its answer."""
+    asked = prompt.model_copy(update={"node": prompt.node[1:], "example": ()})
+    nodes = render(asked, example.tasks, form="")
+    return "".join(piece.text for _, node in nodes for piece in node) + f"\n{example.answer}\n"
+
+
+class _Template(NamedTuple):
+    """A template taken apart: a literal before each place and one after the last; the tags that fence texts in."""
+
+    literals: tuple[str, ...]
+    places: tuple[tuple[str, str], ...]
+    """Of each place the blank before it and its name."""
+    tags: tuple[str, ...]
+
+
+@lru_cache(maxsize=_TEMPLATES_KEPT)
+def _parse(template: str) -> _Template:
+    parts = PLACE.split(template)
+    tags = (tag.replace("{fence}>", "") for tag in _FENCED_TAG.findall(template))
+    return _Template(tuple(parts[::3]), tuple(zip(parts[1::3], parts[2::3], strict=True)), tuple(tags))
+
+
+def _fill(template: str, texts: Mapping[str, str]) -> Node:
+    return _with_texts(template, tuple(texts[name] for _, name in _parse(template).places))
+
+
+@lru_cache(maxsize=_TEMPLATES_KEPT)
+def _with_texts(template: str, texts: tuple[str, ...]) -> Node:
+    """The template with these texts in its places. Remembered: the questions of a sample have most nodes in common."""
+    literals, places, tags = _parse(template)
+    fence = _fence(tags, dict.fromkeys(texts))
+    pieces: list[Piece] = []
+    for literal, (blank, _), text in zip(literals, (*places, ("", "")), (*texts, ""), strict=True):
+        if literal:
+            pieces.append(Piece(literal.replace("{fence}", fence), trusted=True))
+        if text:
+            pieces.append(Piece(blank + text, trusted=False))
+    return tuple(piece for piece in pieces if piece.text)
+
+
+def _fence(tags: Sequence[str], enclosed: Iterable[str]) -> str:
+    """What `{fence}` becomes in a template with these tags around these texts."""
+    inside = _as_read("\n".join(enclosed)) if tags else ""
+    fences = ("" if number == 1 else f"-{number}" for number in count(1))  # a text cannot hold every number
+    return next(fence for fence in fences if not any(_tag_as_read(f"{tag}{fence}>") in inside for tag in tags))
+
+
+@lru_cache(maxsize=_TAGS_KEPT)
+def _tag_as_read(tag: str) -> str:
+    return _as_read(tag)
+
+
+def _as_read(text: str) -> str:
+    """A text as a model may take it: `＜ / Context >` reads as `</context>`, with invisible characters in it too."""
+    if text.isascii() and "<" not in text:
+        return ""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    if "<" not in folded:
+        return ""
+    return "".join(part for part in folded if not part.isspace() and unicodedata.category(part) != "Cf")
+
+
+_DOCUMENT = "document"
+"""The role of a node that becomes an entry of the template's argument `documents`."""
+_MARK = "localjudge-text-7f3a"
+_UNLIKE_JSON = '"\n'
+"""What JSON spells otherwise."""
+
+
+class Skeleton(NamedTuple):
+    """What a template writes before, between and behind its messages; whether its documents stand inside JSON."""
+
+    gaps: tuple[str, ...]
+    escaped: bool
+
+
+def _rendered_skeleton(profile: PromptProfile, chat: ChatEnds | None, name: str, roles: tuple[str, ...]) -> Skeleton:
+    if chat is None or chat.render is None:
+        raise UsageError(
+            f"the prompt profile {profile.name!r} asks inside the model's chat template, and there is none",
+            hint=f"use a conversion of the model that holds it, or name another profile with {option('profile')}",
+        )
+    return skeleton(chat.render, roles, profile.tasks[name].template)
+
+
+def skeleton(render_chat: RenderChat, roles: Sequence[str], arguments: Mapping[str, Any]) -> Skeleton:
+    """What the template writes around messages with these roles, in their order.
+
+    Raises ModelError if it cannot be rendered, or does not show every one of them once and in this order.
+    """
+    marks = [f"{_MARK}-{place}{_UNLIKE_JSON if role == _DOCUMENT else ''}." for place, role in enumerate(roles)]
+    messages = [{"role": role, "content": mark} for role, mark in zip(roles, marks, strict=True) if role != _DOCUMENT]
+    texts = [mark for role, mark in zip(roles, marks, strict=True) if role == _DOCUMENT]
+    documents = [{"doc_id": str(number), "text": text} for number, text in enumerate(texts)]
+    rendered = render_chat(messages, {**arguments, **({"documents": documents} if documents else {})})
+    for escaped in (False, True):
+        shown = [_in_json(mark) if escaped else mark for mark in marks]
+        pattern = re.compile("|".join(map(re.escape, shown)))
+        if pattern.findall(rendered) == shown:
+            return Skeleton(tuple(pattern.split(rendered)), escaped)
+    raise ModelError(
+        f"the model's chat template does not show {' and '.join(dict.fromkeys(roles))} once and in this order, as the "
+        "prompt profile wants it",
+        hint="use a conversion of the model with its own chat template, or another profile",
+    )
+
+
+def _in_skeleton(nodes: Sequence[RoledNode], around: Skeleton) -> list[Node]:
+    """The nodes of the prompt. What stands before the first document is one by itself: all samples share it."""
+    gaps = iter(around.gaps)
+    path: list[Node] = []
+    is_document = False
+    for role, node in nodes:
+        gap: Node = ()
+        if role is not None:
+            gap = (Piece(text=next(gaps), trusted=True),)
+            if not path and role == _DOCUMENT:
+                path.append(gap)
+                gap = ()
+            is_document = role == _DOCUMENT
+        spelled = (piece._replace(text=_in_json(piece.text)) for piece in node)
+        path.append((*gap, *(spelled if is_document and around.escaped else node)))
+    path[-1] = (*path[-1], Piece(text=next(gaps), trusted=True))
+    return path
+
+
+def _in_json(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)[1:-1]

@@ -55,7 +55,7 @@ judge that was trained on a few tasks alone is refused before anything is asked 
 asks, too: `common_tasks = frozenset({"attribution"})`. A verdict's `label` is 1 for yes and 0 for no; `steps` may
 yield again once it knows them. A sample that cannot be scored raises SampleError. Whatever else the
 metric raises fails that sample, with the place in its code.
-`localjudge metrics` lists it with the first line of its docstring.
+`localjudge run --list-metrics` lists it with the first line of its docstring.
 '''
 
 from localjudge.errors import SampleError

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from localjudge.metrics.citations import response_sentences
-from localjudge.metrics.metric import About, Sentences, Steps, WithOptions, against_reference, against_response
+from localjudge.metrics.metric import About, Sentences, Steps, WithOptions, attributions
 from localjudge.types import Label, Outcome, Sample, Scored, Undefined
 
 _NO_RESPONSE, _NO_REFERENCE = "the response has no sentence", "the reference has no sentence"
@@ -52,8 +52,12 @@ class AnswerCorrectness(WithOptions):
         reference = sentences(sample.reference or "")
         if not reference:
             return Undefined(reason=_NO_REFERENCE)
-        precise = against_reference(sample, response) if self.mode != "recall" else []
-        complete = against_response(sample, reference, said=bool(response)) if self.mode != "precision" else []
+        stated = (sample.response or "",) if response else ()
+        precise = complete = []
+        if self.mode != "recall":
+            precise = attributions(sample, "response", response, (sample.reference or "",), "reference")
+        if self.mode != "precision":
+            complete = attributions(sample, "reference", reference, stated, "response")
         labels = [verdict.label for verdict in (yield [*precise, *complete])]
         return self.read(labels[: len(precise)], labels[len(precise) :])
 

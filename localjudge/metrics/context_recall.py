@@ -11,8 +11,8 @@ Empty cases: no sentence in the reference is `Undefined`; no context text is 0 o
 
 from dataclasses import dataclass
 
-from localjudge.metrics.metric import About, Sentences, Steps, attributed_sentences, nothing_retrieved
-from localjudge.types import Sample, Scored, Undefined
+from localjudge.metrics.metric import About, Sentences, Steps, attributions, nothing_retrieved
+from localjudge.types import Sample, Scored, Undefined, context_texts
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class ContextRecall:
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence of the reference."""
-        tasks = attributed_sentences(sample, "reference", sentences)
-        if not tasks:
+        statements = sentences(sample.reference or "")
+        if not statements:
             return Undefined(reason="the reference has no sentence")
-        verdicts = yield tasks
+        verdicts = yield attributions(sample, "reference", statements, context_texts(sample.retrieved_contexts))
         return Scored.fraction((verdict.label for verdict in verdicts), detail=nothing_retrieved(sample))

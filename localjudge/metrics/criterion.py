@@ -37,7 +37,7 @@ from pydantic import Field, ModelWrapValidatorHandler, ValidationError, Validati
 
 from localjudge import resources
 from localjudge.errors import UsageError
-from localjudge.metrics.metric import Sentences, Steps, chunks
+from localjudge.metrics.metric import About, Sentences, Steps, chunks
 from localjudge.resources import parse_toml
 from localjudge.types import (
     AnsweredQuestion,
@@ -153,6 +153,11 @@ class Criterion(Record):
     def special_tasks(self) -> frozenset[str]:
         """Only a judge that reads instructions has words for it."""
         return frozenset({"rubric" if self.levels else "criterion"})
+
+    @property
+    def about(self) -> About:
+        """The question."""
+        return About(asks=self.question, verdicts=f"{self.of}s", source="")
 
     @property
     def sha256(self) -> str:

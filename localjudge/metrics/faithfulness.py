@@ -9,8 +9,8 @@ Empty cases: no sentence in the response is `Undefined`; no context text is 0 of
 
 from dataclasses import dataclass
 
-from localjudge.metrics.metric import About, Sentences, Steps, attributed_sentences, nothing_retrieved
-from localjudge.types import Sample, Scored, Undefined
+from localjudge.metrics.metric import About, Sentences, Steps, attributions, nothing_retrieved
+from localjudge.types import Sample, Scored, Undefined, context_texts
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Faithfulness:
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about every sentence of the response."""
-        tasks = attributed_sentences(sample, "response", sentences)
-        if not tasks:
+        statements = sentences(sample.response or "")
+        if not statements:
             return Undefined(reason="the response has no sentence")
-        verdicts = yield tasks
+        verdicts = yield attributions(sample, "response", statements, context_texts(sample.retrieved_contexts))
         return Scored.fraction((verdict.label for verdict in verdicts), detail=nothing_retrieved(sample))

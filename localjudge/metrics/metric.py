@@ -149,10 +149,15 @@ def chunks(sample: Sample) -> Iterator[Unit]:
             yield Unit(kind="chunk", index=position, source="retrieved_contexts", source_index=position, span=span)
 
 
-def attributed_sentences(sample: Sample, source: _Source, sentences: Sentences) -> Sequence[Attribution]:
-    """One attribution task for each sentence of the field, against all retrieved contexts."""
-    contexts = context_texts(sample.retrieved_contexts)
-    return [_attribution(sample, source, placed, contexts) for placed in enumerate(sentences(_text(sample, source)))]
+def attributions(
+    sample: Sample, source: _Source, statements: Sequence[Span], contexts: tuple[str, ...], against: Against = None
+) -> list[Attribution]:
+    """Can each of these sentences of the field be attributed to the contexts?"""
+    units = (
+        Unit(kind="statement", index=index, source=source, span=span, against=against)
+        for index, span in enumerate(statements)
+    )
+    return [Attribution(unit=unit, contexts=contexts, user_input=sample.user_input) for unit in units]
 
 
 def nothing_retrieved(sample: Sample) -> str | None:
@@ -160,40 +165,12 @@ def nothing_retrieved(sample: Sample) -> str | None:
     return None if any(text.strip() for text in context_texts(sample.retrieved_contexts)) else "no context text"
 
 
-def against_reference(sample: Sample, statements: Sequence[Span]) -> list[Attribution]:
-    """One attribution task for each sentence of the response, against the reference."""
-    contexts = (_text(sample, "reference"),)
-    return [_attribution(sample, "response", placed, contexts, "reference") for placed in enumerate(statements)]
-
-
-def against_response(sample: Sample, statements: Sequence[Span], *, said: bool) -> list[Attribution]:
-    """One attribution task for each sentence of the reference, against the response, or nothing if none was `said`."""
-    contexts = (_text(sample, "response"),) if said else ()
-    return [_attribution(sample, "reference", placed, contexts, "response") for placed in enumerate(statements)]
-
-
 def against_each_chunk(
     sample: Sample, source: _Source, statements: Sequence[Span], passages: Sequence[Unit]
 ) -> list[Attribution]:
     """One attribution task for each sentence of the field and each chunk alone, sentence by sentence."""
-    return [
-        _attribution(sample, source, placed, (chunk.span.text,), chunk.index)
-        for placed in enumerate(statements)
-        for chunk in passages
-    ]
-
-
-def _attribution(
-    sample: Sample, source: _Source, placed: tuple[int, Span], contexts: tuple[str, ...], against: Against = None
-) -> Attribution:
-    """Can the sentence of the field, with its number, be attributed to the contexts?"""
-    index, span = placed
-    unit = Unit(kind="statement", index=index, source=source, span=span, against=against)
-    return Attribution(unit=unit, contexts=contexts, user_input=sample.user_input)
-
-
-def _text(sample: Sample, source: _Source) -> str:
-    return getattr(sample, source) or ""
+    by_chunk = [attributions(sample, source, statements, (chunk.span.text,), chunk.index) for chunk in passages]
+    return [task for of_statement in zip(*by_chunk, strict=True) for task in of_statement]
 
 
 def support_table(verdicts: Iterable[Verdict], rows: int, columns: int) -> SupportTable:

@@ -21,7 +21,7 @@ from localjudge.metrics.metric import (
     Sentences,
     Steps,
     against_each_chunk,
-    against_reference,
+    attributions,
     chunks,
     support_table,
 )
@@ -55,7 +55,7 @@ class NoiseSensitivity:
         if not passages:
             return Undefined(reason="the contexts have no chunk")
         verdicts = yield [
-            *against_reference(sample, response),
+            *attributions(sample, "response", response, (sample.reference or "",), "reference"),
             *against_each_chunk(sample, "response", response, passages),
             *against_each_chunk(sample, "reference", reference, passages),
         ]

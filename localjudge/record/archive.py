@@ -1,9 +1,5 @@
-"""What a finished run keeps in `run.sqlite`, read without changing it: the data, what was asked, what was answered.
+"""What a finished run keeps in `run.sqlite`, read without changing it: the data, what was asked, what was answered."""
 
-The file may be a stranger's: `database.py` says what is refused.
-"""
-
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import chain, islice
@@ -12,6 +8,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 from pydantic import Field, TypeAdapter
 
+from localjudge.dataset.samples import SampleRow
 from localjudge.errors import RunDirectoryError
 from localjudge.record.directory import BY_HAND, MOST_BYTES_OF_VALUE, decoded_object, too_much
 from localjudge.record.store import (
@@ -33,6 +30,7 @@ _TEXT = TypeAdapter(tuple[str])
 _TEXTS = TypeAdapter(tuple[str, str])
 _NUMBER_AND_TEXT = TypeAdapter(tuple[int, str])
 _SAMPLE = TypeAdapter(Sample)
+_SAMPLE_ROW = TypeAdapter(tuple[int, str, str, str])
 _Count = Annotated[int, Field(ge=0)]
 _PIECES = TypeAdapter(list[tuple[_Count, int]])
 _PATH = TypeAdapter(list[int])
@@ -93,6 +91,16 @@ def stored_samples(path: Path) -> Iterator[Sample]:
             yield reader.json(_SAMPLE, content)
 
 
+def stored_rows(path: Path) -> Iterator[SampleRow]:
+    """The samples and their other columns as they stand there, in the order of the data; nothing reads their JSON.
+
+    Raises RunDirectoryError if the file cannot be read.
+    """
+    with reading(path) as reader:
+        for row in reader.rows(_SAMPLE_ROW, "SELECT position, id, content, extras FROM sample ORDER BY position"):
+            yield SampleRow(*row)
+
+
 def stored_ids(path: Path) -> Iterator[str]:
     """The ids of the samples in the order of the data. Raises RunDirectoryError if the file cannot be read."""
     with reading(path) as reader:
@@ -105,7 +113,7 @@ def stored_extras(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
 
     Raises RunDirectoryError if the file cannot be read.
     """
-    query = "SELECT id, coalesce(columns, '{}') FROM sample LEFT JOIN extra ON sample_id = id ORDER BY position"
+    query = "SELECT id, extras FROM sample ORDER BY position"
     with reading(path) as reader:
         for sample_id, columns in reader.rows(_TEXTS, query):
             yield sample_id, decoded_object(columns, path)
@@ -126,16 +134,6 @@ def stored_samples_at(path: Path, positions: Sequence[int]) -> dict[int, Sample]
         places = {numbers[position]: position for position in positions}
         rows = rows_named(reader, _NUMBER_AND_TEXT, _named("sample", "content"), places)
         return {places[number]: reader.json(_SAMPLE, content) for number, content in rows}
-
-
-def stored_positions(path: Path) -> "array[int]":
-    """Positions of the samples in the data, ascending: those of a shard have others between them.
-
-    Raises RunDirectoryError if the file cannot be read.
-    """
-    with reading(path) as reader:
-        rows = reader.rows(_ID, "SELECT position FROM sample ORDER BY position")
-        return array("q", (position for (position,) in rows))
 
 
 def stored_clusters(path: Path) -> dict[str, str] | None:

@@ -1,40 +1,29 @@
-"""The user's own cache: answers of all runs in one place, so that the next run finds them without being told where.
+"""Answers that were given before, in another run or to this user: a run takes them in place of asking.
 
-    <state directory>/answers/answers.sqlite      sha256 of (answering part of the judge, request key) ──> answer
-
-It is off until its folder is made (`localjudge cache on`), and gone with everything in it after `localjudge cache off`.
-No prompt and no text of a sample is in it; a reason that a model gave is, as part of its answer. The folder is open to
-its owner alone. Only what a judge answered here goes in: nothing from another run's directory, and no errors.
-
-Any number of processes may use it at once. At 1 GiB the oldest quarter makes room. A run does not depend on it: a cache
-that is damaged, or locked for too long, is told and left alone.
-
-Answers that were given before, in another run or to this user: a run takes them in place of asking.
-
-    questions ──own store──> missing ──--reuse RUN, ...──> missing ──cache──> missing ──engine──> answers
+    questions ──own store──> missing ──reuse=RUN──> missing ──cache=True──> missing ──engine──> answers
                                   └── copied into the own store, with where they are from ──┘
 
 Equal keys mean equal answers only where all else that can move one is equal, too: `answering_part` says what that is,
-and a run of which it differs is refused. An error is never taken: most cost nothing to find again, since the model is
-not run for them, and one that it was run for may have passed.
+and a run of which it differs is refused. An error is never taken: it may have passed.
 
-Another run may be a stranger's. Its file is read as one (`database.py`), but nothing except asking again can tell
-whether an answer in it was given: whoever names a run trusts it so far, the manifest says what came from it, and
-`verify` asks for it like for any other.
+Another run may be a stranger's. Its file is read as one, but nothing except asking again can tell whether an answer in
+it was given: whoever names a run trusts it so far, the manifest says what came from it, and `verify` asks for it.
+
+The cache is the user's own, in `<state directory>/answers/answers.sqlite`: private, with no prompt and no text of a
+sample in it but for reasons that a model gave. Deleting the folder clears it. Any number of processes use it at once; a
+run does not depend on it: a cache that is damaged, or locked for too long, is reported and left alone. It is one table
+of ours and not `diskcache`, whose rows may be pickles that run code when they are read, whose files have the modes of
+the umask, and which looks up one key at a time.
 """
 
-import fcntl
 import hashlib
+import json
 import logging
-import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
-from itertools import islice
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
-
-from pydantic import TypeAdapter, ValidationError
+from typing import Any, NamedTuple, Protocol
 
 from localjudge import resources
 from localjudge.errors import RunDirectoryError, UsageError
@@ -42,223 +31,31 @@ from localjudge.record.archive import stored_answers
 from localjudge.record.directory import STORE, excerpt
 from localjudge.record.manifest import answering_part, differences, in_lines
 from localjudge.record.run import read_manifest
-from localjudge.record.store import DAMAGED, canonical_sha256, storable
-from localjudge.types import Answer, NoAnswer, Record
+from localjudge.record.store import DAMAGED, canonical_sha256
+from localjudge.types import Answer, NoAnswer
 
-MOST_BYTES = 1 << 30
-_FILE, _LOCK = "answers.sqlite", "lock"
+DEFAULT_MIB = 1024
 _BUSY_SECONDS = 30
-_NAMED_AT_ONCE = 500
-_HELD_BACK = 256
-_OTHERS_COULD = "put answers into it"
-_SCHEMA = """
-CREATE TABLE IF NOT EXISTS answer (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE, p_yes REAL NOT NULL,
-                                   legal_mass REAL NOT NULL, raw TEXT NOT NULL, reason TEXT)
-"""
+_AT_ONCE = 500
+"""Answers in one transaction."""
+_SCHEMA = "CREATE TABLE IF NOT EXISTS answer (id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, json TEXT NOT NULL)"
 _OLDEST_QUARTER = "DELETE FROM answer WHERE id <= (SELECT min(id) + (max(id) - min(id)) / 4 FROM answer)"
-_COLUMNS = ("p_yes", "legal_mass", "raw", "reason")
-_ANSWER = TypeAdapter(Answer)
 _log = logging.getLogger(__name__)
 
 
-class CacheState(Record):
-    """Whether the cache is on, where it is, and what is in it. Sizes in bytes."""
-
-    on: bool
-    folder: str
-    answers: int = 0
-    size: int = 0
-    most: int = MOST_BYTES
-
-
-def cache_folder() -> Path:
-    """Where the cache is when it is on."""
-    return resources.state_directory() / "answers"
-
-
-def turn_on() -> None:
-    """Let runs from now on use the cache. Raises UsageError if its folder cannot be made."""
-    folder = cache_folder()
-    resources.make_private(folder)
-    resources.require_private(folder, _OTHERS_COULD)
-
-
-def turn_off() -> None:
-    """Delete the cache with everything in it. Raises UsageError if a run is using it, or if it cannot be deleted."""
-    folder = cache_folder()
-    if not os.path.lexists(folder):
-        return
-    try:
-        descriptor = _locked_for(folder, fcntl.LOCK_EX)
-        try:
-            for name in (_FILE, f"{_FILE}-journal", _LOCK):
-                (folder / name).unlink(missing_ok=True)
-            folder.rmdir()
-        finally:
-            os.close(descriptor)
-    except BlockingIOError as error:
-        raise UsageError("a run is using the cache", hint="wait until it is done") from error
-    except OSError as error:
-        raise UsageError(f"{folder} cannot be deleted: {error.strerror}", hint="delete it by hand") from error
-
-
-def state() -> CacheState:
-    """Whether the cache is on, and what is in it. Raises UsageError if it cannot be read."""
-    folder = cache_folder()
-    file = folder / _FILE
-    try:
-        if not file.exists():
-            return CacheState(on=folder.is_dir(), folder=str(folder))
-        with closing(_connected(file)) as connection:
-            (answers,) = connection.execute("SELECT count(*) FROM answer").fetchone()
-        return CacheState(on=True, folder=str(folder), answers=answers, size=file.stat().st_size)
-    except (OSError, *DAMAGED) as error:
-        raise UsageError(f"{file} cannot be read: {excerpt(error)}", hint="localjudge cache off deletes it") from error
-
-
-def open_cache(judge: Mapping[str, Any]) -> "AnswerCache | None":
-    """The cache for answers of the judge with this part of the signature; None if it is off, or cannot be used.
-
-    Raises UsageError if its folder is open to others.
-    """
-    folder = cache_folder()
-    if not os.path.lexists(folder):
-        return None
-    resources.require_private(folder, _OTHERS_COULD)
-    try:
-        return AnswerCache(folder, judge)
-    except (OSError, *DAMAGED) as error:
-        _warn(folder, error)
-        return None
-
-
-class AnswerCache:
-    """The open cache; close it after use. Raises OSError or sqlite3.Error if it cannot be opened, and nothing later."""
-
-    name = "cache"
-
-    def __init__(self, folder: Path, judge: Mapping[str, Any], *, most_bytes: int = MOST_BYTES) -> None:
-        self._folder = folder
-        self._judge = canonical_sha256(answering_part(judge))
-        self._most_bytes = most_bytes
-        self._new: list[tuple[Any, ...]] = []
-        self._usable = True
-        with ExitStack() as stack:
-            stack.callback(os.close, _locked_for(folder, fcntl.LOCK_SH))
-            self._connection = stack.enter_context(closing(_connected(folder / _FILE)))
-            self._connection.execute(_SCHEMA)
-            self._opened = stack.pop_all()
-
-    def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """The answers to the questions with these keys, as far as there are any."""
-        named = {self._named(key): key for key in keys}
-        found: dict[str, Answer] = {}
-        with self._forgiving():
-            for name, *columns in self._rows(named):
-                found[named[name]] = _ANSWER.validate_python(dict(zip(_COLUMNS, columns, strict=True)), strict=True)
-        return found
-
-    def keep(self, key: str, answer: Answer | NoAnswer) -> None:
-        """Keep an answer that the judge has just given; some at a time are written. An error is not kept."""
-        if isinstance(answer, Answer):
-            self._new.append(
-                (self._named(key), answer.p_yes, answer.legal_mass, _utf8(answer.raw), _utf8(answer.reason))
-            )
-        if len(self._new) >= _HELD_BACK:
-            self._write()
-
-    def close(self) -> None:
-        """Write what is not written yet."""
-        self._write()
-        self._opened.close()
-
-    def _rows(self, named: Iterable[bytes]) -> Iterator[tuple[Any, ...]]:
-        rest = iter(named)
-        while self._usable and (some := list(islice(rest, _NAMED_AT_ONCE))):
-            marks = ", ".join("?" * len(some))
-            query = f"SELECT key, {', '.join(_COLUMNS)} FROM answer WHERE key IN ({marks})"
-            yield from self._connection.execute(query, some)
-
-    def _write(self) -> None:
-        new, self._new = self._new, []
-        if not new or not self._usable:
-            return
-        with self._forgiving():
-            self._connection.execute("BEGIN IMMEDIATE")
-            with self._connection:
-                if self._bytes() > self._most_bytes:
-                    self._connection.execute(_OLDEST_QUARTER)
-                statement = f"INSERT OR IGNORE INTO answer (key, {', '.join(_COLUMNS)}) VALUES (?, ?, ?, ?, ?)"
-                self._connection.executemany(statement, new)
-
-    def _bytes(self) -> int:
-        """Size of the file without what was deleted from it, which is written again first."""
-        pages, free, size = (
-            int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
-            for name in ("page_count", "freelist_count", "page_size")
-        )
-        return (pages - free) * size
-
-    def _named(self, key: str) -> bytes:
-        return hashlib.sha256(f"{self._judge}|{key}".encode()).digest()
-
-    @contextmanager
-    def _forgiving(self) -> Iterator[None]:
-        try:
-            yield
-        except (*DAMAGED, ValidationError) as error:
-            self._usable = False
-            _warn(self._folder, error)
-
-
-def _connected(file: Path) -> sqlite3.Connection:
-    # A rollback journal: a write-ahead log needs memory that several machines with one home directory do not share.
-    file.touch(mode=0o600)
-    return sqlite3.connect(file, timeout=_BUSY_SECONDS, isolation_level=None)
-
-
-def _locked_for(folder: Path, kind: int) -> int:
-    """Descriptor of the lock file: shared by all that use the cache, exclusive for who deletes it."""
-    descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
-def _utf8(text: str | None) -> str | None:
-    return None if text is None else storable(text)
-
-
-def _warn(folder: Path, error: Exception) -> None:
-    _log.warning(
-        "the cache in %s is not used, every answer is asked for: %s (localjudge cache off deletes it)",
-        folder,
-        excerpt(error).partition("\n")[0],
-    )
-
-
 class EarlierAnswers(Protocol):
-    """Where answers may be found."""
+    """Where answers may be; `name` is what the manifest calls it."""
 
-    @property
-    def name(self) -> str:
-        """What the manifest calls it."""
-        ...
+    name: str
 
     def answers_to(self, keys: Iterable[str]) -> Mapping[str, Answer]:
-        """The answers to the questions with these keys, as far as there are any."""
-        ...
+        """The answers to those of the questions with these keys that have one."""
 
     def keep(self, key: str, answer: Answer | NoAnswer) -> None:
         """Take notice of an answer that the judge has just given."""
-        ...
 
     def close(self) -> None:
-        """Nothing more is looked for."""
-        ...
+        """Nothing more is asked for."""
 
 
 class OtherRun:
@@ -270,12 +67,12 @@ class OtherRun:
         self.answers_to([])
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:
-        """The answers to the questions with these keys, as far as there are any."""
-        found = stored_answers(self._store, keys)
-        return {key: answer for key, answer in found.items() if isinstance(answer, Answer)}
+        """The answers to those of the questions with these keys that have one."""
+        answers = stored_answers(self._store, keys)
+        return {key: answer for key, answer in answers.items() if isinstance(answer, Answer)}
 
     def keep(self, key: str, answer: Answer | NoAnswer) -> None:
-        """Leave it: another run's directory is never written."""
+        """Leave it."""
 
     def close(self) -> None:
         """Nothing is open."""
@@ -294,3 +91,113 @@ def check_same_judge(directory: Path, judge: Mapping[str, Any]) -> None:
             f"the answers in {directory} are of another judge:{in_lines(different)}",
             hint="score the data without them: every answer is then asked for",
         )
+
+
+class CacheState(NamedTuple):
+    """Where the cache is, and what is in it. The size is in bytes."""
+
+    folder: Path
+    answers: int
+    size: int
+
+
+def _file() -> Path:
+    return resources.state_directory() / "answers" / "answers.sqlite"
+
+
+def cache_state() -> CacheState:
+    """What is in the cache. Raises OSError or one of `DAMAGED` if it cannot be read."""
+    file = _file()
+    if not file.exists():
+        return CacheState(file.parent, 0, 0)
+    with closing(_connect(file)) as connection:
+        (answers,) = connection.execute("SELECT count(*) FROM answer").fetchone()
+    return CacheState(file.parent, answers, file.stat().st_size)
+
+
+def open_cache(judge: Mapping[str, Any], mebibytes: int = DEFAULT_MIB) -> "AnswerCache | None":
+    """The cache for answers of the judge with this part of the signature; None, with a warning, if it cannot be used.
+
+    Raises UsageError if its folder cannot be made or is open to others.
+    """
+    file = _file()
+    resources.make_private(file.parent)
+    resources.require_private(file.parent, "put answers into it")
+    try:
+        return AnswerCache(file, judge, mebibytes << 20)
+    except (OSError, *DAMAGED) as error:
+        _warn(file, error)
+        return None
+
+
+class AnswerCache:
+    """The open cache; close it after use. Raises OSError or one of `DAMAGED` if it cannot be opened, nothing later."""
+
+    name = "cache"
+
+    def __init__(self, file: Path, judge: Mapping[str, Any], most_bytes: int) -> None:
+        self._file = file
+        self._judge = canonical_sha256(answering_part(judge))
+        self._most_bytes = most_bytes
+        self._new: list[tuple[str, str]] = []
+        self._usable = True
+        self._connection = _connect(file)
+        self._connection.execute(_SCHEMA)
+
+    def answers_to(self, keys: Iterable[str]) -> dict[str, Answer]:
+        """The answers to those of the questions with these keys that have one."""
+        by_hash = {self._hash(key): key for key in keys}
+        answers: dict[str, Answer] = {}
+        with self._forgiving():
+            query = "SELECT key, json FROM answer WHERE key IN (SELECT value FROM json_each(?))"
+            for key, text in self._connection.execute(query, [json.dumps(list(by_hash))]) if self._usable else ():
+                answers[by_hash[key]] = Answer.model_validate(json.loads(text), strict=True)
+        return answers
+
+    def keep(self, key: str, answer: Answer | NoAnswer) -> None:
+        """Keep an answer that the judge has just given; some at a time are written. An error is not kept."""
+        if isinstance(answer, Answer):
+            self._new.append((self._hash(key), json.dumps(answer.model_dump())))
+        if len(self._new) >= _AT_ONCE:
+            self._write()
+
+    def close(self) -> None:
+        """Write what is not written yet."""
+        self._write()
+        self._connection.close()
+
+    def _write(self) -> None:
+        new, self._new = self._new, []
+        if not new or not self._usable:
+            return
+        with self._forgiving(), self._connection:
+            self._connection.execute("BEGIN IMMEDIATE")
+            pages, free, size = (
+                int(self._connection.execute(f"PRAGMA {name}").fetchone()[0])
+                for name in ("page_count", "freelist_count", "page_size")
+            )
+            if (pages - free) * size > self._most_bytes:
+                self._connection.execute(_OLDEST_QUARTER)
+            self._connection.executemany("INSERT OR IGNORE INTO answer (key, json) VALUES (?, ?)", new)
+
+    def _hash(self, key: str) -> str:
+        return hashlib.sha256(f"{self._judge}|{key}".encode()).hexdigest()
+
+    @contextmanager
+    def _forgiving(self) -> Iterator[None]:
+        try:
+            yield
+        except (*DAMAGED, ValueError) as error:
+            self._usable = False
+            _warn(self._file, error)
+
+
+def _connect(file: Path) -> sqlite3.Connection:
+    # A rollback journal: a write-ahead log needs memory that several machines with one home directory do not share.
+    file.touch(mode=0o600)
+    return sqlite3.connect(file, timeout=_BUSY_SECONDS, isolation_level=None)
+
+
+def _warn(file: Path, error: Exception) -> None:
+    reason = excerpt(error).partition("\n")[0]
+    _log.warning("the cache is not used, every answer is asked for: %s (delete %s to begin anew)", reason, file.parent)

@@ -1,42 +1,34 @@
-"""A run's directory on disk: private, held by one process at a time, and written so that no file is ever half there.
+"""A run's directory on disk: private, held by one process at a time, no file ever half there; read as a stranger's.
 
-run.lock        held by the process that is writing (an advisory lock: it goes when the process goes)
-NAME.part       a file being written; renamed to NAME once it is whole and on the disk
+    run.lock        held by the process that is writing (an advisory lock: it goes when the process goes)
+    NAME.part       a file being written; renamed to NAME once it is whole and on the disk
 
-The directory may have been prepared by a stranger: what is written through is a new file, the lock, or a part that is
-what it was left as, never a link.
+    bound           every file is a regular file and no link, 64 GiB; manifest.json and summary.json 16 MiB;
+                    a row of the others, and a value of run.sqlite, 64 MiB
 
-Files of a run directory, read as the work of a stranger: none can hang, exhaust or mislead whoever opens the run.
-
-    what is read                       bound
-    every file                         a regular file, not a link to one; 64 GiB
-    manifest.json, summary.json        16 MiB
-    scores.jsonl, verdicts.jsonl       64 MiB a row, each of the known shape
-    run.sqlite                         64 MiB a value; the rest stands in `database.py`
-
-What is beyond a bound, and what is not JSON or not of the shape that localjudge writes, is a RunDirectoryError of one
-line; so is a number that is not finite, which JSON does not have. The bounds leave room for runs of 100,000 samples.
-
-Why links are refused: a link leads out of the directory, so a run that is passed on could show the files of whoever
-opens it, or other numbers tomorrow. The directory itself may be named by a link: whoever opens it says where it is.
+What is beyond a bound, not JSON, or not of the shape that localjudge writes is a RunDirectoryError of one line; so is a
+number that is not finite. A link leads out of the directory: a run that is passed on could show the files of whoever
+opens it, or be written through. The directory itself may be named by a link, since whoever opens it says where it is.
 """
 
-import fcntl
 import hashlib
 import json
 import math
 import os
 import stat
+import sys
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from io import BufferedReader
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+from filelock import lock_descriptor
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from localjudge.dataset.problems import reason, unique_keys
 from localjudge.errors import RETRY_HINTS, OutOfResource, RunDirectoryError
+from localjudge.resources import OPEN_SAFELY
 from localjudge.words import option, printable
 
 MOST_BYTES = 64 << 30
@@ -46,6 +38,8 @@ BY_HAND = "was it changed by hand?"
 WRITE_ANEW = "run the same command again to write it anew"
 
 _SHOWN = 200
+_BEHIND_LOCK = 1
+"""Windows lets nobody else read the first byte of a locked file."""
 _Model = TypeVar("_Model", bound=BaseModel)
 _Row = TypeVar("_Row")
 
@@ -53,7 +47,7 @@ _Row = TypeVar("_Row")
 def open_regular(path: Path) -> BufferedReader:
     """Open a regular file for reading. Raises RunDirectoryError for anything else, and never waits for a writer."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | OPEN_SAFELY)
     except OSError as error:
         if path.is_symlink() or path.exists():
             refuse_irregular(path)
@@ -209,7 +203,7 @@ class RunDirectory:
         path = self.part_path(name)
         with _translated(self.path):
             path.unlink(missing_ok=True)
-            return PartFile(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE))
+            return PartFile(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | OPEN_SAFELY, _PRIVATE_FILE))
 
     def part_after(self, name: str, written: Written) -> "PartFile | None":
         """Go on with the part of `name` after what was written; None if it is not there, or not what was written."""
@@ -303,6 +297,7 @@ class PartFile:
             self._file.flush()
             if durable:
                 os.fsync(self._file.fileno())
+            self._file.close()  # Windows renames no open file
             self._path.replace(self._path.with_name(self._path.name.removesuffix(_PART)))
             if durable:
                 _sync_directory(self._path.parent)
@@ -320,7 +315,7 @@ class PartFile:
 def _own_file(path: Path) -> int | None:
     """Descriptor of a regular file that has this name alone; None if there is none: a link leads to another's file."""
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDWR | OPEN_SAFELY)
     except OSError:
         return None
     facts = os.fstat(descriptor)
@@ -333,22 +328,24 @@ def _own_file(path: Path) -> int | None:
 def _locked(path: Path) -> int:
     """Descriptor of the lock file, locked. It holds the number of the process, for whoever is refused."""
     refuse_irregular(path)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | OPEN_SAFELY, 0o600)
+    if not lock_descriptor(descriptor, blocking=False):
+        os.lseek(descriptor, _BEHIND_LOCK, os.SEEK_SET)
         holder = os.read(descriptor, 32).decode(errors="replace").strip()
         os.close(descriptor)
         raise RunDirectoryError(
             f"{path.parent} is being written by another process ({holder or 'unknown'})",
             hint=f"wait until it is done, or name another directory with {option('out')}",
-        ) from error
+        )
     os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"process {os.getpid()}\n".encode(), 0)
+    os.write(descriptor, f"\nprocess {os.getpid()}\n".encode())
     return descriptor
 
 
 def _sync_directory(path: Path) -> None:
+    """Put the names in a directory on the disk; Windows opens none, and needs it not."""
+    if sys.platform == "win32":
+        return
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

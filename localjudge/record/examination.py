@@ -3,9 +3,8 @@
     <state directory>/examined/KEY.json     {"uses": {"attribution": ["ranking"], "relevance": []}, "items": 384}
     manifest.json   environment.examined    the same by KEY, as the machine knew it that made the run
 
-KEY is a sha256 of the model's checksum, its prompts and grammars: another quantisation or wording is another judge,
-another processor or release of llama.cpp is not. What this machine found comes before what a run recorded, which may be
-a stranger's word; neither moves a number or a byte of a result file.
+KEY is a sha256 of the model's checksum, its prompts and grammars. What this machine found comes before what a run
+recorded, which may be a stranger's word; neither moves a number or a byte of a result file.
 """
 
 from collections.abc import Mapping

@@ -1,27 +1,18 @@
-"""The result files of a run while they are written, and where they go on after a stop.
+"""The result files of a run while they are written, where they go on after a stop, and what the summary says.
 
-    scores.jsonl     one row per sample and metric
-    verdicts.jsonl   one row per judged unit
-    summary.json     means, intervals, counts
+    scores.jsonl     one row per sample and metric         ┐
+    verdicts.jsonl   one row per judged unit               ├ no times, no names of machines: the same bytes
+    summary.json     means, intervals, counts              ┘ however often the run was interrupted
     manifest.json    what the numbers rest on
 
     block judged ──> rows in NAME.part ──> resume.json        samples, answers; bytes and sha256 of each part
 
-The first three hold no times and no names of machines: an interrupted run leaves the same bytes as any other. A run
-that is begun again keeps the rows that `resume.json` vouches for, and works out the rest from the stored answers. If
-one byte of them is another, if the store lacks an answer or the data come in another order, it works out all of them.
+A run that is begun again keeps the rows that `resume.json` vouches for, and works out the rest from the stored answers.
+If one byte of them is another, if the store lacks an answer or the data come in another order, it works out all.
 
-Means, and what they are worth: how far they may be from the truth, and what failures could have made of them.
-
-    mean     over the samples that were scored
-    ci95     interval of that mean for samples drawn like these (see `localjudge.stats.interval`); None if all of them
-             are in one group
+    mean     over the samples that were scored; `undefined` samples have no value by definition, and are counted
+    ci95     interval of that mean for samples drawn like these; None if all of them are in one group
     bounds   the mean over scored and failed samples if every failed one had been 0, and if it had been 1
-
-`undefined` samples have no value by definition; they are counted and are in no mean.
-
-How decided the judge was stands beside them: verdicts near the threshold would be others at another threshold, and a
-judge that gives legal answers little of its probability hardly answers what it is asked.
 """
 
 import hashlib

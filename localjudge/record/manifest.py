@@ -1,43 +1,20 @@
-"""What a judge is worth by people's labels, and the threshold that follows: a file of its own, and part of each run.
-
-    LOCALJUDGE_HOME/calibrations/NAME.json         every figure, and all that it came from
-    manifest.json   environment.settings.calibration   the same, so that a run needs no file beside itself
-                    judge.calibrations.QUESTION        its checksum, in the signature
-                    judge.thresholds.METRIC            what it decides
-
-A calibration is of a *question*: a threshold for "can it be attributed?" is none for "is it relevant?". It holds for
-the judge that was measured: another model, prompt, grammar or way of asking is refused. Packages and processors that
-round otherwise move the last digits of a probability, no more: a calibration is used across them, and that is said.
-
-The criteria that a manifest keeps, so that a run can be gone on with and verified without their files.
-
-manifest.json   environment.settings.criteria      every word
-                judge.metrics.NAME                 the checksum of them, in the signature
-
-What the numbers rest on: everything that can move one, and a short signature of it.
+"""What the numbers of a run rest on: everything that can move one, and a short signature of it.
 
     judge:3f9a1c2e|data:77b0d4aa
           │              └── first digits of sha256 over `data`: the samples themselves, in no order and no format
           └── first digits of sha256 over `judge`: model, processor features, prompts, grammars, cuts, metrics, versions
 
-Equal signatures mean equal numbers. `environment` holds what cannot move a number: names of files, columns, threads,
-times, the host. It is not part of the signature.
+Equal signatures mean equal numbers. `environment` holds what cannot move a number, and is not signed: names of files,
+threads, times, the host, and every word that the signature has a checksum of, so that a run needs no other file.
 
-What the manifest of a shard says: which one it is, and of which data.
+    judge.metrics.NAME            checksum of a criterion      environment.settings.criteria
+    judge.calibrations.QUESTION   checksum of a calibration    environment.settings.calibration, which is saved under
+    judge.thresholds.METRIC       what it decides              LOCALJUDGE_HOME/calibrations/NAME.json, too
+    judge.combined                judges and rules of a combined run; environment.combined: the runs, and their names
+    environment.shard_of          the data that all shards of `settings.shard` make
 
-    settings.shard    2/4
-    shard_of          sha256 and number of samples of the data that all four make
-
-A shard is a run like any other: it is signed by its own samples, shown, verified and gone on with by itself.
-
-What a record says of who judged: of the judge of a run, or of those whose runs were combined.
-
-    a run            judge.engine, judge.judge                 who, and how it is asked
-    a combined run   judge.combined.judges.ID                  the judge part of each run
-                     judge.combined.rule, .rules.METRIC        how their verdicts were combined
-                     environment.combined                      the runs, and the names that results show
-
-An id is the beginning of a model's checksum. Names and their order move no number, so they are not signed.
+A calibration is of a *question*, and of the judge that was measured: another model, prompt, grammar or way of asking is
+refused. Packages and processors that round otherwise move the last digits of a probability, which is said.
 """
 
 import os
@@ -51,7 +28,7 @@ from typing import Any, Literal, Self
 from pydantic import ConfigDict, Field, FiniteFloat, model_validator
 
 from localjudge import model_registry, resources
-from localjudge.dataset.load import Shard
+from localjudge.dataset.part import Shard
 from localjudge.errors import OutOfResource, RunDirectoryError, UsageError
 from localjudge.judge.combining_rule import CombiningRule
 from localjudge.metrics import catalog

@@ -1,32 +1,20 @@
-"""What a run asked and was answered, copied into the store of another run of the same judge.
-
-    samples, some at a time ──> their units ──> the requests of these ──> answers, and where those are from
-
-Two runs may have asked the same question. An answer is a function of its question, so it has to be the same in both.
-
-The shards of a run made one run, without a judge: what each asked and was answered, and the rows in one order.
+"""The shards of a run made one run, without a judge: what each asked and was answered, and the rows in one order.
 
     shard 1/3   positions 0  3  7 ...  ┐
     shard 2/3             1  4  5 ...  ├──> run.sqlite, scores.jsonl, verdicts.jsonl, summary.json, manifest.json
     shard 3/3             2  6  8 ...  ┘
 
-The result files are byte for byte those of one run over all of the data, since no verdict hangs on its company and
+The result files are byte for byte those of one run over all of the data, since no verdict depends on its company and
 each shard knows where its samples stand. So that the whole is what it is signed as, the shards have to be all of them,
 of one judge, each with the samples that its number gives it, and together the data that each says that it is one of.
-
-Of the data are held the hashes, the positions and the groups.
-
-The rows of a finished run sample by sample, for whoever reads many runs side by side.
-
-Some samples are read at a time, and no file is open between: of a thousand runs that are read at once, a process may
-not hold a thousand files open.
+Two shards may have asked the same question; an answer is a function of its question, so it has to be the same in both.
 """
 
 import heapq
 import os
 from array import array
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing
 from itertools import chain, groupby, islice
 from operator import itemgetter
@@ -35,33 +23,15 @@ from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter
 
-from localjudge.dataset.identity import Hashes, fingerprint_of, hash_of
-from localjudge.dataset.load import Shard, shard_number
+from localjudge.dataset.identity import fingerprint_of, sample_hash
+from localjudge.dataset.part import Shard, shard_number
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
-from localjudge.record.archive import (
-    StoredRequest,
-    numbered_requests,
-    reading,
-    stored_extras,
-    stored_ids,
-    stored_positions,
-)
+from localjudge.record.archive import numbered_requests, reading, stored_extras, stored_ids, stored_rows
 from localjudge.record.directory import STORE, RunDirectory, excerpt, placed_rows
-from localjudge.record.files import SCORES, VERDICTS, ResultFiles, Summary, Totals, write_manifest
-from localjudge.record.manifest import (
-    WHEN_FINISHED,
-    Manifest,
-    differences,
-    finished_part,
-    in_lines,
-    kept_rubrics,
-    refuse_other_run,
-    shard_in,
-    shard_of,
-    with_environment,
-)
+from localjudge.record.files import SCORES, VERDICTS, ResultFiles, Totals, write_manifest
+from localjudge.record.manifest import Manifest, differences, in_lines, shard_of
 from localjudge.record.result_rows import SCORE_ROWS, VERDICT_ROWS, Evaluation, ScoreRow, VerdictRow, evaluations_of
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import (
@@ -76,119 +46,13 @@ from localjudge.record.store import (
 from localjudge.types import Answer, NoAnswer
 from localjudge.words import option
 
-_SAMPLES_AT_ONCE = 32
-_UNIT = TypeAdapter(tuple[str, str, int, int, int])
-_REUSED = TypeAdapter(tuple[int, str])
-
-
-class _Part(NamedTuple):
-    """The requests of some samples, who asked them, and of those that another run answered, which."""
-
-    requests: list[StoredRequest]
-    askings: list[Asking]
-    source_of: Mapping[int, str]
-
-
-def copy_answers(directory: Path, into: Store, progress: Progress) -> None:
-    """Copy all that the run in the directory asked and was answered.
-
-    Raises RunDirectoryError if its file cannot be read, or if it was answered otherwise than what is there already.
-    """
-    ids = counted(stored_ids(directory / STORE), progress, "copying")
-    while some := list(islice(ids, _SAMPLES_AT_ONCE)):
-        _add(_asked_about(directory / STORE, some), into, directory)
-
-
-def _asked_about(path: Path, sample_ids: Sequence[str]) -> _Part:
-    with reading(path) as reader:
-        query = (
-            "SELECT sample_id, metric, position, window, unit.request FROM unit "
-            "JOIN answer ON answer.request = unit.request WHERE sample_id IN "
-        )
-        units = list(rows_named(reader, _UNIT, query, map(storable, sample_ids)))
-        numbers = list(dict.fromkeys(number for *_, number in units))
-        requests = numbered_requests(reader, numbers)
-        source_of = dict(rows_named(reader, _REUSED, "SELECT request, source FROM reused WHERE request IN ", numbers))
-    keys = {one.number: one.key for one in requests}
-    askings = [
-        Asking(sample_id, metric, position, window, keys[number])
-        for sample_id, metric, position, window, number in units
-    ]
-    return _Part(requests, askings, source_of)
-
-
-def _add(part: _Part, into: Store, directory: Path) -> None:
-    answered = {one.key: one.answer for one in part.requests}
-    into.add_requests({one.key: _keyed(one) for one in part.requests}, part.askings)
-    there = into.answers_to(answered)
-    for key, answer in there.items():
-        if answer != answered[key]:
-            raise RunDirectoryError(
-                f"{directory} was answered otherwise than another run of the same judge (request {excerpt(key)})",
-                hint="`localjudge verify` says which of them holds what the judge answers",
-            )
-    of_source: dict[str, dict[str, Answer | NoAnswer]] = defaultdict(dict)
-    for one in part.requests:
-        if one.key not in there:
-            of_source[part.source_of.get(one.number, "")][one.key] = one.answer
-    for source, answers in of_source.items():
-        reused = dict(_given(answers))
-        if source and len(reused) == len(answers):
-            into.add_reused(reused, source)
-        else:
-            into.add_answers(answers)
-
-
-def _given(answers: Mapping[str, Answer | NoAnswer]) -> Iterator[tuple[str, Answer]]:
-    return ((key, answer) for key, answer in answers.items() if isinstance(answer, Answer))
-
-
-def _keyed(one: StoredRequest) -> KeyedRequest:
-    node_keys = tuple(canonical_sha256(node) for node in one.request.path)
-    return KeyedRequest(one.key, node_keys, one.request.shape, one.request)
-
-
-_SAMPLE_ROWS_SAMPLES_AT_ONCE = 16
-_Row = TypeVar("_Row", ScoreRow, VerdictRow)
-
-
-def evaluations_by_sample(directory: Path) -> Iterator[list[Evaluation]]:
-    """The evaluations of each sample, in the order of the rows.
-
-    Raises RunDirectoryError for a row that localjudge does not write, and for a verdict that is of no score.
-    """
-    place_of_score = place_of_verdict = 0
-    while True:
-        seen: set[str] = set()
-
-        def among_the_first(sample_id: str, seen: set[str] = seen) -> bool:
-            seen.add(sample_id)
-            return len(seen) <= _SAMPLE_ROWS_SAMPLES_AT_ONCE
-
-        scores, place_of_score = _some(directory / SCORES, SCORE_ROWS, place_of_score, among_the_first)
-        if not scores:
-            return
-        ids = {row.sample_id for row in scores}
-        verdicts, place_of_verdict = _some(directory / VERDICTS, VERDICT_ROWS, place_of_verdict, ids.__contains__)
-        for _, of_sample in groupby(evaluations_of(scores, verdicts), key=lambda evaluation: evaluation.sample_id):
-            yield list(of_sample)
-
-
-def _some(path: Path, kind: TypeAdapter[_Row], start: int, wanted: Callable[[str], bool]) -> tuple[list[_Row], int]:
-    """The rows from a place on as long as their samples are wanted, and the place behind them."""
-    rows: list[_Row] = []
-    with closing(placed_rows(path, kind, start)) as placed:
-        for place, row in placed:
-            if not wanted(row.sample_id):
-                return rows, place
-            rows.append(row)
-    return rows, path.stat().st_size
-
-
-_MERGE_SAMPLES_AT_ONCE = 64
+_AT_ONCE = 32
 _NAMED = 10
 _THE_SAME = ("cluster_by", "max_failed")
 """Settings of which a run has one, and that the signature does not name."""
+_UNIT = TypeAdapter(tuple[str, str, int, int, int])
+_REUSED = TypeAdapter(tuple[int, str])
+_Row = TypeVar("_Row", ScoreRow, VerdictRow)
 
 
 class _ShardRun(NamedTuple):
@@ -200,57 +64,53 @@ class _ShardRun(NamedTuple):
         return self.run.directory / STORE
 
 
-class _Whole(NamedTuple):
-    """What the shards come to: the data's part of the signature, the group of each sample, positions by shard."""
-
-    data: dict[str, Any]
-    groups: dict[str, str] | None
-    positions: list["array[int]"]
-
-
 def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: Progress | None = None) -> Run:
     """One run of all shards, in the directory `out`. The shards are not changed.
 
     Raises UsageError if a shard is missing or there twice, or if they are not of one run, RunDirectoryError where one
     cannot be read, contradicts itself or is not finished, or the directory cannot be written or holds another run.
     """
-    told = progress or Silence()
-    found = _in_order([as_run(one) for one in shards])
+    progress = progress or Silence()
+    parts = _in_order([as_run(shard) for shard in shards])
     path = Path(os.path.expanduser(out))
-    if any(path.resolve() == one.run.directory.resolve() for one in found):
+    if any(path.resolve() == part.run.directory.resolve() for part in parts):
         raise UsageError(f"{path} is one of the shards", hint=f"name another directory with {option('out')}")
-    _refuse_different(found)
-    whole = _whole(found, told)
-    first = found[0].run
-    signature = manifests.signature(first.manifest.judge, whole.data)
-    environment = _environment(found)
-    manifest = Manifest(signature=signature, judge=first.manifest.judge, data=whole.data, environment=environment)
+    _check_same_run(parts)
+    groups = _check_data(parts, progress)
+    first = parts[0].run
+    whole = shard_of(first.manifest)
+    data = manifests.data_part(whole.sha256, whole.rows, canonical_sha256(groups) if groups else None)
+    manifest = Manifest(
+        signature=manifests.signature(first.manifest.judge, data),
+        judge=first.manifest.judge,
+        data=data,
+        environment=_environment(parts),
+    )
     with ExitStack() as stack:
         directory = stack.enter_context(closing(RunDirectory(path)))
         if (there := read_manifest(path)) is not None:
-            refuse_other_run(path, there, manifest)
-        write_manifest(directory, with_environment(manifest, finished_part(there)))
+            manifests.refuse_other_run(path, there, manifest)
+        write_manifest(directory, manifests.with_environment(manifest, manifests.finished_part(there)))
         store = stack.enter_context(closing(Store(path / STORE)))
-        stack.callback(told.close)
-        for one, positions in zip(found, whole.positions, strict=True):
-            store.add_samples(one.run.iter_samples(), whole.groups, positions)
-            store.add_extras(one.run.iter_extras())
-            copy_answers(one.run.directory, store, told)
+        stack.callback(progress.close)
+        for part in parts:
+            store.add_samples(stored_rows(part.store), groups)
+            _copy_answers(part.run.directory, store, progress)
         results = stack.enter_context(closing(ResultFiles(directory)))
-        rows = counted(_rows(found, whole), told, "merging", whole.data["rows"])
-        totals = Totals(list(first.summary.metrics), first.summary, whole.groups, kept_rubrics(first.manifest))
         results.begin()
-        while some := list(islice(rows, _MERGE_SAMPLES_AT_ONCE)):
-            evaluations = list(chain.from_iterable(some))
-            totals.add(evaluations)
-            results.add(evaluations, totals.samples, store.answer_count)
-        summary = _summary(first.summary, signature, totals)
+        totals = Totals(list(first.summary.metrics), first.summary, groups, manifests.kept_rubrics(first.manifest))
+        rows = counted(_rows(parts), progress, "merging", whole.rows)
+        while some := list(chain.from_iterable(islice(rows, _AT_ONCE))):
+            totals.add(some)
+            results.add(some, totals.samples, store.answer_count)
+        figures = {"samples": totals.samples, "verdicts": totals.verdicts, "metrics": totals.metrics}
+        summary = first.summary.model_copy(update={"signature": manifest.signature, **figures})
         reused = store.reused_from()
         done = {
             "answers": {"asked": store.answer_count - sum(reused.values()), "reused": reused},
             "extras_sha256": extras_fingerprint(stored_extras(path / STORE)),
         }
-        manifest = results.finish(summary, with_environment(manifest, done))
+        manifest = results.finish(summary, manifests.with_environment(manifest, done))
     return Run(path, summary, manifest)
 
 
@@ -258,13 +118,17 @@ def _in_order(runs: Sequence[Run]) -> list[_ShardRun]:
     """The shards by their numbers. Raises UsageError unless each is there once."""
     if not runs:
         raise UsageError("no shard was named", hint="name the directories of all shards of a run")
-    by_number: dict[int, _ShardRun] = {}
+    parts: dict[int, _ShardRun] = {}
     count = 0
     for run in runs:
-        shard = shard_in(run.manifest)
+        shard = manifests.shard_in(run.manifest)
+        if manifests.combination_of(run.manifest):
+            raise UsageError(
+                f"{run.directory} is a combined run", hint="merge the shards of each judge, then combine those runs"
+            )
         if shard is None:
             raise UsageError(
-                f"{run.directory} is no shard of a run", hint=f"a shard is made with {option('shard', '1/4')}"
+                f"{run.directory} is not a shard of a run", hint=f"a shard is made with {option('shard', '1/4')}"
             )
         count = count or shard.of
         if shard.of != count:
@@ -272,43 +136,39 @@ def _in_order(runs: Sequence[Run]) -> list[_ShardRun]:
                 f"{runs[0].directory} is one of {count} shards, and {run.directory} one of {shard.of}",
                 hint="name the shards of one run",
             )
-        if (other := by_number.get(shard.number)) is not None:
+        if (other := parts.get(shard.number)) is not None:
             raise UsageError(
                 f"shard {shard} is there twice: {other.run.directory} and {run.directory}", hint="leave one of them out"
             )
-        by_number[shard.number] = _ShardRun(shard, run)
-    missing = [
-        f"{number}/{count}" for number in range(1, min(count, len(runs) + _NAMED) + 1) if number not in by_number
-    ]
+        parts[shard.number] = _ShardRun(shard, run)
+    missing = [f"{number}/{count}" for number in range(1, min(count, len(runs) + _NAMED) + 1) if number not in parts]
     if missing:
         lacking = count - len(runs)
         more = f" and {lacking - len(missing)} more" if lacking > len(missing) else ""
         raise UsageError(
             f"shard {', '.join(missing)}{more} is missing", hint=f"judge it with {option('shard', missing[0])}"
         )
-    return [by_number[number] for number in sorted(by_number)]
+    return [parts[number] for number in sorted(parts)]
 
 
-def _refuse_different(shards: Sequence[_ShardRun]) -> None:
+def _check_same_run(parts: Sequence[_ShardRun]) -> None:
     """Raise UsageError, naming what differs, unless all shards are of one judge, data and settings."""
-    first = shards[0].run
-    for _, run in shards[1:]:
-        judges = differences(first.manifest.judge, run.manifest.judge)
-        if judges:
+    first = parts[0].run
+    for _, run in parts[1:]:
+        if different := differences(first.manifest.judge, run.manifest.judge):
             raise UsageError(
-                f"{run.directory} was not judged as {first.directory} was:{in_lines(judges)}",
+                f"{run.directory} was not judged as {first.directory} was:{in_lines(different)}",
                 hint="shards of one run have one judge on one kind of processor: judge this one again there",
             )
-        named = differences(_beside(first), _beside(run))
-        if named:
+        if different := differences(_in_common(first), _in_common(run)):
             raise UsageError(
-                f"{run.directory} and {first.directory} are not of one run:{in_lines(named)}",
+                f"{run.directory} and {first.directory} are not of one run:{in_lines(different)}",
                 hint="judge one of them again, with the data and the settings of the other",
             )
 
 
-def _beside(run: Run) -> dict[str, Any]:
-    """What shards of one run have in common beside their judge."""
+def _in_common(run: Run) -> dict[str, Any]:
+    """What shards of one run have in common besides their judge."""
     settings = run.manifest.environment["settings"]
     return {
         "data": shard_of(run.manifest).model_dump(),
@@ -319,18 +179,18 @@ def _beside(run: Run) -> dict[str, Any]:
     }
 
 
-def _whole(shards: Sequence[_ShardRun], progress: Progress) -> _Whole:
-    """What the shards come to. Raises RunDirectoryError unless that is the data that they say they are shards of."""
-    hashes = Hashes(32)
+def _check_data(parts: Sequence[_ShardRun], progress: Progress) -> dict[str, str] | None:
+    """The group of each sample. Raises RunDirectoryError unless the shards come to the data that they are shards of."""
+    hashes: list[bytes] = []
     groups: dict[str, str] = {}
-    said = shard_of(shards[0].run.manifest)
-    for shard, run in shards:
+    whole = shard_of(parts[0].run.manifest)
+    for shard, run in parts:
         if not run.in_one_order():
             raise RunDirectoryError(
                 f"the rows in {run.directory} are not in the order of its samples",
                 hint="run the command that made it again",
             )
-        of = run.cluster_of
+        groups |= run.cluster_of or {}
         for sample in counted(run.iter_samples(), progress, "reading", run.summary.samples):
             if not shard.has(sample.id):
                 belongs = Shard(shard_number(sample.id, shard.of), shard.of)
@@ -338,57 +198,22 @@ def _whole(shards: Sequence[_ShardRun], progress: Progress) -> _Whole:
                     f"{run.directory} is shard {shard}, and holds {excerpt(sample.id)}, which is of {belongs}",
                     hint="was a file of the run changed by hand?",
                 )
-            hashes.append(hash_of(sample.model_dump(exclude_defaults=True)))
-            if of is not None:
-                groups[sample.id] = of[sample.id]
-    if (len(hashes), fingerprint_of(hashes)) != (said.rows, said.sha256):
+            hashes.append(sample_hash(sample))
+    if (len(hashes), fingerprint_of(sorted(hashes))) != (whole.rows, whole.sha256):
         raise RunDirectoryError(
-            f"the shards come to {len(hashes):,} samples that are not the {said.rows:,} that they are shards of",
+            f"the shards come to {len(hashes):,} samples that are not the {whole.rows:,} that they are shards of",
             hint="`localjudge verify` says which of them was changed",
         )
-    groups_hash = canonical_sha256(groups) if groups else None
-    positions = [stored_positions(one.store) for one in shards]
-    return _Whole(manifests.data_part(said.sha256, said.rows, groups_hash), groups or None, positions)
+    return groups or None
 
 
-def _rows(shards: Sequence[_ShardRun], whole: _Whole) -> Iterator[list[Evaluation]]:
-    """The evaluations of each sample, in the order of the whole data."""
-    placed = heapq.merge(
-        *(
-            zip(positions, evaluations_by_sample(one.run.directory), strict=True)
-            for one, positions in zip(shards, whole.positions, strict=True)
-        ),
-        key=itemgetter(0),
-    )
-    last = -1
-    for position, evaluations in placed:
-        if position != last + 1:
-            raise RunDirectoryError(
-                f"the shards do not agree which sample stands at position {min(position, last + 1)} of the data",
-                hint="the rows were in another order: run the commands of all shards again, nothing is asked twice",
-            )
-        last = position
-        yield evaluations
-
-
-def _summary(of_a_shard: Summary, signature: str, totals: Totals) -> Summary:
-    found = {
-        "signature": signature,
-        "samples": totals.samples,
-        "verdicts": totals.verdicts,
-        "metrics": totals.metrics,
-    }
-    return of_a_shard.model_copy(update=found)
-
-
-def _environment(shards: Iterable[_ShardRun]) -> dict[str, Any]:
-    """What the manifest says beside what moves a number: as of the first shard, and of each where and when it was."""
-    made = [(one.shard, one.run, one.run.manifest.environment) for one in shards]
+def _environment(parts: Iterable[_ShardRun]) -> dict[str, Any]:
+    """What the manifest says that moves no number: as of the first shard, and of each where and when it was."""
+    made = [(part.shard, part.run, part.run.manifest.environment) for part in parts]
     first = made[0][2]
-    kept = {name: value for name, value in first.items() if name not in ("shard_of", *WHEN_FINISHED)}
     sessions = chain.from_iterable(environment["sessions"] for _, _, environment in made)
     return {
-        **kept,
+        **{name: value for name, value in first.items() if name not in ("shard_of", *manifests.WHEN_FINISHED)},
         "settings": {**first["settings"], "shard": None},
         "host": manifests.host(),
         "shards": [
@@ -397,3 +222,97 @@ def _environment(shards: Iterable[_ShardRun]) -> dict[str, Any]:
         ],
         "sessions": sorted(sessions, key=lambda session: str(session.get("started"))),
     }
+
+
+def _copy_answers(directory: Path, into: Store, progress: Progress) -> None:
+    """Copy all that the run in the directory asked and was answered.
+
+    Raises RunDirectoryError if its file cannot be read, or if it was answered otherwise than what is there already.
+    """
+    path = directory / STORE
+    ids = counted(stored_ids(path), progress, "copying")
+    query = (
+        "SELECT sample_id, metric, position, window, unit.request FROM unit "
+        "JOIN answer ON answer.request = unit.request WHERE sample_id IN "
+    )
+    while some := list(map(storable, islice(ids, _AT_ONCE))):
+        with reading(path) as reader:
+            units = list(rows_named(reader, _UNIT, query, some))
+            numbers = list(dict.fromkeys(number for *_, number in units))
+            requests = {request.number: request for request in numbered_requests(reader, numbers)}
+            sources = rows_named(reader, _REUSED, "SELECT request, source FROM reused WHERE request IN ", numbers)
+            source_of = dict(sources)
+        keyed = {
+            request.key: KeyedRequest(
+                request.key,
+                tuple(map(canonical_sha256, request.request.path)),
+                request.request.shape,
+                request.request,
+            )
+            for request in requests.values()
+        }
+        into.add_requests(keyed, (Asking(*unit[:4], requests[unit[4]].key) for unit in units))
+        there = into.answers_to(keyed)
+        new: dict[str, dict[str, Answer | NoAnswer]] = defaultdict(dict)
+        for request in requests.values():
+            if there.get(request.key, request.answer) != request.answer:
+                raise RunDirectoryError(
+                    f"{directory} was answered otherwise than another run of the same judge "
+                    f"(request {excerpt(request.key)})",
+                    hint="`localjudge verify` says which of them holds what the judge answers",
+                )
+            if request.key not in there:
+                is_reused = isinstance(request.answer, Answer)
+                new[source_of.get(request.number, "") if is_reused else ""][request.key] = request.answer
+        for source, answers in new.items():
+            into.add_answers(answers, source or None)
+
+
+def _rows(parts: Sequence[_ShardRun]) -> Iterator[list[Evaluation]]:
+    """The evaluations of each sample, in the order of the whole data."""
+    positions = (array("q", (row.position for row in stored_rows(part.store))) for part in parts)
+    samples = (evaluations_by_sample(part.run.directory) for part in parts)
+    placed = heapq.merge(*(zip(*pair, strict=True) for pair in zip(positions, samples, strict=True)), key=itemgetter(0))
+    for expected, (position, evaluations) in enumerate(placed):
+        if position != expected:
+            raise RunDirectoryError(
+                f"the shards do not agree which sample stands at position {min(position, expected)} of the data",
+                hint="the rows were in another order: run the commands of all shards again, nothing is asked twice",
+            )
+        yield evaluations
+
+
+def evaluations_by_sample(directory: Path) -> Iterator[list[Evaluation]]:
+    """The evaluations of each sample, in the order of the rows.
+
+    Some samples are read at a time, and no file is open in between: a process may not hold a thousand files open.
+    Raises RunDirectoryError for a row that localjudge does not write, and for a verdict that is of no score.
+    """
+    place_of_score = place_of_verdict = 0
+    while True:
+        ids: set[str] = set()
+
+        def is_among_the_first(sample_id: str, ids: set[str] = ids) -> bool:
+            if len(ids) < _AT_ONCE:
+                ids.add(sample_id)
+            return sample_id in ids
+
+        scores, place_of_score = _some(directory / SCORES, SCORE_ROWS, place_of_score, is_among_the_first)
+        if not scores:
+            return
+        verdicts, place_of_verdict = _some(directory / VERDICTS, VERDICT_ROWS, place_of_verdict, ids.__contains__)
+        for _, of_sample in groupby(evaluations_of(scores, verdicts), key=lambda evaluation: evaluation.sample_id):
+            yield list(of_sample)
+
+
+def _some(
+    path: Path, kind: TypeAdapter[_Row], start: int, is_of_these: Callable[[str], bool]
+) -> tuple[list[_Row], int]:
+    """The rows from a place on as long as they are of these samples, and the place behind them."""
+    rows: list[_Row] = []
+    with closing(placed_rows(path, kind, start)) as placed:
+        for place, row in placed:
+            if not is_of_these(row.sample_id):
+                return rows, place
+            rows.append(row)
+    return rows, path.stat().st_size

@@ -1,17 +1,12 @@
 """The rows of `scores.jsonl` and `verdicts.jsonl`: one JSON object a line, keys in the order of the outside contract.
 
-The invariant: the same outcomes give the same bytes. Offsets count Unicode code points of the decoded field.
-
-What came of one metric on one sample: what a run hands to its record.
-
-Results as data frames, for whoever analyses them further: pandas or polars, imported when one is asked for.
+The same outcomes give the same bytes. Offsets count Unicode code points of the decoded field. As data frames:
 
     samples     sample_id  user_input  retrieved_contexts  ...  context_recall  context_recall_status  ...
     verdicts    sample_id  metric  unit  index  text  p_yes  label  ...  p_yes of A  p_yes of B     combined
 
-A sample without a score has none here: NaN in pandas, null in polars, with `undefined` or `failed` as its status.
-Contexts of which only the ids are known are None, as in an export. Types
-of columns do not depend on what is in them. All rows are in memory.
+A sample without a score has none there (NaN in pandas, null in polars) and `undefined` or `failed` as its status.
+Contexts of which only the ids are known are None. Types of columns do not depend on what is in them.
 """
 
 import json
@@ -74,6 +69,7 @@ Amount = Annotated[int, Field(ge=-_LARGEST, le=_LARGEST)] | Annotated[float, Fie
 Status = Literal["scored", "undefined", "failed"]
 
 # Some readers break lines at these, and some terminals obey them; JSON lets them be written as escapes.
+_LINE = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
 _ESCAPED = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
@@ -174,7 +170,7 @@ def flat_values(row: ScoreRow | VerdictRow) -> dict[str, Any]:
 
 def json_line(values: Any) -> str:
     """JSON values on one line, with its end."""
-    text = json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(", ", ": "))
+    text = _LINE.encode(values)
     return _ESCAPED.sub(lambda match: f"\\u{ord(match.group()):04x}", text) + "\n"
 
 

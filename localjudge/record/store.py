@@ -1,58 +1,38 @@
 """Everything that was asked and answered, in one SQLite file, written as it arrives.
 
-    unit ──> request ──path──> node, node, ...      a context that is asked a hundred questions is stored once
-                │
-                └──> answer                         committed on its own the moment it is there
+    sample    unit ──> request ──path──> node, node, ...      a context that is asked a hundred questions is stored once
+                          └──> answer                         committed on its own the moment it is there
 
-`SELECT * FROM verdict` shows each unit with its prompt and its answer. The invariant: a process that is killed at
-any moment loses no answer that it had, and a file that was cut off in the middle is a valid file. (Write-ahead log with
-`synchronous = NORMAL`: a commit survives the end of the process; when the machine itself loses power, the
-last commits may be missing, and are asked again.)
+`SELECT * FROM verdict` shows each unit with its prompt and its answer. A process that is killed at any moment loses no
+answer that it had, and a file that was cut off in the middle is a valid file. (Write-ahead log with `synchronous =
+NORMAL`: when the machine itself loses power, the last commits may be missing, and are asked again.)
 
-Names requests by their content, so that the same question is asked once, and never again after a restart.
+Requests are named by their content, so that the same question is asked once, and never again after a restart:
 
     node key     sha256 of its pieces: text, and whether it is trusted
     request key  sha256 of (engine identity, keys of the nodes root first, shape of the answer, entry in it)
 
-The engine's identity holds everything else that can move an answer, so equal keys mean equal answers. Equal nodes are
-also made one object: a context that is asked a hundred questions stands in memory once.
+The engine's identity holds everything else that can move an answer, so equal keys mean equal answers.
 
-The columns of the data that are no field of ours, as a run keeps them: they move no verdict, and say what a row is.
-
-    {"department": "cardiology", "asked_at": "2026-03-01", "tags": ["a"]}       one JSON object for each sample
-
-They are no part of the signature. Numbers by the values of a column are shown, though, so the manifest has a checksum
-of them all, whatever the order of rows and columns, and `verify` says when they are not what they were.
-
-What JSON does not have is kept as JSON can have it: a NaN as null, as pandas means it, other things in words.
-
-Opens `run.sqlite` so that a file that somebody else made can run nothing.
-
-    files     run.sqlite and its write-ahead log are regular files, and there is no rollback journal beside them
-    schema    nothing that it defines is trusted (`trusted_schema`)
-    values    64 MiB at most, and each of the type that it should have
-
-Source of the settings: SQLite's documentation, "Defense Against The Dark Arts". A journal is refused because a crafted
-one makes SQLite delete a file that it names; localjudge leaves none, since a new file gets its write-ahead log before
-anything is written.
+A file that somebody else made can run nothing: it and its log are regular files without a rollback journal, since a
+crafted journal makes SQLite delete a file that it names; nothing that its schema defines is trusted; values have 64 MiB
+at most, each of the type that it should have. (SQLite's documentation, "Defense Against The Dark Arts".)
 """
 
 import hashlib
 import json
-import math
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, closing, contextmanager
-from itertools import chain, count, islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
-from localjudge.dataset.identity import Hashes, fingerprint_of, hash_of
-from localjudge.dataset.load import kept_words
-from localjudge.dataset.problems import DEEPEST
+from localjudge.dataset.identity import fingerprint_of, hash_of
+from localjudge.dataset.samples import SampleRow
 from localjudge.errors import OutOfResource, RunDirectoryError
 from localjudge.record.directory import (
     BY_HAND,
@@ -63,10 +43,10 @@ from localjudge.record.directory import (
     refuse_irregular,
     too_much,
 )
-from localjudge.types import Answer, NoAnswer, Node, Sample, VerdictRequest
+from localjudge.types import Answer, Grammar, NoAnswer, Node, VerdictRequest
 from localjudge.words import option
 
-_NODES_KEPT = 65_536
+_NODES_KEPT = 8_192
 
 
 class KeyedRequest(NamedTuple):
@@ -84,22 +64,23 @@ class RequestKeys:
     def __init__(self, engine_identity: Mapping[str, Any]) -> None:
         self._engine = canonical_sha256(engine_identity)
         self._nodes: dict[Node, tuple[str, Node]] = {}
-        self._shapes: dict[str, str] = {}
+        self._shapes: dict[tuple[Grammar, Grammar | None], tuple[str, str]] = {}
 
     @property
     def shapes(self) -> Set[str]:
         """Shapes of the answers to all requests so far, as JSON."""
-        return self._shapes.keys()
+        return {shape for shape, _ in self._shapes.values()}
 
     def keyed(self, request: VerdictRequest) -> KeyedRequest:
         """The request, its equal nodes replaced by the ones seen before, with its keys."""
-        known = [self._node(node) for node in request.path]
-        node_keys = tuple(key for key, _ in known)
-        shape = request.shape
-        shape = self._shapes.setdefault(shape, shape)
-        parts = (self._engine, *node_keys, hashlib.sha256(shape.encode()).hexdigest(), str(request.entry))
+        node_keys, nodes = zip(*map(self._node, request.path), strict=True)
+        grammars = request.grammar, request.explanation
+        if grammars not in self._shapes:
+            self._shapes[grammars] = request.shape, hashlib.sha256(request.shape.encode()).hexdigest()
+        shape, shape_key = self._shapes[grammars]
+        parts = (self._engine, *node_keys, shape_key, str(request.entry))
         key = hashlib.sha256("|".join(parts).encode()).hexdigest()
-        return KeyedRequest(key, node_keys, shape, request._replace(path=tuple(node for _, node in known)))
+        return KeyedRequest(key, node_keys, shape, request._replace(path=nodes))
 
     def _node(self, node: Node) -> tuple[str, Node]:
         if node not in self._nodes:
@@ -109,46 +90,17 @@ class RequestKeys:
         return self._nodes[node]
 
 
+_CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"))
+
+
 def canonical_sha256(value: Mapping[str, Any] | Sequence[Any]) -> str:
     """Sha256 (hexadecimal) of JSON values, whatever the order of the keys in their objects."""
-    return hashlib.sha256(json.dumps(value, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-_LARGEST = 2**63
-
-
-def extras_text(extras: Mapping[str, Any]) -> str:
-    """The columns of one sample as JSON."""
-    return json.dumps(_kept(extras, DEEPEST), ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(_CANONICAL.encode(value).encode()).hexdigest()
 
 
 def extras_fingerprint(extras: Iterable[tuple[str, Mapping[str, Any]]]) -> str:
     """Sha256 (hexadecimal) of the columns of all samples, by their ids, whatever their order."""
-    hashes = Hashes(32)
-    for sample_id, columns in extras:
-        hashes.append(hash_of({"id": sample_id, "columns": columns}))
-    return fingerprint_of(hashes)
-
-
-def _kept(value: Any, levels: int) -> Any:
-    kept: Any
-    match value:
-        case str():
-            # SQLite holds UTF-8, and readers of JSON want it: a lone surrogate is neither.
-            kept = value.encode("utf-8", "backslashreplace").decode("utf-8")
-        case Mapping() if levels:
-            kept = {_kept(str(name), 0): _kept(item, levels - 1) for name, item in value.items()}
-        case list() if levels:
-            kept = [_kept(item, levels - 1) for item in value]
-        case float() if not math.isfinite(value):
-            kept = None if math.isnan(value) else str(value)
-        case None | bool() | float():
-            kept = value
-        case int() if -_LARGEST <= value < _LARGEST:
-            kept = value
-        case _:
-            kept = kept_words(value)
-    return kept
+    return fingerprint_of(sorted(hash_of({"id": sample_id, "columns": columns}) for sample_id, columns in extras))
 
 
 DAMAGED = (sqlite3.Error, UnicodeDecodeError)
@@ -233,12 +185,14 @@ class Reader:
 
 
 STORE_VERSION = 1
-_CACHE_KIB = 65_536
+_CACHE_KIB = 16_384
 _NAMED_AT_ONCE = 500
 _BUSY_SECONDS = 30
 _TABLES = """
--- The data as it was read, one JSON object for each sample, in the order of the data, with its group if it has one.
-CREATE TABLE sample (id TEXT PRIMARY KEY, position INTEGER NOT NULL, content TEXT NOT NULL, cluster TEXT);
+-- The data as it was read, one JSON object for each sample, in the order of the data, with its group if it has one;
+-- `extras` are the columns that are not fields, as a JSON object.
+CREATE TABLE sample (id TEXT PRIMARY KEY, position INTEGER NOT NULL, content TEXT NOT NULL, extras TEXT NOT NULL,
+                     cluster TEXT);
 CREATE INDEX sample_in_order ON sample (position);
 -- A piece of prompt. `pieces` lists [code points, 1 if it is our own text and 0 if it is the user's] along `text`.
 CREATE TABLE node (id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, text TEXT NOT NULL, pieces TEXT NOT NULL);
@@ -265,19 +219,16 @@ CREATE VIEW verdict AS
     FROM unit JOIN prompt ON prompt.request = unit.request LEFT JOIN answer ON answer.request = unit.request;
 -- Answers that were not asked for here, and where they were taken from: the directory of another run, or `cache`.
 CREATE TABLE reused (request INTEGER PRIMARY KEY REFERENCES request, source TEXT NOT NULL);
--- The columns of the data that are no field of ours, one JSON object for each sample.
-CREATE TABLE extra (sample_id TEXT PRIMARY KEY, columns TEXT NOT NULL);
 """
 # What stands there already is not written again: a run that goes on would double the size of its log.
 _PUT_SAMPLE = """
-INSERT INTO sample VALUES (?, ?, ?, ?)
-ON CONFLICT DO UPDATE SET position = excluded.position, content = excluded.content, cluster = excluded.cluster
-WHERE (position, content, cluster) IS NOT (excluded.position, excluded.content, excluded.cluster)
+INSERT INTO sample VALUES (?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET
+    position = excluded.position, content = excluded.content, extras = excluded.extras, cluster = excluded.cluster
+WHERE (position, content, extras, cluster)
+    IS NOT (excluded.position, excluded.content, excluded.extras, excluded.cluster)
 """
 _PUT_UNIT = "INSERT OR IGNORE INTO unit VALUES (?, ?, ?, ?, ?)"
-_PUT_EXTRA = """
-INSERT INTO extra VALUES (?, ?) ON CONFLICT DO UPDATE SET columns = excluded.columns WHERE columns <> excluded.columns
-"""
+_PUT_ANSWER = "INSERT INTO answer VALUES (?, ?, ?, ?, ?, ?)"
 
 _Row = TypeVar("_Row")
 _IDS = TypeAdapter(tuple[str, int])
@@ -299,11 +250,7 @@ class Asking(NamedTuple):
 
 
 class Store:
-    """The open file `run.sqlite`.
-
-    Raises RunDirectoryError or OutOfResource where the file or the disk is to blame.
-    A file that is there already may be a stranger's: `database.py` says what is refused.
-    """
+    """The open file `run.sqlite`. Raises RunDirectoryError or OutOfResource where the file or the disk is to blame."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -317,51 +264,36 @@ class Store:
             self._connection.execute("PRAGMA synchronous = NORMAL")
             self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
             self._prepare()
+            (self.answer_count,) = self._connection.execute("SELECT count(*) FROM answer").fetchone()
             undo.pop_all()
-        self._answers: int | None = None
+        self._reader = Reader(self._connection, path)
         self._asked: dict[str, int] = {}
         """Numbers of the requests that were added last, by their keys."""
 
-    def add_samples(
-        self,
-        samples: Iterable[Sample],
-        cluster_of: Mapping[str, str] | None = None,
-        positions: Iterable[int] | None = None,
-    ) -> None:
-        """Keep the data, in the order of this run, and the group that each sample belongs to, by its id.
+    def add_samples(self, rows: Iterable[SampleRow], cluster_of: Mapping[str, str] | None = None) -> bool:
+        """Keep the data, and the group of each sample by its id. Returns whether that changed what was there.
 
-        The samples of a shard are at these `positions` of the data, ascending; others stand one behind the other.
+        The samples of a shard are at their positions in the whole data.
         """
-        rows = (
+        values = (
             (
-                storable(sample.id),
-                position,
-                json.dumps(sample.model_dump(mode="json", exclude_defaults=True)),
-                None if cluster_of is None else storable(cluster_of[sample.id]),
+                row.id,
+                row.position,
+                row.content,
+                row.extras,
+                None if cluster_of is None else storable(cluster_of[row.id]),
             )
-            for position, sample in zip(count() if positions is None else positions, samples, strict=False)
+            for row in rows
         )
         with self._translated(), self._transaction():
-            self._connection.executemany(_PUT_SAMPLE, rows)
-
-    def add_extras(self, extras: Iterable[tuple[str, Mapping[str, Any]]]) -> None:
-        """Keep the other columns of the data, by the ids of the samples."""
-        rows = ((storable(sample_id), extras_text(columns)) for sample_id, columns in extras)
-        with self._translated(), self._transaction():
-            self._connection.executemany(_PUT_EXTRA, rows)
-
-    @property
-    def answer_count(self) -> int:
-        """How many answers there are."""
-        if self._answers is None:
-            with self._translated():
-                self._answers = int(self._connection.execute("SELECT count(*) FROM answer").fetchone()[0])
-        return self._answers
+            before = self._connection.total_changes
+            self._connection.executemany(_PUT_SAMPLE, values)
+            return self._connection.total_changes > before
 
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
         """The answers to these questions that are there, by their keys."""
         with self._translated():
-            return answers_by_key(self._reader(), keys)
+            return answers_by_key(self._reader, keys)
 
     def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[Asking]) -> None:
         """Store what is asked, by its keys, and by which units; what is stored already is left as it is."""
@@ -369,50 +301,51 @@ class Store:
             numbers = self._numbers("SELECT key, id FROM request WHERE key IN ", requests)
             missing = [keyed for key, keyed in requests.items() if key not in numbers]
             paths = (zip(keyed.node_keys, keyed.request.path, strict=True) for keyed in missing)
-            node_numbers = self._numbered_nodes(dict(chain.from_iterable(paths)))
-            shape_numbers = {shape: self._shape_number(shape) for shape in {keyed.shape for keyed in missing}}
-            for keyed in missing:
-                path = json.dumps([node_numbers[key] for key in keyed.node_keys], separators=(",", ":"))
-                row = (keyed.key, shape_numbers[keyed.shape], keyed.request.entry, path)
-                statement = "INSERT INTO request (key, shape, entry, path) VALUES (?, ?, ?, ?)"
-                numbers[keyed.key] = self._inserted(statement, row)
+            nodes = self._number_nodes(dict(chain.from_iterable(paths)))
+            shapes = {shape: self._shape_number(shape) for shape in {keyed.shape for keyed in missing}}
+            numbers |= self._insert(
+                "request (id, key, shape, entry, path)",
+                {
+                    keyed.key: (
+                        shapes[keyed.shape],
+                        keyed.request.entry,
+                        _path_text(nodes[key] for key in keyed.node_keys),
+                    )
+                    for keyed in missing
+                },
+            )
             units = (
-                (storable(one.sample_id), one.metric, one.position, one.window, numbers[one.request_key])
-                for one in askings
+                (storable(unit.sample_id), unit.metric, unit.position, unit.window, numbers[unit.request_key])
+                for unit in askings
             )
             self._connection.executemany(_PUT_UNIT, units)
         self._asked = numbers
 
     def add_answer(self, request_key: str, answer: Answer | NoAnswer) -> None:
         """Store one answer to a question that was added last; it is safe when this returns."""
-        before = self.answer_count
         with self._translated():
-            self._put(request_key, answer)
-        self._answers = before + 1
+            self._connection.execute(_PUT_ANSWER, self._answer_row(request_key, answer))
+        self.answer_count += 1
 
-    def add_answers(self, answers: Mapping[str, Answer | NoAnswer]) -> None:
-        """Store answers to questions that were added last, all at once."""
-        before = self.answer_count
+    def add_answers(self, answers: Mapping[str, Answer | NoAnswer], source: str | None = None) -> None:
+        """Store answers to questions that were added last, all at once, and where they are from if not from here."""
         with self._translated(), self._transaction():
-            for key, answer in answers.items():
-                self._put(key, answer)
-        self._answers = before + len(answers)
+            rows = [self._answer_row(key, answer) for key, answer in answers.items()]
+            self._connection.executemany(_PUT_ANSWER, rows)
+            if source is not None:
+                reused = ((number, storable(source)) for number, *_ in rows)
+                self._connection.executemany("INSERT INTO reused VALUES (?, ?)", reused)
+        self.answer_count += len(rows)
 
     def add_reused(self, answers: Mapping[str, Answer], source: str) -> None:
         """Store answers to questions that were added last, and where they are from."""
-        before = self.answer_count
-        with self._translated(), self._transaction():
-            for key, answer in answers.items():
-                self._put(key, answer)
-            rows = [(self._asked[key], storable(source)) for key in answers]
-            self._connection.executemany("INSERT INTO reused VALUES (?, ?)", rows)
-        self._answers = before + len(answers)
+        self.add_answers(answers, source)
 
     def reused_from(self) -> dict[str, int]:
         """How many of the answers were not asked for here, by where they are from."""
         with self._translated():
             query = "SELECT source, count(*) FROM reused GROUP BY source ORDER BY source"
-            return dict(self._reader().rows(_IDS, query))
+            return dict(self._reader.rows(_IDS, query))
 
     def close(self) -> None:
         """Fold the write-ahead log into the file."""
@@ -430,42 +363,36 @@ class Store:
         if is_empty:
             self._connection.executescript(f"BEGIN;{_TABLES}PRAGMA user_version = {STORE_VERSION};COMMIT;")
 
-    def _put(self, request_key: str, answer: Answer | NoAnswer) -> None:
-        columns = dict.fromkeys(_ANSWER_COLUMNS) | answer.model_dump()
-        row = {name: storable(value) if isinstance(value, str) else value for name, value in columns.items()}
-        row["request"] = self._asked[request_key]
-        self._connection.execute(
-            "INSERT INTO answer VALUES (:request, :p_yes, :legal_mass, :raw, :reason, :error)", row
-        )
-
-    def _reader(self) -> Reader:
-        return Reader(self._connection, self._path)
+    def _answer_row(self, request_key: str, answer: Answer | NoAnswer) -> tuple[Any, ...]:
+        number = self._asked[request_key]
+        if isinstance(answer, NoAnswer):
+            return number, None, answer.legal_mass, None, None, storable(answer.error)
+        reason = answer.reason and storable(answer.reason)
+        return number, answer.p_yes, answer.legal_mass, storable(answer.raw), reason, None
 
     def _numbers(self, query: str, names: Iterable[str]) -> dict[str, int]:
         """Numbers of the rows that have one of these names."""
-        return dict(rows_named(self._reader(), _IDS, query, names))
+        return dict(rows_named(self._reader, _IDS, query, names))
 
-    def _numbered_nodes(self, nodes: Mapping[str, Node]) -> dict[str, int]:
+    def _number_nodes(self, nodes: Mapping[str, Node]) -> dict[str, int]:
         """The number of each node, known by its key; those that are not there yet are added."""
         numbers = self._numbers("SELECT sha256, id FROM node WHERE sha256 IN ", nodes)
-        for key, node in nodes.items():
-            if key not in numbers:
-                pieces = json.dumps([[len(piece.text), int(piece.trusted)] for piece in node], separators=(",", ":"))
-                row = (key, storable("".join(piece.text for piece in node)), pieces)
-                numbers[key] = self._inserted("INSERT INTO node (sha256, text, pieces) VALUES (?, ?, ?)", row)
-        return numbers
+        missing = {key: (_node_text(node), _pieces_text(node)) for key, node in nodes.items() if key not in numbers}
+        return numbers | self._insert("node (id, sha256, text, pieces)", missing)
 
     def _shape_number(self, shape: str) -> int:
         numbers = self._numbers("SELECT content, id FROM shape WHERE content IN ", [storable(shape)])
-        for number in numbers.values():
-            return number
-        return self._inserted("INSERT INTO shape (content) VALUES (?)", (storable(shape),))
+        return next(iter((numbers or self._insert("shape (id, content)", {storable(shape): ()})).values()))
 
-    def _inserted(self, statement: str, row: Sequence[Any]) -> int:
-        """Number of the new row."""
-        number = self._connection.execute(statement, row).lastrowid
-        assert number is not None, "an insert has a number"
-        return number
+    def _insert(self, table: str, rows: Mapping[str, Sequence[Any]]) -> dict[str, int]:
+        """Add rows, each a name and its other columns, and return their numbers by their names."""
+        name = table.partition(" ")[0]
+        (last,) = self._connection.execute(f"SELECT coalesce(max(id), 0) FROM {name}").fetchone()
+        numbers = {key: number for number, key in enumerate(rows, last + 1)}
+        places = ", ".join("?" * (table.count(",") + 1))
+        values = ((numbers[key], key, *row) for key, row in rows.items())
+        self._connection.executemany(f"INSERT INTO {table} VALUES ({places})", values)
+        return numbers
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -483,6 +410,18 @@ class Store:
                 raise OutOfResource(f"{self._path}: {excerpt(error)}", hint=_OUT_OF_RESOURCE[code]) from error
             hint = _UNUSABLE.get(code, _AFRESH).format(out=option("out"))
             raise RunDirectoryError(f"{self._path}: {excerpt(error)}", hint=hint) from error
+
+
+def _node_text(node: Node) -> str:
+    return storable("".join(piece.text for piece in node))
+
+
+def _pieces_text(node: Node) -> str:
+    return f"[{','.join(f'[{len(piece.text)},{int(piece.trusted)}]' for piece in node)}]"
+
+
+def _path_text(numbers: Iterable[int]) -> str:
+    return f"[{','.join(map(str, numbers))}]"
 
 
 _OUT_OF_RESOURCE = {

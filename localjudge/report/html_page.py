@@ -1,41 +1,21 @@
-"""Writes the report of a run: one private HTML file, whole or not at all.
+"""Writes a run as one private HTML page that asks nothing of any network, whole or not at all.
 
     localjudge.write_report("runs/demo-57143f90", baseline="runs/last-week", gates=["context_recall>=0.8"])
 
-What may run in the page is its own style and script, named by their sha256; it may load nothing and send nothing, not
-even what a text in it might ask for. Markup cannot be made of strings in it (trusted types).
-
-A run as one HTML page that asks nothing of any network.
-
     page.html     the template: the first screen needs no script; user text in it is escaped
     *.css, *.js   the only style and script, allowed by their sha256 in the page's Content-Security-Policy
-    data blocks   the samples, gzipped JSON in base64: nothing in them is markup; unpacked when they are looked at
+    list          block: [id, question, group, outcomes, outcomes before] of some thousand samples, to sort and search
+    details       block: texts and verdicts of some hundred samples, unpacked when one of them is opened
+
+A block is gzipped JSON in base64: no character of a user's text stands in the page as it is. An outcome is a score, or
+the first letter of "undefined" and "failed"; null for a sample that has none. Of a baseline only the texts that differ
+are written. The page may load nothing and send nothing, not even what a text in it might ask for, and markup cannot be
+made of strings in it (trusted types).
+
+Places of verdicts count UTF-16 code units, as scripts in a browser count; the record counts Unicode code points: of
+"a😀b." the verdict on "b." is at 2 to 4 in the record and at 3 to 5 in the page.
 
 The invariant: the same run, and the same baseline and gates, give the same bytes (with the same build of zlib).
-
-What each sample was in the baseline: its scores, the texts that were others, and the verdicts before.
-
-A text is written once: of the baseline only the fields that differ, as both are shown side by side.
-
-The samples of a run as blocks of a page: written as they are read, and unpacked by the page when they are needed.
-
-    list       [id, question, group, outcomes, outcomes before] of some thousand samples: to sort, filter and search
-    details    texts and verdicts of some hundred samples: unpacked when one of them is opened
-
-An outcome is a score, or the first letter of "undefined" and "failed"; null for a sample that has no such score.
-A block is gzipped JSON in base64: no character of a user's text stands in the page as it is, and pages are small.
-
-What the first screen of a page says: who judged, each metric with interval and distribution, gates, differences.
-
-The words and numbers are those of the terminal's tables; here they are only put in order for the template.
-
-One sample as the values that its part of the page is drawn from.
-
-Places of verdicts count UTF-16 code units, as scripts in a browser count; the record counts Unicode code points.
-
-    text        "a😀b."      the verdict is on "b."
-    the record  2 to 4
-    the page    3 to 5
 """
 
 import base64
@@ -44,7 +24,8 @@ import hashlib
 import os
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -54,7 +35,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from localjudge.analysis.check import Check, Undecided, check
-from localjudge.analysis.compare import ComparedRun, RunComparison, SampleKeys, pair_samples, unit_changes
+from localjudge.analysis.compare import ComparedRun, RunComparison, pair_samples, unit_changes
 from localjudge.analysis.correct import CorrectedMeans, corrected_means
 from localjudge.engine.hardware import readable
 from localjudge.errors import UsageError
@@ -78,364 +59,29 @@ from localjudge.report.tables import (
 )
 from localjudge.report.terminal import number
 from localjudge.resources import write_output
-from localjudge.types import CONTEXT_FIELDS, Context, JudgeCard, Sample, context_texts
+from localjudge.types import CONTEXT_FIELDS, Sample, context_texts
 from localjudge.words import as_typed, printable
 
-BINS = 10
-"""Of a distribution: scores from 0 to 0.1, ..., from 0.9 to 1."""
-
-
-def overview(run: Run, checked: Check, corrected: CorrectedMeans | None = None) -> dict[str, Any]:
-    """The values of the template that stand for the run, its gates, its comparison and its corrected means."""
-    return {
-        "data": ", ".join(Path(source).name for source in run.manifest.environment.get("sources", ())),
-        "samples": run.summary.samples,
-        "judge": run.judge,
-        "mind": "; ".join(_to_mind(run.judge)),
-        "facts": list(_facts(run)),
-        "metrics": _metrics(run),
-        "gates": [(decision.outcome, decision.gate, reason_of(decision)) for decision in checked.decisions],
-        "comparison": checked.comparison and _comparison(checked.comparison),
-        "corrected": corrected and _corrected(corrected),
-    }
-
-
-def _to_mind(judge: JudgeCard) -> Iterator[str]:
-    """What must stand beside every number of the judge."""
-    if judge.caution:
-        yield judge.caution
-    if judge.examined:
-        yield judge.examined
-
-
-def _facts(run: Run) -> Iterator[tuple[str, str]]:
-    judge, summary = run.judge, run.summary
-    model = [readable(judge.size)] if judge.size is not None else []
-    model += [judge.quantisation] if judge.quantisation else []
-    if model:
-        yield "Model", ", ".join(model)
-    if judge.sha256:
-        yield "sha256", judge.sha256
-    others = ", of the metrics without a calibration" if summary.thresholds else ""
-    yield "Threshold", f"{summary.threshold:g}: a verdict is 1 from this probability on{others}"
-    for line in calibration_lines(run):
-        yield "Calibration", line
-    yield "Verdicts", decidedness_line(summary.verdicts)
-    if summary.skipped_rows:
-        yield "Left out", f"{summary.skipped_rows:,} rows of the data could not be used"
-    yield "Signature", summary.signature
-
-
-def _metrics(run: Run) -> list[dict[str, Any]]:
-    """`mean` and `interval` are None where too many failed or nothing was scored."""
-    distributions = {name: [0] * BINS for name in run.summary.metrics}
-    reasons: dict[str, Counter[str]] = {name: Counter() for name in run.summary.metrics}
-    for row in run.iter_scores():
-        if row.metric not in distributions:
-            continue
-        if row.score is not None:
-            distributions[row.metric][min(int(row.score * BINS), BINS - 1)] += 1
-        elif row.status == "failed":
-            reasons[row.metric][row.detail or ""] += 1
-    withheld = run.summary.failed_beyond(run.max_failed)
-    return [
-        {
-            "name": name,
-            "mean": None if name in withheld else metric.mean,
-            "interval": None if name in withheld else metric.ci95,
-            "counts": metric,
-            "distribution": distributions[name],
-            "failure": _most_common(reasons[name]),
-            "remarks": list(metric_remarks(metric, withheld=name in withheld)),
-        }
-        for name, metric in run.summary.metrics.items()
-    ]
-
-
-def _most_common(reasons: Counter[str]) -> str | None:
-    """Why samples failed, as most of them say it; None if none did."""
-    for reason, count in reasons.most_common(1):
-        return f"why: {reason}" if len(reasons) == 1 else f"why, most often ({count:,}): {reason}"
-    return None
-
-
-def _comparison(comparison: RunComparison) -> dict[str, Any]:
-    changes: list[dict[str, Any]] = [
-        {
-            "name": name,
-            "scores": score_cells(change.scores),
-            "counts": count_cells(name, change),
-            "difference": change.scores and change.scores.difference,
-            "interval": change.scores and change.scores.ci95,
-            "remarks": list(change_remarks(name, change)),
-        }
-        for name, change in comparison.metrics.items()
-    ]
-    ends = [abs(end) for change in changes for end in change["interval"] or ()]
-    return {
-        "changes": changes,
-        "widest": max([*ends, 0.05]),
-        "notes": [shared_samples(comparison.samples), *(f"warning: {warning}" for warning in comparison.warnings)],
-        "baseline": f"judge {comparison.baseline_judge}, signature {comparison.baseline_signature}",
-        "run": f"judge {comparison.judge}, signature {comparison.signature}",
-    }
-
-
-def _corrected(means: CorrectedMeans) -> dict[str, Any]:
-    view = corrected_view(means)
-    return {"rows": view.rows, "warnings": means.warnings, "notes": view.notes[len(means.warnings) :]}
-
-
-def distribution_in_words(distribution: list[int]) -> str:
-    """For who does not see the drawing: `0 to 0.1: 5, 0.9 to 1: 12 samples`."""
-    parts = [f"{at / BINS:g} to {(at + 1) / BINS:g}: {count:,}" for at, count in enumerate(distribution) if count]
-    return f"{', '.join(parts)} samples" if parts else "no score"
-
-
-def interval_in_words(mean: float, interval: tuple[float, float]) -> str:
-    """`mean 0.417, 95 % interval 0.063 to 0.913`."""
-    return f"mean {number(mean)}, 95 % interval {' to '.join(map(number, interval))}"
-
-
-Values = dict[str, Any]
-VerdictsOf = Callable[[str], list[VerdictRow]]
-"""The verdicts of a metric on the sample at hand."""
-
-_TEXT_FIELDS = ("user_input", "reference", "response")
-_LAST_OF_ONE_UNIT = "\uffff"
-SCORE_DIGITS = 6
-_PROBABILITY_DIGITS = 4
-"""Enough for what is shown with three: of scores also the differences."""
-
-
-def sample_values(sample: Sample, scores: Mapping[str, ScoreRow], verdicts_of: VerdictsOf) -> Values:
-    """Texts, and of each metric the outcome, one line why unless the outcome says it, and the verdicts."""
-    places = PlacesInBrowser(sample)
-    return {
-        "id": sample.id,
-        "texts": text_values(sample),
-        "metrics": {name: _metric_values(score, verdicts_of(name), places) for name, score in scores.items()},
-    }
-
-
-def text_values(sample: Sample) -> Values:
-    """The fields that the sample has; contexts as objects."""
-    texts = {field: getattr(sample, field) for field in _TEXT_FIELDS}
-    contexts = {field: _contexts(getattr(sample, field)) for field in CONTEXT_FIELDS}
-    return {field: value for field, value in (texts | contexts).items() if value is not None}
-
-
-def _contexts(contexts: Iterable[Context] | None) -> list[Values] | None:
-    if contexts is None:
-        return None
-    return [context.model_dump(include={"text", "id", "score"}, exclude_none=True) for context in contexts]
-
-
-def _metric_values(score: ScoreRow, verdicts: Sequence[VerdictRow], places: "PlacesInBrowser") -> Values:
-    return {
-        "outcome": outcome_of(score),
-        "why": why(score, verdicts) if score.status == "scored" else "",
-        "verdicts": [verdict_values(verdict, places) for verdict in verdicts],
-    }
-
-
-def verdict_values(verdict: VerdictRow, places: "PlacesInBrowser") -> list[Any]:
-    """Field, which of its contexts, start, end, label, probability, remark."""
-    return [
-        verdict.source,
-        verdict.source_index,
-        places.place(verdict, verdict.start),
-        places.place(verdict, verdict.end),
-        verdict.label,
-        rounded(verdict.p_yes),
-        remark_on(verdict),
-    ]
-
-
-def rounded(share: float | None, digits: int = _PROBABILITY_DIGITS) -> float | None:
-    """A probability in as many digits as the page needs, or a score in `SCORE_DIGITS`."""
-    return None if share is None else round(share, digits)
-
-
-class PlacesInBrowser:
-    """Where places in the texts of a sample are for a script in a browser."""
-
-    def __init__(self, sample: Sample) -> None:
-        self._sample = sample
-        self._long: dict[tuple[str, int | None], list[int]] = {}
-
-    def place(self, verdict: VerdictRow, place: int) -> int:
-        """The place in the verdict's text: one further for each character before it that takes two code units."""
-        where = verdict.source, verdict.source_index
-        if where not in self._long:
-            text = self._text(*where)
-            self._long[where] = [] if text.isascii() else [at for at, one in enumerate(text) if one > _LAST_OF_ONE_UNIT]
-        return place + bisect_left(self._long[where], place)
-
-    def _text(self, field: str, index: int | None) -> str:
-        found = getattr(self._sample, field)
-        if index is not None:
-            found = context_texts(found)[index : index + 1]
-        return "".join(found or ())
-
-
-class BaselineSide:
-    """The samples of a run as they were in its baseline, known by their positions in the run: `samples` are its.
-
-    In memory: some numbers of each sample, and the texts of those that were read last.
-    """
-
-    def __init__(self, baseline: Run, metrics: Iterable[str], samples: Sequence[SampleKeys]) -> None:
-        self._baseline = baseline
-        self._metrics = [metric for metric in metrics if metric in baseline.summary.metrics]
-        self._side = ComparedRun(baseline, self._metrics)
-        self._partner = {pair.after: pair.before for pair in pair_samples(self._side.samples, samples).pairs}
-        self._samples: dict[int, Sample] = {}
-
-    def read(self, positions: Iterable[int]) -> None:
-        """Hold the baseline's samples that belong to these, in place of those before.
-
-        Raises RunDirectoryError if they cannot be read.
-        """
-        partners = [self._partner[position] for position in positions if position in self._partner]
-        self._samples = self._baseline.samples_at(partners)
-
-    def score(self, position: int, metric: str) -> float | None:
-        """The sample's score in the baseline; None without one."""
-        partner = self._partner.get(position)
-        return None if partner is None else rounded(self._side.score(metric, partner), SCORE_DIGITS)
-
-    def values(self, position: int, sample: Sample, verdicts_of: VerdictsOf) -> Values | None:
-        """Fields that were others, and of each metric the score and the verdicts; None for a sample of this run only.
-
-        Raises KeyError for a sample that was not read.
-        """
-        partner = self._partner.get(position)
-        if partner is None:
-            return None
-        old = self._samples[partner]
-        before, after = text_values(old), text_values(sample)
-        differ = {field: before.get(field) for field in before | after if before.get(field) != after.get(field)}
-        return {
-            "id": old.id,
-            "texts": differ,
-            "metrics": {
-                metric: {
-                    "score": self.score(position, metric),
-                    **self._verdicts(partner, metric, verdicts_of(metric), same_texts=not differ),
-                }
-                for metric in self._metrics
-            },
-        }
-
-    def _verdicts(self, partner: int, metric: str, after: list[VerdictRow], *, same_texts: bool) -> Values:
-        """`was`: label and probability of each unit of the new run; `verdicts`: all before, if they need a place."""
-        rows = self._side.verdicts(metric, partner)
-        changes = unit_changes(rows, after, same_content=same_texts)
-        was = [[change.before, rounded(change.p_before)] for change in islice(changes, len(after))]
-        if same_texts and len(changes) == len(after):
-            return {"was": was}
-        places = PlacesInBrowser(self._samples[partner])
-        return {"was": was, "verdicts": [verdict_values(row, places) for row in rows]}
-
-
-_SAMPLES_READ_AT_ONCE = 64
-_SAMPLES_OF_A_LIST = 2_000
-_LETTERS_OF_DETAILS = 256 << 10
-_LETTERS_OF_A_QUESTION = 200
-
-Outcome = float | str | None
-_Scored = tuple[Sample, dict[str, ScoreRow]]
-
-
-class DataBlock(NamedTuple):
-    """One block: what it holds, the number of its first sample, and its bytes as base64."""
-
-    kind: str
-    first: int
-    content: str
-
-
-def data_blocks(run: Run, baseline: Run | None = None) -> Iterator[DataBlock]:
-    """All samples of the run in the order of the data, with what they were in the baseline."""
-    listed, details = _Block("list"), _Block("details")
-    for row, values in _samples(run, baseline):
-        listed.add(row)
-        details.add(values)
-        if len(listed) >= _SAMPLES_OF_A_LIST:
-            yield listed.taken()
-        if details.letters >= _LETTERS_OF_DETAILS:
-            yield details.taken()
-    yield from (block.taken() for block in (listed, details) if len(block))
-
-
-class _Block:
-    """Values that are gathered until they are taken as one block."""
-
-    def __init__(self, kind: str) -> None:
-        self._kind = kind
-        self._first = 0
-        self._lines: list[str] = []
-        self.letters = 0
-
-    def __len__(self) -> int:
-        return len(self._lines)
-
-    def add(self, values: Any) -> None:
-        line = json_line(values)
-        self._lines.append(line)
-        self.letters += len(line)
-
-    def taken(self) -> DataBlock:
-        packed = gzip.compress(f"[{','.join(self._lines)}]".encode(), mtime=0)
-        block = DataBlock(self._kind, self._first, base64.b64encode(packed).decode("ascii"))
-        self._first += len(self._lines)
-        self._lines, self.letters = [], 0
-        return block
-
-
-def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values]]:
-    """Row of the list and details of each sample."""
-    columns = ComparedRun(run, run.summary.metrics)
-    side = BaselineSide(baseline, run.summary.metrics, columns.samples) if baseline is not None else None
-    scored = enumerate(run.iter_scored_samples())
-    groups = run.cluster_of
-    while some := list(islice(scored, _SAMPLES_READ_AT_ONCE)):
-        if side:
-            side.read(position for position, _ in some)
-        for position, (sample, scores) in some:
-            verdicts = {metric: columns.verdicts(metric, position) for metric in scores}
-            group = None if groups is None else groups[sample.id]
-            row: list[Any] = [sample.id, _question(sample), group, _outcomes(run, scores)]
-            values = sample_values(sample, scores, verdicts.__getitem__)
-            if side:
-                row.append([side.score(position, metric) for metric in run.summary.metrics])
-                values["before"] = side.values(position, sample, verdicts.__getitem__)
-            yield row, values
-
-
-def _outcomes(run: Run, scores: Mapping[str, ScoreRow]) -> Sequence[Outcome]:
-    return [_outcome(scores[metric]) if metric in scores else None for metric in run.summary.metrics]
-
-
-def _outcome(score: ScoreRow) -> Outcome:
-    return score.status[0] if score.score is None else rounded(score.score, SCORE_DIGITS)
-
-
-def _question(sample: Sample) -> str:
-    """What the sample asks, or else what it answers, as far as a list shows it."""
-    text = sample.user_input or sample.response or sample.reference or ""
-    return text[:_LETTERS_OF_A_QUESTION]
-
-
 REPORT = "report.html"
+_BINS = 10
+"""Of a distribution: scores from 0 to 0.1, ..., from 0.9 to 1."""
 _FOLDER = Path(__file__).with_name("page")
 _STYLES = ("page.css", "samples.css", "paper.css")
 _SCRIPTS = ("elements.js", "blocks.js", "details.js", "selection.js", "samples.js")
 """In the order in which they stand in the page, as one style and one script."""
-_OURS = (
+_BEGINNING = (
     b'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="generator" content="localjudge">\n'
 )
+_SAMPLES_READ_AT_ONCE = 64
+_SAMPLES_OF_A_LIST = 2_000
+_LETTERS_OF_DETAILS = 256 << 10
+_LETTERS_OF_A_QUESTION = 200
+_SCORE_DIGITS = 6
+_PROBABILITY_DIGITS = 4
+"""Enough for what is shown with three: of scores also the differences."""
+_LAST_OF_ONE_UNIT = "\uffff"
+
+Values = dict[str, Any]
 
 
 def write_report(
@@ -468,21 +114,21 @@ def write_checked_report(
     out: str | Path | None = None,
     corrected: CorrectedMeans | None = None,
 ) -> Path:
-    """The same of a run that was held to its gates, compared with its baseline and corrected by labels before."""
+    """The same of a run whose gates were decided, compared with its baseline and corrected by labels before."""
     path = run.directory / REPORT if out is None else Path(os.path.expanduser(out))
-    refuse_other_file(path)
+    _check_replaceable(path)
     write_output(path, (part.encode() for part in page(run, checked, baseline, corrected)))
     return path
 
 
-def refuse_other_file(path: Path) -> None:
-    """Raise UsageError if something at the path is not a report of ours."""
+def _check_replaceable(path: Path) -> None:
+    """Raise UsageError if something at the path is not a report."""
     if not os.path.lexists(path):
         return
     if path.is_dir():
         raise UsageError(f"{path} is a directory", hint="name a file with --out")
     with open_regular(path) as file:
-        if file.read(len(_OURS)) != _OURS:
+        if file.read(len(_BEGINNING)) != _BEGINNING:
             raise UsageError(f"{path} is not a report of localjudge", hint="name another file with --out")
 
 
@@ -490,8 +136,11 @@ def page(
     run: Run, checked: Check, baseline: Run | None = None, corrected: CorrectedMeans | None = None
 ) -> Iterator[str]:
     """The page in parts, as the samples are read."""
-    style = "".join(map(_text, _STYLES))
-    script = "".join(map(_text, _SCRIPTS))
+    style, script = (
+        "".join((_FOLDER / name).read_text(encoding="utf-8") for name in names) for names in (_STYLES, _SCRIPTS)
+    )
+    with as_typed():  # options as the command line spells them: the page is the same whoever writes it
+        first_screen = overview(run, checked, corrected)
     config = {
         "metrics": [{"name": name, "lowerIsBetter": catalog.lower_is_better(name)} for name in run.summary.metrics],
         "threshold": run.summary.threshold,
@@ -505,9 +154,9 @@ def page(
         _environment()
         .get_template("page.html")
         .generate(
-            **_in_words_for_anybody(run, checked, corrected),
+            **first_screen,
             version=version("localjudge"),
-            policy=policy(style, script),
+            policy=_policy(style, script),
             style=Markup(style),
             script=Markup(script),
             config=config,
@@ -516,27 +165,14 @@ def page(
     )
 
 
-def _in_words_for_anybody(run: Run, checked: Check, corrected: CorrectedMeans | None) -> dict[str, Any]:
-    """The first screen, which calls options as the command line does: the page is the same whoever wrote it."""
-    with as_typed():
-        return overview(run, checked, corrected)
-
-
-def policy(style: str, script: str) -> str:
+def _policy(style: str, script: str) -> str:
     """The Content-Security-Policy: nothing but this style and this script, and no markup made of strings."""
+    digests = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii") for text in (style, script))
+    style_source, script_source = (f"'sha256-{digest}'" for digest in digests)
     return (
-        f"default-src 'none'; style-src {_source(style)}; script-src {_source(script)}; base-uri 'none'; "
+        f"default-src 'none'; style-src {style_source}; script-src {script_source}; base-uri 'none'; "
         "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
-
-
-def _source(text: str) -> str:
-    digest = hashlib.sha256(text.encode()).digest()
-    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"
-
-
-def _text(name: str) -> str:
-    return (_FOLDER / name).read_text(encoding="utf-8")
 
 
 def _environment() -> Environment:
@@ -548,11 +184,262 @@ def _environment() -> Environment:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    environment.filters["number"] = number
-    environment.globals |= {"in_words": interval_in_words, "distribution_in_words": distribution_in_words}
+    environment.filters |= {"number": number, "describe_distribution": _describe_distribution}
     return environment
 
 
 def _visible(value: Any) -> Any:
     """Every text that the template prints, with escapes for what would act on a reader; markup stays as it is."""
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _describe_distribution(distribution: list[int]) -> str:
+    """For who does not see the drawing: `0 to 0.1: 5, 0.9 to 1: 12 samples`."""
+    parts = [f"{at / _BINS:g} to {(at + 1) / _BINS:g}: {count:,}" for at, count in enumerate(distribution) if count]
+    return f"{', '.join(parts)} samples" if parts else "no score"
+
+
+def overview(run: Run, checked: Check, corrected: CorrectedMeans | None = None) -> Values:
+    """The values of the template that stand for the run, its gates, its comparison and its corrected means."""
+    return {
+        "data": ", ".join(Path(source).name for source in run.manifest.environment.get("sources", ())),
+        "samples": run.summary.samples,
+        "judge": run.judge,
+        "mind": "; ".join(filter(None, (run.judge.caution, run.judge.examined))),
+        "facts": list(_facts(run)),
+        "metrics": _metrics(run),
+        "gates": [(decision.outcome, decision.gate, reason_of(decision)) for decision in checked.decisions],
+        "comparison": checked.comparison and _comparison(checked.comparison),
+        "corrected": corrected and {"warnings": corrected.warnings, "table": corrected_view(corrected)},
+    }
+
+
+def _facts(run: Run) -> Iterator[tuple[str, str]]:
+    judge, summary = run.judge, run.summary
+    if model := [fact for fact in (readable(judge.size) if judge.size is not None else "", judge.quantisation) if fact]:
+        yield "Model", ", ".join(model)
+    if judge.sha256:
+        yield "sha256", judge.sha256
+    others = ", of the metrics without a calibration" if summary.thresholds else ""
+    yield "Threshold", f"{summary.threshold:g}: a verdict is 1 from this probability on{others}"
+    yield from (("Calibration", line) for line in calibration_lines(run))
+    yield "Verdicts", decidedness_line(summary.verdicts)
+    if summary.skipped_rows:
+        yield "Left out", f"{summary.skipped_rows:,} rows of the data could not be used"
+    yield "Signature", summary.signature
+
+
+def _metrics(run: Run) -> list[Values]:
+    """`mean` and `interval` are None where too many failed or nothing was scored."""
+    distributions = {name: [0] * _BINS for name in run.summary.metrics}
+    reasons: dict[str, Counter[str]] = {name: Counter() for name in run.summary.metrics}
+    for row in run.iter_scores():
+        if row.metric in distributions and row.score is not None:
+            distributions[row.metric][min(int(row.score * _BINS), _BINS - 1)] += 1
+        elif row.metric in reasons and row.status == "failed":
+            reasons[row.metric][row.detail or ""] += 1
+    withheld = run.summary.failed_beyond(run.max_failed)
+    return [
+        {
+            "name": name,
+            "mean": None if name in withheld else metric.mean,
+            "interval": None if name in withheld else metric.ci95,
+            "counts": metric,
+            "distribution": distributions[name],
+            "remarks": [*metric_remarks(metric, withheld=name in withheld), *_most_common(reasons[name])],
+        }
+        for name, metric in run.summary.metrics.items()
+    ]
+
+
+def _most_common(reasons: Counter[str]) -> Iterator[str]:
+    """Why samples failed, as most of them say it."""
+    for reason, count in reasons.most_common(1):
+        yield f"why: {reason}" if len(reasons) == 1 else f"why, most often ({count:,}): {reason}"
+
+
+def _comparison(comparison: RunComparison) -> Values:
+    changes: list[Values] = [
+        {
+            "name": name,
+            "scores": score_cells(change.scores),
+            "counts": count_cells(name, change),
+            "difference": change.scores and change.scores.difference,
+            "interval": change.scores and change.scores.ci95,
+            "remarks": list(change_remarks(name, change)),
+        }
+        for name, change in comparison.metrics.items()
+    ]
+    ends = [abs(end) for change in changes for end in change["interval"] or ()]
+    return {
+        "changes": changes,
+        "widest": max([*ends, 0.05]),
+        "notes": [
+            shared_samples(comparison.samples),
+            *(f"warning: {warning}" for warning in comparison.warnings),
+            f"Baseline (A): judge {comparison.baseline_judge}, signature {comparison.baseline_signature}",
+            f"This run (B): judge {comparison.judge}, signature {comparison.signature}",
+        ],
+    }
+
+
+class DataBlock(NamedTuple):
+    """One block: what it holds, the number of its first sample, and its bytes as base64."""
+
+    kind: str
+    first: int
+    content: str
+
+
+def data_blocks(run: Run, baseline: Run | None = None) -> Iterator[DataBlock]:
+    """All samples of the run in the order of the data, with what they were in the baseline."""
+    listed, details = _Block("list"), _Block("details")
+    for row, values in _samples(run, baseline):
+        listed.add(row)
+        details.add(values)
+        if len(listed.lines) >= _SAMPLES_OF_A_LIST:
+            yield listed.take()
+        if details.letters >= _LETTERS_OF_DETAILS:
+            yield details.take()
+    yield from (block.take() for block in (listed, details) if block.lines)
+
+
+class _Block:
+    """Values that are gathered until they are taken as one block."""
+
+    def __init__(self, kind: str) -> None:
+        self._kind, self._first = kind, 0
+        self.lines: list[str] = []
+        self.letters = 0
+
+    def add(self, values: Any) -> None:
+        self.lines.append(json_line(values))
+        self.letters += len(self.lines[-1])
+
+    def take(self) -> DataBlock:
+        packed = gzip.compress(f"[{','.join(self.lines)}]".encode(), mtime=0)
+        block = DataBlock(self._kind, self._first, base64.b64encode(packed).decode("ascii"))
+        self._first += len(self.lines)
+        self.lines, self.letters = [], 0
+        return block
+
+
+def _samples(run: Run, baseline: Run | None) -> Iterator[tuple[list[Any], Values]]:
+    """Row of the list and details of each sample."""
+    metrics, groups, side = run.summary.metrics, run.cluster_of, ComparedRun(run, run.summary.metrics)
+    before = _Baseline(baseline, side) if baseline is not None else None
+    scored = enumerate(run.iter_scored_samples())
+    while some := list(islice(scored, _SAMPLES_READ_AT_ONCE)):
+        if before:
+            before.read(position for position, _ in some)
+        for position, (sample, scores) in some:
+            verdicts = {metric: side.verdicts(metric, position) for metric in scores}
+            asked = (sample.user_input or sample.response or sample.reference or "")[:_LETTERS_OF_A_QUESTION]
+            outcomes = [_outcome(scores.get(metric)) for metric in metrics]
+            row: list[Any] = [sample.id, asked, None if groups is None else groups[sample.id], outcomes]
+            values = _sample_values(sample, scores, verdicts)
+            if before:
+                row.append([before.score(position, metric) for metric in metrics])
+                values["before"] = before.values(position, sample, verdicts)
+            yield row, values
+
+
+def _outcome(score: ScoreRow | None) -> float | str | None:
+    if score is None:
+        return None
+    return score.status[0] if score.score is None else round(score.score, _SCORE_DIGITS)
+
+
+def _sample_values(
+    sample: Sample, scores: Mapping[str, ScoreRow], verdicts: Mapping[str, Sequence[VerdictRow]]
+) -> Values:
+    """Texts, and of each metric the outcome, one line why unless the outcome says it, and the verdicts."""
+    metrics = {
+        name: {
+            "outcome": outcome_of(score),
+            "why": why(score, verdicts[name]) if score.status == "scored" else "",
+            "verdicts": [_verdict_values(sample, verdict) for verdict in verdicts[name]],
+        }
+        for name, score in scores.items()
+    }
+    return {"id": sample.id, "texts": _text_values(sample), "metrics": metrics}
+
+
+def _text_values(sample: Sample) -> Values:
+    """The fields that the sample has; contexts as objects."""
+    texts: Values = {field: getattr(sample, field) for field in ("user_input", "reference", "response")}
+    for field in CONTEXT_FIELDS:
+        if (contexts := getattr(sample, field)) is not None:
+            kept = {"text", "id", "score"}
+            texts[field] = [context.model_dump(include=kept, exclude_none=True) for context in contexts]
+    return {field: value for field, value in texts.items() if value is not None}
+
+
+def _verdict_values(sample: Sample, verdict: VerdictRow) -> list[Any]:
+    """Field, which of its contexts, start, end, label, probability, remark."""
+    text = getattr(sample, verdict.source)
+    if verdict.source_index is not None:
+        text = "".join(context_texts(text)[verdict.source_index : verdict.source_index + 1])
+    ends = (place_in_browser(text or "", place) for place in (verdict.start, verdict.end))
+    return [
+        verdict.source,
+        verdict.source_index,
+        *ends,
+        verdict.label,
+        _rounded(verdict.p_yes),
+        remark_on(verdict),
+    ]
+
+
+def place_in_browser(text: str, place: int) -> int:
+    """The place as UTF-16 counts it: one further for each character before it that takes two code units."""
+    return place + bisect_left(_characters_of_two_units(text), place)
+
+
+@lru_cache(maxsize=8)
+def _characters_of_two_units(text: str) -> list[int]:
+    return [] if text.isascii() else [at for at, character in enumerate(text) if character > _LAST_OF_ONE_UNIT]
+
+
+def _rounded(p_yes: float | None) -> float | None:
+    return None if p_yes is None else round(p_yes, _PROBABILITY_DIGITS)
+
+
+class _Baseline:
+    """The samples of a run, which is one `side`, as they were in its baseline, by their positions in the run.
+
+    In memory: some numbers of each sample, and the texts of those that were read last.
+    """
+
+    def __init__(self, baseline: Run, side: ComparedRun) -> None:
+        self._side = ComparedRun(baseline, [metric for metric in side.scores if metric in baseline.summary.metrics])
+        self._partner = {pair.after: pair.before for pair in pair_samples(self._side.samples, side.samples).pairs}
+        self._samples: dict[int, Sample] = {}
+
+    def read(self, positions: Iterable[int]) -> None:
+        """Hold the baseline's samples that belong to these. Raises RunDirectoryError if they cannot be read."""
+        partners = [self._partner[position] for position in positions if position in self._partner]
+        self._samples = self._side.run.samples_at(partners)
+
+    def score(self, position: int, metric: str) -> float | None:
+        """The sample's score in the baseline; None without one."""
+        partner = self._partner.get(position)
+        score = None if partner is None else self._side.score(metric, partner)
+        return None if score is None else round(score, _SCORE_DIGITS)
+
+    def values(self, position: int, sample: Sample, verdicts: Mapping[str, list[VerdictRow]]) -> Values | None:
+        """Fields that were others, and of each metric score and verdicts; None for a sample of this run only."""
+        if (partner := self._partner.get(position)) is None:
+            return None
+        old = self._samples[partner]
+        before, after = _text_values(old), _text_values(sample)
+        differ = {field: before.get(field) for field in before | after if before.get(field) != after.get(field)}
+        metrics = {}
+        for metric in self._side.scores:
+            rows, now = self._side.verdicts(metric, partner), verdicts[metric]
+            changes = unit_changes(rows, now, same_content=not differ)
+            was = [[change.before, _rounded(change.p_before)] for change in islice(changes, len(now))]
+            metrics[metric] = {"score": self.score(position, metric), "was": was}
+            if differ or len(changes) != len(now):  # the verdicts of before need places of their own
+                metrics[metric]["verdicts"] = [_verdict_values(old, row) for row in rows]
+        return {"id": old.id, "texts": differ, "metrics": metrics}

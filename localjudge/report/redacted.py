@@ -8,7 +8,7 @@ Only what is named here goes out: numbers, fixed words of ours, hashes. A text t
 never does: no reason, error, detail, path, host, column, setting; a metric with a name that is not ours is called by
 its place, `metric-2`. Ids are HMAC-SHA256 with a salt as the key, and so is each judged text, so that whoever has the
 salt can say which it was. The salt is that of the run, which its first export leaves in its directory, or one that the
-user names. Without one ids stand as they are and no text is hashed by itself: the hash of a short text can be guessed.
+user names. Without one ids stand as they are and no text is hashed: the hash of a short text can be guessed.
 
 The same run and salt give the same bytes, so a redacted file belongs to a run if the run gives it again.
 """
@@ -18,14 +18,14 @@ import hmac
 import os
 import re
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
 from localjudge.errors import UsageError
 from localjudge.metrics import catalog
 from localjudge.record.directory import MOST_BYTES_OF_VALUE, decoded_object, open_regular
-from localjudge.record.files import ROW_FILES, SUMMARY, MetricSummary
+from localjudge.record.files import ROW_FILES, SUMMARY
 from localjudge.record.manifest import combination_of, judge_parts, kept_criteria
 from localjudge.record.result_rows import ScoreRow, VerdictRow, json_line
 from localjudge.record.run import Run, file_sha256
@@ -39,12 +39,12 @@ SALT = "salt.key"
 """The run's own salt, in its directory."""
 _LEAST_SALT, _NEW_SALT, _MOST_SALT = 16, 32, 1 << 20
 _DIGITS = 32
-_AT_ONCE = 1 << 20
 _HASH = re.compile(r"[0-9a-f]{8,64}")
 _WORD = re.compile(r"[a-z -]{1,24}")
 _VERSION = re.compile(r"[0-9][0-9a-z.+-]{0,23}")
 _QUANTISATION = re.compile(r"(\(guessed\) )?[A-Z0-9_]{2,12}")
-_NO_SALT = b""
+_LIBRARIES = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
+_Kind = Literal["salt", "sample", "text", "file", "data"]
 
 
 class RedactedCheck(Record):
@@ -86,12 +86,8 @@ def salt_of(run: Run) -> bytes:
                 f"the salt {file} cannot be written: {error.strerror}",
                 hint=f"name one with {option('salt', 'FILE')}, or keep the ids with {option('keep_ids')}",
             ) from error
-    return _own_salt(run)
-
-
-def _own_salt(run: Run) -> bytes:
-    with open_regular(run.directory / SALT) as opened:
-        return _checked_salt(opened.read(_MOST_SALT + 1), run.directory / SALT)
+    with open_regular(file) as opened:
+        return _checked_salt(opened.read(_MOST_SALT + 1), file)
 
 
 def still_tells(salt: bytes) -> Iterator[str]:
@@ -105,52 +101,48 @@ def still_tells(salt: bytes) -> Iterator[str]:
     yield "whoever has a text can recognise it by these, with or without the ids: docs/limits.md, Redacted runs"
 
 
-def redacted_lines(run: Run, salt: bytes = _NO_SALT) -> Iterator[str]:
+def redacted_lines(run: Run, salt: bytes = b"") -> Iterator[str]:
     """The lines of the redacted file. Raises RunDirectoryError for a run that cannot be read."""
-    words = _Redaction(run, salt)
-    yield json_line(words.head())
-    yield from (json_line(words.score(row)) for row in run.iter_scores())
-    yield from (json_line(words.verdict(row)) for row in run.iter_verdicts())
+    redaction = _Redaction(run, salt)
+    yield json_line(redaction.head())
+    yield from (json_line(redaction.score(row)) for row in run.iter_scores())
+    yield from (json_line(redaction.verdict(row)) for row in run.iter_verdicts())
 
 
 def check_redacted(run: Run, file: Path, salt: bytes | None = None) -> RedactedCheck:
     """Whether the run gives the file again, byte for byte.
 
     If the salt is None, it is the run's own for a file that was made with one. Raises UsageError for a file that is
-    none of this format, and where the salt is not the one that it was made with.
+    not of this format, and where the salt is not the one that it was made with.
     """
     with open_regular(file) as opened:
         head = decoded_object(opened.readline(MOST_BYTES_OF_VALUE), file)
         if salt is None:
-            own = bool(head.get("salt_check")) and os.path.lexists(run.directory / SALT)
-            salt = _own_salt(run) if own else _NO_SALT
-        _refuse_other_salt(head, file, salt)
+            salt = salt_of(run) if head.get("salt_check") and os.path.lexists(run.directory / SALT) else b""
+        _check_made_with(head, file, salt)
         opened.seek(0)
-        number = 0
+        number, difference = 0, None
         for number, line in enumerate(redacted_lines(run, salt), 1):
             expected = line.encode()
             if opened.read(len(expected)) != expected:
-                return _checked(run, file, number - 1, number)
-        if opened.read(1):
-            return _checked(run, file, number, number + 1)
-    return _checked(run, file, number, None)
-
-
-def _checked(run: Run, file: Path, lines: int, difference: int | None) -> RedactedCheck:
-    """The check, with how many lines are the run's."""
+                difference = number
+                break
+        else:
+            difference = number + 1 if opened.read(1) else None
+    lines = number - 1 if difference == number else number
     return RedactedCheck(
         run=str(run.directory), file=str(file), belongs=difference is None, lines=lines, first_difference=difference
     )
 
 
-def _refuse_other_salt(head: Mapping[str, Any], file: Path, salt: bytes) -> None:
+def _check_made_with(head: Mapping[str, Any], file: Path, salt: bytes) -> None:
     if head.get("row") != "run" or head.get("schema_version") != REDACTED_VERSION:
-        raise UsageError(f"{file} is no redacted run of this version", hint="is it what export --redacted wrote?")
-    made_with, ours = head.get("salt_check"), _salt_check(salt)
-    if made_with != ours:
-        named = option_name("salt")
-        problem = "with another salt" if made_with and ours else f"with{'' if made_with else 'out'} a salt"
-        raise UsageError(f"{file} was made {problem}", hint=f"give the same {named} that it was exported with")
+        raise UsageError(f"{file} is not a redacted run of this version", hint="is it what localjudge redact wrote?")
+    made_with, expected = head.get("salt_check"), _salt_check(salt)
+    if made_with != expected:
+        problem = "with another salt" if made_with and expected else f"with{'' if made_with else 'out'} a salt"
+        hint = f"give the same {option_name('salt')} that it was exported with"
+        raise UsageError(f"{file} was made {problem}", hint=hint)
 
 
 def _salt_check(salt: bytes) -> str | None:
@@ -158,7 +150,7 @@ def _salt_check(salt: bytes) -> str | None:
     return _keyed(salt, "salt", "") if salt else None
 
 
-def _keyed(salt: bytes, kind: Literal["salt", "sample", "text", "file", "data"], text: str) -> str:
+def _keyed(salt: bytes, kind: _Kind, text: str) -> str:
     message = f"localjudge|{kind}|{text}".encode("utf-8", "surrogatepass")
     return hmac.new(salt, message, hashlib.sha256).hexdigest()[:_DIGITS]
 
@@ -176,39 +168,37 @@ class _Redaction:
         }
         combination = combination_of(run.manifest)
         ids = combination.ids if combination else {}
-        self._judge_id = {
-            name: _only(_HASH, one) or f"judge-{place}" for place, (name, one) in enumerate(ids.items(), 1)
-        }
+        self._judge_id = {name: _only(_HASH, ids[name]) or f"judge-{place}" for place, name in enumerate(ids, 1)}
 
     def head(self) -> dict[str, Any]:
-        """What the run rests on, and what it came to."""
-        summary, data = self._run.summary, self._run.manifest.data
+        """What the run rests on, and what it came to.
+
+        With a salt the signature is the judge's half alone: that of the data would confirm a guess of all of it.
+        """
+        directory, summary, data = self._run.directory, self._run.summary, self._run.manifest.data
+        signature = self._run.manifest.signature
         return {
             "row": "run",
             "schema_version": REDACTED_VERSION,
             "salt_check": _salt_check(self._salt),
-            "signature": self._signature(),
+            "signature": signature.partition("|")[0] if self._salt else signature,
             "data": {
                 "sha256": self._hashed("data", data.get("sha256")),
                 "rows": data["rows"],
                 "clusters_sha256": self._hashed("data", data.get("clusters_sha256")),
             },
             "judge": self._judge(),
-            "files": {
-                name: self._hashed("file", file_sha256(self._run.directory / name)) for name in (*ROW_FILES, SUMMARY)
-            },
+            "files": {name: self._hashed("file", file_sha256(directory / name)) for name in (*ROW_FILES, SUMMARY)},
             "summary": {
                 "samples": summary.samples,
                 "skipped_rows": summary.skipped_rows,
                 "verdicts": summary.verdicts.model_dump(),
-                "metrics": {self._metric[name]: _of_metric(found) for name, found in summary.metrics.items()},
+                "metrics": {
+                    self._metric[name]: metric.model_dump() | {"method": _only(_WORD, metric.method)}
+                    for name, metric in summary.metrics.items()
+                },
             },
         }
-
-    def _signature(self) -> str:
-        """With a salt the judge's half alone: that of the data would confirm a guess of all of it."""
-        signature = self._run.manifest.signature
-        return signature.partition("|")[0] if self._salt else signature
 
     def score(self, row: ScoreRow) -> dict[str, Any]:
         """A row of `scores.jsonl` without its detail."""
@@ -216,10 +206,7 @@ class _Redaction:
             "row": "score",
             "sample": self._sample(row.sample_id),
             "metric": self._metric[row.metric],
-            "status": row.status,
-            "score": row.score,
-            "numerator": row.numerator,
-            "denominator": row.denominator,
+            **{name: getattr(row, name) for name in ("status", "score", "numerator", "denominator")},
         }
 
     def verdict(self, row: VerdictRow) -> dict[str, Any]:
@@ -229,65 +216,51 @@ class _Redaction:
             "row": "verdict",
             "sample": self._sample(row.sample_id),
             "metric": self._metric[row.metric],
-            **{name: getattr(row, name) for name in kept},
-            "legal_mass": row.legal_mass,
-            "position": row.position,
+            **{name: getattr(row, name) for name in (*kept, "legal_mass", "position")},
             "failed": row.error is not None,
             **({"judges": {self._judge_id[name]: p_yes for name, p_yes in row.judges.items()}} if row.judges else {}),
             **({"text_hash": _keyed(self._salt, "text", row.text)} if self._salt else {}),
         }
 
     def _judge(self) -> dict[str, Any]:
+        """The models without what their names or paths could say, and how their verdicts become those of the run."""
         judge = self._run.manifest.judge
-        thresholds = judge.get("thresholds", {})
+        combined, versions = judge.get("combined"), judge.get("versions")
+        rules = self._of_metrics(combined.get("rules", {})) if combined else {}
         return {
             "sha256": canonical_sha256(judge),
             "models": [_of_model(part["engine"]) for part in judge_parts(judge)],
             "threshold": judge["threshold"],
-            **self._rules(judge.get("combined", {})),
-            "thresholds": {self._metric[name]: found for name, found in thresholds.items() if name in self._metric},
-            "versions": _versions(judge.get("versions")),
+            **({"rule": combined["rule"]} if combined else {}),
+            **({"rules": rules} if rules else {}),
+            "thresholds": self._of_metrics(judge.get("thresholds", {})),
+            "versions": {name: _only(_VERSION, versions.get(name)) for name in _LIBRARIES}
+            if isinstance(versions, dict)
+            else {},
         }
 
-    def _rules(self, combined: Mapping[str, Any]) -> dict[str, Any]:
-        """How the probabilities of a combined run follow from those of its judges: numbers and ids alone."""
-        rules = {self._metric[name]: rule for name, rule in combined.get("rules", {}).items() if name in self._metric}
-        return {"rule": combined["rule"], **({"rules": rules} if rules else {})} if combined else {}
+    def _of_metrics(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        return {self._metric[name]: value for name, value in values.items() if name in self._metric}
 
     def _sample(self, sample_id: str) -> str:
         return _keyed(self._salt, "sample", sample_id) if self._salt else sample_id
 
-    def _hashed(self, kind: Literal["file", "data"], sha256: Any) -> str | None:
+    def _hashed(self, kind: _Kind, sha256: Any) -> str | None:
         """A hash of what holds texts: with a salt it is hashed once more, so that nobody can try texts on it."""
-        if (found := _only(_HASH, sha256)) is None:
-            return None
-        return _keyed(self._salt, kind, found) if self._salt else found
-
-
-def _of_metric(found: MetricSummary) -> dict[str, Any]:
-    return found.model_dump() | {"method": _only(_WORD, found.method)}
+        digest = _only(_HASH, sha256)
+        return _keyed(self._salt, kind, digest) if digest and self._salt else digest
 
 
 def _of_model(engine: Mapping[str, Any]) -> dict[str, Any]:
-    """Which model it is: what its name or path could say is not taken."""
-    kept: dict[str, Callable[[Any], Any]] = {
-        "model_sha256": lambda value: _only(_HASH, value),
-        "model_size": _number,
-        "quantisation": lambda value: _only(_QUANTISATION, value),
-        "n_ctx": _number,
+    size, n_ctx = (value if isinstance(value := engine.get(name), int) else None for name in ("model_size", "n_ctx"))
+    return {
+        "model_sha256": _only(_HASH, engine.get("model_sha256")),
+        "model_size": size,
+        "quantisation": _only(_QUANTISATION, engine.get("quantisation")),
+        "n_ctx": n_ctx,
     }
-    return {name: checked(engine.get(name)) for name, checked in kept.items()}
-
-
-def _versions(versions: Any) -> dict[str, str | None]:
-    known = ("localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy")
-    return {name: _only(_VERSION, versions.get(name)) for name in known} if isinstance(versions, dict) else {}
 
 
 def _only(pattern: re.Pattern[str], value: Any) -> str | None:
     """The value if it can be nothing else than what the pattern is of."""
     return value if isinstance(value, str) and pattern.fullmatch(value) else None
-
-
-def _number(value: Any) -> int | None:
-    return value if isinstance(value, int) else None

@@ -1,21 +1,20 @@
-"""One sample of a run: what was given, what was asked about it, and what was found.
+"""One sample of a run: its texts, what was asked about it, and the verdicts.
 
-The units of a sample with what was found: the sentence, the label, the probability.
+    eiffel-tower: context_recall 2/3 = 0.667
+       1 0.981  The Eiffel Tower was built in 1889.
+       0 0.031  Gustave Eiffel designed it.
 
-eiffel-tower: context_recall 2/3 = 0.667
-   1 0.981  The Eiffel Tower was built in 1889.
-   0 0.031  Gustave Eiffel designed it.
+Units that were judged by one context each are shown as the matrix that they are, once for all metrics that are read off
+it, of the response and of the reference below each other:
 
-Units that were held against one context each are shown as the matrix that they are, once for all metrics that are read
-off it.
+       [0]      [1]
+       1 0.981  0 0.120  The Eiffel Tower was built in 1889.
 """
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 
-from rich.console import Console, ConsoleOptions, Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from localjudge.errors import UsageError
@@ -23,16 +22,17 @@ from localjudge.record.archive import stored_ids, stored_prompts, stored_sample
 from localjudge.record.directory import STORE, excerpt
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.run import Run
-from localjudge.report.terminal import Table, line, number, safe, safe_text
+from localjudge.report.terminal import Table, View, number, safe_text
 from localjudge.types import CONTEXT_FIELDS, Sample
-from localjudge.words import suggestion
+from localjudge.words import numbered, printable, suggestion
 
 _LABEL_STYLE = {0: "red", 1: "green", None: "yellow"}
-_CELL_COLUMNS, _LABEL_COLUMNS, _LEAST_TEXT_COLUMNS = len("1 0.981  "), len("1   "), 24
+_MOST_CELLS, _MOST_LABELS = 6, 14
+"""Columns of a matrix that leave 24 of 80 for the sentence: with probabilities (9 wide), with labels alone (4 wide)."""
 _TEXTS = {"reference": "the reference", "response": "the response", "cited": "what it cites"}
 
 
-def verdicts_view(run: Run, *, metric: str | None = None, sample_id: str | None = None) -> RenderableType:
+def verdicts_view(run: Run, *, metric: str | None = None, sample_id: str | None = None) -> View:
     """Score and units of each sample, or of one, for all metrics, or for one."""
     scores, verdicts = (
         (run.iter_scores(), run.iter_verdicts())
@@ -43,23 +43,24 @@ def verdicts_view(run: Run, *, metric: str | None = None, sample_id: str | None 
     for verdict in verdicts:
         if metric in (None, verdict.metric):
             units.setdefault((verdict.sample_id, verdict.metric), []).append(verdict)
-    wanted = (score for score in scores if metric in (None, score.metric))
-    parts: list[RenderableType] = []
-    for together in _with_the_same_units(wanted, units):
-        parts += [Text(), scored_units(together, units.get((together[0].sample_id, together[0].metric), []))]
-    return Group(*parts[1:])
+    named = (score for score in scores if metric in (None, score.metric))
+    return View(table for together in _with_the_same_units(named, units) for table in scored_units(*together))
 
 
-def scored_units(scores: Sequence[ScoreRow], verdicts: Sequence[VerdictRow]) -> RenderableType:
+def scored_units(scores: Sequence[ScoreRow], verdicts: Sequence[VerdictRow]) -> list[Table]:
     """Scores of one sample, and the units that all of them rest on."""
-    headings = [line(f"{score.sample_id}: {score.metric} {outcome_of(score)}", "bold") for score in scores]
-    units = _Matrix(verdicts) if _is_matrix(verdicts) else _list(verdicts)
-    return Group(*headings, *([Padding(units, (0, 0, 0, 2))] if verdicts else []))
+    titles = [f"{score.sample_id}: {score.metric} {outcome_of(score)}" for score in scores]
+    tables = _matrices(verdicts) if _is_matrix(verdicts) else [_list(verdicts)]
+    first, *others = (Table(rows=rows, indent=2) for rows in tables)
+    return [Table(rows=first.rows, titles=titles, indent=2), *others]
+
+
+_Rows = Sequence[Sequence[str | Text]]
 
 
 def _with_the_same_units(
-    scores: Iterable[ScoreRow], units: dict[tuple[str, str], list[VerdictRow]]
-) -> Iterator[list[ScoreRow]]:
+    scores: Iterable[ScoreRow], units: Mapping[tuple[str, str], list[VerdictRow]]
+) -> Iterator[tuple[list[ScoreRow], list[VerdictRow]]]:
     """Scores that follow each other and were read off the same matrix, together; every other one alone."""
 
     def matrix(score: ScoreRow) -> object:
@@ -67,56 +68,38 @@ def _with_the_same_units(
         cells = [(row.unit, row.source, row.index, row.against, row.p_yes, row.error) for row in rows]
         return (score.sample_id, cells if _is_matrix(rows) else score.metric)
 
-    for _, together in groupby(scores, key=matrix):
-        yield list(together)
+    for _, group in groupby(scores, key=matrix):
+        together = list(group)
+        yield together, units.get((together[0].sample_id, together[0].metric), [])
 
 
 def _is_matrix(verdicts: Sequence[VerdictRow]) -> bool:
-    """Whether sentences were held against single contexts; the reference may be one more column."""
-    held = {verdict.against for verdict in verdicts}
-    return None not in held and any(isinstance(against, int) for against in held)
+    """Whether sentences were judged by single contexts; the reference may be one more column."""
+    against = {verdict.against for verdict in verdicts}
+    return None not in against and any(isinstance(column, int) for column in against)
 
 
-def _list(verdicts: Sequence[VerdictRow]) -> Table:
-    return Table((), [(_cell(verdict, whole=True), _text(verdict, remark_on(verdict))) for verdict in verdicts])
+def _list(verdicts: Iterable[VerdictRow]) -> _Rows:
+    return [(_cell(verdict, whole=True), _text(verdict, remark_on(verdict))) for verdict in verdicts]
 
 
-def _text(verdict: VerdictRow, *remarks: str | None) -> Text:
-    text = safe_text(verdict.text)
-    for remark in filter(None, remarks):
-        text.append(f"  ({safe(remark)})", style="dim")
-    return text
-
-
-class _Matrix:
-    """Sentences by what each was judged against, of the response and of the reference below each other.
-
-         [0]      [1]
-      1 0.981  0 0.120  The Eiffel Tower was built in 1889.
-
-    The labels alone where the terminal is too narrow for the probabilities, and a list where it is too narrow for both.
-    """
-
-    def __init__(self, verdicts: Sequence[VerdictRow]) -> None:
-        self._verdicts = verdicts
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        rows: dict[str, dict[int, dict[int | str | None, VerdictRow]]] = {}
-        for verdict in self._verdicts:
-            rows.setdefault(verdict.source, {}).setdefault(verdict.index, {})[verdict.against] = verdict
-        for sentences in rows.values():
-            columns = list(dict.fromkeys(against for row in sentences.values() for against in row))
-            left = options.max_width - _LEAST_TEXT_COLUMNS
-            if len(columns) * _LABEL_COLUMNS > left:
-                yield _list([verdict for row in sentences.values() for verdict in row.values()])
-                continue
-            whole = len(columns) * _CELL_COLUMNS <= left
-            headings = [Text(_heading(against, whole=whole), style="dim") for against in columns]
-            cells = [
-                [*(_cell(row.get(against), whole=whole) for against in columns), _sentence(row)]
-                for row in sentences.values()
-            ]
-            yield Table((), [headings, *cells])
+def _matrices(verdicts: Sequence[VerdictRow]) -> Iterator[_Rows]:
+    """Sentences by what each was judged by; the labels alone where there are many, and a list where there are more."""
+    sources: dict[str, dict[int, dict[int | str | None, VerdictRow]]] = {}
+    for verdict in verdicts:
+        sources.setdefault(verdict.source, {}).setdefault(verdict.index, {})[verdict.against] = verdict
+    for sentences in sources.values():
+        columns = list(dict.fromkeys(against for row in sentences.values() for against in row))
+        if len(columns) > _MOST_LABELS:
+            yield _list(verdict for row in sentences.values() for verdict in row.values())
+            continue
+        whole = len(columns) <= _MOST_CELLS
+        headings = [Text(_heading(against, whole=whole), style="dim") for against in columns]
+        cells = [
+            [*(_cell(row.get(against), whole=whole) for against in columns), _sentence(row)]
+            for row in sentences.values()
+        ]
+        yield [headings, *cells]
 
 
 def _heading(against: int | str | None, *, whole: bool) -> str:
@@ -143,6 +126,13 @@ def _sentence(row: Mapping[int | str | None, VerdictRow]) -> Text:
     return _text(next(iter(row.values())), *remarks)
 
 
+def _text(verdict: VerdictRow, *remarks: str | None) -> Text:
+    text = safe_text(verdict.text)
+    for remark in filter(None, remarks):
+        text.append(f"  ({printable(remark)})", style="dim")
+    return text
+
+
 def outcome_of(score: ScoreRow) -> str:
     """`2/3 = 0.667`, or `undefined: ...` with the reason."""
     if score.score is None:
@@ -154,47 +144,51 @@ def outcome_of(score: ScoreRow) -> str:
 
 
 def remark_on(verdict: VerdictRow) -> str | None:
-    """What a verdict was held against, its window, what each judge gave, the reason; or why there is none."""
+    """What a verdict was judged by, its window, what each judge gave, the reason; or why there is none."""
     if verdict.error is not None:
         return verdict.error
     context = f"context {verdict.against}" if isinstance(verdict.against, int) else _TEXTS.get(verdict.against or "")
+    judges = (verdict.judges or {}).items()
     parts = [
         f"against {context}" if verdict.against is not None else "",
         f"window {verdict.window}" if verdict.window is not None else "",
-        votes_of(verdict),
+        ", ".join(f"{name} {'-' if p_yes is None else number(p_yes)}" for name, p_yes in judges),
         verdict.reason or "",
     ]
-    return ", ".join(part for part in parts if part) or None
+    return ", ".join(filter(None, parts)) or None
 
 
-def votes_of(verdict: VerdictRow) -> str:
-    """`reference 0.91, qwen 0.42`; nothing for a run of one judge."""
-    judges = (verdict.judges or {}).items()
-    return ", ".join(f"{name} {'-' if p_yes is None else number(p_yes)}" for name, p_yes in judges)
-
-
-_TEXT_FIELDS = ("user_input", "reference", "response")
-
-
-def sample_view(run: Run, named: str, *, metric: str | None = None) -> RenderableType:
+def sample_view(run: Run, named: str, *, metric: str | None = None) -> View:
     """The sample's texts, its scores and units, and who judged them.
 
     Raises UsageError if the run has no such sample.
     """
     sample = find_sample(run, named)
+    texts = Table(rows=_texts(sample), titles=[sample.id], indent=2)
     verdicts = verdicts_view(run, sample_id=sample.id, metric=metric)
-    texts = Padding(Table((), _texts(sample)), (0, 0, 0, 2))
-    return Group(line(sample.id, "bold"), texts, Text(), verdicts, Text(), line(f"judge {run.judge}"))
+    return View([texts, *verdicts, Table(notes=[f"judge {run.judge}"])])
 
 
-def prompts_view(run: Run, sample_id: str, metric: str) -> RenderableType:
+def _texts(sample: Sample) -> list[tuple[Text, str]]:
+    fields = ("user_input", "reference", "response")
+    texts = {field: text for field in fields if (text := getattr(sample, field)) is not None}
+    for field in CONTEXT_FIELDS:
+        for place, context in enumerate(getattr(sample, field) or ()):
+            texts[f"{field}[{place}]"] = f"(id {context.id}, no text)" if context.text is None else context.text
+    return [(Text(name, style="dim"), text) for name, text in texts.items()]
+
+
+def prompts_view(run: Run, sample_id: str, metric: str) -> View:
     """Every prompt of one metric on the sample, whole, as the judge was asked."""
     prompts = stored_prompts(run.directory / STORE, sample_id, metric)
-    parts: list[RenderableType] = []
-    for position, prompt in enumerate(prompts, 1):
-        parts.append(line(f"{metric}: prompt {position} of {len(prompts)}", "bold"))
-        parts.append(Padding(Group(*map(safe_text, prompt.split("\n"))), (0, 1, 1, 3), expand=False))
-    return Group(*parts)
+    return View(
+        Table(
+            rows=[[safe_text(line)] for line in prompt.split("\n")],
+            titles=[f"{metric}: prompt {position} of {len(prompts)}"],
+            indent=2,
+        )
+        for position, prompt in enumerate(prompts, 1)
+    )
 
 
 def find_sample(run: Run, named: str) -> Sample:
@@ -203,9 +197,8 @@ def find_sample(run: Run, named: str) -> Sample:
     Raises UsageError for none and for several, with ids that are like it if there are any.
     """
     store = run.directory / STORE
-    found = stored_sample(store, named)
-    if found is not None:
-        return found
+    if (sample := stored_sample(store, named)) is not None:
+        return sample
     ids = list(stored_ids(store))
     if named.isdecimal() and 0 < int(named) <= len(ids):
         meant = [ids[int(named) - 1]]
@@ -213,19 +206,10 @@ def find_sample(run: Run, named: str) -> Sample:
         meant = [name for name in ids if name.startswith(named)] if named else []
     if len(meant) > 1:
         hint = suggestion("", meant, "they", show=lambda name: excerpt(repr(name)))
-        raise UsageError(f"{len(meant):,} samples of the run have ids that begin with {named!r}", hint=hint)
-    found = stored_sample(store, meant[0]) if meant else None
-    if found is None:
-        other = f"name a row from 1 to {len(ids):,}, or an id such as {excerpt(repr(ids[0]))}" if ids else "it has none"
-        alike = difflib.get_close_matches(named, ids, n=3)
-        hint = f"did you mean {', '.join(excerpt(repr(name)) for name in alike)}?" if alike else other
-        raise UsageError(f"the run has no sample {named!r}", hint=hint)
-    return found
-
-
-def _texts(sample: Sample) -> list[tuple[Text, str]]:
-    texts = {field: text for field in _TEXT_FIELDS if (text := getattr(sample, field)) is not None}
-    for field in CONTEXT_FIELDS:
-        for place, context in enumerate(getattr(sample, field) or ()):
-            texts[f"{field}[{place}]"] = f"(id {context.id}, no text)" if context.text is None else context.text
-    return [(Text(name, style="dim"), text) for name, text in texts.items()]
+        raise UsageError(f"{numbered(len(meant), 'sample')} of the run have ids that begin with {named!r}", hint=hint)
+    if meant and (sample := stored_sample(store, meant[0])) is not None:
+        return sample
+    hint = f"name a row from 1 to {len(ids):,}, or an id such as {excerpt(repr(ids[0]))}" if ids else "it has none"
+    if alike := difflib.get_close_matches(named, ids, n=3):
+        hint = f"did you mean {', '.join(excerpt(repr(name)) for name in alike)}?"
+    raise UsageError(f"the run has no sample {named!r}", hint=hint)

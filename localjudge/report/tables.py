@@ -1,42 +1,17 @@
-"""Two runs side by side: what changed, how sure that is, and the samples that moved most.
-
-     metric              A      B   B - A     95 % interval
-     context_recall  0.775  0.950  +0.175  +0.041 to +0.288
-
-     metric          better  worse  same  missing  0 -> 1  1 -> 0
-     context_recall      16      2    22        0      16       2
-
-     context_recall: B is better than A on samples like these
-     A and B: judge reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92
-
-The second table counts samples, then verdicts on the same text.
-
-What a run would take, as a person reads it: in all, and what each metric takes.
-
-The summary of a run as a table, with its signature under it.
+"""What people are told of a run: its summary, its slices, its worst samples, its differences from another, its gates.
 
      metric           mean  95 % interval  scored  undefined  failed
      context_recall  0.583  0.090 - 0.960       2          0       0
 
-     judge reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92
-     7 verdicts: 29 % within 0.1 of the threshold; median legal mass 1.000
-     signature judge:3f9a1c2e|data:77b0d4aa
+     metric              A      B   B - A     95 % interval
+     context_recall  0.775  0.950  +0.175  +0.041 to +0.288
 
-A mean stands there only if no more samples failed than are allowed; what failures could have made of it is said below.
+     metric          better  worse  same  missing  0 -> 1  1 -> 0        samples, then verdicts on the same text
+     context_recall      16      2    22        0      16       2
 
-One line why a score is what it is.
-
-context_recall      2 of 3 attributed; not attributed: "It is located in Paris, France."
-context_precision   2 of 5 useful, at ranks 1 and 4
-no score            the reason why there is none
-
-The samples to look at first: those that failed, then those that are farthest from the best, each of them once.
-
-   2  albert-einstein  0.500  context_recall  What can you tell me about Albert Einstein?
-   1  eiffel-tower     0.667  context_recall  When was the Eiffel Tower built, where is it, and who ...
-
-A sample is as bad as the mean, over the metrics, of how far its scores are from the best that there can be (where lower
-is better, that is 0). It is shown with the metric that is farthest, its row in the data and its question.
+A mean is shown only if no more samples failed than are allowed; what failures could have made of it is said below. A
+sample is as bad as the mean, over the metrics, of how far its scores are from the best possible (where lower is better,
+that is 0). It is shown with the metric that is farthest, its row in the data and its question.
 """
 
 import heapq
@@ -48,8 +23,6 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, NamedTuple, Protocol
 
-from rich.console import Group, RenderableType
-from rich.padding import Padding
 from rich.text import Text
 
 from localjudge.analysis.check import GateDecision, signed
@@ -70,68 +43,21 @@ from localjudge.record.files import NEAR, MetricSummary, VerdictSummary, verdict
 from localjudge.record.manifest import kept_calibrations, kept_rubrics
 from localjudge.record.result_rows import ScoreRow, VerdictRow
 from localjudge.record.run import Run
-from localjudge.report.terminal import Table, as_html, escaped, line, number, safe, safe_text
+from localjudge.report.terminal import Table, View, as_html, escaped, number, safe_text
 from localjudge.run.estimate import Estimate
 from localjudge.types import Label
-from localjudge.words import option, option_name
-
-_SHARED = "What several metrics need is counted once, with the first of them."
-_GIB = 1 << 30
-_MINUTE = timedelta(minutes=1)
-
-
-def estimate_view(estimate: Estimate) -> RenderableType:
-    """One line for each thing that a run takes, and below one for each metric if there are several."""
-    parts: list[RenderableType] = [_in_all(estimate)]
-    parts += [Text(), _by_metric(estimate)] if len(estimate.metrics) > 1 else []
-    return Group(*parts)
-
-
-def _by_metric(estimate: Estimate) -> Table:
-    rows = [
-        (
-            name,
-            f"{share.verdicts:,}",
-            f"{share.tokens:,}",
-            "none" if share.seconds is None or not share.tokens else _duration(share.seconds),
-        )
-        for name, share in estimate.by_metric.items()
-    ]
-    return Table(("metric", "verdicts", "tokens", "time"), rows, [_SHARED])
-
-
-def _in_all(estimate: Estimate) -> Table:
-    rows = {
-        "samples": f"{estimate.samples:,}",
-        "metrics": ", ".join(estimate.metrics),
-        "verdicts": f"{estimate.verdicts:,}, of which {estimate.requests:,} are distinct questions",
-        **_answered(estimate),
-        "tokens": f"{estimate.tokens:,} distinct, each evaluated once",
-        "time": "none: nothing is asked" if estimate.seconds is None else f"about {_duration(estimate.seconds)}",
-        "memory": f"about {estimate.memory_bytes / _GIB:.1f} GiB",
-    }
-    return Table((), list(rows.items()))
-
-
-def _answered(estimate: Estimate) -> dict[str, str]:
-    """How many of the questions are answered already, where there are answers to take."""
-    if not estimate.reused:
-        return {}
-    places = ", ".join(f"{count:,} in {excerpt(name)}" for name, count in estimate.reused.items())
-    answered = estimate.requests - estimate.remaining
-    return {"answered": f"{answered:,} of these questions already ({places}); {estimate.remaining:,} remain"}
-
-
-def _duration(seconds: float) -> str:
-    """Seconds below a minute, otherwise hours, minutes and seconds."""
-    time = timedelta(seconds=round(seconds))
-    return str(time) if time >= _MINUTE else f"{time.seconds} s"
-
+from localjudge.words import numbered, option, option_name, printable
 
 EACH_ALONE = "each interval is that of its slice alone: of 20 slices, one is expected to miss"
-_PAGE = "report.html"
 _HARDLY_DECIDED = 0.5
 """From this share of verdicts near the threshold on, a judge is told to be as good as one that guesses."""
+_MOST_OF_ID = 24
+_QUOTED = 120
+_UNITS_SHOWN = 10
+_FAILED = 1.0
+_GIB = 1 << 30
+_MINUTE = timedelta(minutes=1)
+_STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
 
 
 class _Estimated(Protocol):
@@ -152,7 +78,7 @@ def summary_view(run: Run, *, max_failed: int = 0, metric: str | None = None) ->
     rows = [
         (
             name,
-            *interval_cells(summary, shown=summary.failed <= max_failed),
+            *interval_cells(summary, visible=summary.failed <= max_failed),
             *(f"{count:,}" for count in (summary.scored, summary.undefined, summary.failed)),
         )
         for name, summary in _metrics(run, metric).items()
@@ -164,7 +90,7 @@ def summary_view(run: Run, *, max_failed: int = 0, metric: str | None = None) ->
 def run_html(run: Run) -> str:
     """The same as a notebook shows it, with a link to the run's page if there is one."""
     view = as_html(summary_view(run, max_failed=run.max_failed))
-    page = run.directory / _PAGE
+    page = run.directory / "report.html"
     if not page.is_file():
         return view
     address = Path(os.path.relpath(page)).as_posix()
@@ -174,14 +100,19 @@ def run_html(run: Run) -> str:
     return f'{view}\n<p><a href="./{escaped(address)}">report</a></p>'
 
 
+def summary_values(run: Run) -> dict[str, Any]:
+    """The summary for programs, with the judge as `Run.judge` has it."""
+    return {**run.summary.model_dump(mode="json"), "judge": run.judge.model_dump(mode="json")}
+
+
 def slices_view(run: Run, slices: Slices, *, metric: str | None = None, max_failed: int = 0) -> Table:
     """Each metric, or one, by the values of a column; one with too many failed samples in a slice has no mean there."""
     rows = [
         (
             "" if place else name,
-            value_in_words(part.value),
+            _value(part.value),
             f"{part.samples:,}",
-            *interval_cells(part.metrics[name], shown=part.metrics[name].failed <= max_failed),
+            *interval_cells(part.metrics[name], visible=part.metrics[name].failed <= max_failed),
             f"{part.metrics[name].undefined:,}",
             f"{part.metrics[name].failed:,}",
         )
@@ -194,27 +125,21 @@ def slices_view(run: Run, slices: Slices, *, metric: str | None = None, max_fail
     return Table(headings, rows, notes, names=2)
 
 
-def value_in_words(value: str | None) -> str:
-    """The value of a slice; `(none)` for that of the samples that have none."""
+def _value(value: str | None) -> str:
     return "(none)" if value is None else excerpt(value)
 
 
-def interval_cells(value: _Estimated, *, shown: bool = True) -> tuple[str, str]:
+def interval_cells(value: _Estimated, *, visible: bool = True) -> tuple[str, str]:
     """Mean and interval, and a dash for what there is not or what is not to be shown."""
-    mean = number(value.mean) if shown and value.mean is not None else "-"
-    return mean, " - ".join(map(number, value.ci95)) if shown and value.ci95 else "-"
-
-
-def summary_values(run: Run) -> dict[str, Any]:
-    """The summary for programs, with the judge as `Run.judge` has it."""
-    return {**run.summary.model_dump(mode="json"), "judge": run.judge.model_dump(mode="json")}
+    mean = number(value.mean) if visible and value.mean is not None else "-"
+    return mean, " - ".join(map(number, value.ci95)) if visible and value.ci95 else "-"
 
 
 def remarks(run: Run, *, max_failed: int = 0, metric: str | None = None) -> Iterator[str]:
-    """What a reader has to know beside the table, a line each: warnings, words, who judged and how decidedly."""
+    """What a reader has to know in addition to the table, a line each: warnings, who judged and how decidedly."""
     withheld = run.summary.failed_beyond(max_failed)
-    for name, found in _metrics(run, metric).items():
-        yield from (f"{name}: {remark}" for remark in metric_remarks(found, withheld=name in withheld))
+    for name, summary in _metrics(run, metric).items():
+        yield from (f"{name}: {remark}" for remark in metric_remarks(summary, withheld=name in withheld))
     if run.summary.skipped_rows:
         yield f"{run.summary.skipped_rows:,} rows of the data could not be used and were left out"
     if run.so_far:
@@ -228,6 +153,31 @@ def remarks(run: Run, *, max_failed: int = 0, metric: str | None = None) -> Iter
     yield decidedness_line(verdicts)
     yield from _warnings(run, verdicts, metric)
     yield f"signature {run.summary.signature}"
+
+
+def _metrics(run: Run, metric: str | None) -> dict[str, MetricSummary]:
+    return run.summary.metrics if metric is None else {metric: run.summary.metrics[metric]}
+
+
+def _verdicts(run: Run, metric: str | None) -> VerdictSummary:
+    """Of all verdicts, or of those of one metric."""
+    if metric is None:
+        return run.summary.verdicts
+    rows = (row for row in run.iter_verdicts() if row.metric == metric)
+    return verdict_summary(rows, None if metric in kept_rubrics(run.manifest) else run.summary.threshold_of(metric))
+
+
+def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:
+    """What has to be said about the numbers of a metric: one group, failures."""
+    if metric.interval is not None and metric.interval.one_cluster:
+        yield (
+            "warning: all samples are in one group, and no interval can be told from one: name a column with several "
+            f"with {option('cluster_by')}, or leave it out"
+        )
+    if metric.failed and metric.bounds:
+        low, high = map(number, metric.bounds)
+        no_mean = f", more than allowed ({option_name('max_failed')}): no mean" if withheld else ""
+        yield f"{metric.failed:,} failed{no_mean}; it is from {low} to {high} whatever they are worth"
 
 
 def calibration_lines(run: Run, metric: str | None = None) -> Iterator[str]:
@@ -245,24 +195,12 @@ def calibration_lines(run: Run, metric: str | None = None) -> Iterator[str]:
 
 def decidedness_line(verdicts: VerdictSummary) -> str:
     """How decided the judge was, on one line."""
-    count = "1 verdict" if verdicts.count == 1 else f"{verdicts.count:,} verdicts"
     near = "no verdict has a probability of 1"
     if verdicts.near_threshold is not None:
-        near = f"{count}: {100 * verdicts.near_threshold:.0f} % within {NEAR:g} of the threshold"
+        share = f"{100 * verdicts.near_threshold:.0f} %"
+        near = f"{numbered(verdicts.count, 'verdict')}: {share} within {NEAR:g} of the threshold"
     mass = "" if verdicts.median_legal_mass is None else f"; median legal mass {number(verdicts.median_legal_mass)}"
     return near + mass
-
-
-def _metrics(run: Run, metric: str | None) -> dict[str, MetricSummary]:
-    return run.summary.metrics if metric is None else {metric: run.summary.metrics[metric]}
-
-
-def _verdicts(run: Run, metric: str | None) -> VerdictSummary:
-    """Of all verdicts, or of those of one metric."""
-    if metric is None:
-        return run.summary.verdicts
-    rows = (row for row in run.iter_verdicts() if row.metric == metric)
-    return verdict_summary(rows, None if metric in kept_rubrics(run.manifest) else run.summary.threshold_of(metric))
 
 
 def _warnings(run: Run, verdicts: VerdictSummary, metric: str | None) -> Iterator[str]:
@@ -276,27 +214,51 @@ def _warnings(run: Run, verdicts: VerdictSummary, metric: str | None) -> Iterato
         units = max(verdicts.windowed, asked.units)
         questions = asked.questions + units - asked.units
         yield (
-            f"warning: {units:,} units do not fit the judge's context with all that they are held against: they were "
+            f"warning: {units:,} units do not fit the judge's context with all that they are judged by: they were "
             f"judged in windows, {questions:,} questions for {units:,} units; a larger {option_name('n_ctx')} spares "
             "that. The largest probability decides, so more windows give more false verdicts of 1: in a trial of the "
             "reference judge 2.8 % with one window, 6.2 % with 8"
         )
 
 
-def metric_remarks(metric: MetricSummary, *, withheld: bool) -> Iterator[str]:
-    """What has to be said beside the numbers of a metric: one group, failures."""
-    if metric.interval is not None and metric.interval.one_cluster:
-        yield (
-            "warning: all samples are in one group, and no interval can be told from one: name a column with several "
-            f"with {option('cluster_by')}, or leave it out"
+def estimate_view(estimate: Estimate) -> View:
+    """One line for each thing that a run takes, and below one for each metric if there are several."""
+    whole = {
+        "samples": f"{estimate.samples:,}",
+        "metrics": ", ".join(estimate.metrics),
+        "verdicts": f"{estimate.verdicts:,}, of which {estimate.requests:,} are distinct questions",
+        **_answered(estimate),
+        "tokens": f"{estimate.tokens:,} distinct, each evaluated once",
+        "time": "none: nothing is asked" if estimate.seconds is None else f"about {_duration(estimate.seconds)}",
+        "memory": f"about {estimate.memory_bytes / _GIB:.1f} GiB",
+    }
+    parts = [
+        (
+            name,
+            f"{share.verdicts:,}",
+            f"{share.tokens:,}",
+            "none" if share.seconds is None or not share.tokens else _duration(share.seconds),
         )
-    if metric.failed and metric.bounds:
-        low, high = map(number, metric.bounds)
-        no_mean = f", more than allowed ({option_name('max_failed')}): no mean" if withheld else ""
-        yield f"{metric.failed:,} failed{no_mean}; it is from {low} to {high} whatever they are worth"
+        for name, share in estimate.by_metric.items()
+    ]
+    shared = ["What several metrics need is counted once, with the first of them."]
+    by_metric = [Table(("metric", "verdicts", "tokens", "time"), parts, shared)] if len(parts) > 1 else []
+    return View([Table(rows=list(whole.items())), *by_metric])
 
 
-_QUOTED = 120
+def _answered(estimate: Estimate) -> dict[str, str]:
+    """How many of the questions are answered already, where there are answers to take."""
+    if not estimate.reused:
+        return {}
+    places = ", ".join(f"{count:,} in {excerpt(name)}" for name, count in estimate.reused.items())
+    answered = estimate.requests - estimate.remaining
+    return {"answered": f"{answered:,} of these questions already ({places}); {estimate.remaining:,} remain"}
+
+
+def _duration(seconds: float) -> str:
+    """Seconds below a minute, otherwise hours, minutes and seconds."""
+    time = timedelta(seconds=round(seconds))
+    return str(time) if time >= _MINUTE else f"{time.seconds} s"
 
 
 def in_counts(score: ScoreRow) -> str:
@@ -311,32 +273,26 @@ def why(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
 
     A metric says `said_of_a_unit` with label 1 if it is the share of such units, what else it `counts`, or `explain`s.
     """
-    counted = in_counts(score)
+    counts = in_counts(score)
     if score.status != "scored":
-        return counted
+        return counts
     metric = catalog.ours(score.metric)
     if explain := getattr(metric, "explain", None):
         return str(explain([verdict.label for verdict in verdicts]))
     if score.numerator is None:
-        return counted
+        return counts
     detail = f" ({score.detail})" if score.detail else ""
     if word := getattr(metric, "said_of_a_unit", ""):
-        return f"{counted} {word}{_first_lacking(word, verdicts)}{detail}"
-    return f"{counted} {getattr(metric, 'counts', '')}".rstrip() + detail
+        return f"{counts} {word}{_first_lacking(word, verdicts)}{detail}"
+    return f"{counts} {getattr(metric, 'counts', '')}".rstrip() + detail
 
 
 def _first_lacking(word: str, verdicts: Sequence[VerdictRow]) -> str:
     lacking = [verdict.text for verdict in verdicts if verdict.label == 0]
-    more = f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else ""
-    return f'; not {word}: "{_cut(lacking[0])}"{more}' if lacking else ""
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= _QUOTED else f"{text[:_QUOTED].rstrip()} ..."
-
-
-_MOST_OF_ID = 24
-_FAILED = 1.0
+    if not lacking:
+        return ""
+    first = lacking[0] if len(lacking[0]) <= _QUOTED else f"{lacking[0][:_QUOTED].rstrip()} ..."
+    return f'; not {word}: "{first}"' + (f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else "")
 
 
 class WorstSample(NamedTuple):
@@ -349,11 +305,11 @@ class WorstSample(NamedTuple):
 
 def worst_samples(run: Run, metrics: Collection[str], count: int) -> list[WorstSample]:
     """So many samples, the worst first, equals in the order of the data; none that could not be better."""
-    found = worst_scores(run.iter_scores(), metrics, count)
-    wanted = {score.sample_id for score in found}
+    scores = worst_scores(run.iter_scores(), metrics, count)
+    names = {score.sample_id for score in scores}
     store = run.directory / STORE
-    rows = {name: row for row, name in enumerate(stored_ids(store), 1) if name in wanted} if wanted else {}
-    samples = ((score, stored_sample(store, score.sample_id)) for score in found)
+    rows = {name: row for row, name in enumerate(stored_ids(store), 1) if name in names} if names else {}
+    samples = ((score, stored_sample(store, score.sample_id)) for score in scores)
     return [WorstSample(rows[score.sample_id], sample.user_input, score) for score, sample in samples if sample]
 
 
@@ -377,69 +333,63 @@ def worst_scores(scores: Iterable[ScoreRow], metrics: Collection[str], count: in
     return [max(rows, key=lambda row: (row.status == "failed", distance(row))) for rows in worst]
 
 
-def worst_view(run: Run, *, metric: str | None = None, count: int) -> RenderableType:
-    """The worst samples by all metrics, or by one."""
+def worst_view(run: Run, *, metric: str | None = None, count: int) -> Table:
+    """The samples to look at first, by all metrics or by one."""
     samples = worst_samples(run, [metric] if metric else list(run.summary.metrics), count)
     if not samples:
-        return line("no sample failed, and none could be better")
+        return Table(notes=["no sample failed, and none could be better"])
     width = len(str(max(sample.row for sample in samples)))
-    rows = [(*_labels(sample, width, with_metric=metric is None), _question(sample)) for sample in samples]
-    return Group(line("worst samples (localjudge show RUN ROW shows one)", "bold"), Table((), rows))
+    rows = [_worst_row(sample, width, with_metric=metric is None) for sample in samples]
+    return Table(rows=rows, titles=["worst samples (localjudge show RUN ROW shows one)"])
 
 
-def _labels(sample: WorstSample, width: int, *, with_metric: bool) -> tuple[Text, ...]:
-    score = sample.score
-    name = safe(score.sample_id)
+def _worst_row(sample: WorstSample, width: int, *, with_metric: bool) -> list[str | Text]:
+    score, name = sample.score, printable(sample.score.sample_id)
     value = score.status if score.score is None else number(score.score)
-    labels = (
+    question = safe_text(sample.question or "(no question)", style="" if sample.question else "dim")
+    question.no_wrap, question.overflow = True, "ellipsis"
+    return [
         Text(f"{sample.row:>{width}}"),
-        Text(name if len(name) <= _MOST_OF_ID else f"{name[: _MOST_OF_ID - 1]}…"),
+        name if len(name) <= _MOST_OF_ID else f"{name[: _MOST_OF_ID - 1]}…",
         Text(value, style="red" if score.status == "failed" else ""),
-    )
-    return (*labels, safe_text(score.metric)) if with_metric else labels
-
-
-def _question(sample: WorstSample) -> Text:
-    shown = safe_text(sample.question or "(no question)", style="" if sample.question else "dim")
-    shown.no_wrap, shown.overflow = True, "ellipsis"
-    return shown
+        *([score.metric] if with_metric else []),
+        question,
+    ]
 
 
 SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")
-COUNT_HEADINGS = ("better", "worse", "same", "missing", "0 -> 1", "1 -> 0")
-_NOTHING = "-"
-_UNITS_SHOWN = 10
-_STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
 
 
-def comparison_view(comparison: RunComparison) -> RenderableType:
+def comparison_view(comparison: RunComparison) -> View:
     """Both tables, what changed by a column, remarks, warnings, judges and signatures, and what moved most."""
     scores = [(name, *score_cells(change.scores)) for name, change in comparison.metrics.items()]
     counts = [(name, *count_cells(name, change)) for name, change in comparison.metrics.items()]
-    parts: list[RenderableType] = [Table(("metric", *SCORE_HEADINGS), scores), Text()]
-    parts += [Table(("metric", *COUNT_HEADINGS), counts), Text()]
-    parts += [*_by_column(comparison.by), Text()] if comparison.by else []
-    parts += map(line, comparison_lines(comparison))
-    for name, change in comparison.metrics.items():
-        for sample in change.moved:
-            parts += [Text(), *_moved(name, sample)]
-    return Group(*parts)
+    count_headings = ("metric", "better", "worse", "same", "missing", "0 -> 1", "1 -> 0")
+    return View(
+        [
+            Table(("metric", *SCORE_HEADINGS), scores),
+            Table(count_headings, counts),
+            *(_by_column(comparison.by) if comparison.by else ()),
+            Table(notes=list(comparison_lines(comparison))),
+            *(_moved(name, sample) for name, change in comparison.metrics.items() for sample in change.moved),
+        ]
+    )
 
 
-def _by_column(changes: SlicedChanges) -> Iterator[RenderableType]:
+def _by_column(changes: SlicedChanges) -> Iterator[Table]:
     """A table for each metric, and what their intervals do not say; `compared` have a score in both runs."""
     column = excerpt(changes.column)
     for metric in changes.slices[0].metrics if changes.slices else ():
         rows = [
             (
-                value_in_words(part.value),
+                _value(part.value),
                 f"{part.metrics[metric].compared:,}/{part.samples:,}",
                 *score_cells(part.metrics[metric].scores),
             )
             for part in changes.slices
         ]
-        yield from (line(f"{metric} by {column}"), Table((column, "compared", *SCORE_HEADINGS), rows), Text())
-    yield line(f"slices are those of B; {EACH_ALONE}")
+        yield Table((column, "compared", *SCORE_HEADINGS), rows, titles=[f"{metric} by {column}"])
+    yield Table(notes=[f"slices are those of B; {EACH_ALONE}"])
 
 
 def score_cells(scores: ScoreChanges | None) -> tuple[str, ...]:
@@ -450,32 +400,22 @@ def score_cells(scores: ScoreChanges | None) -> tuple[str, ...]:
     return number(scores.before), number(scores.after), signed(scores.difference), interval
 
 
-def gates_view(decisions: Sequence[GateDecision]) -> Table:
-    """One row for each gate: outcome, gate, reason; an undecided gate with what it counts as."""
-    return Table(
-        (), [(Text(gate.outcome, style=_STYLE[gate.outcome]), gate.gate, reason_of(gate)) for gate in decisions]
-    )
-
-
-def reason_of(decision: GateDecision) -> str:
-    """Why it was decided so; of an undecided gate also what it counts as."""
-    counts_as = f" (counts as {'kept' if decision.kept else 'missed'})" if decision.outcome == "undecided" else ""
-    return f"{decision.reason}{counts_as}"
-
-
 def count_cells(name: str, change: MetricChange) -> tuple[str, ...]:
-    """What stands under the `COUNT_HEADINGS`: better and worse are these where lower is better, too."""
+    """Samples that are better, worse, the same, missing; verdicts that went up and down.
+
+    Better and worse are these where lower is better, too.
+    """
     scores, verdicts = change.scores, change.verdicts
     better, worse = (scores.improved, scores.worsened) if scores else (0, 0)
     if catalog.lower_is_better(name):
         better, worse = worse, better
-    moved = (better, worse, scores.tied if scores else 0)
-    flipped = (f"{verdicts.up:,}", f"{verdicts.down:,}") if verdicts else (_NOTHING, _NOTHING)
-    return (*(f"{count:,}" for count in (*moved, change.missing)), *flipped)
+    moved = (better, worse, scores.tied if scores else 0, change.missing)
+    flipped = (f"{verdicts.up:,}", f"{verdicts.down:,}") if verdicts else ("-", "-")
+    return (*(f"{count:,}" for count in moved), *flipped)
 
 
 def comparison_lines(comparison: RunComparison) -> Iterator[str]:
-    """What has to be said beside the tables, a line each; what holds for all metrics or both runs is said once."""
+    """What has to be said about the tables, a line each; what holds for all metrics or both runs is said once."""
     metrics_of: dict[str, list[str]] = {}
     for name, change in comparison.metrics.items():
         for remark in change_remarks(name, change):
@@ -503,11 +443,10 @@ def comparison_lines(comparison: RunComparison) -> Iterator[str]:
 def shared_samples(samples: SharedSamples) -> str:
     """How many samples were paired, and by what."""
     grounds = {"id": samples.by_id, "content": samples.by_content, "question": samples.by_question}
-    paired = sum(grounds.values())
     by = ", ".join(f"{count:,} by {ground}" for ground, count in grounds.items() if count)
     alone = f"; {samples.only_baseline:,} only in A, {samples.only_new:,} only in B"
     return (
-        f"samples: {paired:,} paired ({by}), {samples.same_content:,} of them with the same content"
+        f"samples: {sum(grounds.values()):,} paired ({by}), {samples.same_content:,} of them with the same content"
         f"{alone if samples.only_baseline or samples.only_new else ''}"
     )
 
@@ -517,43 +456,60 @@ def change_remarks(name: str, change: MetricChange) -> Iterator[str]:
     if change.scores is None:
         yield "no sample has a score in both runs"
         return
+    compared = numbered(change.compared, "sample")
     if change.scores.ci95 is None:
-        yield "no difference can be told: all samples are in one group"
+        yield "not known to be significant: all samples are in one group"
     elif change.scores.ci95[0] > 0 or change.scores.ci95[1] < 0:
         better = (change.scores.ci95[0] > 0) != catalog.lower_is_better(name)
         yield f"B is {'better' if better else 'worse'} than A on samples like these"
     elif change.scores.smallest_detectable > 1:
-        yield f"no difference can be told; {change.compared:,} samples are too few to show any"
+        yield f"not significant; with {compared}, no difference can be detected"
     else:
         smallest = number(change.scores.smallest_detectable)
-        yield f"no difference can be told; {change.compared:,} samples would show one of {smallest} or more"
+        yield f"not significant; with {compared}, differences of {smallest} or more can be detected"
     if change.verdicts is not None and change.verdicts.mcnemar_p is not None:
         yield f"one verdict a sample: McNemar's test gives p = {change.verdicts.mcnemar_p:.3g}"
     if change.unscored:
-        yield f"{change.unscored:,} samples of both runs are undefined or failed in one of them"
+        yield f"{numbered(change.unscored, 'sample')} of both runs: undefined or failed in one of them"
 
 
-def _moved(metric: str, sample: SampleChange) -> Iterator[RenderableType]:
+def _moved(metric: str, sample: SampleChange) -> Table:
+    """The units of a sample that moved."""
     known_as = "" if sample.sample_id == sample.baseline_id else f" (in A: {sample.baseline_id})"
     heading = f"{sample.sample_id}{known_as}: {metric} {number(sample.before)} -> {number(sample.after)}"
     style = "green" if (sample.after > sample.before) != catalog.lower_is_better(metric) else "red"
-    yield line(heading, f"bold {style}")
     rows = [
         (
-            f"{_label(unit.before)} -> {_label(unit.after)}",
+            f"{label_cell(unit.before)} -> {label_cell(unit.after)}",
             Text(f"{_probability(unit.p_before)} -> {_probability(unit.p_after)}", style="dim"),
             unit.text,
         )
         for unit in sample.units[:_UNITS_SHOWN]
     ]
-    yield Padding(Table((), rows), (0, 0, 0, 2))
     if len(sample.units) > _UNITS_SHOWN:
-        yield line(f"  and {len(sample.units) - _UNITS_SHOWN:,} more", "dim")
+        rows.append(("", Text(), f"and {len(sample.units) - _UNITS_SHOWN:,} more"))
+    return Table(rows=rows, titles=[safe_text(heading, style=f"bold {style}")], indent=2)
 
 
-def _label(label: Label | None) -> str:
-    return _NOTHING if label is None else str(label)
+def label_cell(label: Label | None) -> str:
+    """The label, or a dash where there is none."""
+    return "-" if label is None else str(label)
 
 
 def _probability(value: float | None) -> str:
-    return _NOTHING if value is None else number(value)
+    return "-" if value is None else number(value)
+
+
+def gates_view(decisions: Sequence[GateDecision]) -> Table:
+    """One row for each gate: outcome, gate, reason; an undecided gate with what it counts as."""
+    return Table(
+        ("outcome", "gate", "why"),
+        [(Text(gate.outcome, style=_STYLE[gate.outcome]), gate.gate, reason_of(gate)) for gate in decisions],
+        names=3,
+    )
+
+
+def reason_of(decision: GateDecision) -> str:
+    """Why it was decided so; of an undecided gate also what it counts as."""
+    counts_as = f" (counts as {'passed' if decision.kept else 'failed'})" if decision.outcome == "undecided" else ""
+    return f"{decision.reason}{counts_as}"

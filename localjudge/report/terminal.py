@@ -1,28 +1,19 @@
-"""What reaches the terminal: text from data, a model or a stranger's file is made safe to print here, and only here.
+"""What people are shown: one table with three writers, and the progress of a run.
 
-Lines end where their text ends: what fills a column to its width is left out, so that outputs can be compared and
-copied. A reader that has seen enough (`| head`) has closed the pipe, and that is no error.
-
-What a run tells while it runs: a bar on a terminal, a line now and then in a log, nothing when asked to be quiet.
-
-    checking ━━━━━━━━━━━━━━━━━━━━━━╸━━━━━━━━━━━━━ 312,000 of 500,000 rows
-    judging ━━━━━━━━━━━━━━━━━━━━╸━━━━━━━━━━━━━━━ 1,204 of 2,318 verdicts, 41.2 a second, 0:00:27 left
-    1,204 of 2,318 verdicts, 41.2 a second, 0:00:27 left
-
-First the rows of the data, then the questions that the judge is asked. A run that goes on starts where it was: answers
-that were stored before are counted, and are in no rate. Work in several phases names them: the bar's label, and the
-beginning of a line, is the phase.
-
-A table with its notes, and what writes it: the terminal, Markdown and HTML.
-
-     metric           mean  95 % interval  scored       first the headings; the first column is names,
+     metric           mean  95 % interval  scored       first the headings; the first columns are names,
      ───────────────────────────────────────────        the others are numbers
      context_recall  0.583  0.090 - 0.960       2
 
      judge reference (lexical, not for decisions)       then the notes, a line each
 
-A table without headings is texts with short labels before them. What does not fit is folded, and nothing is left out.
-Text of users, models and other packages may stand in any cell and note: no writer takes it for markup.
+Every view is a `Table`, or a `View` of several below each other. What does not fit a terminal is folded, and nothing is
+left out. Text of users, models and other packages may stand in any title, cell and note: it is made safe here, and no
+writer takes it for markup. Lines end where their text ends, so that outputs can be compared and copied.
+
+    judging ━━━━━━━━━━━━━━━━━━━━╸━━━━━━━━━━━━━━━ 1,204 of 2,318 verdicts, 41.2 a second, 0:00:27 left
+
+The progress is a bar on a terminal, a line now and then in a log, nothing when asked to be quiet. A run that goes on
+starts where it was: answers that were stored before are counted, and are in no rate.
 """
 
 import html
@@ -30,6 +21,7 @@ import os
 import re
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -98,12 +90,144 @@ def number(value: float) -> str:
     return f"{value:.3f}"
 
 
+_MOST_ROWS = 40
+_MOST_CHARACTERS = 300
+_BACKTICKS = re.compile("`+")
+_NUMBERS = re.compile(r"[-+0-9., to]*")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Titles, rows of cells and notes, each of which may be missing.
+
+    Of a table with headings the columns after the first `names` are numbers; one without is texts with short labels
+    before them. In a terminal the rows stand `indent` columns to the right of titles and notes.
+    """
+
+    headings: Sequence[str] = ()
+    rows: Sequence[Sequence[str | Text]] = ()
+    notes: Sequence[str | Text] = ()
+    names: int = 1
+    titles: Sequence[str | Text] = ()
+    indent: int = 0
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        yield from (_line(title, "bold") for title in self.titles)
+        if self.headings or self.rows:
+            yield Padding(self._grid(), (0, 1, 0, 1 + self.indent), expand=False)
+            yield from [Text()] if self.notes else []
+        yield from map(_line, self.notes)
+
+    def _grid(self) -> RichTable:
+        grid = RichTable.grid(padding=(0, 2, 0, 0))
+        if self.headings:
+            grid = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+        for place in range(max(map(len, (self.headings, *self.rows)))):
+            grid.add_column(overflow="fold")
+            if self.headings:
+                grid.columns[place].header = _safe_text(self.headings[place])
+                grid.columns[place].justify = "right" if place >= self.names else "left"
+        for row in self.rows:
+            grid.add_row(*map(_safe_text, row))
+        return grid
+
+
+class View(tuple[Table, ...]):
+    """Tables below each other, with an empty line between them."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
+        for place, table in enumerate(self):
+            yield from [Text()] if place else []
+            yield table
+
+
+def _line(text: str | Text, style: str = "") -> RenderableType:
+    """A line of its own, folded where it is too long."""
+    return Padding(_safe_text(text, style), (0, 1), expand=False)
+
+
+def _safe_text(text: str | Text, style: str = "") -> Text:
+    return text if isinstance(text, Text) else safe_text(text, style=style)
+
+
+def as_html(view: Table | View) -> str:
+    """The view without styles or scripts, to look like what it stands in."""
+    tables = [view] if isinstance(view, Table) else view
+    return "\n".join(line for table in tables for line in _html_lines(table))
+
+
+def _html_lines(table: Table) -> Iterator[str]:
+    yield from (f"<p><strong>{escaped(str(title))}</strong></p>" for title in table.titles)
+    if table.headings or table.rows:
+        yield "<table>"
+        for tag, cells in (
+            *((("th", table.headings),) if table.headings else ()),
+            *(("td", row) for row in table.rows),
+        ):
+            yield f"<tr>{''.join(f'<{tag}>{escaped(str(cell))}</{tag}>' for cell in cells)}</tr>"
+        yield "</table>"
+    if table.notes:
+        notes = "<br>\n".join(escaped(str(note)) for note in table.notes)
+        yield f"<p>{notes}</p>"
+
+
+def escaped(text: str) -> str:
+    """The text as HTML shows it: nothing in it is markup."""
+    return html.escape(printable(text))
+
+
+def as_markdown(table: Table) -> str:
+    """The table for GitHub, its notes as a block; all but headings and numbers is code."""
+    parts = [_markdown_rows(table)] if table.headings else []
+    parts += [markdown_block(map(str, table.notes))] if table.notes else []
+    return "\n\n".join(parts)
+
+
+def _markdown_rows(table: Table) -> str:
+    rule = ["---", *["--:" if table.names == 1 else "---"] * (len(table.headings) - 1)]
+    cells = [[_markdown_cell(str(cell)) for cell in row] for row in table.rows[:_MOST_ROWS]]
+    lines = [f"| {' | '.join(row)} |" for row in (table.headings, rule, *cells)]
+    left_out = len(table.rows) - _MOST_ROWS
+    return "\n".join([*lines, *([f"\nand {left_out:,} more"] if left_out > 0 else [])])
+
+
+def markdown_block(lines: Iterable[str]) -> str:
+    """The lines as a block of code, between longer fences than there are in it."""
+    cut = [_cut(text) for text in lines]
+    fence = "`" * max(3, max(map(_longest_run, cut), default=0) + 1)
+    return "\n".join([f"{fence}text", *cut, fence])
+
+
+def _markdown_cell(text: str) -> str:
+    """A number as it is, a text as code, between more backticks than it has, and pipes written as escapes."""
+    if _NUMBERS.fullmatch(text) and text.strip():
+        return text
+    code = _cut(text).replace("|", "\\x7c") or " "
+    fence = "`" * (_longest_run(code) + 1)
+    # Next to a fence a backtick would be part of it; of a blank on both sides one is taken away.
+    blank = " " if "`" in (code[0], code[-1]) or (code[0] == code[-1] == " " and code.strip(" ")) else ""
+    return f"{fence}{blank}{code}{blank}{fence}"
+
+
+def _longest_run(text: str) -> int:
+    """How many backticks stand in a row at most."""
+    return max(map(len, _BACKTICKS.findall(text)), default=0)
+
+
+def _cut(text: str) -> str:
+    safe_line = printable(text)
+    return safe_line if len(safe_line) <= _MOST_CHARACTERS else f"{safe_line[: _MOST_CHARACTERS - 1]}…"
+
+
 _FIRST_LINE_SECONDS = 10.0
 _LONGEST_PAUSE_SECONDS = 300.0
 
 
-class _Counts:
-    """Counts what there is to do and what is done, and says it in the words of bar and log."""
+class _Counts(ABC):
+    """Counts what there is to do and what is done, and says it in the words of bar and log.
+
+    Work in several phases names them: the bar's label, and the beginning of a line, is the phase.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -111,8 +235,8 @@ class _Counts:
         self._started = 0.0
         self._expected = self._recalled = self._answered = 0
 
-    def _show(self, label: str, done: int, total: int | None, text: str) -> None:
-        raise NotImplementedError
+    @abstractmethod
+    def _show(self, label: str, done: int, total: int | None, text: str) -> None: ...
 
     def rows(self, doing: str, done: int, total: int | None) -> None:
         """Show how many there were."""
@@ -191,7 +315,6 @@ class Bar(_Counts):
     """A bar drawn by rich; it takes its line away when it is closed."""
 
     def __init__(self, stream: TextIO) -> None:
-        from rich.console import Console
         from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as RichProgress
 
@@ -230,90 +353,3 @@ def progress_on(stream: TextIO, *, quiet: bool = False) -> Progress:
     if quiet:
         return Silence()
     return Bar(stream) if stream.isatty() else Lines(stream)
-
-
-_MOST_ROWS = 40
-_MOST_CHARACTERS = 300
-_BACKTICKS = re.compile("`+")
-_NUMBERS = re.compile(r"[-+0-9., to]*")
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of cells; of a table with headings the columns after the first `names` are numbers."""
-
-    headings: Sequence[str]
-    rows: Sequence[Sequence[str | Text]]
-    notes: Sequence[str] = ()
-    names: int = 1
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        table = RichTable.grid(padding=(0, 2, 0, 0))
-        if self.headings:
-            table = RichTable(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
-        for place in range(max(map(len, (self.headings, *self.rows)))):
-            table.add_column(overflow="fold")
-            if self.headings:
-                table.columns[place].header = safe_text(self.headings[place])
-                table.columns[place].justify = "right" if place >= self.names else "left"
-        for row in self.rows:
-            table.add_row(*(safe_text(cell) if isinstance(cell, str) else cell for cell in row))
-        yield Padding(table, (0, 1), expand=False)
-        if self.notes:
-            yield Text()
-            yield from map(line, self.notes)
-
-
-def line(text: str, style: str = "") -> RenderableType:
-    """A line of its own, folded where it is too long."""
-    return Padding(safe_text(text, style=style), (0, 1), expand=False)
-
-
-def as_html(table: Table) -> str:
-    """The table and its notes without styles or scripts, to look like what they stand in."""
-    rows = [("th", table.headings), *(("td", row) for row in table.rows)]
-    lines = [f"<tr>{''.join(f'<{tag}>{escaped(str(cell))}</{tag}>' for cell in cells)}</tr>" for tag, cells in rows]
-    return "\n".join(["<table>", *lines, "</table>", "<p>", "<br>\n".join(map(escaped, table.notes)), "</p>"])
-
-
-def escaped(text: str) -> str:
-    """The text as HTML shows it: nothing in it is markup."""
-    return html.escape(printable(text))
-
-
-def as_markdown(table: Table) -> str:
-    """The table for GitHub, its notes as a block; all but headings and numbers is code."""
-    rule = ["---", *["--:" if table.names == 1 else "---"] * (len(table.headings) - 1)]
-    cells = [[_markdown_cell(str(cell)) for cell in row] for row in table.rows[:_MOST_ROWS]]
-    lines = [f"| {' | '.join(row)} |" for row in (table.headings, rule, *cells)]
-    left_out = len(table.rows) - _MOST_ROWS
-    lines += [f"\nand {left_out:,} more"] if left_out > 0 else []
-    return "\n".join(lines) + (f"\n\n{markdown_block(table.notes)}" if table.notes else "")
-
-
-def markdown_block(lines: Iterable[str]) -> str:
-    """The lines as a block of code, between longer fences than there are in it."""
-    shown = [_cut(text) for text in lines]
-    fence = "`" * max(3, max(map(_longest_run, shown), default=0) + 1)
-    return "\n".join([f"{fence}text", *shown, fence])
-
-
-def _markdown_cell(text: str) -> str:
-    """A number as it is, a text as code, between more backticks than it has, and pipes written as escapes."""
-    if _NUMBERS.fullmatch(text) and text.strip():
-        return text
-    shown = _cut(text).replace("|", "\\x7c") or " "
-    fence = "`" * (_longest_run(shown) + 1)
-    # Next to a fence a backtick would be part of it; of a blank on both sides one is taken away.
-    blank = " " if "`" in (shown[0], shown[-1]) or (shown[0] == shown[-1] == " " and shown.strip(" ")) else ""
-    return f"{fence}{blank}{shown}{blank}{fence}"
-
-
-def _longest_run(text: str) -> int:
-    """How many backticks stand in a row at most."""
-    return max(map(len, _BACKTICKS.findall(text)), default=0)
-
-
-def _cut(text: str) -> str:
-    shown = printable(text)
-    return shown if len(shown) <= _MOST_CHARACTERS else f"{shown[: _MOST_CHARACTERS - 1]}…"

@@ -24,7 +24,7 @@ from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, counted
 from localjudge.record import manifest as manifests
-from localjudge.record.archive import stored_extras
+from localjudge.record.archive import stored_extras, stored_rows
 from localjudge.record.directory import STORE, RunDirectory, excerpt
 from localjudge.record.files import ResultFiles, Summary, Totals, write_manifest
 from localjudge.record.manifest import (
@@ -37,6 +37,7 @@ from localjudge.record.manifest import (
     in_lines,
     judge_part,
     kept_criteria,
+    shard_in,
 )
 from localjudge.record.merge import evaluations_by_sample
 from localjudge.record.result_rows import Evaluation, JudgedUnit
@@ -82,8 +83,7 @@ def combine_runs(
         write_manifest(directory, manifests.with_environment(manifest, manifests.finished_part(there)))
         store = stack.enter_context(closing(Store(path / STORE)))
         stack.callback(told.close)
-        store.add_samples(first.iter_samples(), first.cluster_of)
-        store.add_extras(first.iter_extras())
+        store.add_samples(stored_rows(first.directory / STORE), first.cluster_of)
         results = stack.enter_context(closing(ResultFiles(directory)))
         results.begin()
         totals = combined.totals()
@@ -234,6 +234,11 @@ def _check_same_work(runs: Sequence[Run]) -> None:
     for run in runs:
         if combination_of(run.manifest):
             raise UsageError(f"{run.directory} is a combined run", hint="name the runs that it was combined from")
+        if (shard := shard_in(run.manifest)) is not None:
+            raise UsageError(
+                f"{run.directory} is shard {shard} of a run",
+                hint="merge the shards of each judge first: localjudge merge",
+            )
         data = differences(first.manifest.data, run.manifest.data)
         different = data + [
             change for name in _THE_SAME for change in differences(_part(first, name), _part(run, name))

@@ -9,7 +9,7 @@ happened.
 
 import logging
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
 from itertools import groupby
@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from localjudge.engine.protocol import Engine, EngineStats
-from localjudge.errors import UsageError
+from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, counted
@@ -26,7 +26,7 @@ from localjudge.record.archive import stored_extras
 from localjudge.record.cache import EarlierAnswers
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.examination import examinations_here
-from localjudge.record.files import ResultFiles, Summary, Totals, write_manifest
+from localjudge.record.files import ResultFiles, Summary, Totals, resume_point, write_manifest
 from localjudge.record.manifest import combination_of, kept_calibrations, kept_criteria
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import Store, canonical_sha256, extras_fingerprint
@@ -53,7 +53,6 @@ from localjudge.run.plan import (
 )
 from localjudge.run.settings import (
     ONE_HALF,
-    Options,
     RunSettings,
     checked,
     judge_of,
@@ -98,7 +97,7 @@ def _scored(planned: Plan, judge: OpenJudge, out: str | Path | None, progress: N
 def rescore_run(
     run: Run | str | Path,
     metrics: Sequence[str] | None,
-    options: Options,
+    options: Mapping[str, Any],
     *,
     out: str | Path | None = None,
     judge: JudgeName | None = None,
@@ -141,7 +140,7 @@ def rescore_run(
         return _scored(planned, opened, out, Noted(progress))
 
 
-def _thresholds(before: Run, options: Options, given: RunSettings, names: Sequence[str]) -> dict[str, Any]:
+def _thresholds(before: Run, options: Mapping[str, Any], given: RunSettings, names: Sequence[str]) -> dict[str, Any]:
     """What decides the verdicts once more: a threshold that is given in place of calibrations, and they in place of it.
 
     Of the run's calibrations those are kept that decide a metric which is scored once more.
@@ -197,34 +196,34 @@ class _Job:
             before = self._manifest_before(path)
             sessions = before.environment["sessions"] if before else []
             session = _Session(started=_now())
-            finished = manifests.finished_part(before)
-            write_manifest(directory, self._manifest([*sessions, session._asdict()], **finished))
+            done = manifests.finished_part(before)
+            write_manifest(directory, self._manifest([*sessions, session._asdict()], **done))
             store = stack.enter_context(closing(Store(path / STORE)))
             stack.callback(self._progress.close)
-            samples = self._plan.dataset.samples
-            storing = counted(samples, self._progress, "storing", len(samples))
-            among = self._plan.among
-            store.add_samples(storing, self._plan.cluster_of, among.positions if among else None)
-            store.add_extras(self._extras())
+            table = self._plan.dataset.table
+            storing = counted(table.rows(), self._progress, "storing", len(table))
+            changed = store.add_samples(storing, self._plan.cluster_of)
             if known := store.answer_count:
                 self._progress.note(f"resuming: {numbered(known, 'answer')} already stored")
             results = stack.enter_context(closing(ResultFiles(directory)))
             judging = self._judging(store, earlier)
-            totals = self._judged(judging, results, store)
-            summary = self._summary(totals)
+            summary = None if changed else self._finished(path)
+            if summary is None:
+                totals = self._judged(judging, results, store)
+                summary = self._summary(totals)
+                done = {"extras_sha256": extras_fingerprint(stored_extras(path / STORE))}
+                for metric, reason in totals.failed_everywhere.items():
+                    self._progress.note(f"{metric} failed on every sample: {reason}")
             session = session._replace(
                 finished=_now(), asked=judging.asked, effort=self._judge.engine.stats.model_dump()
             )
             reused = store.reused_from()
-            asked = store.answer_count - sum(reused.values())
-            manifest = self._manifest(
-                [*sessions, session._asdict()],
-                answers={"asked": asked, "reused": reused},
-                extras_sha256=extras_fingerprint(stored_extras(path / STORE)),
-            )
-            manifest = results.finish(summary, manifest)
-        for metric, reason in totals.failed_everywhere.items():
-            self._progress.note(f"{metric} failed on every sample: {reason}")
+            done["answers"] = {"asked": store.answer_count - sum(reused.values()), "reused": reused}
+            manifest = self._manifest([*sessions, session._asdict()], **done)
+            if "files" in done:
+                write_manifest(directory, manifest)
+            else:
+                manifest = results.finish(summary, manifest)
         stats = self._judge.engine.stats
         self._progress.note(f"asked {numbered(judging.asked, 'verdict')} in {stats.seconds_total:.1f} s")
         _log.debug(_work_done(stats))
@@ -236,9 +235,16 @@ class _Job:
             self._progress.note(f"all samples, without asking about these again: {option('reuse', str(path))}")
         return Run(path, summary, manifest, notes=tuple(self._progress.notes))
 
-    def _extras(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        dataset = self._plan.dataset
-        return ((sample.id, extras) for sample, extras in zip(dataset.samples, dataset.extras, strict=True))
+    def _finished(self, path: Path) -> Summary | None:
+        """The summary that is there, if its run is this one to the end: the same rows in one order, no byte changed."""
+        try:
+            run = Run.open(path)
+        except RunDirectoryError:
+            return None
+        facts = (run.summary.skipped_rows, run.summary.judge)
+        same = resume_point(path) is None and facts == (self._plan.dataset.skipped, self._judge.card)
+        failed_everywhere = any(metric.failed == run.summary.samples for metric in run.summary.metrics.values())
+        return run.summary if same and not failed_everywhere and run.in_one_order() else None
 
     def _judged(self, judging: Blocks, results: ResultFiles, store: Store) -> Totals:
         """The totals of all samples, when their rows are written."""

@@ -151,7 +151,7 @@ def earlier_answers(
         if judge.memory:
             earlier.append(judge.memory)
         proved = "model_sha256" in judge.engine.identity
-        if judge.source and proved and (cache := open_cache(part)):
+        if settings.cache and judge.source and proved and (cache := open_cache(part, settings.cache_mebibytes)):
             earlier.append(stack.enter_context(closing(cache)))
         yield earlier
 

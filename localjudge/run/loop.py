@@ -1,35 +1,20 @@
-"""From questions to verdicts: the one loop over an engine, and the one rule that makes answers a verdict.
+"""From samples to verdicts: every metric on every sample, block by block; the one loop over an engine.
 
-    p_yes       0.93   0.12          windows of one unit: it holds if any of them supports it, so the largest decides
-    threshold   0.5                  -> 1, by window 0
-    legal mass  0.99   0.0001        -> no verdict: of the second window, the model has not answered
+    block of samples ──metrics──> tasks ──wording──> questions ──stored? else the engine──> answers ──rule──> verdicts
+          └── in rounds: all metrics ask together, and once more, until none has a question left
+
+Memory does not grow with the data, and answers are stored the moment they are there: a run that was stopped asks only
+what is missing. A question is a function of its own task, the judge and the engine's identity, so neither the size of
+the blocks nor where they are cut moves a byte. (In the joint protocol statements of one sample are asked together.)
+This is the only place where a sample may fail: an error that speaks of one sample becomes its `Failed`, anything else
+stops the run. The rule that makes answers a verdict:
+
+    p_yes        0.93   0.12          windows of one unit: it is supported if any of them supports it
+    threshold    0.5                  -> 1, by window 0
+    legal mass   0.99   0.0001        -> no verdict: of the second window, the model has not answered
 
 The legal mass is the probability that the model gave to legal answers before all others were ruled out. What little a
 model leaves there is noise, and the grammar would scale it up to a verdict like any other.
-
-A run in blocks of samples: memory does not grow with the data, and the first verdict comes at once.
-
-    block of samples ──metrics──> tasks ──wording──> questions ──known? else the engine──> answers ──rule──> verdicts
-
-Answers are stored the moment they are there, so a run that was stopped asks only what is missing. What was answered
-before, in another run or to this user, is copied into the store. A verdict is a function of its own question, so
-neither the size of the blocks nor where they are cut moves a byte.
-
-Advances every metric on every sample, in rounds; the only place where a sample may fail.
-
-    round 1   sample 1: metric a asks 3, metric b asks 2    sample 2: metric a asks 5    ...   asked together
-    round 2   metrics that asked again                                                   ...   until none does
-
-All questions of a round are asked together, so that the engine can share what they have in common. The outcome is
-`Scored`, `Undefined` or `Failed`: an error that speaks of one sample becomes its `Failed`, anything else stops the run.
-
-From tasks to questions: what a judge is asked about each unit of text, and under which key. Nothing is asked here.
-
-    task ──fits the context?──> one question, or one for each window of its contexts
-                                a verdict, or a reason why there is none, where nothing has to be asked
-
-The invariant: a question is a function of its own task, the judge and the engine's identity. Which other tasks are
-worded with it moves nothing, except in the joint protocol, where the statements of one sample are asked together.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -125,9 +110,8 @@ class Wording:
         ]
 
     def _worded_together(self, tasks: Sequence[Task]) -> list[Worded]:
-        to_ask = [task for task in tasks if not _has_no_context(task)]
         try:
-            questions = iter(self._questions(to_ask))
+            questions = iter(self._questions([task for task in tasks if not _has_no_context(task)]))
         except SampleError as error:
             return [NoAnswer(error=error.in_one_line)] * len(tasks)
         return [NO_CONTEXT if _has_no_context(task) else next(questions) for task in tasks]
@@ -137,7 +121,11 @@ class Wording:
         whole = self._judge.requests(tasks)
         if all(map(self._surely_fits, whole)):
             return [(Question(self._keys.keyed(request), None),) for request in whole]
-        cut = Windows(cost=self._cost, capacity=self._engine.capacity, sentences=self._sentences)
+        cut = Windows(
+            cost=lambda task: self._engine.length(self._judge.request(task)),
+            capacity=self._engine.capacity,
+            sentences=self._sentences,
+        )
         windows = [cut.of(task) for task in tasks]
         requests = iter(self._judge.requests([window.task for of_task in windows for window in of_task]))
         return [
@@ -150,9 +138,6 @@ class Wording:
         size = sum(map(_bytes, request.path))
         size += len(request.path) + len(request.grammar.pattern) + request.grammar.reason_tokens
         return size + _ROOM_FOR_SPECIAL_TOKENS <= self._engine.capacity
-
-    def _cost(self, task: Task) -> int:
-        return self._engine.length(self._judge.request(task))
 
 
 def distinct(worded: Sequence[Worded]) -> dict[str, KeyedRequest]:
@@ -172,24 +157,22 @@ def _has_no_context(task: Task) -> bool:
     return isinstance(task, Attribution | Sufficiency) and not any(context.strip() for context in task.contexts)
 
 
-Answers = Mapping[str, Answer | NoAnswer]
-"""Answers by the keys of their questions."""
-OnAnswer = Callable[[str, Answer | NoAnswer], object]
-
-
 def ask(
-    engine: Engine, requests: Mapping[str, VerdictRequest], progress: Progress, *, on_answer: OnAnswer | None = None
+    engine: Engine,
+    requests: Mapping[str, VerdictRequest],
+    progress: Progress,
+    *,
+    on_answer: Callable[[str, Answer | NoAnswer], object] = lambda _key, _answer: None,
 ) -> dict[str, Answer | NoAnswer]:
     """Ask an engine for the answer to each request, known by its key; `on_answer` gets each the moment it is there.
 
-    How many are going to be asked is told to the progress by the caller, who knows the whole work.
+    The caller, who knows the whole work, tells the progress how many are going to be asked.
     """
     keys = list(requests)
     answers: dict[str, Answer | NoAnswer] = {}
     for index, answer in engine.answers(list(requests.values())):
         answers[keys[index]] = answer
-        if on_answer is not None:
-            on_answer(keys[index], answer)
+        on_answer(keys[index], answer)
         progress.advance()
     return answers
 
@@ -200,23 +183,23 @@ def answers_in_order(engine: Engine, requests: Sequence[VerdictRequest], progres
     return [answers[str(place)] for place in range(len(requests))]
 
 
-class WindowAnswer(NamedTuple):
-    """The answer about one window of a unit; `window` is None where it was asked about whole."""
+def verdict_of(answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: VerdictRule) -> Verdict | NoAnswer:
+    """The verdict on a unit from the answers about its windows, at least one; the first reason why there is none.
 
-    answer: Answer | NoAnswer
-    window: int | None
-
-
-def verdict_of(answers: Sequence[WindowAnswer], rule: VerdictRule) -> Verdict | NoAnswer:
-    """The verdict on a unit from the answers about its windows, at least one; the first reason why there is none."""
-    given: list[tuple[Answer, int | None]] = []
+    Each answer stands with the number of its window, which is None where the unit was asked about whole.
+    """
+    legal: list[tuple[Answer, int | None]] = []
     for answer, window in answers:
         if isinstance(answer, NoAnswer):
             return answer
         if answer.legal_mass < rule.min_legal_mass:
-            return _not_answered(answer, rule)
-        given.append((answer, window))
-    best, window = max(given, key=lambda one: one[0].p_yes)
+            return NoAnswer(
+                error=f"the model did not answer: it gave legal answers {answer.legal_mass:.2g} of its probability, "
+                f"less than {rule.min_legal_mass:g} (min_legal_mass)",
+                legal_mass=answer.legal_mass,
+            )
+        legal.append((answer, window))
+    best, window = max(legal, key=lambda pair: pair[0].p_yes)
     return Verdict(
         label=1 if best.p_yes >= rule.threshold else 0,
         p_yes=best.p_yes,
@@ -227,36 +210,39 @@ def verdict_of(answers: Sequence[WindowAnswer], rule: VerdictRule) -> Verdict | 
 
 
 def verdicts_of(
-    tasks: Sequence[AskedTask], worded: Sequence[Worded], answers: Answers, rule: VerdictRule
+    tasks: Sequence[AskedTask],
+    worded: Sequence[Worded],
+    answers: Mapping[str, Answer | NoAnswer],
+    rule: VerdictRule,
 ) -> list[Verdict | NoAnswer]:
     """One verdict for each task, in their order, as it was worded; every question has its answer."""
     return [
-        verdict_of([WindowAnswer(answers[question.key], question.window) for question in one], rule.of(task.metric))
-        if isinstance(one, tuple)
-        else one
-        for task, one in zip(tasks, worded, strict=True)
+        verdict_of([(answers[question.key], question.window) for question in questions], rule.of(task.metric))
+        if isinstance(questions, tuple)
+        else questions
+        for task, questions in zip(tasks, worded, strict=True)
     ]
 
-
-def _not_answered(answer: Answer, rule: VerdictRule) -> NoAnswer:
-    return NoAnswer(
-        error=f"the model did not answer: it gave legal answers {answer.legal_mass:.2g} of its probability, less than "
-        f"{rule.min_legal_mass:g} (--min-legal-mass)",
-        legal_mass=answer.legal_mass,
-    )
-
-
-Ask = Callable[[Sequence[AskedTask]], Sequence[Verdict | NoAnswer]]
-"""Tasks in, one verdict for each, in their order."""
 
 _CUTS_KEPT = 4096
 
 
 def evaluate_samples(
-    samples: Sequence[Sample], metrics: Sequence[Metric], sentences: Sentences, ask: Ask
+    samples: Sequence[Sample],
+    metrics: Sequence[Metric],
+    sentences: Sentences,
+    ask: Callable[[Sequence[AskedTask]], Sequence[Verdict | NoAnswer]],
 ) -> list[Evaluation]:
-    """All metrics on all samples, in the order of the samples, then of the metrics."""
-    cut = _remembering(sentences)
+    """All metrics on all samples, in the order of the samples, then of the metrics.
+
+    Of the sentences count those that say something: a line of dashes has no letter and no digit. They are remembered,
+    because several metrics cut the same text and many samples retrieve the same passage.
+    """
+
+    @lru_cache(maxsize=_CUTS_KEPT)
+    def cut(text: str) -> tuple[Span, ...]:
+        return tuple(span for span in sentences(text) if any(map(str.isalnum, span.text)))
+
     cases = [_Case(sample, metric, cut) for sample in samples for metric in metrics]
     while waiting := [case for case in cases if case.tasks]:
         verdicts = iter(ask([asked for case in waiting for asked in case.asked_tasks()]))
@@ -321,29 +307,16 @@ def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
     ]
     if nulls:
         return Undefined(reason=" and ".join(f"{field} is null" for field in nulls))
-    bare = [field for field in CONTEXT_FIELDS if field in reads_texts_of(metric) and _lacks_text(sample, field)]
+    bare = [
+        field
+        for field in CONTEXT_FIELDS
+        if field in reads_texts_of(metric) and any(context.text is None for context in getattr(sample, field))
+    ]
     if bare:
         return Undefined(reason=" and ".join(f"{field} has ids and no texts" for field in bare))
     if catalog.is_ours(metric.name) or isinstance(metric, Criterion):
         return (yield from metric.steps(sample, sentences))
     return (yield from foreign.guarded_steps(metric, sample, sentences))
-
-
-def _lacks_text(sample: Sample, field: FieldName) -> bool:
-    return any(context.text is None for context in getattr(sample, field))
-
-
-def _remembering(sentences: Sentences) -> Sentences:
-    """Sentences that say something: a line of dashes has no letter and no digit, and is in no denominator.
-
-    Remembered, because several metrics cut the same text and many samples retrieve the same passage.
-    """
-
-    @lru_cache(maxsize=_CUTS_KEPT)
-    def cut(text: str) -> tuple[Span, ...]:
-        return tuple(span for span in sentences(text) if any(map(str.isalnum, span.text)))
-
-    return cut
 
 
 _FIRST_BLOCK, _LARGEST_BLOCK = 16, 256
@@ -420,17 +393,14 @@ class Blocks:
     def verdicts(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
         """One verdict for each task, in their order; what is not known is asked."""
         worded = self._wording.worded(tasks)
-        return verdicts_of(tasks, worded, self._answers(tasks, worded), self._rule)
-
-    def _answers(self, tasks: Sequence[AskedTask], worded: Sequence[Worded]) -> Answers:
         questions = distinct(worded)
         self._expected.add(len(questions))
         known = dict(self._store.answers_to(questions))
         self._store.add_requests(questions, _askings(tasks, worded))
         for earlier in self._earlier:
-            found = earlier.answers_to([key for key in questions if key not in known])
-            self._store.add_reused(found, earlier.name)
-            known |= found
+            answers = earlier.answers_to([key for key in questions if key not in known])
+            self._store.add_reused(answers, earlier.name)
+            known |= answers
         self._expected.recall(len(known))
 
         def keep(key: str, answer: Answer | NoAnswer) -> None:
@@ -441,7 +411,7 @@ class Blocks:
         requests = {key: keyed.request for key, keyed in questions.items() if key not in known}
         asked = ask(self._engine, requests, self._progress, on_answer=keep)
         self.asked += len(asked)
-        return {**known, **asked}
+        return verdicts_of(tasks, worded, known | asked, self._rule)
 
 
 def blocks(samples: Iterable[Sample], at_once: Callable[[], int] = lambda: 1) -> Iterator[list[Sample]]:

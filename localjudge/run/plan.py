@@ -8,7 +8,7 @@ What was understood of the data, said once before anything is judged, and in the
     columns not used: department, gold_standard
     no column for response, so left out: faithfulness
     no column for reference, so left out: context_recall
-    also possible with this data: context_relevancy, matrix_recall, hit_rate@k (localjudge metrics says what they ask)
+    also possible with this data: context_relevancy, matrix_recall, hit_rate@k (localjudge run --list-metrics)
     gold_standard may be the reference missing for context_recall: --map reference=gold_standard
 
 A note goes where progress goes. Where a column that is not used may be the one that is missing, or the language is
@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, TypeGuard
 
 from localjudge.dataset import Dataset, from_rows, from_samples, load
 from localjudge.dataset.columns import map_option
-from localjudge.dataset.load import Shard, drawn, first, picked, positions_in
+from localjudge.dataset.part import Shard, drawn, first, in_shard
 from localjudge.dataset.problems import shown
 from localjudge.errors import UsageError
 from localjudge.metrics import Metric, catalog
@@ -38,7 +38,7 @@ from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, first_picture
 from localjudge.metrics.criterion import Criterion
 from localjudge.metrics.metric import options_of
 from localjudge.progress import Progress, Silence
-from localjudge.record.archive import stored_positions
+from localjudge.record.archive import stored_rows
 from localjudge.record.directory import STORE
 from localjudge.record.manifest import chosen_part, part_of, shard_in, shard_of
 from localjudge.record.run import Run
@@ -126,11 +126,10 @@ _DIGITS = 8
 
 
 class Among(NamedTuple):
-    """What a shard is one of: the data's fingerprint, its number of samples, and the positions of the shard's in it."""
+    """What a shard is one of: the data's fingerprint and its number of samples."""
 
     sha256: str
     rows: int
-    positions: Sequence[int]
 
     @property
     def for_manifest(self) -> dict[str, Any]:
@@ -179,9 +178,8 @@ def plan(
     whole = _read(data, settings, progress or Silence())
     dataset, among = _part(whole, settings), None
     if settings.shard is not None:
-        positions = positions_in(dataset, Shard.read(settings.shard))
-        among = Among(dataset.fingerprint, len(dataset.samples), positions)
-        dataset = picked(dataset, positions)
+        among = Among(dataset.fingerprint, len(dataset.samples))
+        dataset = in_shard(dataset, Shard.read(settings.shard))
     choice = choose_metrics(with_criteria(metric_names, settings.criteria), dataset, settings.criteria)
     clusters = _clusters(dataset, settings.cluster_by) if settings.cluster_by and dataset.samples else None
     return Plan(dataset, *choice, clusters, settings, len(whole.samples), among=among)
@@ -209,7 +207,7 @@ def _among_again(run: Run) -> Among | None:
     if shard_in(run.manifest) is None:
         return None
     whole = shard_of(run.manifest)
-    return Among(whole.sha256, whole.rows, stored_positions(run.directory / STORE))
+    return Among(whole.sha256, whole.rows)
 
 
 def with_criteria(names: Sequence[str] | None, criteria: Sequence[Criterion]) -> Sequence[str] | None:
@@ -304,8 +302,9 @@ def from_run(run: Run) -> Dataset:
     environment = run.manifest.environment
     given = environment.get("mapping")
     mapping = {ours: str(column) for ours, column in given.items()} if isinstance(given, Mapping) else {}
+    rows = zip(stored_rows(run.directory / STORE), run.iter_samples(), run.iter_extras(), strict=True)
     return from_samples(
-        zip(run.iter_samples(), (columns for _, columns in run.iter_extras()), strict=True),
+        ((row.position, sample, columns) for row, sample, (_, columns) in rows),
         sources=[str(source) for source in environment.get("sources") or ("rows",)],
         mapping=mapping,
         skipped=run.summary.skipped_rows,
@@ -407,7 +406,7 @@ def tell(planned: Plan, progress: Noted) -> None:
         progress.note(note)
     if planned.also_possible:
         others = ", ".join(planned.also_possible)
-        progress.note(f"also possible with this data: {others} (localjudge metrics says what they ask)")
+        progress.note(f"also possible with this data: {others} (localjudge run --list-metrics)")
     for field, columns in planned.dataset.guesses.items() if planned.left_out else ():
         names = ", ".join(name for name, fields in planned.left_out.items() if field in fields)
         progress.warn(f"{', '.join(columns)} may be the {field} missing for {names}: {map_option({field: columns})}")

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self, TypedDict
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
-from localjudge.dataset.load import Shard
+from localjudge.dataset.part import Shard
 from localjudge.engine.opening import may_be_elsewhere
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import UsageError
@@ -17,6 +17,7 @@ from localjudge.judge.wording import JudgingProtocol, Reasons
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import Criterion, criteria_of
 from localjudge.metrics.metric import Metric
+from localjudge.record.cache import DEFAULT_MIB
 from localjudge.record.directory import MANIFEST, excerpt, validated
 from localjudge.record.manifest import (
     Calibration,
@@ -75,6 +76,7 @@ class Options(TypedDict, total=False):
     ray: str | None
     ray_workers: int | None
     allow_host: str | Sequence[str]
+    cache: bool | int
 
 
 class RunSettings(EngineSettings):
@@ -88,82 +90,70 @@ class RunSettings(EngineSettings):
         tuple[Criterion, ...],
         Setting("Scoring", "--criterion", "FILE", "read", criterion_files, criteria_of, rescorable=True),
     ] = ()
-    """File with a question of your own, which becomes a metric of its name, or one that comes with localjudge:
-    formal_register, names_its_source, refuses (may be repeated)."""
+    """Your own question as a metric: a file, or formal_register, names_its_source, refuses (may be repeated)."""
     threshold: Annotated[float, Setting("Scoring", metavar="P", rescorable=True)] = Field(default=ONE_HALF, ge=0, le=1)
-    """Probability from which on a verdict is 1."""
+    """The decision threshold: a verdict is 1 from this probability."""
     calibration: Annotated[
         tuple[Calibration, ...],
-        Setting(
-            "Scoring",
-            metavar="NAME|FILE",
-            names="read",
-            bundled=saved_calibrations,
-            read=calibrations_of,
-            rescorable=True,
-        ),
+        Setting("Scoring", "", "NAME|FILE", "read", saved_calibrations, calibrations_of, rescorable=True),
     ] = ()
-    """Name or file of a calibration, whose threshold decides the metrics that ask its question (may be repeated)."""
-    min_legal_mass: Annotated[float, Setting("Scoring", metavar="P", rescorable=True, calibration=True)] = Field(
-        default=0.01, ge=0, le=1
-    )
-    """Probability that a model must have given to legal answers: with less it has not answered, and there is no
-    verdict. 0 takes any answer."""
-    language: Annotated[str, Setting("Data")] = "en"
+    """Use the threshold of a calibration for the metrics that ask its question (may be repeated)."""
+    min_legal_mass: Annotated[float, Setting(rescorable=True, calibration=True)] = Field(default=0.01, ge=0, le=1)
+    """Minimum probability on valid answers; below it the verdict counts as failed. 0 accepts any answer."""
+    language: Annotated[str, Setting("Data", sentences=True)] = "en"
     """Language whose rules cut sentences (a spaCy language code)."""
-    segmenter: Annotated[str | None, Setting("Data", metavar="PIPELINE")] = None
-    """Installed spaCy pipeline that cuts sentences instead of our rules."""
-    abbreviations: Annotated[
-        tuple[str, ...], Setting("Data", metavar="FILE", names="words", read=abbreviations_of)
-    ] = ()
-    """File of words, one a line, whose full stop does not end a sentence (in Python also the words themselves)."""
+    segmenter: Annotated[str | None, Setting(sentences=True)] = None
+    """Installed spaCy pipeline that cuts sentences instead of the built-in rules."""
+    abbreviations: Annotated[tuple[str, ...], Setting(names="words", read=abbreviations_of, sentences=True)] = ()
+    """Words whose full stop does not end a sentence, or a file of them, one per line."""
     profile: Annotated[
         str | ProfileFolder | None,
-        Setting("Judge", "", "NAME|FOLDER", "read", bundled_profiles, read_profile, calibration=True, doctor=True),
+        Setting(names="read", bundled=bundled_profiles, read=read_profile, calibration=True, doctor=True),
     ] = None
-    """How the judge is asked: a prompt profile that comes with localjudge (instruct, minicheck ...), or the folder of
-    one of your own. By default the one that is made for the model."""
+    """How the judge is asked: a bundled prompt profile (instruct, minicheck ...), or the folder of your own. Default:
+    the one made for the model."""
     prompts: Annotated[
-        tuple[OwnPrompt, ...],
-        Setting("Judge", "--prompt", "FILE", "read", read=read_prompts, calibration=True, doctor=True),
+        tuple[OwnPrompt, ...], Setting(names="read", read=read_prompts, calibration=True, doctor=True)
     ] = ()
-    """File that words a task in place of the judge's own wording (may be repeated)."""
-    reasons: Annotated[Reasons, Setting("Judge", calibration=True)] = "none"
+    """Prompt files, each of which replaces the built-in prompt for one task."""
+    reasons: Annotated[Reasons, Setting(calibration=True)] = "none"
     """Let the model write a reason before the verdict (which may move it) or after it (which cannot)."""
-    protocol: Annotated[JudgingProtocol, Setting("Judge")] = "independent"
+    protocol: Annotated[JudgingProtocol, Setting()] = "independent"
     """Judge each unit by itself, or all statements of a sample in one answer, as RAGAS does: they sway each other
     then."""
     mapping: Annotated[Mapping[str, str], Setting("Data", "--map", "FIELD=COLUMN", data=True)] = Field(
         default_factory=dict
     )
-    """Column of yours to take for user_input, retrieved_contexts, reference, response, reference_contexts or id (may be
-    repeated). a.b reaches into objects, a[].b into each one of a list; contexts may stand in several columns: a,b."""
-    context_separator: Annotated[str | None, Setting("Data", metavar="TEXT", data=True)] = None
-    """Text at which to split a column's text into contexts: '|' for CSV and JSONL that DeepEval wrote."""
-    rows: Annotated[str | None, Setting("Data", metavar="PATH", data=True)] = None
+    """Column to use for user_input, retrieved_contexts, reference, response, reference_contexts or id (may be
+    repeated). a.b reaches into objects, a[].b into lists of them; a,b joins columns of contexts."""
+    context_separator: Annotated[str | None, Setting(data=True)] = None
+    """Separator between contexts in a text column: '|' for files that DeepEval wrote."""
+    rows: Annotated[str | None, Setting(data=True)] = None
     """Where the rows are inside the objects of a JSON file: experiment.items."""
-    skip_bad_rows: Annotated[bool, Setting("Data", data=True)] = False
-    """Leave out rows that cannot be used, and count them, instead of stopping."""
-    cluster_by: Annotated[
-        str | None, Setting("Data", metavar="COLUMN", data=True, rescorable=True, calibration=True)
-    ] = None
-    """Column that names what samples share, such as a document: intervals are then over these groups."""
-    max_failed: Annotated[int, Setting("Scoring", rescorable=True)] = Field(default=0, ge=0)
-    """Samples of a metric that may fail before it has no mean."""
+    skip_bad_rows: Annotated[bool, Setting(data=True)] = False
+    """Skip and count rows that cannot be used, instead of stopping."""
+    cluster_by: Annotated[str | None, Setting("Data", "", "COLUMN", data=True, rescorable=True, calibration=True)] = (
+        None
+    )
+    """Column that groups samples, such as a document: intervals are then over the groups."""
+    max_failed: Annotated[int, Setting(rescorable=True)] = Field(default=0, ge=0)
+    """Failed samples tolerated per metric before its mean is withheld."""
     reuse: Annotated[
         tuple[str, ...],
         Setting("Judge", metavar="RUN", names="read", data=True, rescorable=True, calibration=True),
     ] = ()
-    """Run of the same judge whose answers are taken in place of asking (may be repeated)."""
-    limit: Annotated[int | None, Setting("Data", data=True, part=True)] = Field(default=None, ge=1)
-    """Only the first samples of the data, so many."""
+    """Reuse the answers of a run of the same judge (may be repeated)."""
+    cache: Annotated[bool | int, Setting(rescorable=True, calibration=True)] = Field(default=False, ge=0, exclude=True)
+    """Keep and reuse the answers of all your runs in one private folder: true, or how many MiB at most (1,024)."""
+    limit: Annotated[int | None, Setting(data=True, part=True)] = Field(default=None, ge=1)
+    """Use only the first N samples."""
     sample: Annotated[int | None, Setting("Data", data=True, part=True)] = Field(default=None, ge=1)
-    """Only so many samples, drawn by their ids: those drawn for a smaller number are among them."""
-    seed: Annotated[int, Setting("Data", data=True, part=True)] = 0
-    """Which samples --sample draws."""
+    """Use N samples drawn at random by id; a larger N includes the samples of a smaller N."""
+    seed: Annotated[int, Setting(data=True, part=True)] = 0
+    """Seed of the samples that are drawn."""
     shard: Annotated[str | None, Setting("Data", metavar="I/N", data=True, part=True)] = None
-    """Only one of N parts, I from 1 to N, by the samples' ids: several processes judge one each, and localjudge merge
-    makes one run of theirs."""
+    """Use part I of N, by the ids of the samples: several processes judge one part each, and localjudge merge makes one
+    run of theirs."""
 
     @field_validator("profile")
     @classmethod
@@ -232,6 +222,11 @@ class RunSettings(EngineSettings):
         return {"calibrations": {one.question: one.sha256 for one in self.calibration}} if self.calibration else {}
 
     @property
+    def cache_mebibytes(self) -> int:
+        """How large the cache may grow."""
+        return DEFAULT_MIB if self.cache is True else int(self.cache)
+
+    @property
     def engine(self) -> EngineSettings:
         """The part that concerns the engine."""
         return EngineSettings(**{name: getattr(self, name) for name in EngineSettings.model_fields})
@@ -249,7 +244,7 @@ SETTINGS: Mapping[str, Setting] = declared(RunSettings)
 NOT_IN_FILES = frozenset(name for name, field in RunSettings.model_fields.items() if field.exclude)
 """Settings that no file of a run holds."""
 declare(SETTINGS)
-Trait = Literal["part", "data", "place", "rescorable", "calibration", "doctor"]
+Trait = Literal["part", "data", "place", "rescorable", "calibration", "doctor", "sentences"]
 
 
 def settings_with(trait: Trait) -> tuple[str, ...]:

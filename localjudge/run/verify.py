@@ -68,9 +68,7 @@ from localjudge.record.store import RequestKeys, canonical_sha256, extras_finger
 from localjudge.run.combine import CombinedRuns, runs_combined_in
 from localjudge.run.judges import JudgeName, OpenJudge, judge_part_of, opened_judge
 from localjudge.run.loop import (
-    Answers,
     AskedTask,
-    WindowAnswer,
     Wording,
     answers_in_order,
     blocks,
@@ -454,7 +452,7 @@ class _Stored:
         """How many are not what was asked: by their key, or by their grammar, which is none of these shapes."""
         return len(self._altered) + sum(count for shape, count in self._sound.items() if shape not in shapes)
 
-    def answers_to(self, keys: Iterable[str]) -> Answers:
+    def answers_to(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
         """The stored answers to these questions, by their keys."""
         asked = {
             self._answering.get(key, key): key for key in keys if key in self._answering or key not in self._altered
@@ -534,10 +532,7 @@ def _row_change(
     answers: Mapping[int, tuple[Answer | NoAnswer, Answer | NoAnswer]],
     rule: VerdictRule,
 ) -> RowChange:
-    both = (
-        verdict_of([WindowAnswer(answers[one.number][side], None) for one in askings], rule.of(place[1]))
-        for side in (0, 1)
-    )
+    both = (verdict_of([(answers[one.number][side], None) for one in askings], rule.of(place[1])) for side in (0, 1))
     before, after = (verdict if isinstance(verdict, Verdict) else None for verdict in both)
     return RowChange(
         sample_id=place[0],

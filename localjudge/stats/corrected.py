@@ -1,4 +1,4 @@
-"""A judge's mean, corrected by the labels that people gave to a part of its verdicts.
+"""A judge's mean, corrected by the labels that people gave to a part of its verdicts, and which verdicts to label.
 
 The headline of a metric is a mean over N samples of a share of units, so a unit of a sample that has m of them weighs
 w = 1 / (m N) in it, and so does an error of the judge about it. L is the judge's label, H the one of people:
@@ -8,36 +8,25 @@ w = 1 / (m N) in it, and so does an error of the judge about it. L is the judge'
     corrected  theta = lambda sum w L + sum v (H - lambda L)     v: weights of the labelled units
 
 A labelled unit that was drawn with the probability pi stands for w / pi (Horvitz and Thompson, 1952). These are scaled
-to what they stand for together in their stratum (Hajek, 1971), which is known.
-lambda, in [0, 1], is the slope of H on L within the strata: how much the judge is worth ("power tuning"). The labelled
-units are a part of the judged ones, so that the best slope lacks the factor 1 / (1 + n / N) of a second data set. The
-labelled units must be drawn from the judged ones, with the stated probabilities.
+to what they stand for together in their stratum (Hajek, 1971), which is known. lambda, in [0, 1], is the slope of H on
+L within the strata: how much the judge is worth ("power tuning"). The labelled units are a part of the judged ones, so
+that the best slope lacks the factor 1 / (1 + n / N) of a second data set.
 
 To first order it is a sum over independent clusters (a sample, or a group of samples): of each unit its own share and
 what the labels of its stratum say on average, w (lambda L + mean q), and of each labelled unit how far it is from that,
 v (q - mean q), with q = H - lambda L. Their sum of squares is the variance (S. L. Lohr, 2022, Sampling, 9.3); Student's
 t has as many degrees of freedom as clusters have labels, less the strata. The limits are taken on the logit, as means
-near 0 and 1 are skewed.
+near 0 and 1 are skewed. Where no error was seen there may be one: the variance has one labelled unit more, which the
+judge has wrong as likely as not. `scripts/coverage-table --corrected` shows how often the intervals hold the truth.
 
-Where no error was seen there may be one: the variance has one labelled unit more, which the judge has wrong as likely
-as not.
+Units are drawn in five strata of equally many by p_yes, so sure and unsure verdicts are labelled alike; in its stratum
+with a probability in proportion to its weight, so that every label stands for equally much of the mean, which makes the
+intervals narrowest for a given n. The weights are laid end to end in a random order, and every k-th step hits a unit:
+systematic sampling, which has exactly the probabilities that it states.
 
-Source: A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), PPI++: Efficient prediction-powered inference,
-arXiv:2311.01453, section 6. `scripts/coverage-table --corrected` shows how often the intervals hold the truth.
-
-Which units people should label: drawn in strata of what the judge thinks, each with a known probability.
-
-    p_yes     .02 .1 | .3 .4 | .5 .55 | .7 .8 | .9 .97      strata of equally many units, by p_yes
-    drawn            one or more of each, in all n           so sure and unsure verdicts are labelled alike
-
-In its stratum a unit is drawn with a probability in proportion to its size, its weight in the mean of its metric: then
-every labelled unit stands for equally much of the mean, which makes the intervals narrowest for a given n. (Units of
-equal probability would be mostly of samples with many units, each of which counts little.)
-
-The sizes are laid end to end in a random order, and every k-th step hits a unit: systematic sampling, which has exactly
-the probabilities that it states. Sources: W. G. Madow (1949), On the theory of systematic sampling II, Annals of
-Mathematical Statistics 20, 333-354; C.-E. Sarndal, B. Swensson and J. Wretman (1992), Model Assisted Survey Sampling,
-sections 3.6 and 3.7.
+Sources: A. N. Angelopoulos, J. C. Duchi and T. Zrnic (2023), PPI++: Efficient prediction-powered inference,
+arXiv:2311.01453, section 6; W. G. Madow (1949), On the theory of systematic sampling II, Annals of Mathematical
+Statistics 20, 333-354; C.-E. Sarndal, B. Swensson and J. Wretman (1992), Model Assisted Survey Sampling, 3.6 and 3.7.
 """
 
 import math
@@ -54,6 +43,8 @@ Flags = npt.NDArray[np.bool_]
 FEWEST_CLUSTERS = 10
 """Samples (or groups of samples) that need labels for an interval: of fewer, no t is a good approximation."""
 _FEWEST_OF_STRATUM = 5
+STRATA = 5
+_ROUNDING = 1e-9
 
 
 class JudgedUnits(NamedTuple):
@@ -103,12 +94,15 @@ def prediction_powered(units: JudgedUnits, *, confidence: float = 0.95) -> Predi
     mean = power * float((units.weights * units.judged).sum()) + float((v * q).sum())
     # Its stratum has its known weight, whichever of its units are labelled: only what differs from its mean varies.
     varying = v * _off_mean(q, v, strata)
-    there = units._replace(strata=strata)
-    contributions = _contributions(there, units.weights * (power * units.judged + _means(q, v, strata)), varying)
+    contributions = _contributions(
+        units._replace(strata=strata), units.weights * (power * units.judged + _means(q, v, strata)), varying
+    )
     squares = float((contributions**2).sum()) * len(contributions) / max(1, len(contributions) - 1)
     variance = squares + _unseen(v, units) / 2
-    t = _quantile(units, strata, confidence)
-    limits = None if t is None else _logit_limits(mean, t * math.sqrt(variance), math.sqrt(_unseen(v, units)) / 2)
+    limits = None
+    if (clusters := labelled_clusters(units)) >= FEWEST_CLUSTERS:
+        t = two_sided_quantile(confidence, max(1, clusters - len(np.unique(strata[_labelled(units)]))))
+        limits = _logit_limits(mean, t * math.sqrt(variance), math.sqrt(_unseen(v, units)) / 2)
     return PredictionPowered(_inside(mean), limits, power)
 
 
@@ -122,13 +116,6 @@ def _labelled(units: JudgedUnits) -> Flags:
     return labelled
 
 
-def _quantile(units: JudgedUnits, strata: Indices, confidence: float) -> float | None:
-    clusters = labelled_clusters(units)
-    if clusters < FEWEST_CLUSTERS:
-        return None
-    return two_sided_quantile(confidence, max(1, clusters - len(np.unique(strata[_labelled(units)]))))
-
-
 def _merged_strata(units: JudgedUnits) -> Indices:
     """Numbers of strata from 0 on; one with too few labels is taken together with the next, the last with its last."""
     labels = _sums(_labelled(units).astype(np.float64), units.strata)
@@ -140,7 +127,7 @@ def _merged_strata(units: JudgedUnits) -> Indices:
         new.append(number)
         seen += count
     if seen < _FEWEST_OF_STRATUM and number > first:
-        new = [min(one, number - 1) for one in new]
+        new = [min(stratum, number - 1) for stratum in new]
     return np.array(new, dtype=np.intp)[units.strata]
 
 
@@ -178,13 +165,13 @@ def _off_mean(values: Floats, weights: Floats, strata: Indices) -> Floats:
 def _means(values: Floats, weights: Floats, strata: Indices) -> Floats:
     """The weighted mean of its stratum for each unit, 0 where none has a weight."""
     total = _sums(weights, strata)
-    found: Floats = np.divide(_sums(weights * values, strata), total, out=np.zeros_like(total), where=total > 0)
-    return found[strata]
+    means: Floats = np.divide(_sums(weights * values, strata), total, out=np.zeros_like(total), where=total > 0)
+    return means[strata]
 
 
 def _sums(values: Floats, group: Indices) -> Floats:
-    found: Floats = np.bincount(group, weights=values).astype(np.float64)
-    return found
+    sums: Floats = np.bincount(group, weights=values).astype(np.float64)
+    return sums
 
 
 def _inside(value: float) -> float:
@@ -204,10 +191,6 @@ def _refuse_unsound(units: JudgedUnits) -> None:
         raise ValueError("the weights in the mean are 1 in all")
     if not (np.isfinite(units.drawn) & (units.drawn >= 0)).all():
         raise ValueError("a labelled unit stands for something finite")
-
-
-STRATA = 5
-_ROUNDING = 1e-9
 
 
 class Drawing(NamedTuple):
@@ -257,14 +240,13 @@ def even_shares(sizes: list[int], count: int) -> list[int]:
 
 def _probabilities(sizes: Floats, count: int) -> Floats:
     """In proportion to the sizes and `count` in all; a unit that would have more than 1 has 1, and the others share."""
-    found = np.zeros(len(sizes))
-    certain = np.zeros(len(sizes), dtype=bool)
-    while True:
-        rest = ~certain
-        found[certain] = 1.0
-        left = count - int(certain.sum())
-        found[rest] = left * sizes[rest] / sizes[rest].sum() if rest.any() else 0.0
-        beyond = rest & (found >= 1)
+    probabilities = np.ones(len(sizes))
+    rest = np.ones(len(sizes), dtype=bool)
+    while rest.any():
+        probabilities[rest] = (count - int((~rest).sum())) * sizes[rest] / sizes[rest].sum()
+        beyond = rest & (probabilities >= 1)
+        probabilities[beyond] = 1.0
         if not beyond.any():
-            return found
-        certain |= beyond
+            break
+        rest &= ~beyond
+    return probabilities

@@ -1,20 +1,4 @@
-"""Whether a promise about a mean is kept, broken, or not yet known.
-
-    promise: mean >= 0.8
-
-      0.8
-       |  [---+---]     passed     all that the truth may be keeps it
-    [--|+----]          undecided  too few samples
-    [-+-]  |            missed     nothing that the truth may be keeps it
-
-An undecided gate says how many samples would do. An interval's arm shrinks with the square root of their number, so
-
-    samples needed = n * (arm / |mean - threshold|)^2
-
-where the arm is the part of the interval that crosses the threshold, and the mean stays where it is (W. G. Cochran
-(1977), Sampling Techniques, chapter 4: n = (z s / d)^2). Near 0 and 1 arms shrink faster, so fewer may do.
-
-What changed between two runs over the same samples.
+"""What changed between two runs over the same samples.
 
     before  1.0  0.5  0.0  1.0
     after   1.0  1.0  0.5  0.0        differences 0, +0.5, +0.5, -1: two improved, one worsened, one tied
@@ -42,6 +26,14 @@ mean in 80 to 88 % of cases. Where the commonest difference is not 0, unseen pai
 fall by exactly 0.2 are not called worse, since ten may miss up to 31 % of all pairs.
 
 Nothing is drawn at random. The order of the pairs moves no number, and exchanging the runs turns the interval round.
+
+A gate on a mean or a difference is decided on its interval: passed if all that the truth may be keeps it, failed if
+nothing does, and otherwise undecided. An arm shrinks with the square root of the number of samples, so
+
+    samples needed = n * (arm / |mean - threshold|)^2
+
+would decide it if the mean stays where it is (W. G. Cochran (1977), Sampling Techniques, chapter 4: n = (z s / d)^2),
+with the arm that crosses the threshold. Near 0 and 1 arms shrink faster, so fewer may do.
 """
 
 import math

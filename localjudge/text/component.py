@@ -44,12 +44,21 @@ class SentenceRules:
         conventions = conventions_of(language, defaults.stop_words, defaults.tokenizer_exceptions)
         self._conventions = replace(conventions, own=OwnAbbreviations(abbreviations) if abbreviations else None)
         self._pattern = stop_pattern(_STOPS + self._conventions.stops)
+        self._last: tuple[str, list[int]] = ("", [])
+
+    def starts(self, text: str) -> list[int]:
+        """Where the rules would begin a sentence; those of the last text are remembered."""
+        last, starts = self._last
+        if last != text:
+            starts = sentence_starts(text, self._pattern, self._conventions)
+            self._last = (text, starts)
+        return starts
 
     def __call__(self, doc: Doc) -> Doc:
         """Set the sentence starts of a document, whatever they were before."""
         text = doc.user_data.get(_SOURCE) or doc.text
         is_start = np.zeros(len(text) + 1, dtype=bool)
-        is_start[[0, *sentence_starts(text, self._pattern, self._conventions)]] = True
+        is_start[[0, *self.starts(text)]] = True
         column: Any = np.where(is_start[doc.to_array(["IDX"])], 1, -1).astype(np.uint64).reshape(-1, 1)
         doc.from_array(["SENT_START"], column)
         return doc

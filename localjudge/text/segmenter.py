@@ -35,6 +35,8 @@ from localjudge.words import suggestion
 if TYPE_CHECKING:
     from spacy.language import Language
 
+    from localjudge.text.component import SentenceRules
+
 
 @cache
 def import_spacy() -> None:
@@ -161,10 +163,11 @@ class Segmenter:
     def __call__(self, text: str) -> list[Span]:
         """Sentences of a text, in its order. Raises UsageError for an unknown language or an unfit pipeline."""
         nlp = named_pipeline(self.pipeline) if self.pipeline else rules_pipeline(self.language, self.abbreviations)
+        rules = None if self.pipeline else cast("SentenceRules", nlp.get_pipe("localjudge_sentences"))
         return [
             Span(start=start, end=end, text=text[start:end])
             for part_start, part_end in _parts(text)
-            for start, end in _cut(nlp, text[part_start:part_end], part_start)
+            for start, end in _cut(nlp, rules, text[part_start:part_end], part_start)
         ]
 
     @property
@@ -202,9 +205,16 @@ def _parting(text: str, start: int, end: int) -> int:
     return end
 
 
-def _cut(nlp: "Language", text: str, offset: int) -> Iterator[tuple[int, int]]:
+def _cut(nlp: "Language", rules: "SentenceRules | None", text: str, offset: int) -> Iterator[tuple[int, int]]:
     # spaCy stores strings as UTF-8, which has no lone surrogates.
-    doc = nlp(_SURROGATE.sub("\ufffd", text))
+    storable = _SURROGATE.sub("\ufffd", text)
+    blank = len(text) - len(text.lstrip())
+    if rules is not None and all(start <= blank for start in rules.starts(storable)):
+        # Tokens only take cuts away: where the rules make none, nobody has to look for tokens.
+        if bare := text.strip():
+            yield offset + blank, offset + blank + len(bare)
+        return
+    doc = nlp(storable)
     if len(doc) and not doc.has_annotation("SENT_START"):
         raise UsageError(
             f"the spaCy pipeline {nlp.meta['name']!r} sets no sentence boundaries",

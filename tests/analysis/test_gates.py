@@ -5,9 +5,11 @@ from typing import Any
 
 import pytest
 
-from localjudge import Run, UsageError
+import localjudge
+from localjudge import Run
 from localjudge.analysis.check import Gate, GateDecision, decide_gates, parse_gate, refuse_without_baseline
 from localjudge.analysis.compare import compare
+from localjudge.errors import UsageError
 from localjudge.stats.interval import mean_interval
 from localjudge.stats.paired import decide
 from tests.conftest import ScriptedRun
@@ -116,11 +118,6 @@ def test_it_is_said_what_more_samples_would_decide(scripted_run: ScriptedRun, ga
     )
 
 
-def test_one_sample_is_said_as_one(scripted_run: ScriptedRun) -> None:
-    run = scripted_run("run", rows(1), {})
-    assert "1 sample: " in decided(run, "context_recall>=0.5").reason
-
-
 def test_samples_of_one_group_decide_nothing_however_many(scripted_run: ScriptedRun) -> None:
     """40 of 40 sentences hold, all of one document: what other documents are like is not known."""
     grouped = [{**row, "document": "a"} for row in rows(40)]
@@ -128,10 +125,6 @@ def test_samples_of_one_group_decide_nothing_however_many(scripted_run: Scripted
     assert (decision.outcome, decision.kept, decision.samples_needed) == ("undecided", False, None)
     assert decision.reason == "1.000, 40 samples, all in one group: more groups are needed to decide"
     assert decision.ci95 is None
-
-
-def test_an_undecided_gate_is_missed_unless_it_is_said_otherwise(scripted_run: ScriptedRun) -> None:
-    assert not decided(scripted_run("run", rows(10), {}), "context_recall>=0.8").kept
 
 
 def test_a_mean_on_the_threshold_stays_undecided(scripted_run: ScriptedRun) -> None:
@@ -237,3 +230,41 @@ def test_a_delta_needs_a_baseline_with_its_metric(scripted_run: ScriptedRun) -> 
     with pytest.raises(UsageError, match=r"'faithfulness', which is not in the baseline\n.*context_recall"):
         refuse_without_baseline([gate], baseline)
     refuse_without_baseline([parse_gate("faithfulness>=0.5")], None)
+
+
+ROWS: list[dict[str, Any]] = [
+    {"id": str(number), "retrieved_contexts": ["It opened in 1936."], "reference": f"Sentence {number}."}
+    for number in range(40)
+]
+
+
+def test_a_gate_is_decided_on_the_interval(scripted_run: ScriptedRun) -> None:
+    """40 of 40: the interval is .912 to 1 (Clopper-Pearson: .025 ** (1 / 40) = .9119), so .9 is kept and 1 is not."""
+    run = scripted_run("run", ROWS, {})
+    kept, undecided = localjudge.check(run, gates=["context_recall>=0.9", "context_recall>=0.95"]).decisions
+    assert (kept.outcome, kept.kept) == ("pass", True)
+    assert (undecided.outcome, undecided.kept) == ("undecided", False)
+    assert localjudge.check(run, gates=["context_recall>=0.95"], undecided="pass").kept
+    assert not localjudge.check(run.directory, gates="context_recall<0.5").kept
+
+
+def test_a_difference_is_decided_against_a_baseline(scripted_run: ScriptedRun) -> None:
+    """Half of the sentences fall: the mean falls by .5."""
+    before = scripted_run("before", ROWS, {})
+    after = scripted_run("after", ROWS, {f"Sentence {number}.": 0.0 for number in range(20)})
+    check = localjudge.check(after, gates=["context_recall.delta>=-0.1"], baseline=before.directory)
+    assert check.decisions[0].outcome == "fail"
+    assert check.comparison is not None
+    assert check.comparison.metrics["context_recall"].compared == 40
+
+
+def test_a_run_without_gates_keeps_all_of_them(scripted_run: ScriptedRun) -> None:
+    assert localjudge.check(scripted_run("run", ROWS[:1], {})) == localjudge.check(
+        localjudge.Run.open(scripted_run("same", ROWS[:1], {}).directory)
+    )
+
+
+def test_a_run_takes_no_gates(scripted_run: ScriptedRun) -> None:
+    """They were taken, and decided nothing."""
+    with pytest.raises(UsageError, match=r"localjudge\.check"):
+        scripted_run("run", ROWS[:1], {}, gates=["context_recall>=0.99"])

@@ -9,12 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from localjudge import Criterion, Run, UsageError, label_sheet
-from localjudge.analysis.label_sheet import drawn_rows
+from localjudge import Criterion, DataError, Run, UsageError, label_sheet
+from localjudge.analysis.label_sheet import Labelling, default_path, drawn_rows
 from localjudge.analysis.labels import read_labels, unit_frames
 
 JudgedRun = Callable[..., Run]
+
+
 HOSTILE = '=HYPERLINK("http://x") \x1b[2J is so, \u202ereversed.'
 
 
@@ -195,3 +199,76 @@ def test_a_run_without_a_judge_has_nothing_to_label(scripted_run: Callable[..., 
     run = scripted_run("run", [row], {}, metrics=["document_map"])
     with pytest.raises(UsageError, match="has no verdict to label"):
         drawn_rows(run, 9, None, 0)
+
+
+def saved(path: Path) -> list[int | None]:
+    return [json.loads(line)["human"] for line in path.read_text().splitlines()]
+
+
+@pytest.fixture
+def run(judged_run: JudgedRun) -> Run:
+    return judged_run(samples=6)
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(st.lists(st.sampled_from("10su!"), max_size=25))
+def test_any_keys_leave_what_a_list_would_hold(run: Run, tmp_path: Path, pressed: list[str]) -> None:
+    """A list of answers is the model; `!` stands for being killed and begun anew, where skipped rows are open."""
+    path = tmp_path / "l.jsonl"
+    path.unlink(missing_ok=True)
+    labelling = Labelling.begin(path, run, {"n": 5})
+    model: dict[int, int | None] = dict.fromkeys(range(5))
+    opened, answered = list(range(5)), list[int]()
+    for key in pressed:
+        match key:
+            case "!":
+                labelling = Labelling.begin(path, run, {})
+                opened = [number for number in range(5) if model[number] is None]
+                answered = [number for number in range(5) if model[number] is not None]
+            case "u":
+                assert labelling.undo() == bool(answered)
+                if answered:
+                    model[answered[-1]] = None
+                    opened.insert(0, answered.pop())
+            case _ if opened:
+                if key == "s":
+                    labelling.skip()
+                else:
+                    labelling.answer(1 if key == "1" else 0)
+                    model[opened[0]] = int(key)
+                answered.append(opened.pop(0))
+        assert saved(path) == list(model.values())
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"n": 5}, "drawn with n 4, not 5"),
+        ({"seed": 3}, "seed 0, not 3"),
+        ({"metrics": ["faithfulness"]}, "with metrics"),
+    ],
+)
+def test_a_sheet_that_was_drawn_otherwise_is_not_gone_on_with(
+    run: Run, tmp_path: Path, given: dict[str, Any], said: str
+) -> None:
+    Labelling.begin(tmp_path / "l.jsonl", run, {"n": 4})
+    with pytest.raises(UsageError, match=said):
+        Labelling.begin(tmp_path / "l.jsonl", run, given)
+    assert len(Labelling.begin(tmp_path / "l.jsonl", run, {"n": 4, "seed": 0})) == 4
+
+
+def test_a_sheet_of_another_run_and_what_is_no_sheet_are_refused(
+    run: Run, judged_run: JudgedRun, tmp_path: Path
+) -> None:
+    Labelling.begin(tmp_path / "l.jsonl", judged_run("other", samples=7), {})
+    with pytest.raises(UsageError, match="sheet of another run"):
+        Labelling.begin(tmp_path / "l.jsonl", run, {})
+    with pytest.raises(UsageError, match=r"ends in \.jsonl"):
+        Labelling.begin(tmp_path / "l.csv", run, {})
+    (tmp_path / "no.jsonl").write_text("{}\n")
+    with pytest.raises(DataError):
+        Labelling.begin(tmp_path / "no.jsonl", run, {})
+
+
+def test_labels_are_kept_beside_the_directory_of_the_run_and_not_in_it(run: Run) -> None:
+    assert default_path(run) == run.directory.parent / "labels-run.jsonl"

@@ -1,10 +1,16 @@
 """How the tests of the commands call them."""
 
+import json
 from pathlib import Path
 
 import pytest
 
 from localjudge.cli.main import main
+
+
+def suite_here(**says: object) -> None:
+    """Write localjudge.toml into the working directory."""
+    Path("localjudge.toml").write_text("".join(f"{key} = {json.dumps(value)}\n" for key, value in says.items()))
 
 
 def called(capfd: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[object, str, str]:

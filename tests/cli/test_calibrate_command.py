@@ -75,7 +75,8 @@ def test_what_cannot_be_is_a_usage_error(labels: Path, capfd: pytest.CaptureFixt
     code, _, told = called(capfd, "run", demo_file(), "--calibration", "our")
     assert code == 1
     assert "there is no calibration 'our', neither by that name nor as a file\n  hint: did you mean ours" in told
-    code, _, told = called(capfd, "run", demo_file(), "--calibration", "ours", "--n-ctx", "4096", "--dry-run")
+    Path("small.toml").write_text("n_ctx = 4096\n")
+    code, _, told = called(capfd, "run", demo_file(), "--calibration", "ours", "--suite", "small.toml", "--dry-run")
     assert code == 1
     assert "the calibration ours was made with another judge:\n  engine.n_ctx: 8192 there, 4096 now" in told
     code, _, told = called(capfd, "calibrate", labels, "--run", "run")

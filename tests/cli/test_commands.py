@@ -8,6 +8,7 @@ import pytest
 
 from localjudge import ScriptedEngine, evaluate
 from localjudge.cli.main import main
+from tests.cli.conftest import suite_here
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +39,7 @@ def test_show_gives_table_and_worst_samples(directory: str, capfd: pytest.Captur
 
 
 def test_show_one_sample_with_its_prompts(directory: str, capfd: pytest.CaptureFixture[str]) -> None:
-    printed = output(capfd, "show", directory, "a", "--metric", "context_recall", "--prompts")
+    printed = output(capfd, "show", directory, "a", "--metrics", "context_recall", "--prompts")
     assert "context_recall 1/2 = 0.500" in printed
     assert "prompt 2 of 2" in printed
     assert "context_relevancy" not in printed
@@ -55,29 +56,33 @@ def test_show_as_json(directory: str, capfd: pytest.CaptureFixture[str]) -> None
 def test_export_to_standard_output_and_to_a_file(
     directory: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    printed = output(capfd, "export", directory, "--as", "ragas")
+    printed = output(capfd, "export", directory, "--format", "ragas")
     file = tmp_path / "out.jsonl"
-    said = json.loads(output(capfd, "export", directory, "--as", "ragas", "--out", str(file), "--json"))
+    said = json.loads(output(capfd, "export", directory, "--format", "ragas", "--out", str(file), "--json"))
     assert file.read_text() == printed
     assert said == {"file": str(file), "format": "ragas", "bytes": len(printed.encode())}
 
 
-def test_segment_shows_the_cuts_of_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_doctor_shows_the_cuts_of_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "text.txt"
     file.write_text("\ufeffOne here. Zwei Ä.")
-    assert output(capfd, "segment", str(file)).split("\n")[0].split(maxsplit=1) == ["0-9", "One here."]
-    cuts = [json.loads(line) for line in output(capfd, "segment", str(file), "--json").splitlines()]
+    assert output(capfd, "doctor", "--sentences", str(file)).split("\n")[0].split(maxsplit=1) == ["0-9", "One here."]
+    cuts = [json.loads(line) for line in output(capfd, "doctor", "--sentences", str(file), "--json").splitlines()]
     assert cuts == [{"start": 0, "end": 9, "text": "One here."}, {"start": 10, "end": 17, "text": "Zwei Ä."}]
 
 
-def test_segment_knows_the_abbreviations_of_a_file(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_sentences_are_cut_as_the_suite_says(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     text, own = tmp_path / "text.txt", tmp_path / "own.txt"
     text.write_text("Seen by Exkmt. The rest.")
     own.write_text("Exkmt.\n")
-    assert len(output(capfd, "segment", str(text), "--json").splitlines()) == 2
-    assert len(output(capfd, "segment", str(text), "--json", "--abbreviations", str(own)).splitlines()) == 1
+    assert len(output(capfd, "doctor", "--sentences", str(text), "--json").splitlines()) == 2
+    monkeypatch.chdir(tmp_path)
+    suite_here(abbreviations="own.txt")
+    assert len(output(capfd, "doctor", "--sentences", str(text), "--json").splitlines()) == 1
 
 
-def test_segment_reads_standard_input(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reads_standard_input(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"One here. Two.")))
-    assert "10-14  Two." in output(capfd, "segment", "-")
+    assert "10-14  Two." in output(capfd, "doctor", "--sentences", "-")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import called
+from tests.cli.conftest import called, suite_here
 
 
 @pytest.fixture(autouse=True)
@@ -20,13 +20,14 @@ def test_a_separator_splits_the_contexts_and_stands_in_the_manifest(capfd: pytes
     """The split samples are other data: without the option the directory belongs to another run."""
     Path("a.csv").write_text("question,contexts\nWhy?,Because.|So.\n")
     run = ("run", "a.csv", "--metrics", "context_relevancy_chunk", "--quiet")
-    assert called(capfd, *run, "--context-separator", "|", "--out", "split")[0] == 0
+    suite_here(context_separator="|")
+    assert called(capfd, *run, "--out", "split")[0] == 0
     assert [row["source_index"] for row in map(json.loads, Path("split/verdicts.jsonl").read_text().splitlines())] == [
         0,
         1,
     ]
     assert json.loads(Path("split/manifest.json").read_text())["environment"]["settings"]["context_separator"] == "|"
-    code, _, errors = called(capfd, *run, "--out", "split")
+    code, _, errors = called(capfd, *run, "--suite", "none", "--out", "split")
     assert (code, "belongs to another run" in errors) == (1, True)
     assert called(capfd, "verify", "split", "--quiet")[0] == 0
 
@@ -45,10 +46,11 @@ def test_rows_inside_a_file_are_named_by_a_path_which_stands_in_the_manifest(cap
         "--out",
         "nested",
     )
-    assert called(capfd, *run, "--rows", "experiment.items", "--quiet")[0] == 0
+    suite_here(rows="experiment.items")
+    assert called(capfd, *run, "--quiet")[0] == 0
     assert json.loads(Path("nested/manifest.json").read_text())["environment"]["settings"]["rows"] == "experiment.items"
-    code, _, errors = called(capfd, *run)
-    assert (code, "--rows experiment.items" in errors) == (1, True)
+    code, _, errors = called(capfd, *run, "--suite", "none")
+    assert (code, 'rows = "experiment.items" in localjudge.toml' in errors) == (1, True)
 
 
 @pytest.mark.parametrize("arguments", [[], ["--dry-run"]])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from localjudge.cli.main import main
-from localjudge.doctor import judgement as injection
+from localjudge.doctor.judgement import attempts
 from localjudge.progress import Silence
 from localjudge.run import judges
 from localjudge.run.loop import answers_in_order
@@ -48,7 +48,7 @@ def test_a_judge_at_chance_level_has_failed(smollm2: str, capfd: pytest.CaptureF
 def test_attempts_move_it_by_as_much_in_any_number(smollm2: str) -> None:
     """Two attempts asked alone, and among 18: the same bits, whatever number its speed would allow."""
     with judges.opened_judge(smollm2, None, RunSettings(n_ctx=2048)) as ours:
-        requests = [ours.judge.request(one.attacked.task()) for one in injection.spread(18)]
+        requests = [ours.judge.request(one.attacked.task()) for one in attempts()[:18]]
         alone = [answers_in_order(ours.engine, [request], Silence())[0] for request in requests[:2]]
         among = answers_in_order(ours.engine, requests, Silence())
     assert alone == among[:2]

@@ -61,12 +61,13 @@ def test_every_file_is_private_whatever_the_umask(tmp_path: Path) -> None:
     (tmp_path / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in labels))
     (tmp_path / "labels.jsonl").chmod(0o600)
     run = ("run", DEMO, "--out", "run", "--metrics", "context_recall", "--gate", "context_recall>=0", "--quiet")
+    (tmp_path / "localjudge.toml").write_text("cache = true\nreport = true\n")
+    (tmp_path / "localjudge.toml").chmod(0o600)
     for arguments in (
-        ("cache", "on"),
-        (*run, "--junit", "gates.xml", "--markdown", "summary.md", "--report"),
-        ("export", "run", "--as", "ragas-csv", "--out", "ragas.csv"),
-        ("export", "run", "--redacted", "--out", "redacted.jsonl"),
-        ("label", "run", "--n", "2", "--out", "sheet.csv"),
+        (*run, "--junit", "gates.xml", "--markdown", "summary.md"),
+        ("export", "run", "--format", "ragas-csv", "--out", "ragas.csv"),
+        ("redact", "run", "--out", "redacted.jsonl"),
+        ("label", "run", "--sample", "2", "--out", "sheet.csv"),
         ("calibrate", "labels.jsonl", "--out", "asked", "--quiet"),
     ):
         environment = {**os.environ, "LOCALJUDGE_HOME": str(tmp_path / "home")}

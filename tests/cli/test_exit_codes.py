@@ -14,6 +14,7 @@ import pytest
 
 from localjudge.cli import main as command_line
 from localjudge.errors import OutOfResource, UsageError
+from tests.cli.conftest import suite_here
 
 ROOT = Path(__file__).parent.parent.parent
 ROWS: list[dict[str, Any]] = [
@@ -58,7 +59,7 @@ def test_0_when_all_is_scored_or_undefined(data: str, capfd: pytest.CaptureFixtu
 def test_quiet_says_nothing_but_warnings_and_the_result(data: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert exit_code("run", data, "--quiet") == 0
     assert capfd.readouterr().err == (
-        "every sample has exactly 1 context: if several stand in one text, --context-separator splits it\n"
+        "every sample has exactly 1 context: if several stand in one text, context_separator splits it\n"
     )
 
 
@@ -80,7 +81,6 @@ def test_json_prints_the_summary_and_nothing_else(data: str, capfd: pytest.Captu
         (["run", "data.jsonl", "--judge", "no-such-judge"], "no-such-judge"),
         (["run", "data.jsonl", "--map", "reference"], "is not FIELD=COLUMN"),
         (["run", "data.jsonl", "--threshold", "2"], "--threshold must be at most 1, got 2"),
-        (["run", "data.jsonl", "--n-ctx", "0"], "--n-ctx must be at least 64, got 0"),
         (["doctor", "--threads", "0"], "--threads must be at least 1, got 0"),
         (["run", "data.jsonl", "--metrics", "nonono"], "hint: the metrics are context_recall, context_relevancy, "),
         (["run", "data.jsonl", "--metrics", "recall@2(compare_by=id,k=2)"], "the metric recall has no option 'k'"),
@@ -99,12 +99,13 @@ def test_json_prints_the_summary_and_nothing_else(data: str, capfd: pytest.Captu
         (["run", "data.jsonl", "--out", "data.jsonl/run"], "cannot be written: Not a directory"),
         (["show", "."], "holds no run"),
         (["show", "data.jsonl"], "data.jsonl is a file, not the directory of a run"),
-        (["export", ".", "--as", "csv"], "holds no run"),
-        (["segment", "missing.txt"], "missing.txt cannot be read"),
-        (["segment", "data.jsonl", "--abbreviations", "missing.txt"], "missing.txt cannot be read"),
-        (["run", "data.jsonl", "--abbreviations", "missing.txt"], "missing.txt cannot be read"),
-        (["run", "data.jsonl", "--abbreviations", "data.jsonl"], "data.jsonl:1: '{"),
-        (["run", "data.jsonl", "--abbreviations", "/dev/null"], "/dev/null holds no abbreviation"),
+        (["export", ".", "--format", "csv"], "holds no run"),
+        (["doctor", "--sentences", "missing.txt"], "missing.txt cannot be read"),
+        (["run", "data.jsonl", "--judge", "a.gguf", "--judge", "b.gguf"], "--judge was given twice"),
+        (["run", "--rescore", "x", "data.jsonl"], "--rescore brings its own data"),
+        (["run", "--rescore", "x", "--dry-run"], "--dry-run is about data"),
+        (["run", "--rescore", "x"], "x holds no run"),
+        (["verify", "x", "--salt", "y"], "--salt is about a redacted file"),
     ],
 )
 def test_1_for_usage_and_input_errors_without_a_traceback(
@@ -126,13 +127,15 @@ def test_what_cannot_be_is_said_before_any_remark(
 
 
 def test_2_when_samples_failed(data: str, capfd: pytest.CaptureFixture[str]) -> None:
-    """A sentence of 30,000 words does not fit a context of 512 tokens. One may fail with --max-failed 1."""
+    """A sentence of 30,000 words does not fit a context of 512 tokens. One may fail if that is allowed."""
+    suite_here(n_ctx=512)
     long = {**ROWS[0], "id": "c", "reference": "word " * 30_000}
     Path(data).write_text("\n".join(map(json.dumps, [*ROWS, long])))
-    arguments = ["run", data, "--metrics", "context_recall", "--n-ctx", "512", "--quiet"]
+    arguments = ["run", data, "--metrics", "context_recall", "--quiet"]
     assert exit_code(*arguments) == 2
     assert "context_recall: 1 failed, more than allowed" in capfd.readouterr().out
-    assert exit_code(*arguments, "--max-failed", "1") == 0
+    suite_here(n_ctx=512, max_failed=1)
+    assert exit_code(*arguments) == 0
     assert "context_recall: 1 failed; it is from" in capfd.readouterr().out
 
 
@@ -191,7 +194,6 @@ def test_errors_have_their_exit_codes(
         (["run"], "run the same command again to go on"),
         (["run", "--dry-run"], "run the same command again: it begins anew"),
         (["doctor"], "run the same command again: it begins anew"),
-        (["segment"], "run the same command again: it begins anew"),
         (["verify", "run"], "run the same command again: it begins anew"),
     ],
 )
@@ -229,10 +231,10 @@ def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
-    """`localjudge segment FILE | head -1`: no traceback, and nothing that stops a script under `set -o pipefail`."""
+    """As `... | head -1`: no traceback, and nothing that stops a script under `set -o pipefail`."""
     text = tmp_path / "text.txt"
     text.write_text("One sentence. " * 20_000)
-    command = f"{sys.executable} -m localjudge segment --json {text} | head -1; exit ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -m localjudge doctor --json --sentences {text} | head -1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -247,7 +249,7 @@ def test_a_missed_gate_is_missed_whoever_reads_the_output(tmp_path: Path) -> Non
     assert (done.returncode, done.stderr) == (3, "")
 
 
-@pytest.mark.parametrize("name", ["run", "show", "compare", "verify", "export", "segment"])
+@pytest.mark.parametrize("name", ["run", "show", "compare", "verify", "export", "doctor"])
 def test_every_command_has_help_and_is_listed_with_its_own_words(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     assert exit_code(name, "--help") == 0
     assert f"Usage: localjudge {name}" in capfd.readouterr().out

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.cli.conftest import called
+from tests.cli.conftest import called, suite_here
 
 ARGUMENTS = ("--metrics", "context_recall", "--quiet", "--threads", "1")
 ROWS: list[dict[str, Any]] = [
@@ -42,7 +42,8 @@ def test_every_outcome_of_a_gate_with_its_exit_code_and_test_case(capfd: pytest.
 def test_what_an_undecided_gate_counts_as_is_the_user_s_choice(
     capfd: pytest.CaptureFixture[str], undecided: str, code: int
 ) -> None:
-    gate = ("--gate", "context_recall>=0.4", "--undecided", undecided)
+    suite_here(undecided=undecided)
+    gate = ("--gate", "context_recall>=0.4")
     found, output, _ = called(capfd, "run", "data.jsonl", *ARGUMENTS, *gate)
     assert found == code
     assert "undecided  context_recall>=0.4" in output
@@ -50,26 +51,29 @@ def test_what_an_undecided_gate_counts_as_is_the_user_s_choice(
 
 
 def test_a_run_is_compared_with_its_baseline_in_one_go(capfd: pytest.CaptureFixture[str]) -> None:
+    """Of 16 rows half were recalled; now all are, or none: the gate on the difference passes, or fails."""
+    rows = [{**ROWS[n % 2], "id": f"{ROWS[n % 2]['id']}-{n}"} for n in range(16)]
+    Path("data.jsonl").write_text("\n".join(map(json.dumps, rows)))
     assert called(capfd, "run", "data.jsonl", *ARGUMENTS, "--out", "old")[0] == 0
-    better = [ROWS[0], {**ROWS[1], "retrieved_contexts": ["The king lives in Paris."]}]
-    Path("better.jsonl").write_text("\n".join(map(json.dumps, better)))
-    gate = ("--gate", "context_recall.delta>=-1")
-    arguments = ("run", "better.jsonl", *ARGUMENTS, "--baseline", "old", *gate)
-    code, output, _ = called(capfd, *arguments)
-    assert code == 0
-    assert "mars: context_recall 0.000 -> 1.000" in output
-    assert "pass  context_recall.delta>=-1" in output
-    code, output, _ = called(capfd, *arguments, "--json")
-    printed = json.loads(output)
-    assert printed["comparison"]["metrics"]["context_recall"]["scores"]["difference"] == 0.5
-    assert printed["gates"][0]["value"] == 0.5
+    for now, outcome, code in (("The king lives in Paris.", "pass", 0), ("Water boils.", "fail", 3)):
+        texts = [now] if outcome == "fail" else ["It rains in Rome.", now]
+        Path("now.jsonl").write_text("\n".join(json.dumps({**row, "retrieved_contexts": texts}) for row in rows))
+        gate = ("--gate", "context_recall.delta>=-0.1")
+        arguments = ("run", "now.jsonl", *ARGUMENTS, "--baseline", "old", *gate)
+        assert (found := called(capfd, *arguments))[0] == code
+        assert f"{outcome}  context_recall.delta>=-0.1" in found[1]
+        printed = json.loads(called(capfd, *arguments, "--json")[1])
+        difference = 0.5 if outcome == "pass" else -0.5
+        assert printed["comparison"]["metrics"]["context_recall"]["scores"]["difference"] == difference
+        assert printed["gates"][0]["value"] == difference
 
 
 def test_a_missed_gate_comes_before_failed_samples(capfd: pytest.CaptureFixture[str]) -> None:
     """Exit code 3, not 2: the failed sample is why the gate is missed."""
     long = {**ROWS[0], "id": "long", "reference": "word " * 3000}
     Path("data.jsonl").write_text("\n".join(map(json.dumps, [*ROWS, long])))
-    arguments = ("run", "data.jsonl", *ARGUMENTS, "--n-ctx", "512")
+    suite_here(n_ctx=512)
+    arguments = ("run", "data.jsonl", *ARGUMENTS)
     assert called(capfd, *arguments)[0] == 2
     code, output, _ = called(capfd, *arguments, "--gate", "context_recall>=0")
     assert code == 3

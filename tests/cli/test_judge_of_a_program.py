@@ -39,7 +39,7 @@ def test_a_run_is_the_same_whatever_its_judge_is_called(store: Path, capfd: pyte
     assert run.summary == localjudge.evaluate(ROWS, metrics=["context_recall"], threads=1, out="by-name").summary
     assert called(capfd, *RUN, "--judge", NAME)[0] == 0
     assert called(capfd, "verify", "run", "--quiet")[0] == 0
-    assert called(capfd, "rescore", "run", "--threshold", "0.4", "--out", "again", "--quiet")[0] == 0
+    assert called(capfd, "run", "--rescore", "run", "--threshold", "0.4", "--out", "again", "--quiet")[0] == 0
     assert judge_of(localjudge.Run.open("again")) == NAME
 
 

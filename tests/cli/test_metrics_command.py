@@ -1,4 +1,4 @@
-"""`localjudge metrics`: the list of what can be computed."""
+"""`localjudge run --list-metrics`: the list of what can be computed."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def test_every_metric_says_what_it_asks_needs_and_costs(capfd: pytest.CaptureFixture[str]) -> None:
-    code, printed, errors = called(capfd, "metrics")
+    code, printed, errors = called(capfd, "run", "--list-metrics")
     assert (code, errors) == (0, "")
     for metric in described():
         assert f" {metric.name} " in printed or f" {metric.name}\n" in printed
@@ -22,7 +22,7 @@ def test_every_metric_says_what_it_asks_needs_and_costs(capfd: pytest.CaptureFix
 
 
 def test_json_has_the_same_for_programs(capfd: pytest.CaptureFixture[str]) -> None:
-    code, printed, _ = called(capfd, "metrics", "--json")
+    code, printed, _ = called(capfd, "run", "--list-metrics", "--json")
     found = {metric["name"]: metric for metric in json.loads(printed)}
     assert code == 0
     assert list(found) == list(catalog.names())
@@ -55,7 +55,7 @@ def test_an_installed_metric_is_listed_by_its_docstring(
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: listed-metrics\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[localjudge.metrics]\nbrevity = listed_metrics:brevity\n")
     monkeypatch.syspath_prepend(str(tmp_path))
-    _, printed, _ = called(capfd, "metrics")
+    _, printed, _ = called(capfd, "run", "--list-metrics")
     listed = printed.partition("brevity")[2]
     assert "and good." in listed
     assert "More." not in listed

@@ -135,7 +135,9 @@ LOOPBACK = {"0100007F", "0000000000000000FFFF00000100007F", "0000000000000000000
 
 @pytest.fixture
 def started(data: Path, tmp_path: Path) -> Iterator[Started]:
-    run = Started(tmp_path, data, "--ray", "local", "--ray-workers", "2")
+    suite = tmp_path / "two.toml"
+    suite.write_text('ray_workers = 2\nray = "local"\n')
+    run = Started(tmp_path, data, "--suite", str(suite))
     yield run
     run.end()
 

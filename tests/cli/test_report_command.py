@@ -1,4 +1,4 @@
-"""`localjudge report`, and `run --report`."""
+"""`localjudge report`, and a run whose suite asks for one."""
 
 import json
 from collections.abc import Callable
@@ -8,17 +8,10 @@ from typing import Any
 import pytest
 
 from localjudge import Run
-from localjudge.cli.main import main
+from tests.cli.conftest import called, suite_here
 
 ScriptedRun = Callable[..., Run]
 ROW: dict[str, Any] = {"id": "a", "reference": "It rains.", "retrieved_contexts": ["It rains."]}
-
-
-def called(capfd: pytest.CaptureFixture[str], *arguments: str) -> tuple[object, str, str]:
-    """Exit code, output and errors."""
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    return ended.value.code, *capfd.readouterr()
 
 
 @pytest.fixture
@@ -81,8 +74,9 @@ def test_run_writes_its_report_at_once(folder: Path, capfd: pytest.CaptureFixtur
     (folder / "data.jsonl").write_text(json.dumps(ROW))
     arguments = ("run", "data.jsonl", "--metrics", "context_recall", "--quiet", "--threads", "1", "--out", "run")
     assert called(capfd, *arguments)[1].rstrip().endswith("run run")
-    code, output, _ = called(capfd, *arguments, "--report", "--gate", "context_recall>=0.01")
+    suite_here(report=True)
+    code, output, _ = called(capfd, *arguments, "--gate", "context_recall>=0.01")
     assert code == 0
     assert output.rstrip().endswith("report run/report.html")
     assert "context_recall&gt;=0.01" in (folder / "run" / "report.html").read_text()
-    assert json.loads(called(capfd, *arguments, "--report", "--json")[1])["report"] == "run/report.html"
+    assert json.loads(called(capfd, *arguments, "--json")[1])["report"] == "run/report.html"

@@ -1,4 +1,4 @@
-"""`localjudge rescore` and `localjudge cache`, with the reference judge."""
+"""`localjudge run --rescore`, and a run with the cache, with the reference judge."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from localjudge.resources import demo_file
-from tests.cli.conftest import called
+from tests.cli.conftest import called, suite_here
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +23,9 @@ def first(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Path:
 
 
 def test_another_threshold_asks_nothing(first: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    code, out, told = called(capfd, "rescore", first, "--threshold", "0.3", "--out", tmp_path / "second", "--json")
+    code, out, told = called(
+        capfd, "run", "--rescore", first, "--threshold", "0.3", "--out", tmp_path / "second", "--json"
+    )
     found = json.loads(out)
     assert (code, found["threshold"], found["run"]) == (0, 0.3, str(tmp_path / "second"))
     assert "asked 0 verdicts" in told
@@ -33,28 +35,33 @@ def test_another_threshold_asks_nothing(first: Path, tmp_path: Path, capfd: pyte
 def test_options_that_are_not_given_are_those_of_the_run(
     first: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    called(capfd, "rescore", first, "--threshold", "0.3", "--out", tmp_path / "second", "--quiet")
-    called(capfd, "rescore", tmp_path / "second", "--max-failed", "1", "--out", tmp_path / "third", "--quiet")
+    called(capfd, "run", "--rescore", first, "--threshold", "0.3", "--out", tmp_path / "second", "--quiet")
+    (tmp_path / "one.toml").write_text("max_failed = 1\n")
+    suite = ("--suite", tmp_path / "one.toml")
+    called(capfd, "run", "--rescore", tmp_path / "second", *suite, "--out", tmp_path / "third", "--quiet")
     settings = json.loads((tmp_path / "third" / "manifest.json").read_text())["environment"]["settings"]
     assert (settings["threshold"], settings["max_failed"]) == (0.3, 1)
 
 
 def test_an_option_that_cannot_be_is_refused(first: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    code, _, told = called(capfd, "rescore", first, "--threshold", "3")
+    code, _, told = called(capfd, "run", "--rescore", first, "--threshold", "3")
     assert (code, told) == (1, "localjudge: --threshold must be at most 1, got 3.0\n")
+    code, _, told = called(capfd, "run", "--rescore", first, "--language", "de")
+    assert (code, "a run cannot be rescored with another --language" in told) == (1, True)
+    code, _, told = called(capfd, "run", "--rescore", first, "--gate", "faithfulness>=0.5")
+    assert (code, "'faithfulness', which is not computed" in told) == (1, True)
 
 
-def test_the_cache_is_turned_on_once_and_serves_every_run(
+def test_a_cache_that_the_suite_asks_for_serves_every_run(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert called(capfd, "cache")[1].startswith("the cache is off")
-    assert called(capfd, "cache", "on")[1].startswith("the cache is on: 0 answers")
+    suite_here(cache=True)
     run = ("run", demo_file(), "--metrics", "context_recall")
     assert "asked 10 verdicts" in called(capfd, *run)[2]
     assert "asked 0 verdicts" in called(capfd, *run, "--threshold", "0.3")[2]
     estimated = called(capfd, *run, "--dry-run", "--quiet")[1]
     assert "10 of these questions already (10 in cache); 0 remain" in " ".join(estimated.split())
-    assert json.loads(called(capfd, "cache", "--json")[1])["answers"] == 10
-    assert called(capfd, "cache", "off")[1].startswith("the cache is off")
-    assert "asked 10 verdicts" in called(capfd, *run, "--threshold", "0.4")[2]
+    suite_here()
+    assert "asked 10 verdicts" in called(capfd, *run, "--threshold", "0.4", "--out", "without")[2]
+    assert "cache" not in json.loads(Path("without/manifest.json").read_text())["environment"]["settings"]

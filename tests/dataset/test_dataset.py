@@ -137,8 +137,3 @@ def test_a_column_that_is_not_there_is_refused(name: str) -> None:
 def test_a_column_of_lists_is_refused() -> None:
     with pytest.raises(UsageError, match="the column tags holds a list of 1 in the sample s, not a text or a number"):
         from_rows([{"id": "s", "question": "q", "tags": ["a"]}]).column("tags")
-
-
-def test_a_column_with_half_a_character_is_refused() -> None:
-    with pytest.raises(UsageError, match=r"the column tag holds text .* not a text"):
-        from_rows([{"id": "s", "question": "q", "tag": "\ud800"}]).column("tag")

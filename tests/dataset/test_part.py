@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from localjudge.dataset import Dataset, from_rows
 from localjudge.dataset.identity import fingerprint
-from localjudge.dataset.load import drawn, first
+from localjudge.dataset.part import drawn, first
 from localjudge.dataset.rows import says_nothing
 
 ID = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)

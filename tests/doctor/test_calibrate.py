@@ -173,7 +173,7 @@ def test_labels_of_another_run_are_refused(run: localjudge.Run, changed: dict[st
 
 def test_what_does_not_go_together_is_said(run: localjudge.Run) -> None:
     rows = written(verdict_labels(run))
-    with pytest.raises(UsageError, match="they are held against their run"):
+    with pytest.raises(UsageError, match="holds labels of verdicts of a run"):
         localjudge.calibrate(rows)
     with pytest.raises(UsageError, match="is that of their run, and is not asked"):
         localjudge.calibrate(rows, run=run, judge="reference")

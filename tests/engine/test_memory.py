@@ -182,7 +182,7 @@ def test_a_run_with_too_little_memory_ends_as_one_that_can_go_on(tmp_path: Path)
     assert (done.returncode, done.stdout, "Traceback" in done.stderr) == (4, "", False)
     assert "reference-judge.gguf does not fit into memory: it needs about 199 MiB" in done.stderr
     assert "(weights 9 MiB, cache for 8,192 tokens 48 MiB, working space 142 MiB)" in done.stderr
-    assert "  hint: use a smaller model or quantisation, a shorter context (--n-ctx)" in done.stderr
+    assert "  hint: use a smaller model or quantisation, a shorter context (n_ctx)" in done.stderr
     assert "damaged" not in done.stderr
 
 

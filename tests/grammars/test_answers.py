@@ -103,7 +103,7 @@ def grammar_of(name: str) -> Grammar:
 
 
 def schema_of(name: str) -> Any:
-    return json.loads(grammars.schema_text(name))
+    return json.loads(grammars.load_grammar(name).json_schema or "")
 
 
 def test_every_grammar_file_is_tested_here() -> None:

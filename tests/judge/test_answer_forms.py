@@ -55,7 +55,7 @@ def test_a_pattern_is_taken_as_it_is() -> None:
         ({"labels": {"Yes": 1, "No": 1}}, "two values"),
         ({"labels": {"": 1, "No": 0}, "form": "x"}, "shows {verdict} once"),
         ({"labels": {"Yes": 1, "No": 0}, "form": "{verdict} {verdict}"}, "shows {verdict} once"),
-        ({"labels": {"Yes": 1, "No": 0}, "pattern": "(Yes|No"}, "no regular expression"),
+        ({"labels": {"Yes": 1, "No": 0}, "pattern": "(Yes|No"}, "not a regular expression"),
         ({"labels": {"Yes": 1, "No": 0}, "pattern": "Yes|No", "form": "<{verdict}>"}, "a form or a pattern"),
         ({"labels": {"Yes": 1, "No": 0}, "form": "{reason} {verdict}"}, "has reason_tokens"),
         ({"labels": {"Yes": 1, "No": 0}, "reason_tokens": 5}, "has reason_tokens"),

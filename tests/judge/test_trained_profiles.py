@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from localjudge.engine import tokens as chat
 from localjudge.errors import ModelError, SampleError, UsageError
 from localjudge.judge import profile as prompts
-from localjudge.judge.profile import skeleton
-from localjudge.judge.wording import PromptWriter
+from localjudge.judge.wording import PromptWriter, skeleton
 from localjudge.types import (
     AnsweredQuestion,
     Attribution,

@@ -23,7 +23,7 @@ def test_ollama_s_models_are_found_by_the_names_that_ollama_gives_them(tmp_path:
     pulled(store, "registry.ollama.ai/library/qwen3/8b", model)
     pulled(store, "registry.ollama.ai/someone/tuned/latest", model)
     pulled(store, "hf.co/org/repo-GGUF/Q4_K_M", model)
-    found = models(layouts.ollama_store("ollama", store))
+    found = models(layouts.models_in("ollama", store))
     assert set(found) == {"ollama:qwen3:8b", "ollama:someone/tuned:latest", "ollama:hf.co/org/repo-GGUF:Q4_K_M"}
     assert {path.read_bytes() for path in found.values()} == {model.read_bytes()}
 
@@ -47,7 +47,7 @@ def test_ollama_s_models_are_found_by_the_names_that_ollama_gives_them(tmp_path:
 )
 def test_a_manifest_that_names_no_model_is_skipped(tmp_path: Path, content: object, why: str) -> None:
     manifest(tmp_path, "registry.ollama.ai/library/broken/1b", content)
-    found = list(layouts.ollama_store("ollama", tmp_path))
+    found = list(layouts.models_in("ollama", tmp_path))
     assert models(found) == {}
     assert why in skipped(found)["ollama:broken:1b"]
 
@@ -56,14 +56,14 @@ def test_a_manifest_that_is_a_folder_of_files_or_stands_elsewhere_is_skipped(tmp
     pulled(tmp_path, "registry.ollama.ai/library/whole/1b", model)
     manifest(tmp_path, "registry.ollama.ai/.DS_Store", "x")
     manifest(tmp_path, "registry.ollama.ai/library/deep/1b/more", "x")
-    found = list(layouts.ollama_store("ollama", tmp_path))
+    found = list(layouts.models_in("ollama", tmp_path))
     assert set(models(found)) == {"ollama:whole:1b"}
     assert skipped(found) == dict.fromkeys((".DS_Store", "more"), "is not where Ollama keeps a manifest")
 
 
 def test_a_blob_that_is_shorter_than_its_manifest_says_is_skipped(tmp_path: Path, model: Path) -> None:
     pulled(tmp_path, "registry.ollama.ai/library/short/1b", model, size=10**9)
-    (why,) = skipped(layouts.ollama_store("ollama", tmp_path)).values()
+    (why,) = skipped(layouts.models_in("ollama", tmp_path)).values()
     assert f"has {model.stat().st_size:,} bytes, and its manifest says 1,000,000,000" in why
 
 
@@ -75,7 +75,7 @@ def test_a_model_that_ollama_puts_an_adapter_into_is_another_model(tmp_path: Pat
         {"mediaType": "application/vnd.ollama.image.adapter", "digest": digest},
     ]
     manifest(tmp_path, "registry.ollama.ai/library/tuned/1b", {"layers": layers})
-    found = list(layouts.ollama_store("ollama", tmp_path))
+    found = list(layouts.models_in("ollama", tmp_path))
     assert set(models(found)) == {"ollama:base:1b"}
     assert "adapter" in skipped(found)["ollama:tuned:1b"]
 
@@ -91,7 +91,7 @@ def test_downloads_that_are_not_finished_are_said(tmp_path: Path, model: Path) -
     names = ("downloading_x.gguf.part", "x.gguf.downloadInProgress", "incomplete-x.gguf", "x.gguf.crdownload")
     for name in names:
         (folder / name).write_bytes(b"GGUF")
-    found = [*layouts.ollama_store("a", store), *layouts.hub_cache("b", cache), *layouts.tree("c", folder)]
+    found = [*layouts.models_in("ollama", store), *layouts.models_in("hf", cache), *layouts.models_in("jan", folder)]
     assert len(models(found)) == 2
     assert skipped(found) == dict.fromkeys(
         (f"sha256-{'2' * 64}-partial", "3333.incomplete", *names), "its download is not finished"
@@ -104,7 +104,7 @@ def test_a_repository_of_the_hub_is_named_by_its_quantisations(tmp_path: Path, m
         downloaded(tmp_path, "org/repo-GGUF", file, model)
     downloaded(tmp_path, "org/single", "weights.gguf", model)
     downloaded(tmp_path, "org/no-gguf", "model.safetensors", model)
-    assert set(models(layouts.hub_cache("hf", tmp_path))) == {
+    assert set(models(layouts.models_in("hf", tmp_path))) == {
         "hf:org/repo-GGUF:Q4_K_M",
         "hf:org/repo-GGUF:UD-Q4_K_XL",
         "hf:org/repo-GGUF:BF16",
@@ -119,7 +119,7 @@ def test_the_newest_commit_of_a_repository_is_taken(tmp_path: Path, model: Path)
     downloaded(tmp_path, "org/repo", "m-Q4_0.gguf", model, commit="f" * 40)
     downloaded(tmp_path, "org/repo", "m-Q8_0.gguf", model, commit="f" * 40)
     newest = downloaded(tmp_path, "org/repo", "m-Q4_0.gguf", other, commit="b" * 40)
-    found = models(layouts.hub_cache("hf", tmp_path))
+    found = models(layouts.models_in("hf", tmp_path))
     assert found["hf:org/repo:Q4_0"] == newest
     assert "f" * 40 in str(found["hf:org/repo:Q8_0"])
 
@@ -127,7 +127,7 @@ def test_the_newest_commit_of_a_repository_is_taken(tmp_path: Path, model: Path)
 def test_two_files_of_one_quantisation_are_told_apart_by_name(tmp_path: Path, model: Path) -> None:
     for file in ("small-Q4_0.gguf", "large-Q4_0.gguf"):
         downloaded(tmp_path, "org/repo", file, model)
-    assert set(models(layouts.hub_cache("hf", tmp_path))) == {
+    assert set(models(layouts.models_in("hf", tmp_path))) == {
         "hf:org/repo/small-Q4_0.gguf",
         "hf:org/repo/large-Q4_0.gguf",
     }
@@ -137,7 +137,7 @@ def test_a_model_in_parts_is_found_once_and_a_part_without_the_others_is_skipped
     for name in ("big-Q8_0-00001-of-00002.gguf", "big-Q8_0-00002-of-00002.gguf", "torn-00002-of-00002.gguf"):
         (tmp_path / "x").mkdir(exist_ok=True)
         (tmp_path / "x" / name).write_bytes(model.read_bytes())
-    found = list(layouts.tree("lmstudio", tmp_path / "x"))
+    found = list(layouts.models_in("lmstudio", tmp_path / "x"))
     assert set(models(found)) == {"lmstudio:big-Q8_0-00001-of-00002.gguf"}
     assert "torn-00001-of-00002.gguf is not beside it" in skipped(found)["torn-00002-of-00002.gguf"]
 
@@ -149,7 +149,7 @@ def test_links_that_lead_nowhere_or_in_a_circle_are_skipped(tmp_path: Path, mode
     (folder / "gone.gguf").symlink_to(tmp_path / "nowhere.gguf")
     (folder / "self.gguf").symlink_to(folder / "self.gguf")
     (folder / "again").symlink_to(folder)
-    found = list(layouts.tree("jan", folder))
+    found = list(layouts.models_in("jan", folder))
     assert set(models(found)) == {"jan:here.gguf"}
     assert skipped(found) == dict.fromkeys(("gone.gguf", "self.gguf"), "is a link that leads nowhere")
 
@@ -165,23 +165,23 @@ def test_a_folder_that_cannot_be_read_is_said(tmp_path: Path, model: Path, monke
         return listed(path)
 
     monkeypatch.setattr(os, "listdir", listdir)
-    found = list(layouts.tree("jan", tmp_path))
+    found = list(layouts.models_in("jan", tmp_path))
     assert set(models(found)) == {"jan:model.gguf"}
     assert skipped(found) == {"shut": "cannot be read: Permission denied"}
-    assert skipped(layouts.hub_cache("hf", tmp_path / "shut")) == {"shut": "cannot be read: Permission denied"}
+    assert skipped(layouts.models_in("hf", tmp_path / "shut")) == {"shut": "cannot be read: Permission denied"}
 
 
-@pytest.mark.parametrize("layout", [layouts.ollama_store, layouts.hub_cache, layouts.tree, layouts.cache_of_llamacpp])
-def test_a_folder_that_is_not_there_or_a_file_holds_nothing(layout: layouts.Layout, model: Path) -> None:
-    assert list(layout("x", model.parent / "nothing")) == []
-    assert models(layout("x", model)) == {}
+@pytest.mark.parametrize("program", ["ollama", "hf", "lmstudio", "llamacpp", "folder"])
+def test_a_folder_that_is_not_there_or_a_file_holds_nothing(program: str, model: Path) -> None:
+    assert list(layouts.models_in(program, model.parent / "nothing")) == []
+    assert models(layouts.models_in(program, model)) == {}
 
 
 def test_the_cache_of_llamacpp_is_read_in_its_new_and_its_old_form(tmp_path: Path, model: Path) -> None:
     cache = tmp_path / "llama.cpp"
     downloaded(cache, "org/repo", "m-Q4_K_M.gguf", model)
     (cache / "org_old_m-Q8_0.gguf").write_bytes(model.read_bytes())
-    assert set(models(layouts.cache_of_llamacpp("llamacpp", cache))) == {
+    assert set(models(layouts.models_in("llamacpp", cache))) == {
         "llamacpp:org/repo:Q4_K_M",
         "llamacpp:org_old_m-Q8_0.gguf",
     }
@@ -211,4 +211,4 @@ def test_a_quantisation_is_read_off_the_end_of_a_name(file: str, named: str | No
 def test_any_manifest_is_a_model_or_skipped(tmp_path: Path, content: bytes | str) -> None:
     path = manifest(tmp_path, "registry.ollama.ai/library/any/1b", "")
     path.write_bytes(content if isinstance(content, bytes) else content.encode(errors="replace"))
-    assert len(skipped(layouts.ollama_store("ollama", tmp_path))) == 1
+    assert len(skipped(layouts.models_in("ollama", tmp_path))) == 1

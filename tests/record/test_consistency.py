@@ -152,7 +152,7 @@ def test_verify_opens_what_was_changed_and_names_the_value(directory: Path) -> N
         ["show", "RUN", "--json"],
         ["compare", "RUN", "SOUND"],
         ["compare", "SOUND", "RUN"],
-        ["export", "RUN", "--as", "csv"],
+        ["export", "RUN", "--format", "csv"],
         ["run", "--demo", "--baseline", "RUN", "--gate", "context_recall.delta>=0", "--out", "NEW"],
     ],
 )

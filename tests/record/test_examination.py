@@ -11,7 +11,7 @@ import localjudge
 from localjudge import Run, RunDirectoryError, ScriptedEngine
 from localjudge.analysis.check import check
 from localjudge.analysis.compare import compare
-from localjudge.cli.options import Checks
+from localjudge.cli.gates import Checks
 from localjudge.record.examination import NOT_EXAMINED, Examination, remember_examination
 from localjudge.report.ci import run_markdown
 from localjudge.report.html_page import page
@@ -46,7 +46,7 @@ def make(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
 
 def everywhere(run: Run, folder: Path) -> dict[str, str]:
     """All that shows numbers of a run."""
-    checks = Checks(["context_recall>=0.1"], baseline=None, undecided="pass", junit=folder / "gates.xml")
+    checks = Checks({"gates": ["context_recall>=0.1"], "undecided": "pass", "junit": folder / "gates.xml"})
     found = checks.check(run)
     shown = {
         "table": "\n".join(remarks(run)),

@@ -12,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge import Run, ScriptedEngine, evaluate, rescore, verify
+from localjudge.dataset.samples import extras_text
 from localjudge.errors import RunDirectoryError
-from localjudge.record.store import extras_fingerprint, extras_text
+from localjudge.record.store import extras_fingerprint
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "contexts": ["It rains."], "ground_truth": "One.", "topic": "x", "meta": {"year": 2026, "tags": ["t"]}},
@@ -63,7 +64,7 @@ def test_columns_that_change_are_kept_anew_and_nothing_is_asked_again(tmp_path: 
 def test_verify_says_when_one_was_changed(tmp_path: Path) -> None:
     run = judged(tmp_path / "run")
     with closing(sqlite3.connect(run.directory / "run.sqlite")) as store, store:
-        store.execute("UPDATE extra SET columns = replace(columns, 'x', 'y') WHERE sample_id = 'a'")
+        store.execute("UPDATE sample SET extras = replace(extras, 'x', 'y') WHERE id = 'a'")
     found = verify(run, engine=engine())
     assert found.result == "different"
     assert [change.ingredient for change in found.data_changes] == ["columns"]
@@ -73,7 +74,7 @@ def test_verify_says_when_one_was_changed(tmp_path: Path) -> None:
 def test_a_stranger_s_columns_are_refused(tmp_path: Path, content: str) -> None:
     run = judged(tmp_path / "run")
     with closing(sqlite3.connect(run.directory / "run.sqlite")) as store, store:
-        store.execute("UPDATE extra SET columns = ?", (content,))
+        store.execute("UPDATE sample SET extras = ?", (content,))
     with pytest.raises(RunDirectoryError, match=r"run\.sqlite cannot be read"):
         list(run.iter_extras())
 
@@ -96,7 +97,7 @@ def test_what_json_does_not_have_is_kept_as_it_can_be() -> None:
         "bytes": b"x",
         "large": 2**63,
         "largest": 2**63 - 1,
-        "kept as words": (b"a value of the Python type Thing",),
+        "set": {1},
     }
     assert json.loads(extras_text(values)) == {
         "nan": None,
@@ -105,7 +106,7 @@ def test_what_json_does_not_have_is_kept_as_it_can_be() -> None:
         "bytes": "a value of the Python type bytes",
         "large": json.loads(extras_text(values))["large"],
         "largest": 2**63 - 1,
-        "kept as words": "a value of the Python type Thing",
+        "set": "a value of the Python type set",
     }
     assert "9223372036854775808" in json.loads(extras_text(values))["large"]
 

@@ -93,7 +93,6 @@ def stored(run: Run) -> dict[str, set[tuple[Any, ...]]]:
     """What the store holds, without the numbers of its rows."""
     queries = {
         "sample": "SELECT * FROM sample",
-        "extra": "SELECT * FROM extra",
         "verdict": "SELECT * FROM verdict",
         "node": "SELECT sha256, text, pieces FROM node",
         "request": "SELECT key, entry, content FROM request JOIN shape ON shape.id = shape",
@@ -305,7 +304,7 @@ def test_what_is_not_of_one_run_is_refused_and_the_difference_named(folder: Path
     refused(r"cluster_by: topic there, None now", cluster_by=None)
     refused(r"max_failed: 0 there, 3 now", max_failed=3)
     refused(r"is one of 3 shards, and .*other one of 4", shard="3/4")
-    refused(r"is no shard of a run", shard=None)
+    refused(r"is not a shard of a run", shard=None)
 
 
 def test_another_kind_of_processor_is_another_judge(folder: Path, tmp_path: Path) -> None:

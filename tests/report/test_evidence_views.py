@@ -19,7 +19,7 @@ from localjudge.report.html_page import overview
 from localjudge.report.tables import comparison_view, gates_view, worst_scores
 from localjudge.run.verify import verify_run as verify
 from tests.conftest import ScriptedRun
-from tests.doctor.conftest import users_text
+from tests.doctor.test_judgement import users_text
 
 EVIL = "It \x1b[2J\x1b]0;owned\x07 rains. [bold red]Not[/] \u202etxet :smile:."
 
@@ -71,7 +71,7 @@ def test_a_comparison_shows_scores_counts_and_what_can_be_told(scripted_run: Scr
     first, second, *_ = [line.split() for line in lines if line.startswith("context_recall ")]
     assert first[:4] == ["context_recall", "0.667", "1.000", "+0.333"]
     assert second == ["context_recall", "2", "0", "1", "0", "2", "0"]
-    assert "context_recall: no difference can be told; 3 samples are too few to show any" in lines
+    assert "context_recall: not significant; with 3 samples, no difference can be detected" in lines
     assert "samples: 3 paired (3 by id), 3 of them with the same content" in lines
     assert "A and B: judge scripted" in lines
     assert next(line for line in lines if "signature" in line).startswith(f"A: signature {old.summary.signature}, run")
@@ -96,8 +96,8 @@ def test_what_so_many_samples_could_have_shown_is_said(scripted_run: ScriptedRun
     run = scripted_run("run", one_each(100), {})
     scores = compare(run, run).metrics["context_recall"].scores
     assert scores is not None
-    expected = f"100 samples would show one of {scores.smallest_detectable:.3f} or more"
-    assert f"context_recall: no difference can be told; {expected}" in lines_of(comparison_view(compare(run, run)))
+    expected = f"with 100 samples, differences of {scores.smallest_detectable:.3f} or more can be detected"
+    assert f"context_recall: not significant; {expected}" in lines_of(comparison_view(compare(run, run)))
 
 
 def test_samples_without_a_partner_are_said_wherever_two_runs_are_compared(scripted_run: ScriptedRun) -> None:
@@ -144,13 +144,13 @@ def test_gates_are_shown_with_their_reasons(scripted_run: ScriptedRun) -> None:
     run = scripted_run("run", one_each(20), {})
     gates = [parse_gate(text) for text in ("context_recall>=0.8", "context_recall>=0.9", "context_recall<0.5")]
     lines = lines_of(gates_view(decide_gates(gates, run)))
-    assert lines[0].split(maxsplit=2) == [
+    assert lines[2].split(maxsplit=2) == [
         "pass",
         "context_recall>=0.8",
         "1.000, 95 % interval 0.832 to 1.000, 20 samples",
     ]
     assert [line.split()[0] for line in lines if "context_recall" in line] == ["pass", "undecided", "fail"]
-    assert "(counts as missed)" in " ".join(lines)
+    assert "(counts as failed)" in " ".join(lines)
 
 
 def test_a_gate_cannot_act_on_the_terminal() -> None:

@@ -70,8 +70,8 @@ def test_table_gates_and_what_moved_are_said(runs: tuple[Run, Run]) -> None:
     before, after = runs
     gates = ["context_recall>=0.01", "context_recall>=0.9"]
     text = run_markdown(after, check(after, gates=gates, baseline=before), with_texts=True)
-    summary, decided, compared = tables_of(text)
-    assert text.startswith("## localjudge: 1 of 2 gates missed\n")
+    summary, decided, compared, counted = tables_of(text)
+    assert text.startswith("## localjudge: 1 of 2 gates failed\n")
     assert summary[0] == ["metric", "mean", "95 % interval", "scored", "undefined", "failed"]
     assert [summary[1][place] for place in (0, 1, 3, 4, 5)] == ["context_recall", "1.000", "1", "0", "0"]
     assert [row[:2] for row in decided[1:]] == [
@@ -79,7 +79,7 @@ def test_table_gates_and_what_moved_are_said(runs: tuple[Run, Run]) -> None:
         ["❔ undecided", "context_recall>=0.9"],
     ]
     assert compared[1][:4] == ["context_recall", "0.500", "1.000", "+0.500"]
-    assert compared[1][5:] == ["1", "0", "0", "0", "1", "0"]
+    assert counted[1][1:] == ["1", "0", "0", "0", "1", "0"]
     about_both, moved, about_it = blocks_of(text)
     assert "A and B: judge scripted\n" in about_both
     assert moved == "a: context_recall 0.500 -> 1.000\n  0 -> 1  It is red.\n"
@@ -104,9 +104,9 @@ def test_kept_gates_and_none_are_told_apart(runs: tuple[Run, Run]) -> None:
     _, after = runs
     gates = ["context_recall>=0.9"]
     kept = run_markdown(after, check(after, gates=gates, undecided="pass"))
-    assert kept.startswith("## localjudge: all gates kept (1)\n")
-    assert "(counts as kept)" in kept
-    assert run_markdown(after, check(after)).startswith("## localjudge: samples scored: 1\n")
+    assert kept.startswith("## localjudge: all gates passed (1)\n")
+    assert "(counts as passed)" in kept
+    assert run_markdown(after, check(after)).startswith("## localjudge: 1 sample scored\n")
 
 
 def test_a_run_that_did_not_finish_says_so() -> None:
@@ -163,7 +163,7 @@ def test_the_command_writes_it_and_leaves_none_of_an_earlier_run(
     from localjudge.cli.main import main
 
     monkeypatch.chdir(tmp_path)
-    Path("ci.md").write_text("## localjudge: all gates kept (1)\n")
+    Path("ci.md").write_text("## localjudge: all gates passed (1)\n")
     with pytest.raises(SystemExit) as ended:
         main(["run", "nothing.jsonl", "--markdown", "ci.md"])
     assert ended.value.code == 1

@@ -19,10 +19,8 @@ from hypothesis import strategies as st
 from localjudge import Run, ScriptedEngine, UsageError, evaluate, verify, write_report
 from localjudge.analysis.check import Check
 from localjudge.errors import RunDirectoryError
-from localjudge.report import html_page as data_blocks
-from localjudge.report import html_page as html_report
-from localjudge.report.html_page import PlacesInBrowser, page
-from localjudge.types import Context, Sample
+from localjudge.report import html_page
+from localjudge.report.html_page import DataBlock, data_blocks, page, place_in_browser
 
 ScriptedRun = Callable[..., Run]
 HOSTILE = (
@@ -165,7 +163,7 @@ def test_the_script_makes_no_markup_of_strings_and_reaches_for_no_network(run: R
 
 def test_every_file_beside_the_modules_stands_in_the_page_once(run: Run) -> None:
     text = html(run)
-    files = [file for file in Path(html_report.__file__).with_name("page").iterdir() if file.suffix in {".css", ".js"}]
+    files = [file for file in Path(html_page.__file__).with_name("page").iterdir() if file.suffix in {".css", ".js"}]
     assert len(files) == 8
     assert [text.count(file.read_text(encoding="utf-8")) for file in files] == [1] * 8
 
@@ -196,7 +194,7 @@ def test_a_judge_of_whom_one_must_beware_is_named_with_that(hostile_page: str) -
 
 def test_a_mean_is_withheld_where_too_many_failed(failed_run: Run) -> None:
     read = in_words(html(failed_run))
-    assert "1 failed, more than allowed (--max-failed): no mean; it is from 0.500 to 1.000" in read
+    assert "1 failed, more than allowed (max_failed): no mean; it is from 0.500 to 1.000" in read
     assert "why: no verdict for 1 of 1 units: it does not fit" in read
 
 
@@ -229,10 +227,10 @@ def test_the_list_and_the_details_hold_every_sample(run: Run) -> None:
 
 def test_blocks_follow_each_other(scripted_run: ScriptedRun, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each says the number of its first sample, so that one is found without unpacking those before it."""
-    monkeypatch.setattr(data_blocks, "_SAMPLES_OF_A_LIST", 3)
-    monkeypatch.setattr(data_blocks, "_LETTERS_OF_DETAILS", 1)
+    monkeypatch.setattr(html_page, "_SAMPLES_OF_A_LIST", 3)
+    monkeypatch.setattr(html_page, "_LETTERS_OF_DETAILS", 1)
     run = scripted_run("run", [{**ROW, "id": str(number)} for number in range(7)], {})
-    blocks = list(data_blocks.data_blocks(run))
+    blocks = list(data_blocks(run))
     assert [block.first for block in blocks if block.kind == "list"] == [0, 3, 6]
     assert [block.first for block in blocks if block.kind == "details"] == list(range(7))
 
@@ -242,11 +240,8 @@ def test_places_count_as_browsers_count(text: str, data: st.DataObject) -> None:
     """Of UTF-16 code units, two bytes each; what stands between two places is the same text."""
     start = data.draw(st.integers(0, len(text)))
     end = data.draw(st.integers(start, len(text)))
-    sample = Sample(id="a", reference="x", retrieved_contexts=(Context(text="y"), Context(text=text or "y")))
-    verdict: Any = type("Place", (), {"source": "retrieved_contexts", "source_index": 1})
-    places = PlacesInBrowser(sample)
     units = text.encode("utf-16-le", "surrogatepass")
-    cut = units[2 * places.place(verdict, start) : 2 * places.place(verdict, end)]
+    cut = units[2 * place_in_browser(text, start) : 2 * place_in_browser(text, end)]
     assert cut.decode("utf-16-le", "surrogatepass") == text[start:end]
 
 
@@ -305,11 +300,11 @@ def test_an_earlier_report_stays_until_the_new_one_is_whole(
     path = write_report(run, out=tmp_path / "report.html")
     before = path.read_bytes()
 
-    def interrupted(*_: Any) -> Iterator[data_blocks.DataBlock]:
-        yield data_blocks.DataBlock("list", 0, "")
+    def interrupted(*_: Any) -> Iterator[DataBlock]:
+        yield DataBlock("list", 0, "")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(html_report, "data_blocks", interrupted)
+    monkeypatch.setattr(html_page, "data_blocks", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_report(run, out=path)
     assert path.read_bytes() == before

@@ -298,10 +298,10 @@ def test_export_and_verify(run: Run, tmp_path: Path, capfd: pytest.CaptureFixtur
     """The list beside the file is one that sha256sum takes."""
     salt, file, directory = tmp_path / "salt.key", tmp_path / "out.jsonl", str(run.directory)
     salt.write_bytes(SALT)
-    assert command("export", directory, "--redacted", "--salt", str(salt), "--out", str(file)) == 0
+    assert command("redact", directory, "--salt", str(salt), "--out", str(file)) == 0
     assert file.read_text() == "".join(redacted_lines(run, SALT))
     assert subprocess.run(["sha256sum", "-c", "out.jsonl.sha256"], cwd=tmp_path, check=False).returncode == 0
-    checked = ("verify", directory, "--redacted", str(file), "--salt", str(salt))
+    checked = ("verify", directory, str(file), "--salt", str(salt))
     assert command(*checked) == 0
     assert "every byte the same" in " ".join(capfd.readouterr().out.split())
     file.write_text(file.read_text().replace('"label": 1', '"label": 0', 1))
@@ -313,19 +313,19 @@ def test_ids_are_hashed_unless_they_are_asked_for(run: Run, tmp_path: Path, capf
     """The salt stays in the run's directory, for its owner alone; a second export and verify take it from there."""
     directory, file = str(run.directory), tmp_path / "out.jsonl"
     ids = [str(row["id"]) for row in DATA]
-    assert command("export", directory, "--redacted", "--out", str(file)) == 0
+    assert command("redact", directory, "--out", str(file)) == 0
     assert "whoever has a text can recognise it" in capfd.readouterr().err
     first = file.read_bytes()
     assert not any(one in first.decode() for one in ids)
     salt = run.directory / "salt.key"
     assert (len(salt.read_bytes()), salt.stat().st_mode & 0o777) == (32, 0o600)
-    assert command("export", directory, "--redacted", "--out", str(file)) == 0
+    assert command("redact", directory, "--out", str(file)) == 0
     assert file.read_bytes() == first
-    assert command("verify", directory, "--redacted", str(file)) == 0
-    assert command("export", directory, "--redacted", "--keep-ids", "--out", str(file)) == 0
+    assert command("verify", directory, str(file)) == 0
+    assert command("redact", directory, "--keep-ids", "--out", str(file)) == 0
     assert "the ids of the samples stand in it as they are" in capfd.readouterr().err
     assert all(one in file.read_text() for one in ids)
-    assert command("verify", directory, "--redacted", str(file)) == 0
+    assert command("verify", directory, str(file)) == 0
 
 
 def test_a_salt_that_is_a_link_is_not_followed(run: Run, tmp_path: Path) -> None:
@@ -340,14 +340,8 @@ def test_a_salt_that_is_a_link_is_not_followed(run: Run, tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("export", "RUN"),
-        ("export", "RUN", "--as", "csv", "--salt", "salt.key"),
-        ("export", "RUN", "--as", "csv", "--redacted"),
-        ("export", "RUN", "--redacted", "--with-texts"),
-        ("export", "RUN", "--redacted", "--rows", "verdicts"),
-        ("export", "RUN", "--redacted", "--out", "a\\b"),
-        ("export", "RUN", "--redacted", "--salt", "salt.key", "--keep-ids"),
-        ("export", "RUN", "--as", "csv", "--keep-ids"),
+        ("redact", "RUN", "--out", "a\\b"),
+        ("redact", "RUN", "--salt", "salt.key", "--keep-ids"),
         ("verify", "RUN", "--salt", "salt.key"),
     ],
 )

@@ -45,6 +45,7 @@ def test_sentences_of_response_and_reference_are_matrices_of_their_own(tmp_path:
     assert lines_of(run_of(tmp_path, "noise_sensitivity"))[1:] == [
         "ref.     [0]      [1]",
         "0 0.200  0 0.200  0 0.200  It snows.",
+        "",
         "[0]      [1]",
         "1 0.900  0 0.200  It rains.",
         "0 0.200  0 0.200  It is red.",

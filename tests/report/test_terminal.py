@@ -16,7 +16,7 @@ from localjudge import Run, ScriptedEngine, compare, evaluate, verify
 from localjudge.analysis.check import decide_gates, parse_gate
 from localjudge.record.manifest import ReliabilityFigure
 from localjudge.report.checks import verification_view
-from localjudge.report.label_tables import _plot
+from localjudge.report.label_tables import reliability_plot
 from localjudge.report.sample import sample_view, verdicts_view
 from localjudge.report.tables import comparison_view, gates_view, summary_view, worst_view
 from localjudge.report.terminal import Table, drawn
@@ -115,10 +115,10 @@ def test_what_does_not_fit_is_folded() -> None:
     assert text_of(table, 22, colour=False).splitlines()[2:4] == [" ten_le      1  12345", " tter"]
 
 
-def test_a_bin_of_a_reliability_plot_stands_below_the_scale() -> None:
+def test_a_bin_of_a_reliabilityreliability_plot_stands_below_the_scale() -> None:
     """Its share of .2 is 6 of 30 columns from the 0."""
     share = ReliabilityFigure(low=0, high=1, mean_p=0.5, share=0.2, ci95=(0.1, 0.3), verdicts=9)
-    scale, _, plot, *_ = text_of(_plot((share,)), 80, colour=False).splitlines()
+    scale, _, plot, *_ = text_of(reliability_plot((share,)), 80, colour=False).splitlines()
     assert plot.index("o") - scale.index("0") == 6
     assert plot.index("|") == scale.index("5")
 

@@ -149,7 +149,7 @@ def test_windows_are_told_with_how_many_questions_they_took(tmp_path: Path) -> N
     engine = ScriptedEngine({}, default=0.9, capacity=4_000)
     run = evaluate(rows, engine=engine, metrics=["context_recall"], out=tmp_path)
     text = " ".join(printed(summary_view(run)).split())
-    assert "warning: 2 units do not fit the judge's context with all that they are held against" in text
+    assert "warning: 2 units do not fit the judge's context with all that they are judged by" in text
     assert "4 questions for 2 units; a larger n_ctx spares that" in text
     assert "in a trial of the reference judge 2.8 % with one window, 6.2 % with 8" in text
 

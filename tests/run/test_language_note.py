@@ -57,7 +57,7 @@ def test_segment_says_it_beside_the_sentences(
     file = tmp_path / "text.txt"
     file.write_text(GERMAN, encoding="utf-8")
     with pytest.raises(SystemExit) as ended:
-        main(["segment", str(file), "--language", language, "--json"])
+        main(["doctor", "--sentences", str(file), "--language", language, "--json"])
     printed, errors = capfd.readouterr()
     assert (ended.value.code, errors) == (0, said)
     assert all(json.loads(line)["text"] for line in printed.splitlines())

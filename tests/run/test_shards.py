@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from localjudge import Run, ScriptedEngine, UsageError, evaluate, rescore, verify
-from localjudge.dataset.load import Shard, shard_number
+from localjudge.dataset.part import Shard, shard_number
 from localjudge.run.settings import RunSettings
 
 ROWS: list[dict[str, Any]] = [

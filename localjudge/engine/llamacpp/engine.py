@@ -326,7 +326,7 @@ class LlamaCppEngine(LlamaCppTokenCounter):
             raise SampleError(
                 f"the prompt and the longest answer have {tokenized.longest} tokens, and the judge's context holds "
                 f"{self._n_ctx}",
-                hint="ask for a larger context with --n-ctx, or name a model that has one",
+                hint="ask for a larger context with n_ctx, or name a model that has one",
             )
         return tokenized
 

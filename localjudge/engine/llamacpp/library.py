@@ -95,8 +95,9 @@ def build() -> EngineBuild:
 
 def _gpu_backends() -> Iterator[str]:
     """Backends for GPUs that were built: each is a library of its own beside llama.cpp's."""
-    libraries = {path.name.partition(".")[0] for path in (Path(llama_cpp.__file__).parent / "lib").glob("libggml-*")}
-    yield from sorted(name for name in _GPU_BACKENDS if f"libggml-{name}" in libraries)
+    files = (Path(llama_cpp.__file__).parent / "lib").glob("*ggml-*")
+    libraries = {path.name.partition(".")[0].removeprefix("lib") for path in files}
+    yield from sorted(name for name in _GPU_BACKENDS if f"ggml-{name}" in libraries)
 
 
 def listen() -> None:

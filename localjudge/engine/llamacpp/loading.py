@@ -24,7 +24,6 @@ import logging
 import os
 import platform
 import re
-import resource
 import signal
 import subprocess
 import sys
@@ -54,6 +53,9 @@ from localjudge.model_registry import ModelFile
 from localjudge.types import Record
 from localjudge.words import option_name
 
+if sys.platform != "win32":
+    import resource
+
 TOLERANCE = 0.01
 """Largest difference allowed between logits behind a way back and those from scratch, as a share of their range."""
 
@@ -64,8 +66,10 @@ _PREFIX = (
 _FIRST, _SECOND = " It was never made higher.", " Since 1987 nobody has lived there, and the lamp is switched by radio."
 _log = logging.getLogger(__name__)
 _FOLDERS = re.compile(r"^/\S*/(?=[^/\s]+:\d+: )")
-_OF_THE_BUILD = (signal.SIGILL, signal.SIGSEGV)
-"""How a process ends that runs instructions which its processor does not have, or has with other rules."""
+_OF_THE_BUILD = (-signal.SIGILL, -signal.SIGSEGV, 0xC000001D, 0xC0000005)
+"""How a process ends that runs instructions which its processor does not have, or has with other rules: by signals, and
+by the same exceptions of Windows."""
+_KILLED = -9
 _ABORT = re.compile(r"GGML_ASSERT|GGML_ABORT|fatal error|terminate called|what\(\)")
 
 
@@ -127,7 +131,7 @@ def self_check_of(model_sha256: str, wanted: SelfCheckInput) -> SelfCheckResult:
 def _tried(wanted: SelfCheckInput) -> SelfCheckResult:
     """What a child process finds, with plain weights if the process dies of repacked ones."""
     done = _in_child(wanted)
-    if -done.returncode in _OF_THE_BUILD:
+    if done.returncode in _OF_THE_BUILD:
         plain = _in_child(wanted.model_copy(update={"repack": False}))
         if plain.returncode == 0:
             _log.warning(
@@ -179,10 +183,10 @@ def _said(wanted: SelfCheckInput, done: "subprocess.CompletedProcess[str]") -> S
 def _ended(path: Path, done: "subprocess.CompletedProcess[str]") -> LocaljudgeError:
     """The error for a process that did not come to a result."""
     ending = f"the process that tried it ended with {_ending(done)}"
-    if done.returncode == -signal.SIGKILL or memory.was_refused(done.stderr):
+    if done.returncode == _KILLED or memory.was_refused(done.stderr):
         return OutOfResource(f"{path} was tried with too little memory: {ending}", hint=memory.what_to_do())
     hint = "the file is damaged, or made for another version of llama.cpp: download it again or update llama-cpp-python"
-    if -done.returncode in _OF_THE_BUILD:
+    if done.returncode in _OF_THE_BUILD:
         hint += (
             "; or this build of llama.cpp does not suit the processor: build it without what only some have, "
             "CMAKE_ARGS=-DGGML_NATIVE=OFF pip install --force-reinstall --no-cache-dir --no-binary llama-cpp-python "
@@ -201,7 +205,8 @@ def _ending(done: "subprocess.CompletedProcess[str]") -> str:
 
 def main() -> None:
     """Try the model that is described on standard input; the result, or what is wrong, on standard output."""
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    if sys.platform != "win32":
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     wanted = SelfCheckInput.model_validate_json(sys.stdin.read())
     try:
         said = check_here(wanted).model_dump_json()

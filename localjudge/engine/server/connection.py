@@ -11,6 +11,7 @@ import http.client
 import json
 import logging
 import socket
+import sys
 from collections.abc import Collection, Mapping
 from contextlib import ExitStack, closing
 from time import monotonic, sleep
@@ -218,6 +219,8 @@ class ServerConnection:
             raise self._gone(f"cannot be reached: {error.strerror or error}") from error
 
     def _to_socket(self) -> _TimedSocket:
+        if sys.platform == "win32":
+            raise OSError("Python has no such sockets on Windows")
         made = _TimedSocket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             made.settimeout(self._patience.connecting)

@@ -20,7 +20,7 @@ from localjudge.engine.server.kinds import open_server, served_model
 from localjudge.engine.server.server_engine import ServerEngine
 from localjudge.errors import ModelError, OutOfResource, RunDirectoryError, UsageError
 from localjudge.progress import Silence
-from localjudge.record.cache import cache_folder
+from localjudge.record.cache import cache_state
 from localjudge.run.estimate import estimate_plan
 from localjudge.run.judges import opened_judge
 from localjudge.run.plan import plan
@@ -158,10 +158,8 @@ def test_nothing_of_an_unproved_model_is_kept_for_later(
 ) -> None:
     """In the cache of answers: next time it may be another model."""
     monkeypatch.setenv("LOCALJUDGE_HOME", str(tmp_path / "home"))
-    cache = cache_folder()
-    cache.mkdir(mode=0o700, parents=True)
-    localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run")
-    assert list(cache.iterdir()) == []
+    localjudge.evaluate(ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "run", cache=True)
+    assert not cache_state().folder.exists()
 
 
 def test_where_texts_go_is_announced(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:

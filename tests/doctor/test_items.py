@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from localjudge.doctor import probes as probe_set
-from localjudge.doctor.probes import Passage, Probe, passages, probes, rearranged, replaced
+from localjudge.doctor.probes import Passage, Probe, passages, probe_tasks, probes, rearranged, replace_once
 from localjudge.stats.agreement import roc_auc
 from localjudge.types import Attribution, Relevance, Task
 
@@ -55,7 +55,12 @@ def test_the_first_passages_have_as_many_of_each_kind_as_all_have(count: int) ->
 def test_fewer_items_are_the_first_of_more() -> None:
     assert probes(5) == probes()[: 5 * 12]
     assert rearranged(5) == rearranged()[: 2 * 4 * 3]
-    assert (probes(0), rearranged(0)) == ([], [])
+    assert (probes(0), rearranged(0), probe_tasks(0)) == ([], [], [])
+
+
+def test_nothing_is_asked_twice() -> None:
+    """384 items, and 8 passages x 4 statements x (leading, last, swapped, twice): 384 + 128."""
+    assert len(probe_tasks()) == len(set(probe_tasks())) == 384 + 128
 
 
 def test_titles_and_statements_are_different() -> None:
@@ -87,10 +92,10 @@ def test_what_is_changed_as_a_number_is_one() -> None:
 
 
 def test_what_is_exchanged_occurs_once() -> None:
-    assert replaced("two of three", "three", "four") == "two of four"
+    assert replace_once("two of three", "three", "four") == "two of four"
     for text in ("none", "two and two"):
         with pytest.raises(ValueError, match="times in"):
-            replaced(text, "two", "three")
+            replace_once(text, "two", "three")
 
 
 def test_sentences_of_relevance_stand_where_they_say() -> None:

@@ -1,0 +1,106 @@
+"""What a run is checked against once it is scored: a baseline, gates, and files for CI systems and people about both.
+
+    begin()   JUnit and Markdown that say "unfinished": nobody takes those of an earlier run for this one's
+    check()   the comparison and the decisions; both files again
+
+All that can be refused is refused before anything is judged.
+"""
+
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from localjudge.errors import UsageError
+from localjudge.resources import write_output
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from localjudge.analysis.check import Check
+    from localjudge.analysis.correct import CorrectedMeans
+    from localjudge.record.run import Run
+
+
+class Checks:
+    """The baseline, the gates and the files among the arguments of a command, of a run to come.
+
+    Raises UsageError for a gate that could not be decided.
+    """
+
+    def __init__(self, arguments: Mapping[str, Any]) -> None:
+        from localjudge.analysis.check import parse_gate, refuse_without_baseline
+        from localjudge.record.run import Run
+
+        self._gates = [parse_gate(gate) for gate in arguments.get("gates", ())]
+        self._baseline = Run.open(arguments["baseline"]) if arguments.get("baseline") else None
+        self._undecided = arguments.get("undecided", "fail")
+        self._files: dict[str, Path] = {
+            name: Path(arguments[name]) for name in ("junit", "markdown") if arguments.get(name)
+        }
+        refuse_without_baseline(self._gates, self._baseline)
+        if "junit" in self._files and not self._gates:
+            raise UsageError(
+                "--junit writes the outcome of gates, and there are none", hint="add --gate, or omit --junit"
+            )
+
+    def refuse_unknown(self, metrics: Collection[str]) -> None:
+        """Raise UsageError for a gate about a metric that is not going to be computed."""
+        from localjudge.analysis.check import refuse_unknown
+
+        refuse_unknown(self._gates, metrics)
+        if self._baseline is not None and not self._baseline.summary.metrics.keys() & set(metrics):
+            it_has = ", ".join(self._baseline.summary.metrics)
+            raise UsageError(
+                f"the baseline {self._baseline.directory} has no metric in common with this run",
+                hint=f"it has {it_has}; name one of them with --metrics, or another baseline",
+            )
+
+    def begin(self) -> None:
+        """Write files that cannot be taken for those of an earlier run."""
+        from localjudge.report.ci import unfinished, unfinished_markdown
+
+        self._write(junit=unfinished(self._gates), markdown=unfinished_markdown())
+
+    def check(self, run: "Run") -> "Check":
+        """Compare and decide; the files are written anew."""
+        from localjudge.analysis.check import check
+        from localjudge.report.ci import finished, run_markdown
+
+        result = check(run, gates=list(map(str, self._gates)), baseline=self._baseline, undecided=self._undecided)
+        properties = {"run": str(run.directory), "judge": str(run.judge), "signature": run.summary.signature}
+        self._write(junit=finished(result.decisions, properties), markdown=run_markdown(run, result))
+        return result
+
+    def report(
+        self, run: "Run", result: "Check", out: Path | None = None, corrected: "CorrectedMeans | None" = None
+    ) -> Path:
+        """Write the run as a page, with the result of the check: into its directory, if no file is named."""
+        from localjudge.report.html_page import write_checked_report
+
+        return write_checked_report(run, result, self._baseline, out, corrected)
+
+    def _write(self, **contents: str) -> None:
+        for name, file in self._files.items():
+            write_output(file, [contents[name].encode()])
+
+
+def values(result: "Check") -> dict[str, Any]:
+    """For JSON: `comparison` and `gates`, where they were asked for."""
+    parts: dict[str, Any] = {}
+    if result.comparison:
+        parts["comparison"] = result.comparison.model_dump(mode="json")
+    if result.decisions:
+        parts["gates"] = [decision.model_dump(mode="json") for decision in result.decisions]
+    return parts
+
+
+def views(result: "Check", report: Path | None = None) -> "list[RenderableType]":
+    """For people: the same, and where the report is."""
+    from rich.padding import Padding
+
+    from localjudge.report.tables import comparison_view, gates_view
+    from localjudge.report.terminal import safe_text
+
+    parts: list[RenderableType] = [comparison_view(result.comparison)] if result.comparison else []
+    parts += [gates_view(result.decisions)] if result.decisions else []
+    return [*parts, Padding(safe_text(f"report {report}"), (0, 1), expand=False)] if report else parts

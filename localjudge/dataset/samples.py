@@ -1,0 +1,230 @@
+"""The samples of the data in a temporary database: checked once, read as often as anybody likes, in little memory.
+
+    row ──> position, id, content (JSON), extras (JSON), hash        the table's key keeps the ids unique
+
+SQLite keeps the first MiB in memory and the rest in a file without a name (in `SQLITE_TMPDIR` or `TMPDIR`, mode 0600),
+which nobody else can open and which goes with the process.
+
+Rows without an id get `row-` and 12 digits of the hash of their content, so moving a row does not change its id. Rows
+with the same content are told apart by `-2`, `-3`, ... in their order; an id that another row gives is left out.
+"""
+
+import hashlib
+import json
+import math
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Generic, NamedTuple, TypeVar, overload
+
+from localjudge.dataset.identity import canonical, fingerprint_of, hash_of
+from localjudge.dataset.problems import DEEPEST, describe
+from localjudge.errors import OutOfResource
+from localjudge.types import CONTEXT_FIELDS, Sample
+
+_DIGITS = 12
+_CACHE_KIB = 8_192
+_LARGEST = 2**63
+_TABLE = """
+CREATE TABLE sample (position INTEGER PRIMARY KEY, id TEXT UNIQUE, content TEXT NOT NULL, extras TEXT NOT NULL,
+                     hash BLOB NOT NULL, bare INTEGER NOT NULL, place TEXT NOT NULL, made INTEGER NOT NULL)
+"""
+_PUT = "INSERT OR IGNORE INTO sample VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+_T = TypeVar("_T")
+
+
+class SampleRow(NamedTuple):
+    """A sample as a run stores it; `content` is the sample as JSON, `extras` its columns that are not fields."""
+
+    position: int
+    id: str
+    content: str
+    extras: str
+
+
+class SampleTable:
+    """Samples by their positions, for one thread at a time. Raises OutOfResource where there is no room."""
+
+    def __init__(self) -> None:
+        self._database = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+        for setting in ("journal_mode = OFF", "synchronous = OFF", f"cache_size = -{_CACHE_KIB}"):
+            self._database.execute(f"PRAGMA {setting}")
+        self._database.execute(_TABLE)
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def add(
+        self, values: Mapping[str, Any], extras: Mapping[str, Any], place: object = "", position: int | None = None
+    ) -> str | None:
+        """Add the row that gives these arguments of `Sample`, or return the place of the one that has its id."""
+        position = self._size if position is None else position
+        fields = _stated(values)
+        made = "id" not in fields
+        if made:
+            fields["id"] = f"row-{hash_of(fields).hex()[:_DIGITS]}"
+        content = canonical(fields)
+        digest = hash_of(fields) if "" in fields.values() else hashlib.sha256(content.encode()).digest()
+        row = (content, extras_text(extras), digest, _is_bare(fields), str(place), made)
+        with in_temporary_file():
+            if not self._put(position, fields["id"], row):
+                if not made:
+                    query = "SELECT made, place FROM sample WHERE id = ?"
+                    is_made, first = self._database.execute(query, (fields["id"],)).fetchone()
+                    if not is_made:
+                        return str(first)
+                    self._database.execute("UPDATE sample SET id = NULL WHERE id = ?", (fields["id"],))
+                self._put(position, None if made else fields["id"], row)
+        return None
+
+    def complete_ids(self) -> None:
+        """Number the rows whose made id another row has, when all rows are there."""
+        numbers: Counter[str] = Counter()
+        rows = "SELECT position, content FROM sample WHERE id IS NULL AND position > ? ORDER BY position LIMIT 1"
+        position = -1
+        with in_temporary_file():
+            while row := self._database.execute(rows, (position,)).fetchone():
+                position, fields = row[0], json.loads(row[1])
+                name, done = fields["id"], 0
+                while not done:
+                    numbers[name] += 1
+                    fields["id"] = f"{name}-{numbers[name] + 1}"
+                    update = "UPDATE OR IGNORE sample SET id = ?, content = ?, hash = ? WHERE position = ?"
+                    values = (fields["id"], canonical(fields), hash_of(fields), position)
+                    done = self._database.execute(update, values).rowcount
+
+    def where(self, is_chosen: Callable[[int, str], bool], *, in_place: bool) -> "SampleTable":
+        """The rows that are chosen by position and id, as a table of their own, numbered anew unless `in_place`."""
+        part = SampleTable()
+        rows = (row for row in self._select("*") if is_chosen(row[0], row[1]))
+        with in_temporary_file():
+            for position, *row in rows:
+                part._put(position if in_place else len(part), row[0], tuple(row[1:]))
+        return part
+
+    def rows(self) -> Iterator[SampleRow]:
+        """Every row as a run stores it."""
+        return map(SampleRow._make, self._select("position, id, content, extras"))
+
+    @property
+    def samples(self) -> Sequence[Sample]:
+        """The rows as samples."""
+        return Column(self, "content", Sample.model_validate_json)
+
+    @property
+    def extras(self) -> Sequence[dict[str, Any]]:
+        """Of each row the columns that are not fields."""
+        return Column(self, "extras", json.loads)
+
+    @property
+    def fingerprint(self) -> str:
+        """Sha256 of the samples, as `identity` says."""
+        return fingerprint_of(digest for (digest,) in self._select("hash", order="hash"))
+
+    @property
+    def bare(self) -> int:
+        """Samples with a context of which only the id is known."""
+        return sum(is_bare for (is_bare,) in self._select("bare"))
+
+    def _select(self, columns: str, *, order: str = "position", end: str = "") -> Iterator[tuple[Any, ...]]:
+        with in_temporary_file():
+            yield from self._database.execute(f"SELECT {columns} FROM sample ORDER BY {order} {end}")
+
+    def _put(self, position: int, identifier: str | None, row: tuple[Any, ...]) -> bool:
+        added = self._database.execute(_PUT, (position, identifier, *row)).rowcount > 0
+        self._size += added
+        return added
+
+
+class Column(Sequence[_T], Generic[_T]):
+    """A column of the table as values, read anew each time. Equal to any sequence of equal values."""
+
+    def __init__(self, table: SampleTable, name: str, read: Callable[[str], _T]) -> None:
+        self._table = table
+        self._name = name
+        self._read = read
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __iter__(self) -> Iterator[_T]:
+        return (self._read(text) for (text,) in self._table._select(self._name))
+
+    @overload
+    def __getitem__(self, index: int) -> _T: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[_T, ...]: ...
+    def __getitem__(self, index: int | slice) -> _T | tuple[_T, ...]:
+        if isinstance(index, slice):
+            return tuple(self[place] for place in range(len(self))[index])
+        place = range(len(self))[index]
+        return next(self._read(text) for (text,) in self._table._select(self._name, end=f"LIMIT 1 OFFSET {place}"))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str):
+            return NotImplemented
+        return len(self) == len(other) and all(mine == theirs for mine, theirs in zip(self, other, strict=True))
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"<{len(self):,} rows>"
+
+
+_EXTRAS = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+def extras_text(extras: Mapping[str, Any]) -> str:
+    """The columns of one sample as JSON: a NaN as null, as pandas means it, and what JSON does not have in words."""
+    return _EXTRAS.encode(_jsonable(extras, DEEPEST))
+
+
+def _jsonable(value: Any, levels: int) -> Any:
+    jsonable: Any
+    match value:
+        case str():
+            # SQLite holds UTF-8, and readers of JSON expect it: a lone surrogate is neither.
+            jsonable = value.encode("utf-8", "backslashreplace").decode("utf-8")
+        case Mapping() if levels:
+            jsonable = {_jsonable(str(name), 0): _jsonable(item, levels - 1) for name, item in value.items()}
+        case list() if levels:
+            jsonable = [_jsonable(item, levels - 1) for item in value]
+        case float() if not math.isfinite(value):
+            jsonable = None if math.isnan(value) else str(value)
+        case None | bool() | float():
+            jsonable = value
+        case int() if -_LARGEST <= value < _LARGEST:
+            jsonable = value
+        case _:
+            jsonable = describe(value)
+    return jsonable
+
+
+def _stated(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a sample without nulls and defaults, as `model_dump(exclude_defaults=True)` gives them."""
+    stated = {name: value for name, value in values.items() if value is not None}
+    for field in CONTEXT_FIELDS:
+        if field in stated:
+            stated[field] = [
+                {name: value for name, value in context.items() if value is not None and value != {}}
+                for context in stated[field]
+            ]
+    return stated
+
+
+def _is_bare(fields: Mapping[str, Any]) -> bool:
+    return any("text" not in context for field in CONTEXT_FIELDS for context in fields.get(field, ()))
+
+
+@contextmanager
+def in_temporary_file() -> Iterator[None]:
+    """What fails about a temporary file as OutOfResource."""
+    try:
+        yield
+    except (sqlite3.OperationalError, OSError) as error:
+        raise OutOfResource(
+            f"the data cannot be kept in a temporary file: {error}",
+            hint="make room there, or name another directory in the environment variable TMPDIR",
+        ) from error
