@@ -104,8 +104,3 @@ def test_portions_of_a_frame_are_its_rows() -> None:
     whole = from_rows(pandas.read_csv(io.StringIO(text)))
     assert from_rows(pandas.read_csv(io.StringIO(text), chunksize=2)).samples == whole.samples
     assert from_rows([pyarrow.Table.from_pylist([{"question": "q", "answer": "a"}])]).samples == whole.samples[:1]
-
-
-def test_langchains_result_is_the_answer_beside_its_query() -> None:
-    assert from_rows([{"query": "q", "result": "an answer"}]).samples[0].response == "an answer"
-    assert from_rows([{"question": "q", "result": "failed"}]).samples[0].response is None
