@@ -96,7 +96,7 @@ def _rows(source: OpenSource, ending: str) -> Iterator[RawRow | Problem]:
     if source.head.startswith((_PARQUET, _ARROW_FILE, _ARROW_STREAM, _ZIP)):
         stream = source.stream if source.stream.seekable() else io.BytesIO(source.stream.read())
         read_binary = _read_archive if source.head.startswith(_ZIP) else _read_table
-        yield from read_binary(stream, source.name, source.head)
+        yield from read_binary(stream, source.name)
         return
     head = source.head.decode(source.encoding, errors="ignore")
     line, end, _ = head.strip(BLANK).partition("\n")
@@ -235,22 +235,22 @@ _BYTES_A_ROW = 64
 """What a row counts at least: rows of nulls take no room in a file."""
 
 
-def _read_table(stream: IO[bytes], source: str, head: bytes) -> Iterator[RawRow]:
+def _read_table(stream: IO[bytes], source: str) -> Iterator[RawRow]:
     """One row for each row of a Parquet or Arrow file, one at a time: many cells may hold one large value."""
-    kind = "Parquet" if head.startswith(_PARQUET) else "Arrow"
-    pyarrow = _pyarrow_for(f"{source} is {'a' if kind == 'Parquet' else 'an'} {kind} file")
+    is_parquet = stream.read(len(_PARQUET)) == _PARQUET
+    kind, batches_of = ("a Parquet file", _parquet_batches) if is_parquet else ("an Arrow file", _arrow_batches)
+    pyarrow = _pyarrow_for(f"{source} is {kind}")
     size = stream.seek(0, io.SEEK_END)
     stream.seek(0)
+    unpacked = 0
     try:
-        batches = _parquet_batches(stream, source, size) if kind == "Parquet" else _arrow_batches(stream, source, size)
-        unpacked = 0
-        for number, row in enumerate(_rows_of_batches(batches, at_once=1), 1):
+        for number, row in enumerate(_rows_of_batches(batches_of(stream, source, size), at_once=1), 1):
             values = plain(row)
             unpacked += _BYTES_A_ROW + _size(values)
             check_expansion(source, size, unpacked)
             yield RawRow(Place(source, row=number), values)
     except (pyarrow.ArrowException, MemoryError) as error:  # a damaged length may ask for any amount of memory
-        raise DataError(f"{source} is a damaged {kind} file: {error}", hint="write it again") from error
+        raise DataError(f"{source} cannot be read as {kind}: {error}", hint="write it again") from error
     except UnicodeDecodeError as error:
         raise DataError(f"{source} holds text that is not UTF-8: {error.reason}", hint="write it again") from error
 
@@ -329,7 +329,7 @@ _LOCAL_HEADER = 30
 _OF_A_SAMPLE = ("id", "epoch", "input", "choices", "target", "output", "scores", "metadata")
 
 
-def _read_archive(stream: IO[bytes], source: str, _head: bytes) -> Iterator[RawRow | Problem]:
+def _read_archive(stream: IO[bytes], source: str) -> Iterator[RawRow | Problem]:
     """The samples of a log that is a zip archive. Raises DataError for any other archive and for a damaged one."""
     try:
         with zipfile.ZipFile(stream) as archive:

@@ -393,13 +393,7 @@ def _take(rest: dict[str, Any], names: Sequence[str], field: str = "", report: R
 
 def _mapping_to_text(value: Mapping[str, Any], field: str, column: str) -> str:
     """How to name the key under which the object has its longest text; "" if it has none."""
-    lengths = {
-        key: max(
-            (len(text) for text in (item if isinstance(item, list | tuple) else [item]) if isinstance(text, str)),
-            default=0,
-        )
-        for key, item in value.items()
-    }
+    lengths = {key: len(_text_of(item)) for key, item in value.items()}
     key = max(lengths, key=lambda name: lengths[name], default=None)
     if key is None or not lengths[key]:
         return ""
@@ -475,7 +469,7 @@ def last_turn(messages: Sequence[Any]) -> Turn | None:
 
 
 def _text_of(content: Any) -> str:
-    """The text of a message: its content, or the texts of its parts."""
+    """The text of a message: its content, or the texts of its parts, one on each line."""
     parts = [content] if isinstance(content, str) else content if isinstance(content, list | tuple) else ()
     texts = (part.get("text") if isinstance(part, Mapping) else part for part in parts)
     return "\n".join(text for text in texts if isinstance(text, str))

@@ -86,8 +86,8 @@ def zipped() -> bytes:
         ("a.jsonl.gz", gzip.compress(ROW, mtime=0)[:-8] + b"\0" * 8, "a.jsonl.gz cannot be unpacked: CRC check failed"),
         ("a.jsonl.gz", gzip.compress(ROW, mtime=0) + b"junk", "a.jsonl.gz cannot be unpacked: Not a gzipped file"),
         ("a.jsonl.gz", b"\x1f\x8b\x08\x00", "a.jsonl.gz cannot be unpacked: Compressed file ended before"),
-        ("a.parquet", b"PAR1", "a.parquet is a damaged Parquet file"),
-        ("a.parquet", b"PAR1" + b"\xff" * 50 + b"PAR1", "a.parquet is a damaged Parquet file"),
+        ("a.parquet", b"PAR1", "a.parquet cannot be read as a Parquet file"),
+        ("a.parquet", b"PAR1" + b"\xff" * 50 + b"PAR1", "a.parquet cannot be read as a Parquet file"),
         ("a.xlsx", zipped(), "a.xlsx is a zip archive or an Excel workbook"),
         ("a.jsonl.bz2", bz2.compress(ROW), "a.jsonl.bz2 is packed with bzip2"),
         ("a.jsonl.xz", lzma.compress(ROW), "a.jsonl.xz is packed with xz"),
@@ -213,7 +213,7 @@ def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path: Path, ending:
         else:
             file.write(path.read_bytes())
     os.utime(path, ns=(1, 1))
-    with pytest.raises(DataError, match=r"changed while it was read|is not valid JSON|damaged"):
+    with pytest.raises(DataError, match=r"changed while it was read|is not valid JSON|cannot be read as"):
         list(reading)
 
 
