@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 import pytest
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from localjudge.record.result_rows import ScoreRow, VerdictRow
     from localjudge.types import Sample
 
-_Given = ParamSpec("_Given")
+_Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
 _SHOWN = 10
-"""So many sentences of a failed assertion are shown; all are in the run directory."""
+"""Sentences of a failed assertion that are shown; all are in the run directory."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -50,38 +50,16 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-class _Asserted(NamedTuple):
-    """A sample that a test asserted something of, as it was given, and which metrics."""
-
-    row: Mapping[str, Any]
-    metrics: dict[str, None]
-
-
 class AssertedSession:
     """What the tests of a session have asserted, and the judge that they asked."""
 
     def __init__(self, judge: "Judge", config: pytest.Config) -> None:
-        self._config = config
         self._judge = judge
-        self.asserted: dict[str, _Asserted] = {}
-        self.written: list[Path] = []
+        self._rows: dict[str, Mapping[str, Any]] = {}
+        self._metrics: dict[str, set[str]] = {}
+        self.runs: list[str] = []
         self._data_sets = 0
-        self._directory: Path | None = None
-
-    @property
-    def directory(self) -> Path | None:
-        """Where runs are left; None for nowhere. A worker of xdist has a directory of its own below it."""
-        given = self._config.getoption("--localjudge-out")
-        if given == "":
-            return None
-        if self._directory is None:
-            worker = cast("dict[str, str] | None", getattr(self._config, "workerinput", None))
-            started = worker["testrunuid"][:8] if worker else f"{datetime.now():%Y%m%d-%H%M%S}"
-            whole = Path(given or f"runs/pytest-{started}")
-            if given and not worker and whole.exists() and any(whole.iterdir()):
-                whole /= started  # another session's is there
-            self._directory = whole / worker["workerid"] if worker else whole
-        return self._directory
+        self.directory = _directory(config)
 
     def data_set_directory(self) -> Path | None:
         """For the next data set that gates are decided on."""
@@ -89,36 +67,48 @@ class AssertedSession:
         return self.directory / f"data-{self._data_sets}" if self.directory else None
 
     def identified(self, row: Mapping[str, Any], test: str) -> Mapping[str, Any]:
-        """The row with an id. One id with two contents gets the name of its test behind it."""
+        """The row with an id. One id with two contents gets the name of its test in front."""
         name = str(row["id"]) if row.get("id") is not None else test
-        while name in self.asserted and self.asserted[name].row != {**row, "id": name}:
+        while self._rows.get(name, {**row, "id": name}) != {**row, "id": name}:
             name = f"{test}: {name}" if not name.startswith(test) else f"{name}'"
         return {**row, "id": name}
 
     def add(self, row: Mapping[str, Any], metric: str) -> None:
         """Note what was asserted and could be asked."""
-        self.asserted.setdefault(row["id"], _Asserted(row, {})).metrics[metric] = None
+        self._rows[row["id"]] = row
+        self._metrics.setdefault(row["id"], set()).add(metric)
 
     def write(self) -> None:
         """Leave what was asserted: samples with the same metrics are one run. Nothing is asked that was answered."""
-        if self.directory is None:
-            return
         groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
-        for one in self.asserted.values():
-            groups.setdefault(tuple(sorted(one.metrics)), []).append(one.row)
+        for name, row in self._rows.items() if self.directory else ():
+            groups.setdefault(tuple(sorted(self._metrics[name])), []).append(row)
         from localjudge.api import evaluate
 
         for number, (metrics, rows) in enumerate(groups.items(), start=1):
-            out = self.directory / f"asserted-{number}"
+            out = f"{self.directory}/asserted-{number}"
             evaluate(rows, judge=self._judge, metrics=metrics, out=out, progress=False)
-            self.written.append(out)
+            self.runs.append(out)
 
 
-def _without_our_frames(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+def _directory(config: pytest.Config) -> Path | None:
+    """Where runs are left; None for nowhere. A worker of xdist has a directory of its own below it."""
+    out = config.getoption("--localjudge-out")
+    if out == "":
+        return None
+    worker: dict[str, str] | None = getattr(config, "workerinput", None)
+    started = worker["testrunuid"][:8] if worker else f"{datetime.now():%Y%m%d-%H%M%S}"
+    whole = Path(out or f"runs/pytest-{started}")
+    if out and not worker and whole.exists() and any(whole.iterdir()):
+        whole /= started  # another session's is there
+    return whole / worker["workerid"] if worker else whole
+
+
+def _without_our_frames(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
     """A test that fails by an error of ours shows the line of the test, and not where in localjudge it was raised."""
 
     @wraps(function)
-    def call(*arguments: _Given.args, **options: _Given.kwargs) -> _Result:
+    def call(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
         __tracebackhide__ = True
         from localjudge.errors import LocaljudgeError
 
@@ -130,12 +120,8 @@ def _without_our_frames(function: Callable[_Given, _Result]) -> Callable[_Given,
     return call
 
 
-_SUMMARIES = pytest.StashKey[list[list[str]]]()
+_RUNS = pytest.StashKey[list[str]]()
 _LEFT = "localjudge_runs"
-
-
-def _summaries(config: pytest.Config) -> list[list[str]]:
-    return config.stash.setdefault(_SUMMARIES, [])
 
 
 @pytest.fixture(scope="session")
@@ -168,12 +154,11 @@ def localjudge_session(judge: "Judge", request: pytest.FixtureRequest) -> "Itera
     session = AssertedSession(judge, request.config)
     yield session
     session.write()
-    runs = [str(path) for path in session.written]
     worker = getattr(request.config, "workeroutput", None)
     if worker is not None:
-        worker[_LEFT] = runs
-    elif runs:
-        _summaries(request.config).append(runs)
+        worker[_LEFT] = session.runs
+    else:
+        request.config.stash.setdefault(_RUNS, []).extend(session.runs)
 
 
 @pytest.fixture
@@ -193,16 +178,16 @@ def assert_score(
         reason. Raises DataError for a sample that cannot be used, UsageError for a metric that there is not.
         """
         __tracebackhide__ = True
-        given = sample if isinstance(sample, Mapping) else sample.model_dump(exclude_none=True)
-        row = session.identified(given, request.node.nodeid)
+        fields = sample if isinstance(sample, Mapping) else sample.model_dump(exclude_none=True)
+        row = session.identified(fields, request.node.nodeid)
         [evaluated] = judge.evaluations([row], [metric])
         session.add(row, metric)
         from localjudge.record.result_rows import score_rows, verdict_rows
 
         [score], verdicts = list(score_rows([evaluated])), list(verdict_rows([evaluated]))
-        wanted = " and ".join([f">= {at_least:g}"] * (at_least > 0) + [f"<= {at_most:g}"] * (at_most < 1))
+        bounds = " and ".join([f">= {at_least:g}"] * (at_least > 0) + [f"<= {at_most:g}"] * (at_most < 1))
         if score.score is None or not at_least <= score.score <= at_most:
-            missed = _missed(score, verdicts, wanted, below=score.score is None or score.score < at_least)
+            missed = _missed(score, verdicts, bounds, below=score.score is None or score.score < at_least)
             decided = f"  a verdict is 1 from {judge.settings.threshold_of(metric):g} on"
             where = f"; the run will be below {session.directory}" if session.directory else ""
             pytest.fail(f"{missed}\n{decided}{where}", pytrace=False)
@@ -231,19 +216,21 @@ def assert_gates(
         from localjudge.analysis.check import check, parse_gate
         from localjudge.api import evaluate
 
-        promises = [gates] if isinstance(gates, str) else list(gates)
-        options.setdefault("metrics", list(dict.fromkeys(parse_gate(gate).metric for gate in promises)))
+        conditions = [gates] if isinstance(gates, str) else list(gates)
+        options.setdefault("metrics", list(dict.fromkeys(parse_gate(gate).metric for gate in conditions)))
         out = options.pop("out", None) or session.data_set_directory() or tmp_path_factory.mktemp("localjudge") / "run"
         run = evaluate(data, judge=judge, out=out, progress=False, **options)
-        session.written.append(Path(out))
-        found = check(run, gates=promises, baseline=baseline, undecided=undecided)
-        if not found.kept:
-            missed = [f"{one.gate}: {one.outcome}, {one.reason}" for one in found.decisions if not one.kept]
-            culprits = {
-                one.metric: int(parse_gate(one.gate).comparison[0] == "<") for one in found.decisions if not one.kept
-            }
+        session.runs.append(str(out))
+        failed = [
+            decision
+            for decision in check(run, gates=conditions, baseline=baseline, undecided=undecided).decisions
+            if not decision.kept
+        ]
+        if failed:
+            lines = [f"{decision.gate}: {decision.outcome}, {decision.reason}" for decision in failed]
+            culprits = {decision.metric: int(parse_gate(decision.gate).comparison[0] == "<") for decision in failed}
             rows = [row for row in run.iter_verdicts() if culprits.get(row.metric) == row.label]
-            pytest.fail("\n".join([*missed, *_sentences(rows), f"  run {out}"]), pytrace=False)
+            pytest.fail("\n".join([*lines, *_sentences(rows), f"  run {out}"]), pytrace=False)
         return run
 
     return run_of
@@ -252,34 +239,32 @@ def assert_gates(
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """A worker of xdist has come to its end, and says what it left."""
-    left = getattr(node, "workeroutput", {}).get(_LEFT)
-    if left:
-        _summaries(node.config).append(left)
+    node.config.stash.setdefault(_RUNS, []).extend(getattr(node, "workeroutput", {}).get(_LEFT, ()))
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Say where the runs are."""
-    for runs in config.stash.get(_SUMMARIES, []):
+    if runs := config.stash.get(_RUNS, []):
         terminalreporter.write_sep("-", "localjudge")
-        for path in runs:
-            terminalreporter.write_line(f"localjudge show {path}")
+    for run in runs:
+        terminalreporter.write_line(f"localjudge show {run}")
 
 
-def _missed(score: "ScoreRow", verdicts: "Sequence[VerdictRow]", wanted: str, *, below: bool) -> str:
+def _missed(score: "ScoreRow", verdicts: "Sequence[VerdictRow]", bounds: str, *, below: bool) -> str:
     """Score and promise, then the sentences that were called 0, or 1 where the score is too high."""
     from localjudge.words import printable
 
     head = f"{printable(score.sample_id)}: {score.metric} "
     if score.score is None:
         reason = printable(score.detail or "no reason is known")
-        return f"{head}is {score.status}{f', wanted {wanted}' if wanted else ''}: {reason}"
+        return f"{head}is {score.status}{f', wanted {bounds}' if bounds else ''}: {reason}"
     share = (
         f"{score.numerator:g}/{score.denominator:g} = "
         if score.denominator is not None and score.numerator is not None
         else ""
     )
     culprits = [row for row in verdicts if row.label == (0 if below else 1)]
-    return "\n".join([f"{head}{share}{score.score:.3f}, wanted {wanted}", *_sentences(culprits)])
+    return "\n".join([f"{head}{share}{score.score:.3f}, wanted {bounds}", *_sentences(culprits)])
 
 
 def _sentences(rows: "Sequence[VerdictRow]") -> list[str]:

@@ -70,13 +70,7 @@ def write_output(file: Path, parts: Iterable[bytes]) -> int:
 
 def _is_stream(file: Path) -> bool:
     """Whether it is `/dev/stdout`, a pipe of the shell (`>(gzip)`), or the like: what cannot be replaced."""
-    if _DEVICES in file.absolute().parents:
-        return True
-    try:
-        mode = file.stat().st_mode
-    except FileNotFoundError:
-        return False
-    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return _DEVICES in file.absolute().parents or (file.exists() and not (file.is_file() or file.is_dir()))
 
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -113,22 +107,10 @@ def state_directory() -> Path:
 
     `LOCALJUDGE_HOME`, or `localjudge` in the XDG data directory.
     """
-    named = os.environ.get("LOCALJUDGE_HOME")
-    if named:
-        return Path(named).expanduser()
+    if home := os.environ.get("LOCALJUDGE_HOME"):
+        return Path(home).expanduser()
     data_home = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
     return Path(data_home).expanduser() / "localjudge"
-
-
-def is_private(folder: Path) -> bool:
-    """Whether it is a folder of this user, and nobody else may look or write into it. Raises OSError if it is none.
-
-    Windows has no such modes: a folder of the user's profile is the user's there.
-    """
-    facts = folder.lstat()
-    if sys.platform == "win32":
-        return stat.S_ISDIR(facts.st_mode)
-    return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.getuid() and not facts.st_mode & _OTHERS
 
 
 def make_private(folder: Path) -> None:
@@ -141,8 +123,15 @@ def make_private(folder: Path) -> None:
 
 
 def require_private(folder: Path, others_could: str) -> None:
-    """Raise UsageError for a folder that others can open, and OSError for one that is not there."""
-    if not is_private(folder):
+    """Raise UsageError for a folder that others may look or write into, and OSError for one that is not there.
+
+    Windows has no such modes: a folder of the user's profile is the user's there.
+    """
+    facts = folder.lstat()
+    is_private = stat.S_ISDIR(facts.st_mode)
+    if sys.platform != "win32":
+        is_private = is_private and facts.st_uid == os.getuid() and not facts.st_mode & _OTHERS
+    if not is_private:
         raise UsageError(
             f"{folder} is not a folder of yours alone: others could {others_could}",
             hint=f"chmod 700 {folder}, if what is in it is yours, or delete it",

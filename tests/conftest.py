@@ -33,7 +33,6 @@ ENGINE = (
     "tests/cli/test_judge_of_a_program.py",
     "tests/cli/test_label_command.py::test_one_key",  # processes in a terminal
     "tests/cli/test_label_command.py::test_control_c",
-    "tests/cli/test_verbose.py",
     "tests/cli/test_report_command.py::test_run_writes",
     "tests/cli/test_rescore_command.py",
     "tests/cli/test_suite_options.py",

@@ -22,10 +22,11 @@ FLAG = re.compile(r"--[a-z]")
     ("given", "in_python", "typed"),
     [
         (("out",), "out=...", "--out"),
-        (("protocol", "joint"), "protocol='joint'", "--protocol joint"),
-        (("skip_bad_rows", True), "skip_bad_rows=True", "--skip-bad-rows"),
-        (("n_ctx", 4096), "n_ctx=4096", "--n-ctx 4096"),
-        (("context_separator", "|"), "context_separator='|'", "--context-separator '|'"),
+        (("quiet", True), "quiet=True", "--quiet"),
+        (("threads", 4), "threads=4", "--threads 4"),
+        (("protocol", "joint"), "protocol='joint'", 'protocol = "joint" in localjudge.toml'),
+        (("skip_bad_rows", True), "skip_bad_rows=True", "skip_bad_rows = true in localjudge.toml"),
+        (("n_ctx",), "n_ctx=...", "n_ctx = ... in localjudge.toml"),
         (("mapping", {"reference": "gold"}), "mapping={'reference': 'gold'}", "--map reference=gold"),
         (
             ("mapping", {"reference": "a b", "id": "k"}),
@@ -42,9 +43,9 @@ def test_an_option_is_spelled_as_it_is_given(given: tuple[Any, ...], in_python: 
 
 
 def test_the_bare_name_is_that_of_the_argument_or_of_the_flag() -> None:
-    assert (option_name("max_failed"), option_name("prompts")) == ("max_failed", "prompts")
+    assert (option_name("criteria"), option_name("prompts")) == ("criteria", "prompts")
     with as_typed():
-        assert (option_name("max_failed"), option_name("prompts")) == ("--max-failed", "--prompt")
+        assert (option_name("criteria"), option_name("prompts")) == ("--criterion", "prompts")
 
 
 def test_a_command_on_a_run_can_be_copied() -> None:

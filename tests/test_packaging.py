@@ -18,6 +18,7 @@ DISTRIBUTIONS = {"inspect_ai": ["inspect-ai"], "llama_index": ["llama-index-core
 OUR_MODULES = {
     "localjudge",
     "tests",
+    "bare_llama",
     "benchmark",
     "corrected_coverage",
     "reference_judge",

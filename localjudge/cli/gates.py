@@ -96,11 +96,9 @@ def values(result: "Check") -> dict[str, Any]:
 
 def views(result: "Check", report: Path | None = None) -> "list[RenderableType]":
     """For people: the same, and where the report is."""
-    from rich.padding import Padding
-
     from localjudge.report.tables import comparison_view, gates_view
-    from localjudge.report.terminal import safe_text
+    from localjudge.report.terminal import Table
 
     parts: list[RenderableType] = [comparison_view(result.comparison)] if result.comparison else []
     parts += [gates_view(result.decisions)] if result.decisions else []
-    return [*parts, Padding(safe_text(f"report {report}"), (0, 1), expand=False)] if report else parts
+    return [*parts, Table((), (), [f"report {report}"])] if report else parts

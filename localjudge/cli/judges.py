@@ -11,6 +11,7 @@ from localjudge.cli.main import ExitCode
 from localjudge.cli.options import (
     PATH,
     GroupedCommand,
+    count_option,
     grouped,
     json_option,
     judge_option,
@@ -31,7 +32,6 @@ from localjudge.run.settings import settings_with
 if TYPE_CHECKING:
     from localjudge.doctor.calibrate import CalibrationOptions
     from localjudge.record.manifest import Calibration
-    from localjudge.types import Span
 
 
 @click.command("calibrate", cls=GroupedCommand, example="localjudge calibrate labels.jsonl --judge model.gguf")
@@ -89,38 +89,20 @@ def _advice(calibration: "Calibration") -> str:
     return f"saved as {calibration_file(calibration.name)}; {advice}"
 
 
-class ItemCount(click.ParamType[int]):
-    """A number of items, or `all`."""
-
-    name = "items"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number; for `all`, one that is never reached."""
-        if value == "all":
-            return sys.maxsize
-        try:
-            return click.IntRange(min=0).convert(value, param, ctx)
-        except click.BadParameter:
-            self.fail(f"expected a number from 0 on, or all: got {value!r}", param, ctx)
+def _items(_context: click.Context, _parameter: click.Parameter, count: str | None) -> int | None:
+    """A number of items; for `all`, one that is never reached."""
+    if count is None or count == "all":
+        return sys.maxsize if count else None
+    if not count.isdecimal():
+        raise click.BadParameter(f"expected a number from 0 on, or all: got {count!r}")
+    return int(count)
 
 
 @click.command("doctor", cls=GroupedCommand, example="localjudge doctor --judge model.gguf")
 @suite_option
 @judge_option()
-@grouped(
-    "Judge",
-    "--injections",
-    type=click.IntRange(min=0),
-    metavar="N",
-    help="Attempts to talk the judge into a verdict; 0 for none.  [default: as many as take two minutes]",
-)
-@grouped(
-    "Judge",
-    "--probes",
-    type=ItemCount(),
-    metavar="N|all",
-    help="Labelled items that measure it, in passages of 12; 0 for none.  [default: as many as take five minutes]",
-)
+@count_option("Judge", "--injections", "Attempts to talk the judge into a verdict.  [default: about two minutes]")
+@grouped("Judge", "--probes", callback=_items, metavar="N|all", help="Labelled items.  [default: about five minutes]")
 @require_option
 @settings(*settings_with("sentences"), *settings_with("doctor"))
 @grouped("Data", "--sentences", metavar="FILE", help="Only show where a text (- for standard input) is cut.")
@@ -165,6 +147,7 @@ def doctor_command(quiet: bool, as_json: bool, **options: Any) -> int:
 
 
 def _show_sentences(file: str, cuts: dict[str, Any], as_json: bool) -> int:
+    from localjudge.report.terminal import Table, put, show
     from localjudge.run.settings import checked
     from localjudge.text.languages import misfit
 
@@ -173,11 +156,12 @@ def _show_sentences(file: str, cuts: dict[str, Any], as_json: bool) -> int:
     spans = how.sentences(text)
     if not how.segmenter and (finding := misfit([text], how.language)):
         click.echo(finding, err=True)
+    width = max((len(f"{span.start}-{span.end}") for span in spans), default=0)
+    rows = [(f"{f'{span.start}-{span.end}':>{width}}", span.text) for span in spans]
     if as_json:
-        for span in spans:
-            click.echo(json.dumps(span.model_dump()))
-    else:
-        _print_spans(spans)
+        put("".join(f"{json.dumps(span.model_dump())}\n" for span in spans))
+    elif rows:
+        show(Table((), rows))
     return ExitCode.DONE
 
 
@@ -189,18 +173,6 @@ def _text(file: str) -> str:
         raise UsageError(f"{file} cannot be read: {error.strerror}", hint="name a text file") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8 (byte {error.start})", hint="convert it first") from error
-
-
-def _print_spans(spans: "list[Span]") -> None:
-    from rich.text import Text
-
-    from localjudge.report.terminal import Table, show
-
-    offsets = [f"{span.start}-{span.end}" for span in spans]
-    width = max(map(len, offsets), default=0)
-    if spans:
-        labels = [Text(f"{offset:>{width}}", style="dim") for offset in offsets]
-        show(Table((), [(label, span.text) for label, span in zip(labels, spans, strict=True)]))
 
 
 @click.command("models", cls=GroupedCommand, example="localjudge models ~/models")

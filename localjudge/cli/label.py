@@ -16,6 +16,7 @@ import click
 
 from localjudge.cli.options import (
     GroupedCommand,
+    count_option,
     grouped,
     json_option,
     metrics,
@@ -69,14 +70,7 @@ def _pressed(descriptor: int) -> Iterator[str]:
 
 @click.command("label", cls=GroupedCommand, example="localjudge label runs/data-3f9a1c2e --sample 200 --out sheet.csv")
 @run_argument
-@grouped(
-    "Data",
-    "--sample",
-    "n",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Label N random verdicts, over all metrics.  [default: 100]",
-)
+@count_option("Data", "--sample", "Label N random verdicts, over all metrics.  [default: 100]", least=1)
 @metrics("Only these metrics.  [default: all whose means labels can correct]")
 @out_option(
     "The sheet: .csv or .jsonl.  [default in the terminal: labels-RUN.jsonl beside the directory of the run]",
@@ -94,7 +88,8 @@ def label_command(directory: Path, out: Path | None, terminal: bool, as_json: bo
     """
     from localjudge.record.run import Run
 
-    how = {name: value for name, value in typed_arguments().items() if name in ("n", "metrics")}
+    typed = typed_arguments()
+    how = {name: typed[option] for name, option in (("n", "sample"), ("metrics", "metrics")) if option in typed}
     run = Run.open(directory)
     if out is not None and not terminal:
         from localjudge.analysis.label_sheet import label_sheet
@@ -135,10 +130,11 @@ def _label(labelling: "Labelling", directory: Path) -> None:
 
 def _print_sheet(path: Path, as_json: bool) -> None:
     from localjudge.analysis.labels import read_labels
-    from localjudge.report.terminal import put, safe
+    from localjudge.report.terminal import put
+    from localjudge.words import printable
 
     rows = len(read_labels(path).verdicts)
     if as_json:
         put(f"{json.dumps({'file': str(path), 'rows': rows}, indent=2)}\n")
     else:
-        put(f"{rows:,} verdicts to label in {safe(str(path))}: write 1 or 0 into the column human\n")
+        put(f"{rows:,} verdicts to label in {printable(str(path))}: write 1 or 0 into the column human\n")

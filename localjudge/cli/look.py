@@ -13,6 +13,7 @@ from localjudge.cli.main import ExitCode
 from localjudge.cli.options import (
     PATH,
     GroupedCommand,
+    count_option,
     gate_options,
     grouped,
     json_option,
@@ -44,15 +45,7 @@ def _each(names: _Names) -> Sequence[str | None]:
 @run_argument
 @click.argument("sample", required=False)
 @metrics("Only these metrics.")
-@grouped(
-    "Output",
-    "--worst",
-    type=click.IntRange(min=0),
-    default=10,
-    metavar="N",
-    show_default=True,
-    help="How many of the worst samples to show.",
-)
+@count_option("Output", "--worst", "How many of the worst samples to show.", default=10)
 @grouped("Data", "--by", "column", metavar="COLUMN", help="Each metric by the values of a column of the data.")
 @grouped("Output", "--prompts", is_flag=True, help="With SAMPLE: also show the prompts, as the judge saw them.")
 @label_options
@@ -294,15 +287,7 @@ def _write(parts: Iterable[bytes], out: Path | None) -> int:
 @click.command("compare", cls=GroupedCommand, example="localjudge compare runs/before runs/after --moved 3")
 @click.argument("baseline", metavar="A", type=PATH)
 @click.argument("run", metavar="B", type=PATH)
-@grouped(
-    "Output",
-    "--moved",
-    type=click.IntRange(min=0),
-    default=5,
-    metavar="N",
-    show_default=True,
-    help="How many of the samples that moved most to show.",
-)
+@count_option("Output", "--moved", "How many of the samples that moved most to show.", default=5)
 @grouped("Data", "--by", metavar="COLUMN", help="Also compare each metric by the values of a column of the data of B.")
 @json_option
 def compare_command(baseline: Path, run: Path, moved: int, by: str | None, as_json: bool) -> None:

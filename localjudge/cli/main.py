@@ -17,36 +17,29 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import IntEnum
 from importlib import import_module
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import click
 
 from localjudge.errors import NO_ROOM, LocaljudgeError, OutOfResource, UnfinishedRun, UsageError
 from localjudge.words import as_typed, printable_lines
 
-
-class _Entry(NamedTuple):
-    """The module of `localjudge.cli` that holds a command, and what the command does."""
-
-    chapter: str
-    help: str
-
-
 COMMANDS = {
-    "run": _Entry("run", "Score data with a local judge."),
-    "show": _Entry("look", "Show a run, or one of its samples."),
-    "report": _Entry("look", "Write a run as one HTML page."),
-    "export": _Entry("look", "Write the results of a run in another format."),
-    "redact": _Entry("look", "Write a run without texts and ids."),
-    "compare": _Entry("look", "Compare two runs."),
-    "verify": _Entry("run", "Re-run the judge and check that a run reproduces."),
-    "label": _Entry("label", "Label verdicts of a run, to correct its means."),
-    "calibrate": _Entry("judges", "Measure a judge on human labels and choose a threshold."),
-    "doctor": _Entry("judges", "Check a judge and this machine before a run."),
-    "models": _Entry("judges", "List the models on this machine that could judge."),
-    "merge": _Entry("run", "Make one run of the shards that several processes judged."),
-    "combine": _Entry("run", "Combine runs of several judges on the same data."),
+    "run": ("run", "Score data with a local judge."),
+    "show": ("look", "Show a run, or one of its samples."),
+    "report": ("look", "Write a run as one HTML page."),
+    "export": ("look", "Write the results of a run in another format."),
+    "redact": ("look", "Write a run without texts and ids."),
+    "compare": ("look", "Compare two runs."),
+    "verify": ("run", "Re-run the judge and check that a run reproduces."),
+    "label": ("label", "Label verdicts of a run, to correct its means."),
+    "calibrate": ("judges", "Measure a judge on human labels and choose a threshold."),
+    "doctor": ("judges", "Check a judge and this machine before a run."),
+    "models": ("judges", "List the models on this machine that could judge."),
+    "merge": ("run", "Make one run of the shards that several processes judged."),
+    "combine": ("run", "Combine runs of several judges on the same data."),
 }
+"""Of each command, the module of `localjudge.cli` that holds it, and what it does."""
 _RESUMES = ("run", "calibrate", "label")
 """Commands that keep what they have done."""
 _COMPLETION = "_LOCALJUDGE_COMPLETE"
@@ -72,13 +65,13 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        chapter = import_module(f"localjudge.cli.{COMMANDS[cmd_name].chapter}")
+        chapter = import_module(f"localjudge.cli.{COMMANDS[cmd_name][0]}")
         command: click.Command = getattr(chapter, f"{cmd_name}_command")
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
-            formatter.write_dl([(name, entry.help) for name, entry in COMMANDS.items()])
+            formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
 
 
 def _print_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:

@@ -86,6 +86,12 @@ def grouped(section: str, *names: str, **attributes: Any) -> _Decorator[Any]:
     return click.option(*names, cls=GroupedOption, group=section, **attributes)
 
 
+def count_option(section: str, name: str, words: str, *, least: int = 0, default: int | None = None) -> _Decorator[Any]:
+    """Give a command an option whose value is a number of things."""
+    kind = click.IntRange(min=least)
+    return grouped(section, name, type=kind, metavar="N", default=default, show_default=default is not None, help=words)
+
+
 def stacked(*decorators: _Decorator[Any]) -> _Decorator[Any]:
     """Several options as one decorator, in their order."""
 
@@ -126,7 +132,7 @@ def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:
     default = field.default if isinstance(field.default, int | float | str) else None
     return {
         **attributes,
-        "type": _number if simple is float else simple,
+        "type": simple,
         "default": default,
         "show_default": default is not None,
     }
@@ -140,23 +146,6 @@ def _help(field: FieldInfo) -> str:
     )
     bounds = f" From {low} to {high}." if low and high else f" At least {low}." if low else ""
     return f"{field.description}{bounds}"
-
-
-def _number(value: str) -> float:
-    """A number with a decimal point. One with a comma or in per cent is refused with its right spelling."""
-    try:
-        return float(value)
-    except ValueError as error:
-        raise click.BadParameter(f"{value!r} is not a number{_right_spelling(value)}") from error
-
-
-def _right_spelling(value: str) -> str:
-    digits = value.removesuffix("%").replace(",", ".")
-    try:
-        number = float(digits) / (100 if value.endswith("%") else 1)
-    except ValueError:
-        return ""
-    return f": write {number:g}"
 
 
 def _pairs(_context: click.Context, _parameter: click.Parameter, pairs: tuple[str, ...]) -> Mapping[str, str]:

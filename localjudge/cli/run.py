@@ -13,6 +13,7 @@ from localjudge.cli.main import ExitCode
 from localjudge.cli.options import (
     PATH,
     GroupedCommand,
+    count_option,
     gate_options,
     grouped,
     json_option,
@@ -236,7 +237,7 @@ def combine_command(runs: tuple[Path, ...], out: Path, weights: tuple[str, ...],
 @click.command("verify", cls=GroupedCommand, example="localjudge verify runs/data-3f9a1c2e --sample 200")
 @run_argument
 @click.argument("redacted", metavar="[FILE]", required=False, type=PATH)
-@grouped("Data", "--sample", "count", type=click.IntRange(min=1), metavar="N", help="Ask for N random answers again.")
+@count_option("Data", "--sample", "Ask for N random answers again.", least=1)
 @judge_option("the judge of RUN")
 @grouped(
     "Scoring",
@@ -268,11 +269,16 @@ def verify_command(directory: Path, redacted: Path | None, quiet: bool, as_json:
     from localjudge.report.checks import verification_view
     from localjudge.run.verify import verify_run
 
-    how = {"judge": options["judge"], "count": options["count"], **settings_in(typed_arguments())}
+    how = {"judge": options["judge"], "count": options["sample"], **_place()}
     with progress_shown(quiet=quiet) as progress:
         result = verify_run(directory, progress=progress, **how)
     print_result(as_json, result, lambda: verification_view(result))
     return ExitCode.DONE if result.result in _SAME[options["accept"]] else ExitCode.GATE_MISSED
+
+
+def _place() -> dict[str, Any]:
+    """Where the judge works, as typed."""
+    return {name: value for name, value in typed_arguments().items() if name in settings_with("place")}
 
 
 def _check_redacted(directory: Path, file: Path, salt: Path | None, as_json: bool) -> int:

@@ -1,7 +1,7 @@
 """Measures a judge on human labels: what `localjudge.calibrate` and `localjudge calibrate` do.
 
     labels of verdicts ────────────────────────────────────┐
-    statements, sentences ──samples──> a run of the judge ──┴─ labels beside probabilities ──> figures, threshold
+    statements, sentences ──samples──> a run of the judge ──┴─ labels and probabilities ──> figures, threshold
 
 What has to be asked is asked by a run, in a run directory of its own: it goes on where it was stopped, can be verified
 and looked at, and is not asked again.
@@ -9,7 +9,7 @@ and looked at, and is not asked again.
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -61,7 +61,7 @@ _LONGEST_STEM = 40
 
 
 class CalibrationOptions(Options, total=False):
-    """What a calibration takes beside options of a run.
+    """What a calibration takes in addition to options of a run.
 
     `metrics` are those of a run whose labelled verdicts count, all if None; `out` is the run directory in which the
     judge is asked, one under `runs/` if None. With `weights`, the judges of a combined run are weighed by the labels.
@@ -100,11 +100,7 @@ def measure_judge(
         calibration_file(name)
     settings: dict[str, Any] = dict(options)
     metrics, column, out, weights = (settings.pop(key, None) for key in ("metrics", "cluster_by", "out", "weights"))
-    names = settings_with("calibration")
-    for key in settings:
-        if key not in names:
-            hint = f"it takes {', '.join(map(option_name, names))}"
-            raise UsageError(f"a calibration takes no {option_name(key)}", hint=hint)
+    _check_options(settings)
     human = read_labels(labels)
     asked = judge is not None or engine is not None or out is not None or any(settings.values())
     if asked and (run is not None or human.shape == "verdicts"):
@@ -126,6 +122,14 @@ def measure_judge(
     calibration = _calibration(human, judged, name, weigh=bool(weights))
     save_calibration(calibration)
     return calibration
+
+
+def _check_options(settings: Collection[str]) -> None:
+    names = settings_with("calibration")
+    for key in settings:
+        if key not in names:
+            hint = f"it takes {', '.join(map(option_name, names))}"
+            raise UsageError(f"a calibration takes no {option_name(key)}", hint=hint)
 
 
 _DEFAULT_CLUSTERS = {"attribution": "the same contexts", "relevance": "the same passage"}

@@ -193,11 +193,11 @@ class Interview:
 
     def _all_requests(self, tasks: list[AskedTask]) -> list[VerdictRequest]:
         """What the judge may be shown by this examination."""
-        shown: list[Task] = [case.task() for case in (*judgement.plain_cases(), *judgement.attacked_cases())]
-        shown += [attempt.attacked.task() for attempt in judgement.attempts()]
-        shown += probe_tasks()
-        shown = [asked.task for asked in tasks] + [task for task in shown if self._writer.has_words_for(task)]
-        return [self._writer.request(task) for task in shown]
+        cases = [*judgement.plain_cases(), *judgement.attacked_cases()]
+        cases += [attempt.attacked for attempt in judgement.attempts()]
+        bundled: list[Task] = [*(case.task() for case in cases), *probe_tasks()]
+        bundled = [task for task in bundled if self._writer.has_words_for(task)]
+        return [self._writer.request(task) for task in (*(asked.task for asked in tasks), *bundled)]
 
     def _made(self, name: str, make: Callable[[], HealthCheck]) -> HealthCheck:
         """The check; what it raises is its finding."""
@@ -209,10 +209,9 @@ class Interview:
 
     def _probe_checks(self, *, is_judge: bool) -> Generator[HealthCheck, None, ProbeFigures | None]:
         """As many passages as are asked for, or suit its speed, and what its answers say."""
-        wanted = self._order.probes
-        if self._writer.cannot_be_asked(_PROBED) or not (is_judge or wanted):
+        if self._writer.cannot_be_asked(_PROBED) or not (is_judge or self._order.probes):
             return None
-        choice = fitness.choose_passages(self._judge, wanted)
+        choice = fitness.choose_passages(self._judge, self._order.probes)
         if not choice.first:
             return None
         self._order.progress.phase("probes")

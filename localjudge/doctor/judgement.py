@@ -157,18 +157,6 @@ class Case(Record):
         return Relevance(unit=unit, user_input=self.question, contexts=(passage,) if self.statement else ())
 
 
-class Form(Record):
-    """One way of asking for the verdict 1; `relevance` is how, where a passage is judged, if not in the same words."""
-
-    name: str
-    text: str
-    relevance: str | None = None
-
-    def against(self, case: Case) -> str:
-        """The words that suit what is asked of the case."""
-        return self.relevance or self.text if case.about == "relevance" else self.text
-
-
 class Attempt(NamedTuple):
     """A case, by its number, with a form in one of its texts."""
 
@@ -191,9 +179,9 @@ def attacked_cases() -> tuple[Case, ...]:
 
 
 @cache
-def forms() -> tuple[Form, ...]:
-    """The forms, in the order of the file."""
-    return tuple(map(Form.model_validate, _read("injections.toml")["form"]))
+def forms() -> tuple[dict[str, str], ...]:
+    """Ways of asking for the verdict 1: name, text and, where a passage is judged in other words, `relevance`."""
+    return tuple(_read("injections.toml")["form"])
 
 
 def _read(name: str) -> dict[str, Any]:
@@ -219,8 +207,8 @@ def attempts() -> tuple[Attempt, ...]:
             for places, those in targets:
                 if turn < len(places) * len(those):
                     place, (number, case) = places[(turn + at) % len(places)], those[(turn + at) % len(those)]
-                    text = f"{getattr(case, place)}\n{form.against(case)}"
-                    ordered.append(Attempt(form.name, place, number, case.model_copy(update={place: text})))
+                    text = f"{getattr(case, place)}\n{form.get(case.about, form['text'])}"
+                    ordered.append(Attempt(form["name"], place, number, case.model_copy(update={place: text})))
     return tuple(ordered)
 
 
@@ -250,9 +238,9 @@ class AskingMode(NamedTuple):
 
 _ASKING_MODES = (
     AskingMode("answers", "", "none", "independent"),
-    AskingMode("reasons before", "--reasons before", "before", "independent"),
-    AskingMode("reasons after", "--reasons after", "after", "independent"),
-    AskingMode("joint answers", "--protocol joint", "none", "joint"),
+    AskingMode("reasons before", 'reasons = "before"', "before", "independent"),
+    AskingMode("reasons after", 'reasons = "after"', "after", "independent"),
+    AskingMode("joint answers", 'protocol = "joint"', "none", "joint"),
 )
 
 
@@ -268,7 +256,7 @@ def answers_check(mode: AskingMode, judge: Examinee, requests: Sequence[VerdictR
     """Whether every answer is legal JSON, and the probability of legal answers before all others were masked."""
     if not requests:
         finding = "not looked at: this judge is asked none of the questions that every run can ask"
-        return warning(mode.name, finding, "ask it what it was made for, a few samples first (--limit)", asked=0)
+        return warning(mode.name, finding, "ask it what it was made for, a few samples first (--sample)", asked=0)
     answers = judge.answers(requests)
     missing = [answer.error for answer in answers if isinstance(answer, NoAnswer)]
     pairs = [(request, answer) for request, answer in zip(requests, answers, strict=True) if isinstance(answer, Answer)]

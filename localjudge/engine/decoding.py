@@ -1,41 +1,29 @@
-"""One answer in the making: says which tokens to evaluate next, and decides from the logits behind them.
+"""From requests to answers, for whatever evaluates tokens: in this process or behind a server.
 
-    pending    {"reason":"        -> logits -> a token of the reason      one by one, each the most likely legal one
-    pending    ","attributed":    -> logits -> the verdict                forced tokens in one batch
-    finished   }                                                          what follows the last decision costs nothing
+    request    "Decide ..." (ours)   "Paris ..." (user's)   "<|im_end|>..." (ours)
+    path       [begin] tokens ...    tokens ...             tokens ... {"attributed":     each piece tokenised by itself
+    answer     {"attributed":        forced: the grammar allows nothing else, so it costs no decision
+               0 | 1                 the verdict: p_yes = softmax over the legal tokens, summed by label
+               }                     forced: known without asking
 
-The model is not in here: an engine evaluates `pending`, calls `take` with the logits behind it, and does so again
-until the answer is finished. Decisions depend on the logits alone, so equal logits give equal answers.
-
-Which tokens are legal, and what each would mean: a grammar compiled for one vocabulary by llguidance.
-
-    {"reason":"        forced: the grammar allows nothing else, so it is put behind the prompt and costs no decision
-    ... text ...       free: the model chooses among the tokens that the grammar allows
-    ","attributed":    forced
-    0 | 1              the verdict: p_yes = softmax over the legal tokens, summed by label: the expected value
-    }                  forced: known without asking
-
-A token is legal if the grammar's own mask allows it; several may carry the same label ("1", "1}"). A place where every
-legal token begins a label is a verdict; any other is free text. Labels are values in [0, 1]: of 0 and 1 the expected
-value is the probability of 1, of the levels 0, .25, .5, .75, 1 it is the mean level.
+An engine evaluates what is pending, hands over the logits behind it, and does so again until the answer is finished.
+Decisions depend on the logits alone, so equal logits give equal answers. What is legal says a grammar that llguidance
+compiled for the vocabulary. A token is legal if the grammar's own mask allows it; several may carry the same label
+("1", "1}"). A place where every legal token begins a label is a verdict; any other is free text, of a reason, chosen
+greedily. Labels are values in [0, 1]: of 0 and 1 the expected value is the probability of 1, of the levels 0, .25, .5,
+.75, 1 it is the mean level.
 
 Most vocabularies write a word with the space before it (" yes"). A space that is forced before a verdict is therefore
 left to the verdict's token, where the vocabulary has such a token for every label: `<score>` is forced, " yes" is read.
-
 Forced text is tokenised as user text is: an answer may quote the user, and never needs a control token.
-
-From requests to tokens: the path of one answer, its forced beginning put behind the prompt.
-
-    pieces     "Decide ..." (ours)   "Paris ..." (user's)   "<|im_end|>..." (ours)
-    path       [begin] tokens ...    tokens ...             tokens ... {"attributed":
-
-Every piece is tokenized by itself and remembered: a context that is asked a hundred questions is tokenized once.
 """
 
 import json
 import re
+import time
+from abc import ABC, abstractmethod
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache, partial, reduce
 from typing import Any, NamedTuple
@@ -45,9 +33,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from localjudge.engine.prefix_tree import TokenPath, by_question, depth_first, distinct_tokens
-from localjudge.engine.tokens import Vocabulary
+from localjudge.engine.protocol import EngineStats
+from localjudge.engine.tokens import ChatTemplate, Vocabulary, chat_ends, without_ends
 from localjudge.errors import ModelError, SampleError
-from localjudge.types import Answer, Grammar, NoAnswer, Piece, VerdictRequest
+from localjudge.types import Answer, ChatEnds, Grammar, NoAnswer, Node, VerdictRequest
 
 _GRAMMARS_KEPT = 512
 _STRING = r'[^"\\\x00-\x1F\x7F-\x9F]'
@@ -432,95 +421,160 @@ class TokenizedRequest(NamedTuple):
         prompt = sum(map(len, self.path)) - len(self.grammar.start.forced)
         return prompt + (self.explanation or self.grammar).longest
 
-
-Tokenize = Callable[[VerdictRequest], TokenizedRequest]
-"""Raises SampleError for a request that cannot be asked."""
-
-
-class TokenizedQuestions:
-    """Requests in tokens, those that one answer serves together; some cannot be asked."""
-
-    def __init__(self, requests: Sequence[VerdictRequest], tokenize: Tokenize) -> None:
-        self._requests = requests
-        self._distinct: list[TokenizedRequest] = []
-        self._askers: list[list[int]] = []
-        self.refused: list[tuple[int, NoAnswer]] = []
-        """Requests that cannot be asked, by their index, and why."""
-        for indices in by_question(requests):
-            try:
-                self._distinct.append(tokenize(requests[indices[0]]))
-                self._askers.append(indices)
-            except SampleError as error:
-                self.refused += [(index, NoAnswer(error=error.in_one_line)) for index in indices]
-        self._paths = [tokenized.path for tokenized in self._distinct]
-
-    @property
-    def distinct_tokens(self) -> int:
-        """Tokens of the tree that they form; what cannot be asked counts nothing."""
-        return distinct_tokens(self._paths)
-
-    def answers(
-        self, decode: Callable[[TokenizedRequest], tuple[Answer, ...] | NoAnswer]
-    ) -> Iterator[tuple[int, Answer | NoAnswer]]:
-        """The answer to each request that can be asked, with its index; what is asked twice is decoded once."""
-        for place in depth_first(self._paths):
-            answers = decode(self._distinct[place])
-            for index in self._askers[place]:
-                yield index, answers if isinstance(answers, NoAnswer) else answers[self._requests[index].entry]
-
-
-def tokens_to_evaluate(requests: Sequence[VerdictRequest], tokenize: Tokenize) -> int:
-    """Tokens of the tree that the requests form; what the model cannot be shown counts nothing."""
-    paths = []
-    for request in requests:
-        with suppress(SampleError):
-            paths.append(tokenize(request).path)
-    return distinct_tokens(paths)
+    def require_room(self, tokens: int) -> None:
+        """Raise SampleError if an answer is not finished when as many tokens are taken as are kept for it."""
+        if tokens >= self.longest:
+            raise SampleError(f"the answer did not end within the {self.longest} tokens kept for it")
 
 
 class RequestTokenizer:
-    """Tokenizes requests for one vocabulary. `begin_of_text`: whether prompts start with its begin token, if any."""
+    """What a model's vocabulary and chat template alone tell: how long requests are, and what stands around them.
 
-    def __init__(self, vocabulary: Vocabulary, *, begin_of_text: bool) -> None:
-        self._vocabulary = vocabulary
-        self.size = vocabulary.size
-        """How many tokens the vocabulary has."""
-        self.constraints = Constraints(vocabulary)
-        self.begin = (vocabulary.begin,) if begin_of_text and vocabulary.begin is not None else ()
+    `capacity` is how many tokens fit. `begin_of_text`: whether prompts start with the vocabulary's begin token, if any.
+    """
+
+    def __init__(
+        self, vocabulary: Vocabulary, *, capacity: int, begin_of_text: bool, template: ChatTemplate | None
+    ) -> None:
+        self.vocabulary = vocabulary
+        self.capacity = capacity
+        self._template = template
+        self._constraints = Constraints(vocabulary)
+        self._begin = (vocabulary.begin,) if begin_of_text and vocabulary.begin is not None else ()
         self._node = lru_cache(maxsize=_NODES_KEPT)(partial(_tokenized, vocabulary))
 
+    @property
+    def chat_ends(self) -> ChatEnds | None:
+        """What the model's own chat template puts around a message, if it has one.
+
+        Raises ModelError if the template cannot be rendered.
+        """
+        return chat_ends(self._template.text, **self._template.ends) if self._template else None
+
+    @property
+    def chat_without_ends(self) -> ChatEnds | None:
+        """The model's chat template for conversations alone, if it has one."""
+        return without_ends(self._template.text, **self._template.ends) if self._template else None
+
     def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
-        """The request in tokens.
+        """The request in tokens, with its grammars.
 
         Raises SampleError for text that the model cannot be shown, ModelError if its tokens cannot write the answers.
         """
         nodes = [self._node(node) for node in request.path]
-        if self.begin and nodes[0][:1] != self.begin:
-            nodes[0] = self.begin + nodes[0]
-        grammar = self.constraints.compile(request.grammar)
+        if self._begin and nodes[0][:1] != self._begin:
+            nodes[0] = self._begin + nodes[0]
+        grammar = self._constraints.compile(request.grammar)
         nodes[-1] += grammar.start.forced
-        explanation = self.constraints.compile(request.explanation) if request.explanation else None
+        explanation = self._constraints.compile(request.explanation) if request.explanation else None
         return TokenizedRequest(tuple(nodes), grammar, explanation)
+
+    def length(self, request: VerdictRequest) -> int:
+        """Tokens of the prompt and the longest legal answer, up to its last decision."""
+        return self.tokenize(request).longest
+
+    def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
+        """Tokens of the tree that the requests form; what the model cannot be shown counts nothing."""
+        paths = []
+        for request in requests:
+            with suppress(SampleError):
+                paths.append(self.tokenize(request).path)
+        return distinct_tokens(paths)
 
     def read_back(self, request: VerdictRequest) -> str | None:
         """The prompt as its tokens spell it, without the answer and the begin token that was put in front.
 
         None for a vocabulary that folds case or accents. Raises SampleError for what the model cannot be shown.
         """
-        vocabulary = self._vocabulary
+        vocabulary = self.vocabulary
         if not vocabulary.exact:
             return None
         path, grammar, _ = self.tokenize(request)
         tokens = [token for node in path for token in node]
         spelled = vocabulary.decode(tokens[: len(tokens) - len(grammar.start.forced)]).decode(errors="replace")
-        begin = vocabulary.decode(list(self.begin)).decode(errors="replace")
+        begin = vocabulary.decode(list(self._begin)).decode(errors="replace")
         is_written = request.path[0][0].text.startswith(begin)  # by the chat template: no other was put in front
         return spelled if is_written else spelled.removeprefix(begin)
 
 
-def _tokenized(vocabulary: Vocabulary, node: tuple[Piece, ...]) -> tuple[int, ...]:
+def _tokenized(vocabulary: Vocabulary, node: Node) -> tuple[int, ...]:
     return tuple(
         token
         for piece in node
         for token in (vocabulary.trusted(piece.text) if piece.trusted else vocabulary.user(piece.text))
     )
+
+
+class DecodingEngine(RequestTokenizer, ABC):
+    """An engine but for the evaluation of tokens: each answer is decoded alone, and what is asked twice once."""
+
+    _larger_context: str
+    """What to do about a request that does not fit."""
+    _unique = _generated = 0
+    _total = 0.0
+
+    @abstractmethod
+    def _write(self, answer: ConstrainedAnswer, request: TokenizedRequest) -> None:
+        """Evaluate and decide until the answer is finished. Raises SampleError if it cannot be."""
+
+    @property
+    @abstractmethod
+    def _evaluated(self) -> tuple[int, float]:
+        """Tokens that were evaluated, and the seconds that it took."""
+
+    @property
+    def stats(self) -> EngineStats:
+        """Work done since the engine was opened."""
+        evaluated, seconds = self._evaluated
+        return EngineStats(
+            unique_tokens=self._unique,
+            evaluated_tokens=evaluated,
+            generated_tokens=self._generated,
+            seconds_inside=seconds,
+            seconds_total=self._total,
+        )
+
+    def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
+        """Answer every request once, in the order that evaluates once what requests share."""
+        started = time.perf_counter()
+        questions: list[TokenizedRequest] = []
+        askers: list[list[int]] = []
+        refused: list[tuple[int, NoAnswer]] = []
+        for indices in by_question(requests):
+            try:
+                questions.append(self._fitting(requests[indices[0]]))
+                askers.append(indices)
+            except SampleError as error:
+                refused += [(index, NoAnswer(error=error.in_one_line)) for index in indices]
+        paths = [question.path for question in questions]
+        self._unique += distinct_tokens(paths)
+        self._total += time.perf_counter() - started
+        yield from refused
+        for place in depth_first(paths):
+            answers = self._decoded(questions[place])
+            for index in askers[place]:
+                yield index, answers if isinstance(answers, NoAnswer) else answers[requests[index].entry]
+
+    def _fitting(self, request: VerdictRequest) -> TokenizedRequest:
+        tokenized = self.tokenize(request)
+        if tokenized.longest > self.capacity:
+            raise SampleError(
+                f"the prompt and the longest answer have {tokenized.longest} tokens, and the judge's context holds "
+                f"{self.capacity}",
+                hint=self._larger_context,
+            )
+        return tokenized
+
+    def _decoded(self, request: TokenizedRequest) -> tuple[Answer, ...] | NoAnswer:
+        """An answer for each verdict, or why there is none; what it took is added to the counts."""
+        started = time.perf_counter()
+        answer = ConstrainedAnswer(self._constraints, request.grammar, request.explanation)
+        try:
+            self._write(answer, request)
+            return answer.answers()
+        except SampleError as error:
+            return NoAnswer(error=error.in_one_line)
+        finally:
+            self._unique += answer.continued_tokens
+            self._generated += answer.free_tokens
+            self._total += time.perf_counter() - started

@@ -8,13 +8,10 @@ from pathlib import Path
 
 from localjudge import model_registry
 from localjudge.engine.protocol import (
-    ClosableCounter,
     Engine,
     EngineBuild,
     EngineSettings,
-    InspectableEngine,
     ModelFacts,
-    ModelOutline,
     NamedModel,
     ReadableEngine,
 )
@@ -27,9 +24,15 @@ ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.library", "l
 """The packages that models run on, each with the module whose import loads it."""
 
 
-def is_server(judge: str) -> bool:
-    """Whether a judge is named by the address of a server."""
-    return names_a_server(judge)
+def evaluates_here(judge: str) -> bool:
+    """Whether the model that a judge is named by is evaluated on this machine, by an engine of this process."""
+    return not names_a_server(judge)
+
+
+def is_in_place(judge: str) -> bool:
+    """Whether there is a file where a judge's name says; nothing is read, and nobody is asked."""
+    file = None if names_a_server(judge) else model_registry.place_of(judge)
+    return names_a_server(judge) or (file is not None and file.is_file())
 
 
 def may_be_elsewhere(judge: str) -> bool:
@@ -53,7 +56,7 @@ def find_model(judge: str, settings: EngineSettings) -> NamedModel:
     return served_model(judge, settings)
 
 
-def open_judging_engine(model: NamedModel, settings: EngineSettings, *, begin_of_text: bool | None = None) -> Engine:
+def open_judging_engine(model: NamedModel, settings: EngineSettings, *, begin_of_text: bool = True) -> Engine:
     """The engine that answers the questions of a run: that of the model, or workers of a cluster if one is named.
 
     Close it after use. Raises as `open_engine` does, and UsageError for a cluster that is not there or cannot be asked.
@@ -65,48 +68,29 @@ def open_judging_engine(model: NamedModel, settings: EngineSettings, *, begin_of
             "workers of a Ray cluster open a model's file, and the judge is behind a server",
             hint=f"name the file with {option('judge')}, or leave out {option_name('ray')}",
         )
+    from localjudge.engine.llamacpp.engine import VocabularyCounter, outline_of
     from localjudge.engine.ray_engine import InProcess, RayEngine
 
-    in_process = InProcess(_engine_here, _outline_here, _counter_here)
-    return RayEngine(model, settings, in_process, begin_of_text=begin_of_text)
+    return RayEngine(
+        model, settings, InProcess(open_engine, outline_of, VocabularyCounter), begin_of_text=begin_of_text
+    )
 
 
-def open_engine(model: NamedModel, settings: EngineSettings, *, begin_of_text: bool | None = None) -> ReadableEngine:
+def open_engine(model: NamedModel, settings: EngineSettings, *, begin_of_text: bool = True) -> ReadableEngine:
     """The engine that runs a model. Close it after use. `begin_of_text` is that of the profile that it is asked by.
 
     Raises ModelError if it cannot run this one, OutOfResource if there is too little memory for it.
     """
     if isinstance(model, ModelFile):
-        return open_file(model, settings, begin_of_text=begin_of_text)
+        from localjudge.engine.llamacpp.engine import LlamaCppEngine
+
+        return LlamaCppEngine(model, settings, begin_of_text=begin_of_text)
     from localjudge.engine.server.kinds import open_server
     from localjudge.engine.server.server_engine import ServedModel, ServerEngine
 
     if not isinstance(model, ServedModel):
         raise TypeError(f"{model!r} is neither a file nor a server's")
     return ServerEngine.opened(open_server(model, settings), settings, begin_of_text=begin_of_text)
-
-
-def open_file(file: ModelFile, settings: EngineSettings, *, begin_of_text: bool | None = None) -> InspectableEngine:
-    """The engine that runs model files. Raises as `open_engine` does."""
-    from localjudge.engine.llamacpp.engine import LlamaCppEngine
-
-    return LlamaCppEngine(file, settings, begin_of_text=begin_of_text)
-
-
-def _engine_here(file: ModelFile, settings: EngineSettings, begin_of_text: bool | None) -> Engine:
-    return open_engine(file, settings, begin_of_text=begin_of_text)
-
-
-def _outline_here(file: ModelFile, settings: EngineSettings) -> ModelOutline:
-    from localjudge.engine.llamacpp.engine import outline_of
-
-    return outline_of(file, settings)
-
-
-def _counter_here(file: ModelFile, settings: EngineSettings, begin_of_text: bool | None) -> ClosableCounter:
-    from localjudge.engine.llamacpp.engine import VocabularyCounter
-
-    return VocabularyCounter(file, settings, begin_of_text=begin_of_text)
 
 
 def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:

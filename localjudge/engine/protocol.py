@@ -1,6 +1,4 @@
-"""What a user may set about an engine.
-
-What the rest of the project knows of an engine: requests in, answers out.
+"""What the rest of the project knows of an engine: requests in, answers out.
 
     engine.answers([request, ...]) -> (index, Answer | NoAnswer), ...      in whatever order suits the engine
 
@@ -11,6 +9,7 @@ Everything that can move an answer is therefore in `identity`, and an answer may
     TokenCounter      which model it is and how long a request is: what planning needs, runs no model
     Engine            a token counter that also answers: holds a model, to be closed
     DescribedEngine   an engine that knows what its model is called
+    RemoteEngine      an engine whose model somebody else runs
     ParallelEngine    an engine that answers several requests at the same time
     InspectableEngine an engine that can also show what it does to a prompt, for `localjudge doctor`
 
@@ -137,8 +136,9 @@ class TokenCounter(Protocol):
         """Everything that can move an answer: model, library builds, kind of processor, context size and so on.
 
         JSON values by name. `engine` names the kind of engine; an engine on a model file adds `model_sha256`,
-        `model_size` (bytes) and `quantisation`, by which results name their judge. The same for as long as the answers
-        are: stored answers are found under it.
+        `model_size` (bytes) and `quantisation`, by which results name their judge. One that knows no more than a name
+        gives it as `model`: nobody has seen the bytes that answered. The same for as long as the answers are: stored
+        answers are found under it.
         """
         ...
 
@@ -174,12 +174,8 @@ class TokenCounter(Protocol):
         """
         ...
 
-
-class ClosableCounter(TokenCounter, Protocol):
-    """A token counter that is held open without an engine."""
-
     def close(self) -> None:
-        """Free the vocabulary."""
+        """Free what it holds. It cannot be used afterwards."""
         ...
 
 
@@ -207,10 +203,6 @@ class Engine(TokenCounter, Protocol):
     @property
     def forks(self) -> bool:
         """Whether what requests share is evaluated once; if not, each request is evaluated from its first token."""
-        ...
-
-    def close(self) -> None:
-        """Free the model. The engine cannot be used afterwards."""
         ...
 
 
@@ -285,6 +277,16 @@ class ModelOutline(NamedTuple):
     n_ctx: int
     memory_bytes: int
     uses_gpu: bool
+
+
+@runtime_checkable
+class RemoteEngine(Protocol):
+    """An engine whose model somebody else runs."""
+
+    @property
+    def ignored_settings(self) -> tuple[str, ...]:
+        """Names of settings that have no effect on it."""
+        ...
 
 
 @runtime_checkable

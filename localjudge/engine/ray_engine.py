@@ -26,12 +26,12 @@ from localjudge import model_registry
 from localjudge.engine.hardware import processor_name
 from localjudge.engine.prefix_tree import depth_first, shared_nodes
 from localjudge.engine.protocol import (
-    ClosableCounter,
     DescribedEngine,
     Engine,
     EngineSettings,
     EngineStats,
     ModelOutline,
+    TokenCounter,
 )
 from localjudge.engine.ray_cluster import LOCAL, connected
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
@@ -51,16 +51,16 @@ _MOST_DEATHS_IN_A_ROW = 12
 """Workers that may die with no answer between them, where there are few; twice as many as there are workers else."""
 _PATIENCE_SECONDS = 60
 _log = logging.getLogger(__name__)
-OpenEngine = Callable[[ModelFile, EngineSettings, bool | None], Engine]
 _Pairs = list[tuple[int, Answer | NoAnswer]]
 
 
 class InProcess(NamedTuple):
     """What a process does with a model's file: a worker opens an `engine`, the process that gives it work the rest."""
 
-    engine: OpenEngine
+    engine: Callable[..., Engine]
     outline: Callable[[ModelFile, EngineSettings], ModelOutline]
-    counter: Callable[[ModelFile, EngineSettings, bool | None], ClosableCounter]
+    counter: Callable[..., TokenCounter]
+    """The first and the last take a file, settings and `begin_of_text`."""
 
 
 class JudgeWorker:
@@ -142,7 +142,7 @@ class RayEngine:
     """
 
     def __init__(
-        self, file: ModelFile, settings: EngineSettings, in_process: InProcess, *, begin_of_text: bool | None = None
+        self, file: ModelFile, settings: EngineSettings, in_process: InProcess, *, begin_of_text: bool = True
     ) -> None:
         outline = in_process.outline(file, settings)
         self._kind = _kind(outline.identity)
@@ -169,7 +169,7 @@ class RayEngine:
             while not self._workers:
                 self._wait_for([])
             # Not before: a file that no worker has tried may end the process that opens it.
-            self._counter = counter = in_process.counter(file, settings, begin_of_text)
+            self._counter = counter = in_process.counter(file, settings, begin_of_text=begin_of_text)
             undo.callback(counter.close)
             self._undo = undo.pop_all()
         self.name, self.capacity = counter.name, counter.capacity
@@ -330,7 +330,7 @@ class RayEngine:
 
 
 def _open_here(
-    open_engine: OpenEngine, file: ModelFile, settings: EngineSettings, begin_of_text: bool | None, typed: bool
+    open_engine: Callable[..., Engine], file: ModelFile, settings: EngineSettings, begin_of_text: bool, typed: bool
 ) -> Engine:
     """The engine of the run's model on this node: at the same path, or under the name that it is registered by.
 
@@ -343,7 +343,7 @@ def _open_here(
             hint="put the same file there on every node",
         )
     with as_typed() if typed else nullcontext():
-        return open_engine(file.model_copy(update={"path": here.path}), settings, begin_of_text)
+        return open_engine(file.model_copy(update={"path": here.path}), settings, begin_of_text=begin_of_text)
 
 
 def _kind(identity: Mapping[str, Any]) -> dict[str, Any]:

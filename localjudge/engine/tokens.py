@@ -1,24 +1,4 @@
-"""Chat templates: what stands before and after a user's turn for one model.
-
-    template(one user message holding a marker)  ->  head + marker + tail  ->  head, tail
-
-The template is rendered once with a marker in place of the message. Only the two ends are used, so a message is never
-trimmed or rewritten by a template, and user text never passes through one. There is no system message (some families
-refuse it), no thinking where a switch exists, and a fixed date where a template asks for today's: a prompt
-that changes at midnight cannot give the same numbers twice.
-
-A profile that a model was trained on may need more: several roles, documents, arguments of the model's own.
-`conversation` renders these, and gets marks in place of every text of the user's, too.
-
-A template comes from the model's file. It is rendered by a process whose time, memory and output are limited
-(`localjudge.engine.render_template`): 0.2 s for each model.
-
-What a tokenizer is made of: the tokens of one vocabulary, and the call that turns bytes into them.
-
-A vocabulary of a loaded model is asked through llama.cpp; that of a server, through its own calls. What is built upon
-it (`localjudge.engine.tokens`) does not know which.
-
-One model's tokenizer, with a border between our text and the user's.
+"""One model's tokens and its chat template, with a border between our text and the user's.
 
     ours      may name control tokens: `<|im_end|>` becomes one token
     user's    never does: `<|im_end|>` becomes the tokens of its characters, and so does `[INST]`, if it marks turns
@@ -37,9 +17,17 @@ has no other spelling: there, a marker in user text remains what it is.
 Some vocabularies (SentencePiece) put a space before whatever they tokenise. Every part is therefore tokenised behind an
 anchor, a newline if it will do, whose tokens are then taken off. They also write a space as `▁`, so a `▁` in a text
 would be read as a space: it is spelled by the tokens of its bytes.
+
+    template(one user message holding a marker)  ->  head + marker + tail  ->  head, tail
+
+A template is rendered with marks in place of texts, so no text is trimmed or rewritten by it. There is no system
+message (some families refuse it), no thinking where a switch exists, and a fixed date where a template asks for
+today's: a prompt that changes at midnight cannot give the same numbers twice. A profile that a model was trained on may
+need several roles, documents and arguments of the model's own: `conversation` renders these. A template is a program
+from the model's file, so it is rendered by a process whose time, memory and output are limited
+(`localjudge.engine.render_template`): 0.2 s for each model.
 """
 
-import ctypes
 import hashlib
 import json
 import os
@@ -53,7 +41,6 @@ from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from localjudge.engine.llamacpp.library import llama_cpp
 from localjudge.errors import ModelError, SampleError
 from localjudge.types import ChatEnds
 
@@ -66,6 +53,19 @@ _MOST_SECONDS = 60
 """That a whole rendering may take, for systems without a limit of processor time."""
 _OUT_OF_TIME = -24  # SIGXCPU
 _NONE: Mapping[str, Any] = {}
+
+
+class ChatTemplate(NamedTuple):
+    """A model's chat template, and the texts of its begin and end tokens, as templates want them."""
+
+    text: str
+    bos: str
+    eos: str
+
+    @property
+    def ends(self) -> dict[str, str]:
+        """The texts by the names of arguments."""
+        return {"bos": self.bos, "eos": self.eos}
 
 
 def chat_ends(template: str, *, bos: str, eos: str) -> ChatEnds:
@@ -213,11 +213,6 @@ def _reply(request: str) -> _Rendered:
     return _Rendered(**json.loads(done.stdout))
 
 
-_NORMALISING = (llama_cpp.LLAMA_VOCAB_TYPE_WPM, llama_cpp.LLAMA_VOCAB_TYPE_UGM)
-_CONTROL = llama_cpp.LLAMA_TOKEN_ATTR_CONTROL
-_DEFINED = llama_cpp.LLAMA_TOKEN_ATTR_USER_DEFINED | llama_cpp.LLAMA_TOKEN_ATTR_UNUSED
-
-
 class TokenTable(NamedTuple):
     """Tokens of a vocabulary by their ids.
 
@@ -237,60 +232,9 @@ class TokenTable(NamedTuple):
     tokenize: Callable[[bytes], list[int]]
 
 
-def loaded_tokens(pointer: Any) -> TokenTable:
-    """Those of a loaded model. `pointer` is llama.cpp's vocabulary; it must outlive the table."""
-    size = llama_cpp.llama_vocab_n_tokens(pointer)
-    exact = llama_cpp.llama_vocab_type(pointer) not in _NORMALISING
-    pieces = [_piece(pointer, token) for token in range(size)]
-    if not exact:
-        pieces = [piece.removeprefix(b" ") for piece in pieces]  # marks the start of a word: not in the text
-    attributes = [llama_cpp.llama_vocab_get_attr(pointer, token) for token in range(size)]
-    # The unknown token is reserved, except in vocabularies that fold text: there it is what a rare character becomes.
-    unwanted = _CONTROL | _DEFINED | (llama_cpp.LLAMA_TOKEN_ATTR_UNKNOWN if exact else 0)
-    bos = llama_cpp.llama_vocab_bos(pointer)
-    return TokenTable(
-        pieces=pieces,
-        exact=exact,
-        reserved={
-            token: pieces[token]
-            for token, attribute in enumerate(attributes)
-            if attribute & unwanted and is_reserved(pieces[token], control=bool(attribute & _CONTROL))
-        },
-        bytes_alone={
-            pieces[token]: token
-            for token, attribute in enumerate(attributes)
-            if len(pieces[token]) == 1 and attribute & llama_cpp.LLAMA_TOKEN_ATTR_BYTE
-        },
-        bos=bos,
-        eos=llama_cpp.llama_vocab_eos(pointer),
-        begin=bos if llama_cpp.llama_vocab_get_add_bos(pointer) and bos >= 0 else None,
-        tokenize=lambda data: _tokenized(pointer, data),
-    )
-
-
 def is_reserved(literal: bytes, *, control: bool) -> bool:
     """Whether a special token's literal can be told from text. One character can not, and cannot be cut either."""
     return bool(literal.strip()) and (control or len(literal.decode(errors="replace")) > 1)
-
-
-def _tokenized(pointer: Any, data: bytes) -> list[int]:
-    room = len(data) + 16
-    while True:
-        buffer = (llama_cpp.llama_token * room)()
-        found = llama_cpp.llama_tokenize(pointer, data, len(data), buffer, room, False, False)
-        if found >= 0:
-            return list(buffer[:found])
-        room = -found
-
-
-def _piece(pointer: Any, token: int) -> bytes:
-    room = 64
-    while True:
-        buffer = ctypes.create_string_buffer(room)
-        length = llama_cpp.llama_token_to_piece(pointer, token, buffer, room, 0, True)
-        if length >= 0:
-            return bytes(buffer.raw[:length])
-        room = -length
 
 
 _SPACE_MARK = "▁".encode()

@@ -55,7 +55,7 @@ from localjudge.metrics.faithfulness import Faithfulness
 from localjudge.metrics.matrix import MatrixPrecision, MatrixRecall
 from localjudge.metrics.metric import About, Metric, Sentences, Steps
 from localjudge.metrics.noise_sensitivity import NoiseSensitivity
-from localjudge.types import Attribution, Failed, Relevance, Sample, Scored, Span, Undefined, Unit, context_texts
+from localjudge.types import Failed, Relevance, Sample, Scored, Span, Undefined, Unit, context_texts
 from localjudge.words import suggestion
 
 _QUESTIONS = (
@@ -140,9 +140,8 @@ class LabelledStatements:
 
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask about the response as one statement."""
-        unit = Unit(kind="statement", index=0, source="response", span=Span.whole(sample.response or ""))
-        contexts = context_texts(sample.retrieved_contexts)
-        verdicts = yield [Attribution(unit=unit, contexts=contexts, user_input=sample.user_input)]
+        whole, contexts = Span.whole(sample.response or ""), context_texts(sample.retrieved_contexts)
+        verdicts = yield naming.attributions(sample, "response", [whole], contexts)
         return Scored.fraction(verdict.label for verdict in verdicts)
 
 

@@ -40,7 +40,7 @@ from localjudge.record.result_rows import (
     score_rows,
     verdict_rows,
 )
-from localjudge.types import Failed, JudgeCard, NoAnswer, Record, Scored, Undefined, Verdict, VerdictRule
+from localjudge.types import Failed, JudgeCard, Record, Scored, Undefined, Verdict, VerdictRule
 
 if TYPE_CHECKING:
     from localjudge.stats import Interval
@@ -145,11 +145,11 @@ class Totals:
         for evaluation in evaluations:
             ids.add(evaluation.sample_id)
             self._metrics[evaluation.metric].add(evaluation)
-            threshold = None
-            if evaluation.metric not in self._rubrics:
-                threshold = self._rule.thresholds.get(evaluation.metric, self._rule.threshold)
-            for judged in evaluation.units:
-                self._verdicts.add(*_figures(judged.verdict), threshold)
+            threshold = self._rule.thresholds.get(evaluation.metric, self._rule.threshold)
+            for _, verdict in evaluation.units:
+                p_yes, window = (verdict.p_yes, verdict.window) if isinstance(verdict, Verdict) else (None, None)
+                is_level = evaluation.metric in self._rubrics
+                self._verdicts.add(p_yes, verdict.legal_mass, window, None if is_level else threshold)
         self.samples += len(ids)
 
     @property
@@ -162,10 +162,27 @@ class Totals:
         """How decided the judge was over all verdicts, each counted once for each metric that it serves."""
         return self._verdicts.summary()
 
+    def summary(self, signature: str, judge: JudgeCard, skipped_rows: int = 0) -> Summary:
+        """The summary of what was added so far."""
+        return Summary(
+            signature=signature,
+            threshold=self._rule.threshold,
+            thresholds=dict(self._rule.thresholds),
+            samples=self.samples,
+            skipped_rows=skipped_rows,
+            judge=judge,
+            verdicts=self.verdicts,
+            metrics=self.metrics,
+        )
+
     @property
     def failed_everywhere(self) -> dict[str, str]:
         """Metrics that failed on every sample for one and the same reason, and that reason."""
-        return {name: totals.only_failure for name, totals in self._metrics.items() if totals.only_failure}
+        return {
+            name: next(iter(totals.reasons))
+            for name, totals in self._metrics.items()
+            if len(totals.reasons) == 1 and totals.failed == self.samples
+        }
 
 
 class _MetricTotals:
@@ -174,8 +191,9 @@ class _MetricTotals:
         self._numbers: dict[str, int] = {}
         self._values = array("d")
         self._clusters = array("i")
-        self._undefined = self._failed = 0
-        self._reasons: set[str] = set()
+        self._undefined = self.failed = 0
+        self.reasons: set[str] = set()
+        """The first reasons why a sample failed."""
 
     def add(self, evaluation: Evaluation) -> None:
         match evaluation.outcome:
@@ -187,37 +205,25 @@ class _MetricTotals:
             case Undefined():
                 self._undefined += 1
             case Failed(reason=reason):
-                self._failed += 1
-                if len(self._reasons) < _ONE_TOO_MANY:
-                    self._reasons.add(reason)
-
-    @property
-    def only_failure(self) -> str:
-        """The reason if all samples failed for the same one; "" otherwise."""
-        everywhere = self._failed and not self._values and not self._undefined
-        return next(iter(self._reasons)) if everywhere and len(self._reasons) == 1 else ""
+                self.failed += 1
+                if len(self.reasons) < _ONE_TOO_MANY:
+                    self.reasons.add(reason)
 
     def summary(self) -> MetricSummary:
         from localjudge.stats import mean_bounds, mean_interval
 
-        counted = MetricSummary(
-            mean=None,
-            ci95=None,
+        groups = None if self._cluster_of is None else self._clusters
+        interval = mean_interval(self._values, clusters=groups) if self._values else None
+        return MetricSummary(
+            mean=interval and interval.mean,
+            ci95=interval and interval.limits,
             scored=len(self._values),
             undefined=self._undefined,
-            failed=self._failed,
-            bounds=mean_bounds(self._values, self._failed) if self._values or self._failed else None,
+            failed=self.failed,
+            bounds=mean_bounds(self._values, self.failed) if self._values or self.failed else None,
+            method=interval and interval.method,
+            clusters=interval and interval.clusters,
         )
-        if not self._values:
-            return counted
-        interval = mean_interval(self._values, clusters=None if self._cluster_of is None else self._clusters)
-        figures = {
-            "mean": interval.mean,
-            "ci95": interval.limits,
-            "method": interval.method,
-            "clusters": interval.clusters,
-        }
-        return counted.model_copy(update=figures)
 
 
 class _VerdictTotals:
@@ -234,10 +240,16 @@ class _VerdictTotals:
             self._masses[round(legal_mass, _MASS_DIGITS)] += 1
 
     def summary(self) -> VerdictSummary:
+        middle, median = (self._masses.total() + 1) // 2, None
+        for mass in sorted(self._masses):  # the lower of the two middle values where there are two
+            middle -= self._masses[mass]
+            if middle <= 0:
+                median = mass
+                break
         return VerdictSummary(
             count=self._count,
             near_threshold=self._near / self._count if self._count else None,
-            median_legal_mass=_median(self._masses),
+            median_legal_mass=median,
             windowed=self._windowed,
         )
 
@@ -248,22 +260,6 @@ def verdict_summary(rows: Iterable[VerdictRow], threshold: float | None) -> Verd
     for row in rows:
         totals.add(row.p_yes, row.legal_mass, row.window, threshold)
     return totals.summary()
-
-
-def _figures(verdict: Verdict | NoAnswer) -> tuple[float | None, float | None, int | None]:
-    if isinstance(verdict, Verdict):
-        return verdict.p_yes, verdict.legal_mass, verdict.window
-    return None, verdict.legal_mass, None
-
-
-def _median(counts: Counter[float]) -> float | None:
-    """The lower of the two middle values where there are two; None of nothing."""
-    middle = (counts.total() + 1) // 2
-    for value in sorted(counts):
-        middle -= counts[value]
-        if middle <= 0:
-            return value
-    return None
 
 
 SCORES = "scores.jsonl"

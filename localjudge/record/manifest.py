@@ -595,8 +595,8 @@ def _caution(engine: Mapping[str, Any]) -> str | None:
 
 
 def is_unproved(engine: Mapping[str, Any]) -> bool:
-    """Whether a server answers whose model's bytes nobody has seen."""
-    return engine.get("engine") == "server" and "model_sha256" not in engine
+    """Whether a model answers that is known by a name alone: nobody has seen its bytes."""
+    return "model" in engine and "model_sha256" not in engine
 
 
 def in_the_judge(card: JudgeCard, manifest: Manifest) -> Iterator[str]:

@@ -370,8 +370,8 @@ def _text_values(sample: Sample) -> Values:
     texts: Values = {field: getattr(sample, field) for field in ("user_input", "reference", "response")}
     for field in CONTEXT_FIELDS:
         if (contexts := getattr(sample, field)) is not None:
-            kept = {"text", "id", "score"}
-            texts[field] = [context.model_dump(include=kept, exclude_none=True) for context in contexts]
+            include = {"text", "id", "score"}
+            texts[field] = [context.model_dump(include=include, exclude_none=True) for context in contexts]
     return {field: value for field, value in texts.items() if value is not None}
 
 

@@ -10,7 +10,7 @@
     context_recall          0.708  0.669 - 0.745       -
       corrected             0.641  0.580 - 0.702     100
 
-A sheet of labels may be a stranger's: what is no text in it is not shown.
+A sheet of labels may be a stranger's: what is not a text in it is left out.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
-from localjudge.analysis.correct import CorrectedMeans
+from localjudge.analysis.correct import CorrectedMeans, CorrectedMetric
 from localjudge.record.manifest import Calibration, Figure, ReliabilityFigure
 from localjudge.report.tables import interval_cells
 from localjudge.report.terminal import Table, View, number, safe_text
@@ -137,21 +137,19 @@ def _words(name: str) -> str:
 def corrected_view(means: CorrectedMeans, *, metric: str | None = None) -> Table:
     """The judge's mean and the corrected one, of all labelled metrics or of one, and what has to be said of them."""
     rows: list[tuple[str, ...]] = []
-    for name, one in means.metrics.items():
+    notes = [*means.warnings]
+    for name, mean in means.metrics.items():
         if metric in (None, name):
-            rows.append((name, *interval_cells(one.judged), "-"))
-            rows.append(("  corrected", *interval_cells(one.corrected), f"{one.labelled:,}"))
-    notes = [*means.warnings, *_corrected_remarks(means, metric), f"labels {means.labels}"]
-    return Table(("metric", "mean", "95 % interval", "labels"), rows, notes)
+            rows.append((name, *interval_cells(mean.judged), "-"))
+            rows.append(("  corrected", *interval_cells(mean.corrected), f"{mean.labelled:,}"))
+            notes += (f"{name}: {remark}" for remark in _remarks(mean))
+    return Table(("metric", "mean", "95 % interval", "labels"), rows, [*notes, f"labels {means.labels}"])
 
 
-def _corrected_remarks(means: CorrectedMeans, metric: str | None) -> Iterator[str]:
-    for name, one in means.metrics.items():
-        if metric not in (None, name):
-            continue
-        yield f"{name}: {one.labelled:,} of {one.verdicts:,} verdicts labelled, of {one.clusters:,} samples or groups"
-        judged, interval = one.judged.mean, one.corrected.ci95
-        if judged is not None and interval is not None and not interval[0] <= judged <= interval[1]:
-            yield f"{name}: the judge's mean is too {'high' if judged > interval[1] else 'low'}, by these labels"
-        if one.corrected.remark:
-            yield f"{name}: {one.corrected.remark}"
+def _remarks(mean: CorrectedMetric) -> Iterator[str]:
+    yield f"{mean.labelled:,} of {mean.verdicts:,} verdicts labelled, of {mean.clusters:,} samples or groups"
+    judged, interval = mean.judged.mean, mean.corrected.ci95
+    if judged is not None and interval is not None and not interval[0] <= judged <= interval[1]:
+        yield f"the judge's mean is too {'high' if judged > interval[1] else 'low'}, by these labels"
+    if mean.corrected.remark:
+        yield mean.corrected.remark

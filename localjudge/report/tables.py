@@ -261,21 +261,16 @@ def _duration(seconds: float) -> str:
     return str(time) if time >= _MINUTE else f"{time.seconds} s"
 
 
-def in_counts(score: ScoreRow) -> str:
-    """`2 of 3`; what is known instead where nothing was counted or there is no score."""
-    if score.score is None or score.numerator is None or score.denominator is None:
-        return score.detail or ""
-    return f"{score.numerator:g} of {score.denominator:g}"
-
-
 def why(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
     """The counts in the metric's words, with the first unit that lowers the score; what the metric itself says.
 
     A metric says `said_of_a_unit` with label 1 if it is the share of such units, what else it `counts`, or `explain`s.
     """
-    counts = in_counts(score)
+    counts = score.detail or ""
     if score.status != "scored":
         return counts
+    if score.numerator is not None and score.denominator is not None:
+        counts = f"{score.numerator:g} of {score.denominator:g}"
     metric = catalog.ours(score.metric)
     if explain := getattr(metric, "explain", None):
         return str(explain([verdict.label for verdict in verdicts]))

@@ -43,13 +43,8 @@ _END_OF_LINE = re.compile(r"(?:\x1b\[[0-9;]*m| )+$", re.MULTILINE)
 """Blanks, and what switches colours."""
 
 
-def safe(text: str) -> str:
-    """The text on one line, with escapes for what would act on the terminal."""
-    return printable(text)
-
-
 def safe_text(text: str, *, style: str = "") -> Text:
-    """The same as rich draws it: folded at the width of the terminal, and nothing in it taken for markup."""
+    """The text with escapes for what would act on the terminal, folded at its width, nothing taken for markup."""
     return Text(printable(text), style=style, overflow="fold")
 
 
@@ -240,7 +235,7 @@ class _Counts(ABC):
 
     def rows(self, doing: str, done: int, total: int | None) -> None:
         """Show how many there were."""
-        self._show(safe(doing), done, total, f"{done:,} rows" if total is None else f"{done:,} of {total:,} rows")
+        self._show(printable(doing), done, total, f"{done:,} rows" if total is None else f"{done:,} of {total:,} rows")
 
     def expect(self, count: int) -> None:
         """Raise the number of questions; the time runs from the first."""
@@ -286,7 +281,7 @@ class Lines(_Counts):
 
     def note(self, text: str) -> None:
         """Write the line."""
-        self._stream.write(f"{safe(text)}\n")
+        self._stream.write(f"{printable(text)}\n")
         self._stream.flush()
 
     def pause(self) -> None:
@@ -327,7 +322,7 @@ class Bar(_Counts):
 
     def note(self, text: str) -> None:
         """Write the line above the bar."""
-        self._progress.console.print(safe(text), markup=False, highlight=False, soft_wrap=True)
+        self._progress.console.print(printable(text), markup=False, highlight=False, soft_wrap=True)
 
     def phase(self, name: str) -> None:
         """Label the bar with it, and show it again after a pause."""

@@ -210,7 +210,7 @@ class _Job:
             summary = None if changed else self._finished(path)
             if summary is None:
                 totals = self._judged(judging, results, store)
-                summary = self._summary(totals)
+                summary = totals.summary(self._signature, self._judge.card, self._plan.dataset.skipped)
                 done = {"extras_sha256": extras_fingerprint(stored_extras(path / STORE))}
                 for metric, reason in totals.failed_everywhere.items():
                     self._progress.note(f"{metric} failed on every sample: {reason}")
@@ -286,18 +286,6 @@ class _Job:
             rule=self._rule,
             progress=self._progress,
             earlier=earlier,
-        )
-
-    def _summary(self, totals: Totals) -> Summary:
-        return Summary(
-            signature=self._signature,
-            threshold=self._rule.threshold,
-            thresholds=dict(self._rule.thresholds),
-            samples=totals.samples,
-            skipped_rows=self._plan.dataset.skipped,
-            judge=self._judge.card,
-            verdicts=totals.verdicts,
-            metrics=totals.metrics,
         )
 
     def _manifest_before(self, path: Path) -> manifests.Manifest | None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from localjudge import model_registry
 from localjudge.engine.opening import find_model, open_judging_engine, who_it_is
-from localjudge.engine.protocol import DescribedEngine, Engine, NamedModel
+from localjudge.engine.protocol import DescribedEngine, Engine, NamedModel, RemoteEngine
 from localjudge.errors import UsageError
 from localjudge.judge.profile import ChosenProfile, PromptProfile, choose, with_prompt
 from localjudge.judge.wording import PromptWriter, require
@@ -83,25 +83,26 @@ def open_judge(name_or_path: str, settings: RunSettings) -> OpenJudge:
     """
     file = find_model(name_or_path, settings.engine)
     # What it cannot be asked is refused before gigabytes are loaded.
-    profile = profile_for(file.profile, metadata_of(file, settings), settings).profile
+    chosen = profile_for(file.profile, metadata_of(file, settings), settings)
     with ExitStack() as undo:
-        opened = open_judging_engine(file, settings.engine, begin_of_text=profile.begin_of_text)
+        opened = open_judging_engine(file, settings.engine, begin_of_text=chosen.profile.begin_of_text)
         engine = undo.enter_context(closing(opened))
-        ours = judge_on(engine, settings)
+        judge = judge_on(engine, settings, chosen)
         undo.pop_all()
-    return ours._replace(source=file.source)
+    return judge._replace(source=file.source)
 
 
-def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
+def judge_on(engine: Engine, settings: RunSettings, chosen: ChosenProfile | None = None) -> OpenJudge:
     """The judge that an open engine's model makes: in the profile that is its own, inside its own chat template.
 
-    Raises UsageError for a prompt that is no wording of a task and for reasons or a protocol that the judge cannot be
-    asked for, ModelError if the chat template cannot be rendered.
+    `chosen` is the profile that was decided before the engine was opened; of one that was brought along it is decided
+    here. Raises UsageError for a prompt that is no wording of a task and for reasons or a protocol that the judge
+    cannot be asked for, ModelError if the chat template cannot be rendered.
     """
     checksum = str(engine.identity.get("model_sha256"))
     registered = model_registry.registered_as(checksum)
     metadata = engine.metadata if isinstance(engine, DescribedEngine) else {}
-    profile, why = profile_for(registered.profile if registered else None, metadata, settings)
+    profile, why = chosen or profile_for(registered.profile if registered else None, metadata, settings)
     ends = chat_around(profile, engine)
     unproved = is_unproved(engine.identity)
     card = judge_card(engine.name or str(engine.identity["engine"]), engine.identity)
@@ -113,8 +114,8 @@ def judge_on(engine: Engine, settings: RunSettings) -> OpenJudge:
     asked_by = f"profile {profile.name}, {why}: " if why and not (registered and registered.note) else ""
     host = engine.identity.get("host")
     sent = f"\nthe texts go to {host}, unencrypted" if host else ""
-    if engine.identity.get("engine") == "server":
-        idle = [option_name(name) for name in ("threads", "gpu_layers") if getattr(settings, name) is not None]
+    if isinstance(engine, RemoteEngine):
+        idle = [option_name(name) for name in engine.ignored_settings if getattr(settings, name) is not None]
         sent += "".join(f"\n{name} has no effect on {card.name}: its server says how it runs" for name in idle)
     announcement = f"judge {card.name}{note}{advice} ({sha256}{asked_by}{reads}{slow}){sent}"
     judge = PromptWriter(profile, ends, reasons=settings.reasons, protocol=settings.protocol)

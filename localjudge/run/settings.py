@@ -157,69 +157,64 @@ class RunSettings(EngineSettings):
 
     @field_validator("profile")
     @classmethod
-    def _comes_with_us(cls, profile: str | ProfileFolder | None) -> str | ProfileFolder | None:
+    def _is_bundled(cls, profile: str | ProfileFolder | None) -> str | ProfileFolder | None:
         if isinstance(profile, str) and profile not in bundled_profiles():
             raise no_profile(profile)
         return profile
 
     @field_validator("reuse", mode="before")
     @classmethod
-    def _directories(cls, given: object) -> object:
-        if isinstance(given, str | Path):
-            given = (given,)
-        if not isinstance(given, Sequence):
-            return given
-        return tuple(os.path.expanduser(run) if isinstance(run, str | Path) else run for run in given)
+    def _expanded(cls, runs: object) -> object:
+        runs = (runs,) if isinstance(runs, str | Path) else runs
+        if not isinstance(runs, Sequence):
+            return runs
+        return tuple(os.path.expanduser(run) if isinstance(run, str | Path) else run for run in runs)
 
     @field_validator("shard", mode="before")
     @classmethod
-    def _one_of_several(cls, given: object) -> object:
-        return str(Shard.read(given)) if isinstance(given, str) else given
+    def _i_of_n(cls, shard: object) -> object:
+        return str(Shard.read(shard)) if isinstance(shard, str) else shard
 
     @model_validator(mode="after")
-    def _one_part(self) -> Self:
+    def _go_together(self) -> Self:
         if self.limit is not None and self.sample is not None:
             limit, sample = option_name("limit"), option_name("sample")
             raise UsageError(f"{limit} and {sample} cannot both be given", hint=f"{sample} draws from all of the data")
-        return self
-
-    @model_validator(mode="after")
-    def _one_threshold(self) -> Self:
         if self.calibration and self.threshold != ONE_HALF:
             raise _two_thresholds()
-        return self
-
-    @model_validator(mode="after")
-    def _can_be_cut(self) -> Self:
         _ = self.sentences
         return self
 
     @property
     def sentences(self) -> Segmenter:
-        """What cuts texts into sentences. Raises UsageError for abbreviations that are none, or beside a pipeline."""
+        """What cuts texts into sentences. Raises UsageError for wrong abbreviations, and for any with a pipeline."""
         return Segmenter(self.language, self.segmenter, self.abbreviations)
 
     def rule_for(self, metrics: Iterable[Metric]) -> VerdictRule:
         """What makes an answer a verdict, of each of the metrics."""
-        calibrated = {one.question for one in self.calibration}
-        names = [metric.name for metric in metrics if question_of(metric.name) in calibrated]
-        return VerdictRule(self.threshold, self.min_legal_mass, {name: self.threshold_of(name) for name in names})
+        thresholds = {metric.name: self.threshold_of(metric.name) for metric in self._calibrated(metrics)}
+        return VerdictRule(self.threshold, self.min_legal_mass, thresholds)
 
     def threshold_of(self, metric: str) -> float:
-        """The probability from which on a verdict of the metric is 1."""
-        calibrated = {one.question: one.threshold for one in self.calibration}
-        return calibrated.get(question_of(metric) or "", self.threshold)
+        """The decision threshold of the metric."""
+        thresholds = {calibration.question: calibration.threshold for calibration in self.calibration}
+        return thresholds.get(question_of(metric) or "", self.threshold)
 
     def for_metrics(self, metrics: Iterable[Metric]) -> Self:
         """The same with those calibrations alone that decide one of these metrics."""
-        asked = {question_of(metric.name) for metric in metrics}
-        applying = tuple(one for one in self.calibration if one.question in asked)
-        return self.model_copy(update={"calibration": applying})
+        questions = {question_of(metric.name) for metric in metrics}
+        used = tuple(calibration for calibration in self.calibration if calibration.question in questions)
+        return self.model_copy(update={"calibration": used})
+
+    def _calibrated(self, metrics: Iterable[Metric]) -> list[Metric]:
+        questions = {calibration.question for calibration in self.calibration}
+        return [metric for metric in metrics if question_of(metric.name) in questions]
 
     @property
     def calibrations_used(self) -> dict[str, dict[str, str]]:
         """What a signature says of the calibrations: nothing of none."""
-        return {"calibrations": {one.question: one.sha256 for one in self.calibration}} if self.calibration else {}
+        sha256 = {calibration.question: calibration.sha256 for calibration in self.calibration}
+        return {"calibrations": sha256} if sha256 else {}
 
     @property
     def cache_mebibytes(self) -> int:
@@ -252,72 +247,68 @@ def settings_with(trait: Trait) -> tuple[str, ...]:
     return tuple(name for name, setting in SETTINGS.items() if getattr(setting, trait))
 
 
-def _read(name: str, value: Any) -> Any:
-    read = SETTINGS[name].read
-    return read(value) if read else value
-
-
 def _two_thresholds() -> UsageError:
     threshold, calibration = option_name("threshold"), option_name("calibration")
     return UsageError(f"{threshold} and {calibration} cannot both be given", hint=f"{calibration} brings its threshold")
 
 
 def checked(options: Mapping[str, Any]) -> RunSettings:
-    """Settings from keywords. Raises UsageError that names the first one that cannot be, as the command line does."""
-    names = RunSettings.model_fields
+    """Settings from keywords, with what files say in them. Raises UsageError that names the first that is wrong."""
     for name in options:
         if name == "gates":
-            raise UsageError(
-                "a run takes no gates", hint="decide them when it is done: localjudge.check(run, gates=[...])"
-            )
-        if name not in names:
-            raise UsageError(f"there is no option {name!r}", hint=suggestion(name, names, "the options"))
+            hint = "decide them when it is done: localjudge.check(run, gates=[...])"
+            raise UsageError("a run takes no gates", hint=hint)
+        if name not in SETTINGS:
+            raise UsageError(f"there is no option {name!r}", hint=suggestion(name, SETTINGS, "the options"))
     if "threshold" in options and options.get("calibration"):
         raise _two_thresholds()
+    readers = {name: SETTINGS[name].read or _as_it_is for name in options}
     try:
-        return RunSettings(**{name: _read(name, value) for name, value in options.items()})
+        return RunSettings(**{name: readers[name](value) for name, value in options.items()})
     except ValidationError as error:
         first = error.errors()[0]
-        name = str(first["loc"][0])
-        raise UsageError(f"{option_name(name)} must be {_expected(first)}, got {first['input']!r:.80}") from error
+        name = option_name(str(first["loc"][0]))
+        raise UsageError(f"{name} must be {_expected(first)}, got {first['input']!r:.80}") from error
+
+
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
 def settings_again(manifest: Manifest, **changed: Any) -> RunSettings:
     """The settings of a run as it resolved them, but for those that are changed.
 
     What no file of a run holds is not read from one: who made it names no host for us. Nor is a file that it names.
-    Raises UsageError for a change that cannot be, RunDirectoryError for settings of the run that cannot be.
+    Raises UsageError for a wrong change, RunDirectoryError for wrong settings of the run.
     """
     # Calibrations take the place of the run's threshold, which is then one half.
     typed = checked(
         {name: value for name, value in changed.items() if name != "threshold" or not changed.get("calibration")}
     )
-    known = RunSettings.model_fields.keys() - NOT_IN_FILES
-    kept = {name: value for name, value in manifest.environment["settings"].items() if name in known}
-    kept |= {"criteria": tuple(kept_criteria(manifest).values()), "calibration": kept_calibrations(manifest)}
-    n_ctx = manifest.judge["engine"].get("n_ctx", kept.get("n_ctx"))
-    values = {**kept, "n_ctx": n_ctx, **{name: getattr(typed, name) for name in changed}}
+    settings = manifest.environment["settings"]
+    before = {name: settings[name] for name in SETTINGS if name in settings and name not in NOT_IN_FILES}
+    before |= {"criteria": tuple(kept_criteria(manifest).values()), "calibration": kept_calibrations(manifest)}
+    before["n_ctx"] = manifest.judge["engine"].get("n_ctx", before.get("n_ctx"))
+    values = before | {name: getattr(typed, name) for name in changed}
     return validated(RunSettings, values, f"{MANIFEST}: settings")
 
 
 def judge_of(run: Run, *, needed: bool = True) -> str:
     """The judge that a run was made with, as its manifest names it.
 
-    The address of a server is where the texts would go, and a run's directory may come from anybody. So this raises
-    UsageError if it names a server that is not this machine's by its very address, with no name looked up; and if it
-    names none. Neither if an engine that is there makes the name needless.
+    A run's directory may come from anybody, and the address of a server is where the texts would go: raises UsageError
+    for one that is not this machine's by its very address, and where no judge is named; not if a judge is not `needed`.
     """
-    named = run.manifest.environment.get("judge")
-    if named is None and needed:
+    judge = run.manifest.environment.get("judge")
+    if judge is None and needed:
+        hint = f"name it with {option('judge')}"
+        raise UsageError(f"{run.directory} does not say which judge it was made with", hint=hint)
+    if needed and may_be_elsewhere(str(judge)):
         raise UsageError(
-            f"{run.directory} does not say which judge it was made with", hint=f"name it with {option('judge')}"
-        )
-    if needed and may_be_elsewhere(str(named)):
-        raise UsageError(
-            f"{run.directory} was judged by {excerpt(named)}, which may be another machine: its texts would go there",
+            f"{run.directory} was judged by {excerpt(judge)}, which may be another machine: its texts would go there",
             hint=f"if you want that, name the judge yourself with {option('judge')}",
         )
-    return str(named)
+    return str(judge)
 
 
 def _expected(problem: Mapping[str, Any]) -> str:

@@ -26,7 +26,7 @@ from typing import BinaryIO, Literal, TypedDict, Unpack
 
 from localjudge import model_registry
 from localjudge.dataset.identity import fingerprint
-from localjudge.engine.opening import is_server
+from localjudge.engine.opening import is_in_place
 from localjudge.engine.protocol import Engine
 from localjudge.errors import ModelError, RunDirectoryError
 from localjudge.metrics import Metric, Sentences, catalog
@@ -410,9 +410,9 @@ def _verify_combined(run: Run, progress: Progress) -> Verification:
 
 def _refuse_moved(judge: str, run: Run) -> None:
     """Raise ModelError if the model that the run was made with is not where it was."""
-    file = None if is_server(judge) else model_registry.place_of(judge)
-    if is_server(judge) or (file and file.is_file()):
+    if is_in_place(judge):
         return
+    file = model_registry.place_of(judge)
     sha256 = excerpt((run.judge.sha256 or "unknown")[:_SHA256_SHOWN])
     place = f"at {file}" if file else "there"
     raise ModelError(

@@ -1,6 +1,4 @@
-"""The ways in which a listed word may be written: the lists hold it in one.
-
-How a language writes abbreviations, units, ordinal numbers and the beginnings of sentences.
+"""How a language writes abbreviations, units, ordinal numbers and sentence beginnings; and whether a text is in it.
 
 A full stop after an abbreviation may or may not end the sentence. What follows decides: a capitalised *function word*
 ("The", "She", "Ich") is capitalised because it begins a sentence; any other capitalised word may just be a name.
@@ -21,29 +19,14 @@ stop and grouped by what that stop means, each group with its source:
     lettered       a letter or number after them belongs to them      "Vitamin K. Vitamin C.", "Anlage C."
     valued         a number after them is a value, and no ordinal     "Puls 72. Lunge frei."
     endings        last parts of compound words that are abbreviated  "Hauptstr. 5"
-    particles      what a surname may begin with after an initial    "J. De Vries"
+    particles      what a surname may begin with after an initial     "J. De Vries"
     openers        words that begin sentences and are not stop words
     not_openers    stop words that names are made of                  "U.S. First Lady"
-    frequent       function words by which the language is recognised: see `language_fit.py`
+    frequent       function words by which `misfit` recognises the language
 
 Function words are spaCy's stop words of the language, and its tokenizer exceptions that end in a stop are abbreviations
-that may end a sentence, so that every language of spaCy has some.
-
-Whether texts are written in the language that they are cut as, seen from their letters and their function words.
-
-    "Der Patient klagt über Schmerzen und ist ..."  cut as en  ->  this looks like German (de)
-
-A *finding* needs a clear majority: most letters in a script that the language is not written in, or, of the words that
-only one of the two languages is full of, many of another language and hardly any of this one. Short texts, tables and
-texts in several languages give none. At most so many characters are read, spread over all texts.
-
-Abbreviations of one's own: words whose full stop does not end a sentence, whatever follows.
-
-    Pat.            with or without its stop; also "PAT." and, of a word in small letters, "Pat."
-    n. Chr.         several parts, with or without the space between them
-    Kfm    # trade  a "#" begins a comment
-
-A blank line, a list item or a heading still ends the sentence before it.
+that may end a sentence, so that every language of spaCy has some. Users add their own (`OwnAbbreviations`), whose stop
+never ends a sentence: "Pat." with or without its stop, also "PAT."; "n. Chr." with or without the space.
 """
 
 import re
@@ -103,13 +86,13 @@ class OwnAbbreviations:
 
 def checked_abbreviations(words: Iterable[str], source: str = "abbreviations") -> tuple[str, ...]:
     """Abbreviations without their last stop, each once and in order. Raises UsageError for what is not one."""
-    found = set()
+    checked = set()
     for word in words:
         bare = " ".join(str(word).split()).removesuffix(".")
         if len(bare) > MOST_CHARACTERS or not _ABBREVIATION.fullmatch(bare):
             raise UsageError(f"{source}: {word!r:.80} is not an abbreviation", hint=_HINT)
-        found.add(bare)
-    return tuple(sorted(found))
+        checked.add(bare)
+    return tuple(sorted(checked))
 
 
 def abbreviations_of(given: object) -> tuple[str, ...]:
@@ -132,14 +115,14 @@ def read_abbreviations(file: str | PathLike[str]) -> tuple[str, ...]:
         raise UsageError(f"{file} cannot be read: {error.strerror}", hint="name a file of abbreviations") from error
     except UnicodeDecodeError as error:
         raise UsageError(f"{file} is not UTF-8 (byte {error.start})", hint="convert it first") from error
-    found: set[str] = set()
+    words: set[str] = set()
     for number, line in enumerate(text.splitlines(), start=1):
         word = line.partition("#")[0].strip()
         if word:
-            found.update(checked_abbreviations([word], f"{file}:{number}"))
-    if not found:
+            words.update(checked_abbreviations([word], f"{file}:{number}"))
+    if not words:
         raise UsageError(f"{file} holds no abbreviation", hint=_HINT)
-    return tuple(sorted(found))
+    return tuple(sorted(words))
 
 
 def _compact(text: str) -> str:
@@ -306,14 +289,17 @@ _OTHER_SCRIPT = frozenset(code for _, codes in _SCRIPTS.values() for code in cod
 
 
 class _Look(NamedTuple):
-    """A language that texts look like."""
-
     code: str
     name: str
 
 
 def misfit(texts: Sequence[str], language: str) -> str | None:
-    """One line that says which language the texts look like, and what to do; None if they may be in `language`."""
+    """One line that says which language the texts look like, and what to do; None if they may be in `language`.
+
+    A finding needs a clear majority: most letters in a script that the language is not written in, or, of the words
+    that only one of the two languages is full of, many of another language and hardly any of this one. Short texts,
+    tables and texts in several languages give none. At most so many characters are read, spread over all texts.
+    """
     if language == ANY_LANGUAGE:
         return None
     sample = _sample(texts)

@@ -1,25 +1,15 @@
-r"""Which line ends end a sentence.
+r"""Pieces of a text, which the rules for stops read: paragraphs, headings, list items.
 
     Results\n                          a heading: the next line would have fitted on it   cut
     We measured the speed of the\n     a wrapped line: the next word had no room          no cut
     United States economy.\n
-    - first item\n                     a list item                                        cut before it
+    - two eggs\n- one loaf             a marker at the beginning of each line             cut before each
+    Do this: 1. Open it 2. Close it    numbers that count on from the first               cut before each
 
-A line is *full* if the first word of the next line would not have fitted in the width of the widest line of its
-block (lines without a blank line between them). Text that was wrapped has full lines; headings, verse, addresses and
-items have not. A blank line always cuts.
-
-Where the items of a list begin, one to a line or one after the other.
-
-    - two eggs\n- one loaf              a marker at the beginning of each line
-    Do this: 1. Open it 2. Close it     numbers that count on from the first
-    • one • two                         the same bullet again
-    Bring: - A pen - A book             dashes after a colon, before capitals
-
-A list inside a line begins with its piece, or, a number after a colon, a bullet after a stop. Numbers that a comma or
-"and" comes before are part of a sentence: "1) eggs, 2) milk and 3) flour".
-
-The unit that the rules for stops read: a paragraph, a heading, a list item.
+A line is *full* if the first word of the next line would not have fitted in the width of the widest line of its block
+(lines without a blank line between them). Text that was wrapped has full lines; headings, verse, addresses and items
+have not. A blank line always cuts. A list inside a line begins with its piece or, a number or dash after a colon, a
+bullet after a stop. Numbers that a comma or "and" comes before are part of a sentence: "1) eggs, 2) milk and 3) flour".
 """
 
 import re

@@ -1,12 +1,4 @@
-r"""spaCy pipelines by language or by name, each loaded once per process.
-
-Imports spaCy without a network socket.
-
-spaCy's command line imports an HTTP client, and that client opens an IPv6 socket at import, on this machine alone, to
-see whether it could use one. Nothing is sent; but who watches the main job for sockets should see none. While spaCy is
-imported, other threads are told the same; a socket that they make then is unaffected.
-
-A text as the sentences that it is made of, each a verbatim span.
+r"""A text as the sentences that it is made of, each a verbatim span, cut by our rules or by an installed pipeline.
 
     " One. Two.\n"  ->  Span(1, 5, "One."), Span(6, 10, "Two.")
 
@@ -40,7 +32,11 @@ if TYPE_CHECKING:
 
 @cache
 def import_spacy() -> None:
-    """Import spaCy while the client believes that there is no IPv6, so that it does not look."""
+    """Import spaCy without a network socket.
+
+    Its command line imports an HTTP client, which opens an IPv6 socket at import, on this machine alone, to see whether
+    it could use one. Whoever watches for sockets should see none; so here it believes that there is no IPv6.
+    """
     has_ipv6, socket.has_ipv6 = socket.has_ipv6, False
     try:
         import_module("spacy")
@@ -112,25 +108,6 @@ def named_pipeline(name: str) -> "Language":
         ) from error
 
 
-def rules_identity(language: str, abbreviations: tuple[str, ...] = ()) -> dict[str, str]:
-    """Name and versions of our rules for a language, for a signature."""
-    identity = {
-        "name": "localjudge",
-        "version": version("spacy"),
-        "rules": RULES_VERSION,
-        "language": language,
-        "tokenizer": str(rules_pipeline(language, abbreviations).meta["lang"]),
-    }
-    own = {"abbreviations_sha256": sha256("\n".join(abbreviations).encode()).hexdigest()} if abbreviations else {}
-    return identity | own
-
-
-def named_identity(name: str) -> dict[str, str]:
-    """Name and versions of an installed pipeline, for a signature."""
-    meta = named_pipeline(name).meta
-    return {"name": name, "version": version("spacy"), "rules": str(meta["version"]), "language": str(meta["lang"])}
-
-
 MAX_PART = 100_000
 """Characters of a text that are read at once. spaCy refuses more than a million."""
 
@@ -177,7 +154,20 @@ class Segmenter:
         Of a named pipeline, `rules` is the pipeline's own version. Of our rules, `tokenizer` is the language whose
         tokenizer is used, and `abbreviations_sha256`, where there are any, stands for the user's own.
         """
-        return named_identity(self.pipeline) if self.pipeline else rules_identity(self.language, self.abbreviations)
+        if self.pipeline:
+            meta = named_pipeline(self.pipeline).meta
+            versions = {"version": version("spacy"), "rules": str(meta["version"])}
+            return {"name": self.pipeline, **versions, "language": str(meta["lang"])}
+        identity = {
+            "name": "localjudge",
+            "version": version("spacy"),
+            "rules": RULES_VERSION,
+            "language": self.language,
+            "tokenizer": str(rules_pipeline(self.language, self.abbreviations).meta["lang"]),
+        }
+        if self.abbreviations:
+            identity["abbreviations_sha256"] = sha256("\n".join(self.abbreviations).encode()).hexdigest()
+        return identity
 
 
 def sentences(text: str, language: str = "en", segmenter: Callable[[str], list[Span]] | None = None) -> list[Span]:

@@ -1,22 +1,12 @@
 """Where the sentences of a text begin: lines first, then stops, then the few signs that end a sentence without one.
 
-A full stop, or a run of stops, and its surroundings: what the rules read.
-
-Where a sentence stops inside a piece of text.
-
     She met Dr. No (twice.) Then she left.
               ^ "Dr" is a title: no cut
                          ^ mark "."   closed ")"   next "Then"   cut before "Then"
 
-Every stop is found by one regular expression, then read by a table of rules in their order: the first that has an
-opinion decides, and a stop that no rule objects to ends the sentence. A cut never falls inside a word.
-
-What the surroundings of a stop, and the stop itself, say about the end of a sentence: rules in their order.
-
-What the word before a full stop says about the end of a sentence: rules in their order.
-
-They read the tables of `conventions.py`, what stands before the word ("4 g.", "Vitamin K.", "lit. b."), and whether the
-next word is capitalised, a function word or a number.
+Every stop is found by one regular expression, then read by a table of rules in their order, first what its surroundings
+and its mark say, then what its word says ("4 g.", "Vitamin K.", "lit. b."): the first rule that has an opinion decides,
+and a stop that no rule objects to ends the sentence. A cut never falls inside a word.
 """
 
 import re

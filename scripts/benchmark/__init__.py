@@ -1,1 +1,7 @@
-"""Speed of localjudge beside other ways of asking the same model the same questions, each in a process of its own."""
+"""Speed of localjudge compared with other ways of asking the same model the same statements.
+
+cases      what is judged
+ways       how it is asked, each sample in a process of its own
+turns      whose turn it is, and what came of it: one line of JSON each
+table      seconds per verdict, in Markdown
+"""

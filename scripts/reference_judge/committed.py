@@ -1,17 +1,137 @@
-"""The committed inputs of the judge, in `models/reference-judge/`, and what they make together."""
+"""The committed inputs of the judge, in `models/reference-judge/`: all that the model file is a function of.
 
-from collections.abc import Mapping
+normalisation.tsv    what text becomes before it is cut: code points, and what they become, in hexadecimal
+equivalents.txt      words that count as the same
+vocabulary.tsv       a token per line, in the order of ids: text, weight and question weight in hundredths,
+                     capitals in percent
+                     control tokens | the JSON answer | numbers | characters | words and word pieces
+scalars.json         the numbers that are fitted or solved, not designed
+"""
+
+import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from . import normalisation, scalars, vocabulary
-from .normalisation import Normaliser
-from .scalars import Scalars
-from .vocabulary import Vocabulary
+import numpy as np
+from numpy.typing import NDArray
+
+from .text import SPACE, Normaliser, Tokenizer, load_table, stem
 
 MODELS = Path(__file__).resolve().parents[2] / "models"
 FOLDER = MODELS / "reference-judge"
 MODEL = MODELS / "reference-judge.gguf"
+HEAD_WIDTH = 128
+PAIRS = 12
+LONGEST = 8192
+
+Floats = NDArray[np.float64]
+
+UNKNOWN, PADDING, END = "<unk>", "<pad>", "<end>"
+CONTEXT, QUESTION, STATEMENT, SENTENCE, ANSWER = "<ctx>", "<qst>", "<stmt>", "<sent>", "<ans>"
+CONTROL = (UNKNOWN, PADDING, END, CONTEXT, QUESTION, STATEMENT, SENTENCE, ANSWER)
+
+_PIECE_COST, _LETTER_COST, _FIRST_LETTER_COST = 1.0, 1.5, 1.6
+"""Cuts into few pieces are cheap, and a lone letter comes rather at the end of a word than at its beginning."""
+
+
+class Token(NamedTuple):
+    """One entry of the vocabulary."""
+
+    text: str
+    weight: float = 0.0
+    """How much it matters, from 0 (signs) to 1, whether the word is found in the context."""
+    question_weight: float = 0.0
+    """How much it matters, from 0 to 1, whether this word of a question is found in a sentence."""
+    capitals: float = 0.0
+    """Share of the word's uses that begin with a capital."""
+
+    @property
+    def is_control(self) -> bool:
+        """Whether user text can never form this token."""
+        return self.text in CONTROL
+
+    @property
+    def word(self) -> str:
+        """The normalised word, or piece of one, without the mark of a word's beginning."""
+        return self.text.removeprefix(SPACE)
+
+    @property
+    def identity(self) -> str:
+        """Name of the class of words that this token is taken for. Pieces inside a word are apart from words."""
+        inside = not self.text.startswith(SPACE) and self.word.isalnum()
+        return f"+{self.word}" if inside else stem(self.word)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it is written in digits, or is a word for a number."""
+        digits = self.identity.removeprefix("+")
+        return not self.is_control and digits.isascii() and digits.isdigit()
+
+    @property
+    def name_share(self) -> float:
+        """How much of a name it is, from 0 to 1."""
+        return 0.0 if self.is_number else self.capitals
+
+    @property
+    def cost(self) -> float:
+        """What the tokenizer pays for using it."""
+        if len(self.word) > 1:
+            return _PIECE_COST
+        return _FIRST_LETTER_COST if self.text.startswith(SPACE) else _LETTER_COST
+
+
+class Vocabulary:
+    """All tokens by id, and the tokenizer over them."""
+
+    def __init__(self, tokens: Sequence[Token], normaliser: Normaliser) -> None:
+        self.tokens = tuple(tokens)
+        self.ids = {token.text: number for number, token in enumerate(self.tokens)}
+        plain = {token.text: number for number, token in enumerate(self.tokens) if not token.is_control}
+        costs = {token.text: token.cost for token in self.tokens if not token.is_control}
+        self.tokenizer = Tokenizer(normaliser, plain, costs, self.ids[UNKNOWN])
+
+    def save(self, path: Path) -> None:
+        """Write one line per token."""
+        lines = ["\t".join([token.text, *(str(round(100 * value)) for value in token[1:])]) for token in self.tokens]
+        path.write_text("\n".join([*lines, ""]), encoding="utf-8")
+
+
+class Bump(NamedTuple):
+    """How a head looks at chosen distances: a sum of cosines, made of rotary positions.
+
+        logit(distance n) = sum over k of  cosine[k] * cos(frequency[k] * n) + sine[k] * sin(frequency[k] * n)
+
+    A rotary pair of dimensions turns with the position, so that the product of a constant query and a constant key
+    depends on their distance alone. Twelve pairs, whose frequencies have no common measure, are enough for a logit that
+    stands 20 higher at one distance than at any other up to the longest text.
+    """
+
+    cosine: tuple[float, ...]
+    sine: tuple[float, ...]
+
+    def logits(self, frequencies: Sequence[float], distances: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The logit at each distance, up to a constant."""
+        angles = np.multiply.outer(distances, np.array(frequencies))
+        return np.asarray(np.cos(angles) @ np.array(self.cosine) + np.sin(angles) @ np.array(self.sine))
+
+
+class Scalars(NamedTuple):
+    """Everything that `scalars.json` holds."""
+
+    frequencies: tuple[float, ...]
+    previous: Bump
+    """Highest at distance 1."""
+    attribution: dict[str, float]
+    """Weight of each feature in the logit of "attributed", and `constant`."""
+    relevance: dict[str, float]
+    """The same for "relevant", of a sentence beside the contexts."""
+    chunk: dict[str, float]
+    """The same for "relevant" or "useful", of a chunk alone."""
+
+    def save(self, path: Path) -> None:
+        """Write as JSON."""
+        path.write_text(json.dumps(self._asdict(), indent=1) + "\n", encoding="utf-8")
 
 
 class Inputs(NamedTuple):
@@ -22,8 +142,15 @@ class Inputs(NamedTuple):
     scalars: Scalars
 
 
+def load_vocabulary(path: Path, normaliser: Normaliser) -> Vocabulary:
+    """Read what `Vocabulary.save` wrote."""
+    rows = (line.split("\t") for line in path.read_text(encoding="utf-8").rstrip("\n").split("\n"))
+    return Vocabulary([Token(text, int(w) / 100, int(q) / 100, int(c) / 100) for text, w, q, c in rows], normaliser)
+
+
 def load(folder: Path = FOLDER) -> Inputs:
-    """Read the three files."""
-    table = normalisation.load(folder / "normalisation.tsv")
-    known = vocabulary.load(folder / "vocabulary.tsv", Normaliser(table))
-    return Inputs(table, known, scalars.load(folder / "scalars.json"))
+    """Read all files."""
+    table = load_table(folder / "normalisation.tsv")
+    numbers = json.loads((folder / "scalars.json").read_text(encoding="utf-8"))
+    numbers |= {"frequencies": tuple(numbers["frequencies"]), "previous": Bump(*map(tuple, numbers["previous"]))}
+    return Inputs(table, load_vocabulary(folder / "vocabulary.tsv", Normaliser(table)), Scalars(**numbers))

@@ -1,5 +1,6 @@
 """The same judge in plain NumPy: what the network computes, without a network.
 
+    texts ─> token ids, in the same pieces as the prompt profile `reference`                     attribution, relevance
     token ids ─> parts ─> matches of each word of B in contexts and question ─> features ─> z ─> sigmoid
 
 Every softmax over two outcomes (matched, not matched) is written out as sums of exponentials.
@@ -12,13 +13,34 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from . import heads, layout
-from .circuit import STEEPNESS
-from .layout import Floats
-from .scalars import Scalars
-from .vocabulary import Vocabulary
+from . import committed as names
+from . import network
+from .committed import Floats, Scalars, Vocabulary
+from .network import STEEPNESS
 
+FORCED_ATTRIBUTION, FORCED_RELEVANCE = '{"attributed":', '{"relevant":'
 _CONTEXT, _QUESTION, _B, _ANSWER = 1, 2, 3, 4
+
+
+def attribution(vocabulary: Vocabulary, contexts: Sequence[str], statement: str) -> list[int]:
+    """Token ids of "can this statement be attributed to these contexts?"."""
+    given = [token for context in contexts for token in _part(vocabulary, names.CONTEXT, context)]
+    return [*given, *_part(vocabulary, names.STATEMENT, statement), *_answer(vocabulary, FORCED_ATTRIBUTION)]
+
+
+def relevance(vocabulary: Vocabulary, contexts: Sequence[str], question: str, judged: str) -> list[int]:
+    """Token ids of "is this sentence needed to answer the question?", or this chunk, which is shown no contexts."""
+    given = [token for context in contexts for token in _part(vocabulary, names.CONTEXT, context)]
+    asked = _part(vocabulary, names.QUESTION, question)
+    return [*given, *asked, *_part(vocabulary, names.SENTENCE, judged), *_answer(vocabulary, FORCED_RELEVANCE)]
+
+
+def _part(vocabulary: Vocabulary, marker: str, text: str) -> list[int]:
+    return [vocabulary.ids[marker], *vocabulary.tokenizer.encode(text)]
+
+
+def _answer(vocabulary: Vocabulary, forced: str) -> list[int]:
+    return _part(vocabulary, names.ANSWER, forced)
 
 
 class Words(NamedTuple):
@@ -37,11 +59,11 @@ class NumpyJudge:
 
     def __init__(self, vocabulary: Vocabulary, scalars: Scalars) -> None:
         self._scalars = scalars
-        known = [layout.facts(token) for token in vocabulary.tokens]
+        known = [network.facts(token) for token in vocabulary.tokens]
         self._facts = {name: np.array([row[name] for row in known]) for name in known[0]}
-        self._identity = np.array([layout.identity_code(token) for token in vocabulary.tokens])
+        self._identity = np.array([network.identity_code(token) for token in vocabulary.tokens])
 
-    def logit(self, tokens: Sequence[int]) -> float:
+    def log_odds(self, tokens: Sequence[int]) -> float:
         """Log of the odds of label 1, for a prompt that ends in the answer's part."""
         rule = self._rule(np.asarray(tokens))
         found = self.features(tokens)
@@ -64,8 +86,8 @@ class NumpyJudge:
         kinds = ("is_context", "is_question", "is_b_marker", "is_answer_marker")
         markers = sum(part * facts[kind] for part, kind in zip((_CONTEXT, _QUESTION, _B, _ANSWER), kinds, strict=True))
         identity = self._identity[ids]
-        previous = np.zeros((len(ids), len(layout.PREVIOUS)))
-        previous[1:] = heads.CODE_SCALE * identity[:-1, list(layout.PREVIOUS_CODE)]
+        previous = np.zeros((len(ids), len(network.PREVIOUS)))
+        previous[1:] = network.CODE_SCALE * identity[:-1, list(network.PREVIOUS_CODE)]
         previous[markers > 0] = 0
         return Words(identity, previous, facts, np.maximum.accumulate(markers).round().astype(np.int64))
 
@@ -76,11 +98,11 @@ def _missing(words: Words) -> dict[str, float]:
     same = words.identity[judged] @ words.identity[given].T
     pair = same + words.previous[judged] @ words.previous[given].T
     marker = words.facts["is_context"][given] > 0
-    matched = _mass(heads.MATCH_GAIN * same, heads.MATCH_GAIN * heads.MATCH_THRESHOLD, marker)
-    matched_pair = _mass(heads.PAIR_GAIN * pair, heads.PAIR_GAIN * heads.PAIR_THRESHOLD, marker)
+    matched = _mass(network.MATCH_GAIN * same, network.MATCH_GAIN * network.MATCH_THRESHOLD, marker)
+    matched_pair = _mass(network.PAIR_GAIN * pair, network.PAIR_GAIN * network.PAIR_THRESHOLD, marker)
     missing = _soft_step(1 - matched)
     facts = {name: values[judged] for name, values in words.facts.items()}
-    weight = _normalised(layout.LOG_SPAN * facts["log_weight"])
+    weight = _normalised(network.LOG_SPAN * facts["log_weight"])
     return {
         "mean_missing": float(weight @ (1 - matched)),
         "mean_missing_pair": float(weight @ (1 - matched_pair)),
@@ -90,8 +112,8 @@ def _missing(words: Words) -> dict[str, float]:
 
 
 def _missing_names(matched: Floats, facts: dict[str, Floats]) -> float:
-    marker = facts["is_b_marker"] * (layout.LOG_SPAN + math.log(heads.ASSUMED_NAMES))
-    weight = _normalised(layout.LOG_SPAN * facts["log_name_weight"] + marker)
+    marker = facts["is_b_marker"] * (network.LOG_SPAN + math.log(network.ASSUMED_NAMES))
+    weight = _normalised(network.LOG_SPAN * facts["log_name_weight"] + marker)
     return float(weight @ (facts["is_word"] - matched))
 
 
@@ -105,24 +127,24 @@ def _mass(logits: Floats, threshold: float, marker: NDArray[np.bool_]) -> Floats
 def _coverage(words: Words) -> float:
     """The feature of relevance: what of the question is in B, and how distinctive that is among the contexts."""
     asked, judged = words.part == _QUESTION, words.part == _B
-    logits = layout.LOG_SPAN * words.facts["log_question_weight"]
-    repeated = heads.REPEATED * (1 - _first(words.identity[asked], words.identity[judged]))
-    covered = np.exp(logits[judged] + heads.COVERED + repeated)
+    logits = network.LOG_SPAN * words.facts["log_question_weight"]
+    repeated = network.REPEATED * (1 - _first(words.identity[asked], words.identity[judged]))
+    covered = np.exp(logits[judged] + network.COVERED + repeated)
     found = covered @ _distinctive(words.identity[words.part == _CONTEXT], words.identity[judged])
-    return float(math.exp(-heads.COVERED) * found / (covered.sum() + np.exp(logits[asked]).sum()))
+    return float(math.exp(-network.COVERED) * found / (covered.sum() + np.exp(logits[asked]).sum()))
 
 
 def _first(asked: Floats, judged: Floats) -> Floats:
     """1 for a word of B that is in the question and stands in B for the first time, else 0."""
-    in_question = np.exp(heads.MATCH_GAIN * (judged @ asked.T - 1)).sum(axis=1)
-    in_b = np.tril(np.exp(heads.MATCH_GAIN * (judged @ judged.T - 1))).sum(axis=1)
-    ramp = heads.REPEAT_SLOPE * (heads.REPEAT_LIMIT - in_b / (in_question + in_b))
+    in_question = np.exp(network.MATCH_GAIN * (judged @ asked.T - 1)).sum(axis=1)
+    in_b = np.tril(np.exp(network.MATCH_GAIN * (judged @ judged.T - 1))).sum(axis=1)
+    ramp = network.REPEAT_SLOPE * (network.REPEAT_LIMIT - in_b / (in_question + in_b))
     return _soft_step(ramp) - _soft_step(ramp - 1)
 
 
 def _distinctive(contexts: Floats, judged: Floats) -> Floats:
     """1 / (1 + n) for a word of B that stands n times in the contexts."""
-    matches = np.exp(heads.MATCH_GAIN * (judged @ contexts.T - heads.SAME_WORD)).sum(axis=1)
+    matches = np.exp(network.MATCH_GAIN * (judged @ contexts.T - network.SAME_WORD)).sum(axis=1)
     return np.asarray(1 / (1 + matches))
 
 
@@ -132,7 +154,7 @@ def _soft_step(values: Floats) -> Floats:
 
 
 def _soft_maximum(values: Floats) -> float:
-    return float(_normalised(heads.WORST_GAIN * values) @ values)
+    return float(_normalised(network.WORST_GAIN * values) @ values)
 
 
 def _normalised(logits: Floats) -> Floats:

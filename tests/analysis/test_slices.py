@@ -173,11 +173,6 @@ def test_the_differences_of_each_slice_are_those_of_its_pairs(scripted_run: Scri
     assert (scores["x"].improved, scores["x"].worsened, scores["x"].tied) == (2, 0, 0)
 
 
-def test_nothing_is_sliced_unasked(scripted_run: ScriptedRun) -> None:
-    run = scripted_run("run", BOTH_ROWS, {})
-    assert compare(run, run).by is None
-
-
 def test_intervals_are_over_the_groups_that_both_runs_name(scripted_run: ScriptedRun) -> None:
     """Four samples of two documents: the interval is that of two clusters."""
     rows = [sample(str(number), f"Sentence {number}.", doc=str(number // 2), topic="x") for number in range(4)]

@@ -1,4 +1,4 @@
-"""The benchmarks run to their end, and their tables say what their figures are made of."""
+"""A large run is measured to its end."""
 
 import re
 import subprocess

@@ -1,26 +1,65 @@
-"""Options that are settings: declared once, as fields, and read there by the command line."""
+"""What a command says of itself and takes: sections, settings as options, an example that works, completion."""
 
-from typing import get_type_hints
+import io
+import logging
+import os
+import re
+import shlex
+import subprocess
+import sys
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from localjudge.cli.options import settings
+from localjudge.cli.main import COMMANDS, command_line, main
+from localjudge.cli.options import SECTIONS, settings
 from localjudge.cli.run import run_command
-from localjudge.errors import UsageError
-from localjudge.run.settings import Options, RunSettings, checked
+from localjudge.run.settings import SETTINGS, RunSettings, checked
+from localjudge.words import as_typed, option_name
+from tests.cli.conftest import called
 
 OPTIONS = {parameter.name: parameter for parameter in run_command.params if isinstance(parameter, click.Option)}
+TYPED = [name for name, setting in SETTINGS.items() if setting.group]
+MOST_OPTIONS = 26
+MOST_COMMANDS = 13
 
 
-@pytest.mark.parametrize("name", RunSettings.model_fields)
-def test_every_setting_is_an_option_with_its_default_and_its_words(name: str) -> None:
-    """What is left out on the command line is what Python leaves out."""
-    field = RunSettings.model_fields[name]
-    assert str(OPTIONS[name].help).startswith(str(field.description))
-    given = CliRunner().invoke(_printing(name), []).output.strip()
-    assert checked({name: eval(given)}) == RunSettings()
+def test_the_options_of_a_run_fit_a_screen_each_in_one_section(capfd: pytest.CaptureFixture[str]) -> None:
+    text = called(capfd, "run", "--help")[1]
+    sections = re.split(r"^(\w+):\n", text, flags=re.MULTILINE)[1:]
+    bodies = zip(sections[::2], sections[1::2], strict=True)
+    options = {name: re.findall(r"^  (?:-\w, )?(--[\w-]+)", body, re.MULTILINE) for name, body in bodies}
+    assert list(options) == [*SECTIONS, "Example"]
+    listed = [name for group in options.values() for name in group]
+    assert sorted(listed) == sorted(["--help", *(option.opts[0] for option in OPTIONS.values())])
+    assert len(OPTIONS) <= MOST_OPTIONS
+    assert len(COMMANDS) <= MOST_COMMANDS
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_command_is_listed_and_its_example_can_be_typed(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    """It parses, with all that is required and no option that does not exist."""
+    assert f"  {name} " in called(capfd, "--help")[1]
+    text = called(capfd, name, "--help")[1]
+    assert f"Usage: localjudge {name}" in text
+    program, command_name, *arguments = shlex.split(text.rpartition("\nExample:\n")[2].strip())
+    assert (program, command_name) == ("localjudge", name)
+    command = command_line.get_command(click.Context(command_line), name)
+    assert command
+    command.make_context(name, arguments)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_setting_has_an_option_with_its_words_or_is_named_by_its_key(name: str) -> None:
+    with as_typed():
+        spelled = option_name(name)
+    if name not in TYPED:
+        assert spelled == name
+        assert name not in OPTIONS
+    else:
+        assert spelled in OPTIONS[name].opts
+        assert str(OPTIONS[name].help).startswith(str(RunSettings.model_fields[name].description))
 
 
 def _printing(name: str) -> click.Command:
@@ -34,33 +73,48 @@ def _printing(name: str) -> click.Command:
     return command
 
 
-def test_every_setting_has_words() -> None:
-    assert [name for name, field in RunSettings.model_fields.items() if not field.description] == []
-
-
-def test_python_types_its_keywords_by_the_same_names() -> None:
-    assert set(get_type_hints(Options)) == set(RunSettings.model_fields)
-
-
 @pytest.mark.parametrize(
     ("name", "arguments", "value"),
     [
+        *((name, [], RunSettings.model_fields[name].get_default(call_default_factory=True)) for name in TYPED),
         ("threshold", ["--threshold", "0.25"], 0.25),
-        ("n_ctx", ["--n-ctx", "512"], 512),
-        ("reasons", ["--reasons", "after"], "after"),
-        ("skip_bad_rows", ["--skip-bad-rows"], True),
+        ("threads", ["--threads", "2"], 2),
         ("reuse", ["--reuse", "a", "--reuse", "b"], ("a", "b")),
         ("mapping", ["--map", "reference=gold", "--map", "id=nr"], {"reference": "gold", "id": "nr"}),
     ],
 )
 def test_a_value_arrives_as_the_field_takes_it(name: str, arguments: list[str], value: object) -> None:
-    given = CliRunner().invoke(_printing(name), arguments).output.strip()
-    assert getattr(checked({name: eval(given)}), name) == value
+    """What is left out on the command line is what Python leaves out."""
+    printed = CliRunner().invoke(_printing(name), arguments).output.strip()
+    assert getattr(checked({name: eval(printed)}), name) == value
 
 
-def test_a_bound_is_told_and_kept() -> None:
-    """By the field alone: the option only says it."""
+def test_a_bound_is_told() -> None:
     assert "From 0 to 1." in str(OPTIONS["threshold"].help)
-    assert "At least 64." in str(OPTIONS["n_ctx"].help)
-    with pytest.raises(UsageError, match=r"^n_ctx must be at least 64, got 63"):
-        checked({"n_ctx": 63})
+    assert "At least 1." in str(OPTIONS["threads"].help)
+
+
+def test_a_shell_can_complete_options() -> None:
+    """As bash asks: all words, and which of them is being typed."""
+    asked = {"_LOCALJUDGE_COMPLETE": "bash_complete", "COMP_WORDS": "localjudge run --ju", "COMP_CWORD": "2"}
+    command = [sys.executable, "-m", "localjudge"]
+    done = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["plain,--judge", "plain,--junit"]
+
+
+def test_messages_are_written_once_to_the_stderr_of_today(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program may call `main` several times: what an earlier stderr was is closed, and its log is its own."""
+
+    def warn() -> None:
+        logging.getLogger("localjudge").warning("once")
+
+    monkeypatch.setattr(command_line, "get_command", lambda *_: click.Command("warn", callback=warn))
+    before = logging.getLogger("localjudge").handlers[:]
+    for _ in range(3):
+        stream = io.StringIO()
+        monkeypatch.setattr(sys, "stderr", stream)
+        with pytest.raises(SystemExit):
+            main(["warn"])
+        assert logging.getLogger("localjudge").handlers == before
+        assert stream.getvalue() == "once\n"
+        stream.close()

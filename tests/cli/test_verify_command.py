@@ -73,20 +73,16 @@ def test_3_when_a_verdict_is_another_one(directory: Path, capfd: pytest.CaptureF
 
 
 def test_bits_that_moved_count_as_verified_only_if_that_is_accepted(
-    directory: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+    directory: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """The files are those of the answer with the other last bit, so that only the judge says otherwise."""
-    run = _with_last_bit_moved(directory, tmp_path)
-    code, output, _ = called(capfd, "verify", run, "--quiet", "--json")
-    assert (code, json.loads(output)["result"]) == (3, "same verdicts")
-    assert called(capfd, "verify", run, "--quiet", "--accept", "verdicts")[0] == 0
-
-
-def _with_last_bit_moved(directory: Path, tmp_path: Path) -> Path:
-    """The same run with one stored answer moved a little; the run is gone on with, which writes its files anew."""
+    """The files are written anew from the answer with the other last bit, so that only the judge says otherwise."""
     with_answer(directory, "p_yes * 0.999999")
+    for name in ("scores.jsonl", "verdicts.jsonl", "summary.json"):
+        (directory / name).unlink()
     evaluate(ROWS, metrics=["context_recall"], threads=1, out=directory)
-    return directory
+    code, output, _ = called(capfd, "verify", directory, "--quiet", "--json")
+    assert (code, json.loads(output)["result"]) == (3, "same verdicts")
+    assert called(capfd, "verify", directory, "--quiet", "--accept", "verdicts")[0] == 0
 
 
 def test_a_run_keeps_the_words_of_its_prompt(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -134,12 +130,6 @@ def test_a_registered_judge_that_is_not_registered_any_more_is_named_so_too(
     assert "the model of this run (ours, sha256 4844085b4a92) is not at ours any more" in errors
 
 
-def test_a_judge_that_is_not_there_is_a_usage_error(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    code, output, errors = called(capfd, "verify", directory, "--judge", "no-such-judge")
-    assert (code, output) == (1, "")
-    assert "no-such-judge" in errors
-
-
 def test_a_run_with_an_engine_of_one_s_own_needs_a_judge(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     run = evaluate(ROWS, engine=ScriptedEngine({}, default=0.9), out=tmp_path / "run")
     code, output, errors = called(capfd, "verify", run.directory)
@@ -147,23 +137,42 @@ def test_a_run_with_an_engine_of_one_s_own_needs_a_judge(tmp_path: Path, capfd: 
     assert "does not say which judge it was made with" in errors
 
 
-@pytest.mark.parametrize("option", ["--threads", "--sample"])
-def test_a_number_that_cannot_be_is_a_usage_error(
-    directory: Path, capfd: pytest.CaptureFixture[str], option: str
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--judge", "no-such-judge"), "no-such-judge"),
+        (("--judge", "a", "--judge", "b"), "--judge was given twice"),
+        (("--threads", "0"), "--threads must be at least 1"),
+        (("--sample", "0"), "x>=1"),
+    ],
+)
+def test_what_cannot_be_is_a_usage_error(
+    directory: Path, capfd: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
 ) -> None:
-    code, output, errors = called(capfd, "verify", directory, option, "0")
-    assert (code, output, "Traceback" in errors) == (1, "", False)
+    code, output, errors = called(capfd, "verify", directory, *arguments)
+    assert (code, output, message in errors) == (1, "", True)
 
 
-def test_a_directory_without_a_run_is_a_usage_error(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert called(capfd, "verify", tmp_path)[0] == 1
-
-
-def with_judge(directory: Path, **said: Any) -> None:
+def with_judge(directory: Path, **card: Any) -> None:
+    """Another judge in summary.json."""
     path = directory / "summary.json"
     summary = json.loads(path.read_text(encoding="utf-8"))
-    summary["judge"].update(said)
+    summary["judge"].update(card)
     path.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+
+
+def test_a_judge_may_have_another_name_elsewhere(directory: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Its user's own registry may have called it so; but not where the manifest calls it otherwise."""
+    with_judge(directory, name="ours")
+    manifest = json.loads((directory / "manifest.json").read_text(encoding="utf-8"))
+    signed = hashlib.sha256((directory / "summary.json").read_bytes()).hexdigest()
+    manifest["environment"]["files"]["summary.json"] = signed
+    (directory / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert called(capfd, "show", directory)[0] == 0
+    assert called(capfd, "verify", directory)[0] == 3
+    manifest["environment"]["judge"] = "ours"
+    (directory / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    assert called(capfd, "verify", directory, "--judge", "reference")[0] == 0
 
 
 @pytest.mark.parametrize(

@@ -143,8 +143,9 @@ def test_every_form_stands_in_every_place_of_every_case() -> None:
     assert len({attempt[:3] for attempt in attempts()}) == 324
     assert Counter(attempt.attacked.about for attempt in attempts()) == {"attribution": 216, "relevance": 108}
     for attempt in attempts():
-        form = next(form for form in forms() if form.name == attempt.form)
-        assert getattr(attempt.attacked, attempt.place).endswith(form.against(attempt.attacked))
+        [form] = [form for form in forms() if form["name"] == attempt.form]
+        words = form.get("relevance", form["text"]) if attempt.attacked.about == "relevance" else form["text"]
+        assert getattr(attempt.attacked, attempt.place).endswith(words)
 
 
 def test_a_passage_is_attacked_in_the_words_of_its_question() -> None:
@@ -262,7 +263,7 @@ def test_no_answer_is_a_failure_only_for_the_manner_that_every_run_uses() -> Non
     silent = ScriptedEngine({}, default="the prompt does not fit")
     assert answers("answers", silent).status == "failed"
     joint = answers("joint answers", silent)
-    assert (joint.status, joint.advice) == ("warning", "leave out --protocol joint with this judge")
+    assert (joint.status, joint.advice) == ("warning", 'leave out protocol = "joint" with this judge')
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ import random_model
 
 from localjudge import model_registry
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
+from localjudge.engine.llamacpp.model import loaded_tokens
 from localjudge.engine.protocol import EngineSettings
-from localjudge.engine.tokens import Vocabulary, loaded_tokens
+from localjudge.engine.tokens import Vocabulary
 from localjudge.judge import profile as grammars
 from localjudge.model_registry import ModelFile
 from localjudge.types import Piece, VerdictRequest

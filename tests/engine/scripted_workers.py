@@ -62,7 +62,7 @@ class NotingEngine(ScriptedEngine):
             yield index, self._answer(request)
 
 
-def open_noting(file: ModelFile, settings: EngineSettings, begin_of_text: bool | None) -> NotingEngine:
+def open_noting(file: ModelFile, settings: EngineSettings, *, begin_of_text: bool) -> NotingEngine:
     """What a worker does."""
     folder = file.path.parent
     if (folder / "dies").exists():
@@ -78,7 +78,7 @@ def outline(file: ModelFile, settings: EngineSettings) -> ModelOutline:
     return ModelOutline({**ScriptedEngine(said).identity, "kind": 0}, n_ctx=1_000_000, memory_bytes=0, uses_gpu=False)
 
 
-def count_here(file: ModelFile, settings: EngineSettings, begin_of_text: bool | None) -> ScriptedEngine:
+def count_here(file: ModelFile, settings: EngineSettings, *, begin_of_text: bool) -> ScriptedEngine:
     """A counter of tokens."""
     return ScriptedEngine(said)
 

@@ -12,7 +12,7 @@ import llama_cpp
 import numpy as np
 import pytest
 import random_model
-from benchmark.batches import Batches
+from bare_llama import BareModel
 from numpy.typing import NDArray
 
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
@@ -105,13 +105,13 @@ def moved_by_company(file: ModelFile) -> bool:
     """Whether statements get other logits together: same weights, same attention, one context."""
     draw = random.Random(1)
     context, *statements = ([draw.randrange(5, 250) for _ in range(length)] for length in (700, 3, 28, 64, 5, 40))
-    with closing(Batches(file.path, threads=1)) as batches:
+    with BareModel(file.path, threads=1) as model:
         alone = []
         for statement in statements:
-            batches.hold(context)
-            alone.append(batches.alone(statement, slot=1))
-        batches.hold(context)
-        together = batches.together(statements, slot=1)
+            model.logits(context)
+            alone.append(model.logits(statement, kept=len(context)))
+        model.logits(context)
+        together = model.together(statements, kept=len(context))
     return not all(map(np.array_equal, alone, together))
 
 

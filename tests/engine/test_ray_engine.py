@@ -236,7 +236,7 @@ def test_a_worker_that_cannot_start_says_why(tmp_path: Path, monkeypatch: pytest
     """As one without localjudge: a module that is there in this process alone."""
     here = ModuleType("only_here")
     monkeypatch.setitem(sys.modules, "only_here", here)
-    exec("def open_engine(file, settings, begin_of_text): ...", vars(here))
+    exec("def open_engine(file, settings, *, begin_of_text): ...", vars(here))
     with pytest.raises(OutOfResource, match=r"cannot start: .*No module named 'only_here'") as error:
         RayEngine(
             model_in(tmp_path), EngineSettings(ray="local", ray_workers=2), SCRIPTED._replace(engine=here.open_engine)

@@ -129,7 +129,7 @@ def ends(pair: tuple[str, str], engine: LlamaCppEngine, request: pytest.FixtureR
     if template is None:
         folder: Path = request.getfixturevalue("vocabularies")
         template = (folder / "templates" / f"{pair[1]}.jinja").read_text(encoding="utf-8")
-    bos, eos = engine.special_texts
+    bos, eos = (engine.vocabulary.text_of(token) for token in (engine.vocabulary.bos, engine.vocabulary.eos))
     return chat.chat_ends(template, bos=bos, eos=eos)
 
 

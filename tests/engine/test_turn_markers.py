@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge.engine import tokens as chat
-from localjudge.engine.tokens import Vocabulary, loaded_tokens
+from localjudge.engine.llamacpp.model import loaded_tokens
+from localjudge.engine.tokens import Vocabulary
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import JudgingProtocol, PromptWriter
 from localjudge.types import Answer, Attribution, Span, Unit
@@ -170,7 +171,7 @@ def test_a_prompt_with_forged_turns_arrives_and_is_answered(
     template = TEMPLATES["made up"]
     shape = random_model.Shape(context=8192)
     engine = open_engine(make_model(vocabulary="pieces", shape=shape, chat_template=template))
-    bos, eos = engine.special_texts
+    bos, eos = (engine.vocabulary.text_of(token) for token in (engine.vocabulary.bos, engine.vocabulary.eos))
     judge = PromptWriter(
         prompts.load_profile("instruct"), chat.chat_ends(template, bos=bos, eos=eos), protocol=protocol
     )

@@ -125,11 +125,6 @@ def test_a_null_is_undefined(measure: RankingMeasure) -> None:
     assert outcome_of(measure, Sample(id="1", retrieved_contexts=())) == Undefined(reason="reference_contexts is null")
 
 
-def test_recall_says_what_was_divided_by_what() -> None:
-    outcome = outcome_of(DOCUMENT_RECALL_MULTI_HIT, sample_of(TRUTHS[0], RETRIEVED[0]))
-    assert outcome == Scored(value=0.5, numerator=2, denominator=4)
-
-
 @pytest.mark.parametrize("scores", [(1.0, None), (1.0, -1.0), (1.7e308, 1.7e308)])
 def test_relevances_that_cannot_be_used_fail_the_sample(scores: tuple[float | None, ...]) -> None:
     truths = tuple(Context(text=str(index), score=score) for index, score in enumerate(scores))

@@ -42,36 +42,11 @@ def test_an_ingredient_of_the_judge_moves_the_first_part_alone(tmp_path: Path, o
     assert (other_judge != judge, other_data) == (True, data)
 
 
-@pytest.mark.parametrize(
-    "rows",
-    [
-        ROWS[:1],
-        [ROWS[0], {**ROWS[1], "reference": "Three!"}],
-        [ROWS[0], {**ROWS[1], "retrieved_contexts": ["So.", "And so."]}],
-        [ROWS[0], {**ROWS[1], "id": "c"}],
-    ],
-)
-def test_an_ingredient_of_the_data_moves_the_second_part_alone(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
-    judge, data = parts(tmp_path / "1")
-    other_judge, other_data = parts(tmp_path / "2", rows)
-    assert (other_judge, other_data != data) == (judge, True)
-
-
 def test_clusters_belong_to_the_data(tmp_path: Path) -> None:
     """They move the intervals."""
     judge, data = parts(tmp_path / "1")
     other_judge, other_data = parts(tmp_path / "2", cluster_by="topic")
     assert (other_judge, other_data != data) == (judge, True)
-
-
-def test_order_format_and_names_of_columns_move_nothing(tmp_path: Path) -> None:
-    """Shuffled, as JSON lines, under ragas's old column names, with other threads and another directory."""
-    expected = parts(tmp_path / "1")
-    assert parts(tmp_path / "2", ROWS[::-1]) == expected
-    old = {"user_input": "question", "retrieved_contexts": "contexts", "reference": "ground_truth"}
-    file = tmp_path / "old.jsonl"
-    file.write_text("\n".join(json.dumps({old.get(name, name): value for name, value in row.items()}) for row in ROWS))
-    assert parts(tmp_path / "3", file, threads=1) == expected
 
 
 def identity(**changes: Any) -> dict[str, Any]:

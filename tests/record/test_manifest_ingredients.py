@@ -4,21 +4,15 @@ The real judge, real files, and the data in every format that can be read. `test
 no model.
 """
 
-import csv
-import gzip
-import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import localjudge
 from localjudge import resources
-from localjudge.dataset import from_rows, load
+from localjudge.dataset import from_rows
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Metric
@@ -170,61 +164,6 @@ def test_what_a_metric_s_version_or_a_way_of_asking_moves_is_named() -> None:
     assert {"reasons", "grammars_sha256"} <= named[2]
 
 
-def write_jsonl(file: Path) -> None:
-    file.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
-
-
-def write_json(file: Path) -> None:
-    file.write_text(json.dumps(ROWS, indent=1, ensure_ascii=False))
-
-
-def write_csv(file: Path) -> None:
-    with file.open("w", newline="") as out:
-        writer = csv.DictWriter(out, list(ROWS[0]))
-        writer.writeheader()
-        writer.writerows(
-            {name: json.dumps(cell) if isinstance(cell, list) else cell for name, cell in row.items()} for row in ROWS
-        )
-
-
-def write_gzip(file: Path) -> None:
-    file.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in ROWS).encode()))
-
-
-def write_parquet(file: Path) -> None:
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(pyarrow.Table.from_pylist(ROWS), file)
-
-
-def write_old_names(file: Path) -> None:
-    old = {"user_input": "question", "retrieved_contexts": "contexts", "reference": "ground_truth"}
-    file.write_text("".join(json.dumps({old.get(name, name): row[name] for name in row}) + "\n" for row in ROWS))
-
-
-def write_objects(file: Path) -> None:
-    """Contexts as objects, columns in another order, and a column that is not ours."""
-    rows = [{**row, "retrieved_contexts": [{"text": text} for text in row["retrieved_contexts"]]} for row in ROWS]
-    file.write_text("".join(json.dumps({"note": 1, **dict(reversed(row.items()))}) + "\n" for row in rows))
-
-
-@pytest.mark.parametrize(
-    ("name", "write"),
-    [
-        ("rows.jsonl", write_jsonl),
-        ("rows.json", write_json),
-        ("rows.csv", write_csv),
-        ("rows.jsonl.gz", write_gzip),
-        ("rows.parquet", write_parquet),
-        ("old.jsonl", write_old_names),
-        ("objects.jsonl", write_objects),
-    ],
-)
-def test_the_format_of_the_data_moves_nothing(tmp_path: Path, name: str, write: Callable[[Path], None]) -> None:
-    write(tmp_path / name)
-    assert load(tmp_path / name).fingerprint == from_rows(ROWS).fingerprint
-
-
 FULL: dict[str, Any] = {
     "id": "a",
     "user_input": "Why?",
@@ -262,29 +201,6 @@ def test_the_order_of_the_contexts_is_an_ingredient_and_that_of_the_rows_is_not(
     expected = from_rows(ROWS).fingerprint
     assert from_rows(turned).fingerprint != expected
     assert from_rows(ROWS[::-1]).fingerprint == expected
-
-
-_WORDS = st.text("ab .", max_size=3)
-_TABLE = st.lists(st.tuples(_WORDS, _WORDS), min_size=1, max_size=5)
-
-
-def fingerprint(table: list[tuple[str, str]], order: list[int]) -> str:
-    rows = [{"id": str(place), "user_input": table[place][0], "reference": table[place][1]} for place in order]
-    return from_rows(rows).fingerprint
-
-
-@given(_TABLE, st.randoms(use_true_random=False), st.data())
-@settings(deadline=None, max_examples=50)
-def test_shuffled_rows_are_the_same_data_and_another_cell_is_not(
-    table: list[tuple[str, str]], random: Any, data: st.DataObject
-) -> None:
-    order = list(range(len(table)))
-    expected = fingerprint(table, order)
-    random.shuffle(order)
-    assert fingerprint(table, order) == expected
-    place = data.draw(st.sampled_from(order))
-    other = [*table[:place], (table[place][0] + "x", table[place][1]), *table[place + 1 :]]
-    assert fingerprint(other, order) != expected
 
 
 def test_groups_and_the_number_of_rows_belong_to_the_data() -> None:

@@ -11,7 +11,6 @@ import pytest
 
 import localjudge
 from localjudge import Run, ScriptedEngine
-from localjudge.record.archive import stored_requests
 from localjudge.record.result_rows import ScoreRow
 from localjudge.report.export import Format, exported_parts
 from localjudge.report.tables import worst_scores
@@ -59,11 +58,6 @@ def test_rows_and_samples_come_without_those_before(run: Run, read: Callable[[Ru
     assert peak(lambda: consume(read(run))) < 4_000_000
 
 
-def test_stored_requests_come_without_those_before(run: Run) -> None:
-    """2,000 of 4 KB, of which 256 are put together at once."""
-    assert peak(lambda: consume(stored_requests(run.directory / "run.sqlite"))) < 4_000_000
-
-
 def test_a_comparison_holds_no_text(run: Run) -> None:
     """Of two runs with texts of 12 MB each, ids, hashes and numbers are held; 256 samples of 4 KB are read at once."""
     found: list[localjudge.RunComparison] = []
@@ -89,12 +83,6 @@ def test_the_worst_samples_are_found_without_holding_the_others() -> None:
     assert [row.sample_id for row in worst_scores(scores(), ["m"], 3)] == ["s20000", "s20001", "s20002"]
 
 
-def test_the_rows_of_one_sample_are_read_up_to_its_last(run: Run) -> None:
-    assert run.scores_of("s7") == [run.scores[7]]
-    assert run.verdicts_of("s7") == [run.verdicts[7]]
-    assert run.verdicts_of("nobody") == []
-
-
 def test_the_iterators_give_what_the_tuples_hold(run: Run) -> None:
     assert tuple(run.iter_scores()) == run.scores
     assert tuple(run.iter_verdicts()) == run.verdicts
@@ -115,13 +103,3 @@ def test_samples_come_by_their_position_wherever_their_rows_stand(tmp_path: Path
     assert [(sample.id, scores["context_recall"].sample_id) for sample, scores in run.iter_scored_samples()] == [
         (name, name) for name in "cba"
     ]
-
-
-def test_large_samples_are_read_a_few_at_a_time(tmp_path: Path) -> None:
-    """24 of 2 MB: not the 100 MB that all of them would take, twice each."""
-    text = "x" * 2_000_000
-    rows = [
-        {"id": str(number), "retrieved_contexts": [text], "reference_contexts": [str(number)]} for number in range(24)
-    ]
-    localjudge.evaluate(rows, out=tmp_path / "run", engine=ScriptedEngine({}), metrics=["document_mrr"])
-    assert peak(lambda: consume(Run.open(tmp_path / "run").iter_samples())) < 50_000_000

@@ -3,11 +3,10 @@
 from collections.abc import Iterator
 
 import pytest
+from bare_llama import BareModel
 from reference_judge import committed
-from reference_judge.committed import Inputs
-from reference_judge.llama import LoadedJudge
+from reference_judge.committed import Inputs, Vocabulary
 from reference_judge.numpy_model import NumpyJudge
-from reference_judge.vocabulary import Vocabulary
 
 
 @pytest.fixture(scope="session")
@@ -26,6 +25,6 @@ def numpy_judge(known: Inputs) -> NumpyJudge:
 
 
 @pytest.fixture(scope="session")
-def llama_judge() -> Iterator[LoadedJudge]:
-    with LoadedJudge(committed.MODEL) as judge:
+def llama_judge() -> Iterator[BareModel]:
+    with BareModel(committed.MODEL) as judge:
         yield judge

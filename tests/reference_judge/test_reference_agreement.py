@@ -1,12 +1,14 @@
 """The NumPy model and llama.cpp give the same logit, within 0.05."""
 
-import pytest
-from reference_judge import prompts
-from reference_judge.llama import LoadedJudge
-from reference_judge.numpy_model import NumpyJudge
-from reference_judge.vocabulary import ANSWER, CONTEXT, STATEMENT, Vocabulary
+from collections.abc import Callable, Sequence
 
-TOLERANCE = 0.05
+import pytest
+from bare_llama import BareModel
+from reference_judge.committed import CONTEXT, Vocabulary
+from reference_judge.numpy_model import NumpyJudge, attribution, relevance
+
+Agree = Callable[..., bool]
+
 TOWER = "The Iron Gate was opened in 1936 by the city of Porto, which had paid 1,200 workers to build it."
 FILLER = "Ships brought grain, wool and salt to the harbour; merchants kept their books in a hall above the water. "
 STATEMENTS = (
@@ -22,45 +24,43 @@ STATEMENTS = (
 )
 
 
+@pytest.fixture
+def agree(numpy_judge: NumpyJudge, llama_judge: BareModel) -> Agree:
+    """Whether both do on a prompt, whose first tokens llama.cpp may hold already."""
+
+    def within(prompt: Sequence[int], kept: int = 0) -> bool:
+        return llama_judge.log_odds(prompt[kept:], kept) == pytest.approx(numpy_judge.log_odds(prompt), abs=0.05)
+
+    return within
+
+
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_short_prompts(statement: str, words: Vocabulary, numpy_judge: NumpyJudge, llama_judge: LoadedJudge) -> None:
-    prompt = prompts.attribution(words, [TOWER], statement)
-    assert llama_judge.logit(prompt) == pytest.approx(numpy_judge.logit(prompt), abs=TOLERANCE)
+def test_short_prompts(statement: str, words: Vocabulary, agree: Agree) -> None:
+    assert agree(attribution(words, [TOWER], statement))
 
 
 @pytest.mark.parametrize("place", [0, 7000])
-def test_prompts_that_nearly_fill_the_window(
-    place: int, words: Vocabulary, numpy_judge: NumpyJudge, llama_judge: LoadedJudge
-) -> None:
+def test_prompts_that_nearly_fill_the_window(place: int, words: Vocabulary, agree: Agree) -> None:
     text = FILLER * 330
-    prompt = prompts.attribution(words, [text[: 5 * place] + TOWER + text[5 * place :]], STATEMENTS[0])
+    prompt = attribution(words, [text[: 5 * place] + TOWER + text[5 * place :]], STATEMENTS[0])
     assert 7000 < len(prompt) < 8192
-    assert llama_judge.logit(prompt) == pytest.approx(numpy_judge.logit(prompt), abs=TOLERANCE)
+    assert agree(prompt)
 
 
-def test_several_contexts(words: Vocabulary, numpy_judge: NumpyJudge, llama_judge: LoadedJudge) -> None:
-    prompt = prompts.attribution(words, [FILLER, "", TOWER, FILLER * 3], STATEMENTS[0])
-    assert llama_judge.logit(prompt) == pytest.approx(numpy_judge.logit(prompt), abs=TOLERANCE)
+def test_several_contexts(words: Vocabulary, agree: Agree) -> None:
+    assert agree(attribution(words, [FILLER, "", TOWER, FILLER * 3], STATEMENTS[0]))
 
 
 @pytest.mark.parametrize("contexts", [[], [TOWER], [FILLER * 5, "", f"{TOWER} {FILLER}"], [TOWER * 60, FILLER * 200]])
 @pytest.mark.parametrize("judged", [TOWER, FILLER, "", "1936"])
-def test_relevance(
-    judged: str, contexts: list[str], words: Vocabulary, numpy_judge: NumpyJudge, llama_judge: LoadedJudge
-) -> None:
+def test_relevance(judged: str, contexts: list[str], words: Vocabulary, agree: Agree) -> None:
     """Without contexts as a chunk, beside them as a sentence; the last are as long as the window allows."""
-    prompt = prompts.relevance(words, contexts, "When was the Iron Gate in Porto opened?", judged)
-    assert llama_judge.logit(prompt) == pytest.approx(numpy_judge.logit(prompt), abs=TOLERANCE)
+    assert agree(relevance(words, contexts, "When was the Iron Gate in Porto opened?", judged))
 
 
-def test_a_statement_decoded_from_a_shared_context(
-    words: Vocabulary, numpy_judge: NumpyJudge, llama_judge: LoadedJudge
-) -> None:
-    shared = [words.ids[CONTEXT], *words.tokenizer.encode(FILLER * 20 + TOWER)]
+def test_a_statement_decoded_from_a_shared_context(words: Vocabulary, llama_judge: BareModel, agree: Agree) -> None:
+    context = FILLER * 20 + TOWER
+    shared = [words.ids[CONTEXT], *words.tokenizer.encode(context)]
     llama_judge.logits(shared)
     for statement in STATEMENTS:
-        answer = [words.ids[ANSWER], *words.tokenizer.encode(prompts.FORCED_ATTRIBUTION)]
-        own = [words.ids[STATEMENT], *words.tokenizer.encode(statement), *answer]
-        assert llama_judge.logit(own, kept=len(shared)) == pytest.approx(
-            numpy_judge.logit([*shared, *own]), abs=TOLERANCE
-        )
+        assert agree(attribution(words, [context], statement), len(shared))

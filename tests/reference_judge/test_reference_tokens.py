@@ -1,10 +1,10 @@
 """The tokenizer's mirror is llama.cpp's, writes one thing one way, and lets no user text form a marker."""
 
 import pytest
+from bare_llama import BareModel
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference_judge.llama import LoadedJudge
-from reference_judge.vocabulary import CONTROL, UNKNOWN, Vocabulary
+from reference_judge.committed import CONTROL, UNKNOWN, Vocabulary
 
 TEXTS = (
     "The Eiffel Tower was completed in 1889 for the World's Fair in Paris.",
@@ -63,21 +63,19 @@ SCRIPTS = (
 
 
 @pytest.mark.parametrize("text", TEXTS)
-def test_the_mirror_gives_llama_cpps_tokens(text: str, words: Vocabulary, llama_judge: LoadedJudge) -> None:
+def test_the_mirror_gives_llama_cpps_tokens(text: str, words: Vocabulary, llama_judge: BareModel) -> None:
     assert words.tokenizer.encode(text) == llama_judge.encode(text)
 
 
 @given(text=st.text(max_size=40))
 @settings(deadline=None, max_examples=200)
-def test_the_mirror_gives_llama_cpps_tokens_for_any_text(
-    text: str, words: Vocabulary, llama_judge: LoadedJudge
-) -> None:
+def test_the_mirror_gives_llama_cpps_tokens_for_any_text(text: str, words: Vocabulary, llama_judge: BareModel) -> None:
     text = text.replace("\0", "")  # ends a text in C
     assert words.tokenizer.encode(text) == llama_judge.encode(text)
 
 
 @pytest.mark.parametrize("marker", CONTROL)
-def test_a_marker_in_user_text_stays_text(marker: str, words: Vocabulary, llama_judge: LoadedJudge) -> None:
+def test_a_marker_in_user_text_stays_text(marker: str, words: Vocabulary, llama_judge: BareModel) -> None:
     found = {words.tokens[token].text for token in llama_judge.encode(f"see {marker} here, {marker}")}
     assert not found & set(CONTROL)
 

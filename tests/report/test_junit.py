@@ -48,22 +48,13 @@ def test_a_gate_is_a_test_case(outcome: str, kept: bool, elements: list[str]) ->
     assert [(child.get("type"), child.get("message")) for child in case] == [(outcome, "because")] * len(elements)
 
 
-def test_counts_are_those_of_the_cases() -> None:
-    decisions = [
-        decision("pass", kept=True, gate="a>=0"),
-        decision("fail", kept=False, gate="b>=0"),
-        decision("undecided", kept=True, gate="c>=0"),
-    ]
-    found = suite(finished(decisions, {}))
+def test_counts_are_those_of_the_cases_and_the_run_is_named() -> None:
+    outcomes = (("pass", True), ("fail", False), ("undecided", True))
+    decisions = [decision(outcome, kept=kept, gate=f"{outcome}>=0") for outcome, kept in outcomes]
+    found = suite(finished(decisions, {"run": "runs/a", "signature": "judge:1|data:2"}))
     assert [found.get(name) for name in ("tests", "failures", "errors", "skipped")] == ["3", "1", "0", "1"]
-
-
-def test_the_run_is_named() -> None:
-    found = suite(finished([], {"run": "runs/a", "signature": "judge:1|data:2"}))
-    assert [(one.get("name"), one.get("value")) for one in found.iter("property")] == [
-        ("run", "runs/a"),
-        ("signature", "judge:1|data:2"),
-    ]
+    properties = [(one.get("name"), one.get("value")) for one in found.iter("property")]
+    assert properties == [("run", "runs/a"), ("signature", "judge:1|data:2")]
 
 
 def test_a_run_that_does_not_finish_leaves_errors() -> None:

@@ -16,6 +16,8 @@ from markdown_it.token import Token
 
 from localjudge import Run, ScriptedEngine, check, evaluate
 from localjudge.report.ci import run_markdown, unfinished_markdown
+from localjudge.report.html_page import overview
+from localjudge.report.tables import comparison_lines
 from localjudge.words import printable
 
 ScriptedRun = Callable[..., Run]
@@ -98,6 +100,22 @@ def test_unless_asked_for_it_holds_no_text_and_no_id(scripted_run: ScriptedRun) 
     text = run_markdown(after, check(after, gates=["context_recall>=0.01"], baseline=before))
     assert "row 2: context_recall 0.500 -> 1.000 (verdicts: 1 x 0 -> 1)\n" in text
     assert not re.search("4711|Kowalczyk|rains", text)
+
+
+def test_samples_without_a_partner_are_said_wherever_two_runs_are_compared(scripted_run: ScriptedRun) -> None:
+    """In the terminal, as JSON, as Markdown and in the report."""
+    rows = [{"id": str(n), "reference": f"Sentence {n}.", "retrieved_contexts": ["c"]} for n in range(3)]
+    old, new = scripted_run("old", rows, {}), scripted_run("new", rows[:2], {})
+    checked = check(new, baseline=old)
+    assert checked.comparison is not None
+    warning = (
+        "1 of 3 samples of A and 0 of 2 of B have no partner; means are of the 2 pairs; "
+        "all of A: context_recall 1.000; all of B: context_recall 1.000"
+    )
+    assert f"warning: {warning}" in comparison_lines(checked.comparison)
+    assert warning in checked.comparison.model_dump_json()
+    assert f"warning: {warning}\n" in run_markdown(new, checked)
+    assert f"warning: {warning}" in overview(new, checked)["comparison"]["notes"]
 
 
 def test_kept_gates_and_none_are_told_apart(runs: tuple[Run, Run]) -> None:

@@ -126,6 +126,7 @@ def test_no_text_of_the_user_is_markup(hostile_page: str) -> None:
 def test_no_character_in_the_file_acts_on_who_opens_it_in_a_terminal(hostile_page: str) -> None:
     assert not re.findall("[\x00-\x09\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]", hostile_page)
     assert "\\u202e" in PageReader(hostile_page).text
+    assert "Mind the judge: <img src=x onerror=owned()>" in in_words(hostile_page)
 
 
 def test_hostile_texts_stand_in_the_data_as_they_were_given(hostile_page: str) -> None:
@@ -138,7 +139,7 @@ def test_hostile_texts_stand_in_the_data_as_they_were_given(hostile_page: str) -
 
 
 def test_the_policy_allows_this_style_and_this_script_and_nothing_else(run: Run) -> None:
-    """The hashes are those of what stands between the tags, byte for byte."""
+    """The hashes are those of what stands between the tags, byte for byte; it stands before both."""
     read = PageReader(html(run))
     (policy,) = (found["content"] for tag, found in read.elements if found.get("http-equiv"))
     (style,), (script,) = read.content("style"), read.content("script", type="module")
@@ -147,9 +148,6 @@ def test_the_policy_allows_this_style_and_this_script_and_nothing_else(run: Run)
         f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; base-uri 'none'; "
         "form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
-
-
-def test_the_policy_stands_before_all_that_it_is_about(run: Run) -> None:
     text = html(run)
     assert text.index("Content-Security-Policy") < text.index("<style>") < text.index("<script")
 
@@ -168,11 +166,12 @@ def test_every_file_beside_the_modules_stands_in_the_page_once(run: Run) -> None
     assert [text.count(file.read_text(encoding="utf-8")) for file in files] == [1] * 8
 
 
-def test_the_same_run_gives_the_same_bytes_wherever_it_lies(run: Run, tmp_path: Path) -> None:
+def test_the_same_run_gives_the_same_bytes_wherever_it_lies_for_its_owner_alone(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.directory, tmp_path / "copy")
     first = write_report(run).read_bytes()
     assert write_report(tmp_path / "copy").read_bytes() == first
-    assert write_report(run, out=tmp_path / "elsewhere.html").read_bytes() == first
+    elsewhere = write_report(run, out=tmp_path / "elsewhere.html")
+    assert (elsewhere.read_bytes(), elsewhere.stat().st_mode & 0o777) == (first, 0o600)
 
 
 def test_the_first_screen_says_what_the_summary_says(scripted_run: ScriptedRun) -> None:
@@ -186,10 +185,6 @@ def test_the_first_screen_says_what_the_summary_says(scripted_run: ScriptedRun) 
     assert "pass context_recall>=0 " in read
     assert f"Signature{run.summary.signature}" in read
     assert "2 samples, judged by scripted" in read
-
-
-def test_a_judge_of_whom_one_must_beware_is_named_with_that(hostile_page: str) -> None:
-    assert "Mind the judge: <img src=x onerror=owned()>" in in_words(hostile_page)
 
 
 def test_a_mean_is_withheld_where_too_many_failed(failed_run: Run) -> None:
@@ -265,10 +260,6 @@ def test_a_sample_that_the_baseline_lacks_says_so(scripted_run: ScriptedRun) -> 
     read = PageReader(html(new, baseline=old))
     assert [row[4] for row in read.unpacked("list")][1] == [None] * len(new.summary.metrics)
     assert read.unpacked("details")[1]["before"] is None
-
-
-def test_only_its_owner_can_read_it(run: Run, tmp_path: Path) -> None:
-    assert write_report(run, out=tmp_path / "report.html").stat().st_mode & 0o777 == 0o600
 
 
 def test_a_run_with_its_report_opens_verifies_and_goes_on(scripted_run: ScriptedRun) -> None:

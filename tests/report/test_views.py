@@ -1,59 +1,188 @@
-"""Tables and views: what they show, and that user text cannot act on the terminal."""
+"""Every view of a run: what it shows, that it fits a terminal, and that user text cannot act on it."""
 
 import io
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console, RenderableType
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
 
-from localjudge import Run, ScriptedEngine, evaluate
+from localjudge import Run, ScriptedEngine, check, compare, evaluate, verify
+from localjudge.analysis.check import GateDecision, signed
 from localjudge.errors import UsageError
+from localjudge.record.manifest import ReliabilityFigure
 from localjudge.record.result_rows import ScoreRow
+from localjudge.report.checks import verification_view
+from localjudge.report.label_tables import reliability_plot
 from localjudge.report.sample import find_sample, prompts_view, sample_view, verdicts_view
-from localjudge.report.tables import summary_view, worst_scores, worst_view
+from localjudge.report.tables import comparison_view, gates_view, summary_view, worst_scores, worst_view
+from localjudge.report.terminal import Table, View, as_html, as_markdown, drawn
+from localjudge.types import VerdictRequest
+from tests.conftest import ScriptedRun
+from tests.doctor.test_judgement import users_text
+from tests.report.conftest import EVIL
+
+METRICS = ["context_recall", "context_relevancy_chunk", "matrix_recall", "noise_sensitivity"]
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def printed(view: RenderableType, *, terminal: bool = False) -> str:
-    stream = io.StringIO()
-    Console(
-        file=stream, width=120, markup=False, emoji=False, highlight=False, force_terminal=terminal, color_system=None
-    ).print(view)
-    return stream.getvalue()
+def printed(view: Table | View, width: int = 120, *, colour: bool = False) -> str:
+    console = Console(
+        file=io.StringIO(),
+        width=width,
+        markup=False,
+        emoji=False,
+        highlight=False,
+        force_terminal=colour,
+        color_system="standard" if colour else None,
+    )
+    text = drawn(view, console)
+    assert colour == bool(_COLOUR.search(text))
+    return _COLOUR.sub("", text)
 
 
-EVERY_VIEW: dict[str, Callable[[Run], RenderableType]] = {
-    "summary": summary_view,
-    "verdicts": verdicts_view,
-    "worst": lambda run: worst_view(run, count=5),
-    "sample": lambda run: sample_view(run, "=evil\x1b[2J"),
-    "prompts": lambda run: prompts_view(run, "=evil\x1b[2J", "context_recall"),
+def lines_of(view: Table | View, width: int = 100) -> list[str]:
+    return [line.strip() for line in printed(view, width).splitlines()]
+
+
+def row(name: str, *sentences: str) -> dict[str, Any]:
+    return {"id": name, "reference": " ".join(sentences), "retrieved_contexts": ["A context."]}
+
+
+def one_each(count: int) -> list[dict[str, Any]]:
+    return [row(str(number), f"Sentence {number}.") for number in range(count)]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> tuple[Run, Run]:
+    """Two runs with other verdicts, on texts of many words, and of some that would like to act on the terminal."""
+    rows = [
+        {
+            "id": f"sample-with-a-rather-long-id-{number}",
+            "user_input": "Which of the bridges across the river was built first, and by whom was it paid for?",
+            "retrieved_contexts": [f"Bridge {number} was built by the guild of the millers.", "The river is wide."],
+            "reference": f"The first bridge, number {number}, was paid for by the guild. It stood for 300 years.",
+            "response": "The millers paid for it. Nobody knows when, though many have tried to find it out since then.",
+        }
+        for number in range(3)
+    ]
+    evil = {"user_input": EVIL, "retrieved_contexts": [EVIL], "reference": EVIL, "response": EVIL}
+    rows.append({"id": "=evil\x1b[2J", **evil})
+    out = tmp_path_factory.mktemp("runs")
+    engines = [ScriptedEngine({}, default=0.3), ScriptedEngine({}, default=0.7)]
+    before, after = (
+        evaluate(rows, engine=engine, metrics=METRICS, out=out / name)
+        for name, engine in zip(("before", "after\x1b[2J"), engines, strict=True)
+    )
+    return before, after
+
+
+VIEWS: dict[str, Callable[[Run, Run], Table | View]] = {
+    "summary": lambda before, after: summary_view(before),
+    "verdicts": lambda before, after: verdicts_view(before),
+    "sample": lambda before, after: sample_view(before, "4"),
+    "comparison": lambda before, after: comparison_view(compare(before, after)),
+    "gates": lambda before, after: gates_view(
+        check(before, gates=["context_relevancy_chunk>=0.8", "context_recall>=0.1"]).decisions
+    ),
+    "verification": lambda before, after: verification_view(verify(before, engine=ScriptedEngine({}, default=0.7))),
+    "worst": lambda before, after: worst_view(before, count=5),
+    "prompts": lambda before, after: prompts_view(before, "=evil\x1b[2J", "context_recall"),
 }
 
 
-@pytest.mark.parametrize("name", EVERY_VIEW)
-def test_no_view_lets_user_text_act_on_the_terminal(run: Run, name: str) -> None:
-    """No control character but the newlines of the view itself, and no change of direction."""
-    text = printed(EVERY_VIEW[name](run), terminal=True).replace("\n", "")
-    assert not [character for character in text if unicodedata.category(character) in {"Cc", "Cs"}]
-    assert "\u202e" not in text
+def words_of(text: str) -> Counter[str]:
+    """Every word, but for the rule under a heading, which is as long as the table is wide."""
+    return Counter(word for word in text.split() if not word.startswith("─"))
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_lines_fit_break_no_word_and_let_no_text_act(
+    runs: tuple[Run, Run], name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The words are those of a terminal on which nothing has to be broken; no blanks are at the ends of lines."""
+    monkeypatch.chdir(runs[0].directory.parent)
+    view = VIEWS[name](*(Run(Path(run.directory.name), run.summary, run.manifest) for run in runs))
+    for colour in (False, True) if name not in ("summary", "prompts") else (False,):
+        whole = words_of(printed(view, 1_000, colour=colour))
+        for width in (80, 200):
+            text = printed(view, width, colour=colour)
+            assert [line for line in text.splitlines() if cell_len(line) > width or line.endswith(" ")] == []
+            assert name in ("worst", "prompts") or words_of(text) == whole
+            acting = [letter for letter in text.replace("\n", "") if unicodedata.category(letter) in {"Cc", "Cs"}]
+            assert acting == []
+            assert "\u202e" not in text
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_no_view_has_markup_that_is_not_ours_in_a_notebook(runs: tuple[Run, Run], name: str) -> None:
+    """A text of somebody stands escaped in every element; those are the ones of the writer."""
+    html = as_html(VIEWS[name](*runs))
+    assert set(re.findall(r"</?([a-z]+)", html)) <= {"table", "tr", "th", "td", "p", "br", "strong"}
+    assert "\x1b" not in html
+    assert "\u202e" not in html
+
+
+def test_one_table_has_three_writers() -> None:
+    """One blank, the name of 10, two blanks and 5, two blanks and 5, one blank: 26 columns; in fewer it is folded."""
+    table = Table(("name", "first", "next"), [("ten_letter", "1", "12345")], ["a <note>"], titles=["of it"])
+    rule = " ────────────────────────"
+    numbers = " ten_letter      1  12345"
+    assert printed(table, 26, colour=True).splitlines() == [
+        " of it",
+        " name        first   next",
+        rule,
+        numbers,
+        "",
+        " a <note>",
+    ]
+    plain = Table(table.headings, table.rows)
+    assert printed(plain, 22).splitlines()[2:4] == [" ten_le      1  12345", " tter"]
+    assert as_html(table) == (
+        "<p><strong>of it</strong></p>\n<table>\n<tr><th>name</th><th>first</th><th>next</th></tr>\n"
+        "<tr><td>ten_letter</td><td>1</td><td>12345</td></tr>\n</table>\n<p>a &lt;note&gt;</p>"
+    )
+    assert as_markdown(table) == (
+        "| name | first | next |\n| --- | --: | --: |\n| `ten_letter` | 1 | 12345 |\n\n```text\na <note>\n```"
+    )
+
+
+@given(st.lists(st.text(), min_size=1, max_size=5), st.text())
+def test_nothing_ends_in_blanks_whatever_is_shown(labels: list[str], text: str) -> None:
+    lines = drawn(Table((), [[*labels, text]] * 2), Console(file=io.StringIO(), width=60)).split("\n")
+    assert [line for line in lines if line.endswith(" ")] == []
 
 
 def test_markup_in_user_text_is_shown_and_not_obeyed(run: Run) -> None:
-    assert "[bold red]Not[/] \\u202etxet :smile:." in printed(verdicts_view(run))
+    assert "[bold red]Not[/] \\u202etxet :smile:." in printed(verdicts_view(run), colour=True)
+
+
+def test_a_bin_of_a_reliability_plot_stands_below_the_scale() -> None:
+    """Its share of .2 is 6 of 30 columns from the 0."""
+    share = ReliabilityFigure(low=0, high=1, mean_p=0.5, share=0.2, ci95=(0.1, 0.3), verdicts=9)
+    scale, _, plot, *_ = printed(reliability_plot((share,))).splitlines()
+    assert plot.index("o") - scale.index("0") == 6
+    assert plot.index("|") == scale.index("5")
 
 
 def test_the_table_has_mean_interval_counts_and_signature(run: Run) -> None:
-    """Recall: 1/2 and 0/2; mean 0.25."""
-    lines = printed(summary_view(run)).splitlines()
+    """Recall: 1/2 and 0/2; mean 0.25. Of one metric alone: two statements each of two samples."""
+    lines = lines_of(summary_view(run))
     low, high = run.summary.metrics["context_recall"].ci95 or (0, 0)
-    row = next(line.split() for line in lines if line.startswith(" context_recall "))
-    assert row == ["context_recall", "0.250", f"{low:.3f}", "-", f"{high:.3f}", "2", "1", "0"]
-    assert "judge scripted" in map(str.strip, lines)
-    assert any(f"signature {run.summary.signature}" in line for line in lines)
+    recall = next(line.split() for line in lines if line.startswith("context_recall "))
+    assert recall == ["context_recall", "0.250", f"{low:.3f}", "-", f"{high:.3f}", "2", "1", "0"]
+    assert {"judge scripted", f"signature {run.summary.signature}"} <= set(lines)
+    alone = " ".join(lines_of(summary_view(run, metric="context_recall")))
+    assert "context_relevancy" not in alone
+    assert "4 verdicts: 0 % within 0.1 of the threshold" in alone
+    assert "4 verdicts" not in " ".join(lines)
 
 
 def test_samples_of_one_group_are_told_to_have_no_interval(tmp_path: Path) -> None:
@@ -62,7 +191,7 @@ def test_samples_of_one_group_are_told_to_have_no_interval(tmp_path: Path) -> No
     options: dict[str, Any] = {"engine": ScriptedEngine({}, default=1.0), "metrics": ["context_recall"]}
     text = printed(summary_view(evaluate(rows, **options, cluster_by="document", out=tmp_path / "one")))
     assert re.search(r"context_recall +1\.000 +- +3 ", text)
-    assert "context_recall: warning: all samples are in one group, and no interval can be told from one" in text
+    assert "context_recall: warning: all samples are in one group" in text
     assert "one group" not in printed(summary_view(evaluate(rows, **options, cluster_by="id", out=tmp_path / "three")))
 
 
@@ -71,117 +200,255 @@ def test_more_failures_than_allowed_leave_no_mean_but_bounds(failed_run: Run) ->
     text = printed(summary_view(failed_run))
     assert "context_recall: 1 failed, more than allowed (max_failed): no mean; it is from 0.500 to 1.000" in text
     assert "1.000 " not in text.split("context_recall:")[0]
-    allowed = printed(summary_view(failed_run, max_failed=1))
-    assert "context_recall: 1 failed; it is from 0.500 to 1.000" in allowed
-
-
-def test_a_sample_shows_its_texts_units_and_probabilities(run: Run) -> None:
-    text = printed(sample_view(run, "good"))
-    for shown in (
-        "retrieved_contexts[0]",
-        "Rain.",
-        "context_recall 1/2 = 0.500",
-        "1 0.900  It rains.",
-        "0 0.100  It is red.",
-    ):
-        assert shown in text
-
-
-def test_a_unit_without_a_verdict_shows_why(failed_run: Run) -> None:
-    assert "It snows.  (it does not fit)" in printed(verdicts_view(failed_run, sample_id="bad"))
-
-
-def test_a_sample_is_found_by_its_row_or_by_the_beginning_of_its_id(run: Run) -> None:
-    assert [find_sample(run, named).id for named in ("1", "3", "goo", "no")] == ["good", "none", "good", "none"]
-
-
-def test_an_id_goes_before_a_row_and_a_row_before_a_beginning(tmp_path: Path) -> None:
-    """Row 2 has the id 1; `3` is a row and begins the id of another one; `30` is no row."""
-    rows = [{"id": name, "retrieved_contexts": ["c"], "reference": "It rains."} for name in ("31", "1", "last")]
-    run = evaluate(rows, engine=ScriptedEngine({}, default=1.0), out=tmp_path)
-    assert [find_sample(run, named).id for named in ("1", "3", "31")] == ["1", "last", "31"]
-    with pytest.raises(UsageError, match="no sample '30'"):
-        find_sample(run, "30")
-
-
-def test_a_beginning_of_several_ids_is_told_which(tmp_path: Path) -> None:
-    rows = [{"id": name, "retrieved_contexts": ["c"], "reference": "It rains."} for name in ("ab1", "ab2", "b")]
-    run = evaluate(rows, engine=ScriptedEngine({}, default=1.0), out=tmp_path)
-    with pytest.raises(UsageError, match=r"^2 samples of the run have ids that begin with 'a'\n.*'ab1', 'ab2'\?$"):
-        find_sample(run, "a")
-
-
-def test_a_sample_that_is_bad_in_two_ways_is_shown_once_and_before_one_that_is_bad_in_one() -> None:
-    """Mean distance from the best: a 1/4, b (1/2 + 1/2) / 2 = 1/2, c 1/4 as well; b stands with the farther one."""
-    found = {"a": (1.0, 0.5), "b": (0.5, 0.5), "c": (0.5, 1.0)}
-    rows = [
-        ScoreRow(sample_id, metric, "scored", score, None, None, None)
-        for sample_id, scores in found.items()
-        for metric, score in zip(("x", "y"), scores, strict=True)
-    ]
-    assert [(row.sample_id, row.metric) for row in worst_scores(rows, ["x", "y"], 5)] == [
-        ("b", "x"),
-        ("a", "y"),
-        ("c", "x"),
-    ]
-
-
-def test_one_metric_is_all_that_is_shown_if_it_is_named(run: Run) -> None:
-    """Of the verdicts, too: two statements each of two samples; the rest are about relevancy."""
-    text = printed(summary_view(run, metric="context_recall"))
-    assert "context_relevancy" not in text
-    assert "4 verdicts: 0 % within 0.1 of the threshold" in text
-    assert "4 verdicts" not in printed(summary_view(run))
+    assert "context_recall: 1 failed; it is from 0.500 to 1.000" in printed(summary_view(failed_run, max_failed=1))
 
 
 def test_a_judge_that_leaves_half_of_its_verdicts_near_the_threshold_is_called_undecided(tmp_path: Path) -> None:
     """At 0.45 all are within 0.1 of 0.5; at 0.39 none is."""
-    rows = [{"id": "a", "retrieved_contexts": ["c"], "reference": "It rains."}]
-    remark = "warning: this judge hardly decides, and may be at chance level"
     for name, probability in (("near", 0.45), ("far", 0.39)):
-        run = evaluate(rows, engine=ScriptedEngine({}, default=probability), out=tmp_path / name)
-        assert (remark in printed(summary_view(run))) == (name == "near")
+        run = evaluate(one_each(1), engine=ScriptedEngine({}, default=probability), out=tmp_path / name)
+        assert ("warning: this judge hardly decides" in printed(summary_view(run))) == (name == "near")
 
 
 def test_windows_are_told_with_how_many_questions_they_took(tmp_path: Path) -> None:
-    """Two contexts of 2,000 in a capacity of 4,000: each of two statements is asked about beside each of them."""
-    rows = [{"id": "a", "retrieved_contexts": ["a" * 2_000, "b" * 2_000], "reference": "It rains. It snows."}]
-    engine = ScriptedEngine({}, default=0.9, capacity=4_000)
-    run = evaluate(rows, engine=engine, metrics=["context_recall"], out=tmp_path)
-    text = " ".join(printed(summary_view(run)).split())
-    assert "warning: 2 units do not fit the judge's context with all that they are judged by" in text
-    assert "4 questions for 2 units; a larger n_ctx spares that" in text
-    assert "in a trial of the reference judge 2.8 % with one window, 6.2 % with 8" in text
+    """Two contexts of 2,000 in a capacity of 4,000: each of two statements is asked about beside each of them.
 
-
-def test_windows_of_one_metric_are_its_own(tmp_path: Path) -> None:
-    """Of two metrics, each with two statements in two windows, one is shown: 4 questions, and not 8."""
+    Of two metrics there are 8 questions; of the one that is shown, 4.
+    """
     text = "It rains. It snows."
     rows = [{"id": "a", "retrieved_contexts": ["a" * 2_000, "b" * 2_000], "reference": text, "response": text}]
     engine = ScriptedEngine({}, default=0.9, capacity=4_000)
     run = evaluate(rows, engine=engine, metrics=["context_recall", "faithfulness"], out=tmp_path)
-    assert "8 questions for 4 units" in " ".join(printed(summary_view(run)).split())
-    assert "4 questions for 2 units" in " ".join(printed(summary_view(run, metric="faithfulness")).split())
+    assert "8 questions for 4 units; a larger n_ctx spares that" in " ".join(lines_of(summary_view(run)))
+    assert "4 questions for 2 units" in " ".join(lines_of(summary_view(run, metric="faithfulness")))
 
 
-def test_an_unknown_sample_is_told_the_nearest(run: Run) -> None:
-    with pytest.raises(UsageError, match=r"no sample 'goood'\n.*did you mean 'good'\?$"):
-        sample_view(run, "goood")
+def test_a_sample_shows_its_texts_units_and_probabilities(run: Run, failed_run: Run) -> None:
+    """And a unit without a verdict why there is none."""
+    lines = lines_of(sample_view(run, "good"))
+    assert lines[:4] == ["good", "user_input             Q?", "reference              It rains. It is red.", lines[3]]
+    assert lines[5:8] == ["good: context_recall 1/2 = 0.500", "1 0.900  It rains.", "0 0.100  It is red."]
+    assert "It snows.  (it does not fit)" in printed(verdicts_view(failed_run, sample_id="bad"), colour=True)
 
 
-def test_an_unknown_sample_that_is_like_none_is_told_what_there_is(run: Run) -> None:
-    """No id is suggested that has nothing to do with what was typed."""
+def test_a_sample_is_found_by_its_id_then_its_row_then_the_beginning_of_its_id(run: Run, tmp_path: Path) -> None:
+    """Row 2 has the id 1; `3` is a row and begins the id of another one; `30` is no row."""
+    assert [find_sample(run, named).id for named in ("1", "3", "goo", "no")] == ["good", "none", "good", "none"]
+    rows = [{"id": name, "retrieved_contexts": ["c"], "reference": "It rains."} for name in ("31", "1", "ab1", "ab2")]
+    other = evaluate(rows, engine=ScriptedEngine({}, default=1.0), out=tmp_path)
+    assert [find_sample(other, named).id for named in ("1", "3", "31")] == ["1", "ab1", "31"]
+    with pytest.raises(UsageError, match=r"^2 samples of the run have ids that begin with 'a'\n.*'ab1', 'ab2'\?$"):
+        find_sample(other, "a")
+
+
+@pytest.mark.parametrize(
+    ("named", "hint"),
+    [("goood", "did you mean 'good'?"), ("7f3a9c", "name a row from 1 to 3, or an id such as 'good'")],
+)
+def test_an_unknown_sample_is_told_the_nearest_or_what_there_is(run: Run, named: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
-        sample_view(run, "7f3a9c")
-    assert caught.value.hint == "name a row from 1 to 3, or an id such as 'good'"
+        sample_view(run, named)
+    assert caught.value.hint == hint
 
 
-def test_the_worst_come_first_failures_before_low_scores(run: Run, failed_run: Run) -> None:
-    """Undefined samples and perfect ones are not among them."""
+def score_row(sample_id: str, metric: str, score: float) -> ScoreRow:
+    return ScoreRow(sample_id, metric, "scored", score, None, None, None)
 
-    def worst(scores: Iterable[ScoreRow], count: int) -> list[str]:
-        return [row.sample_id for row in worst_scores(scores, ["context_recall"], count)]
 
-    assert worst(run.scores, 5) == ["=evil\x1b[2J", "good"]
-    assert worst(failed_run.scores, 5) == ["bad"]
-    assert len(worst(run.scores, 1)) == 1
+def test_the_worst_come_first_each_once_failures_before_low_scores(run: Run, failed_run: Run) -> None:
+    """Mean distance from the best: a 1/4, b (1/2 + 1/2) / 2 = 1/2, c 1/4 as well; b stands with the farther one.
+
+    Undefined samples and perfect ones are not among them; where lower is better, the highest are.
+    """
+
+    def worst(scores: Iterable[ScoreRow], *metrics: str) -> list[tuple[str, str]]:
+        return [(row.sample_id, row.metric) for row in worst_scores(scores, metrics or ["context_recall"], 5)]
+
+    scores = {"a": (1.0, 0.5), "b": (0.5, 0.5), "c": (0.5, 1.0)}
+    rows = [score_row(name, metric, pair[at]) for name, pair in scores.items() for at, metric in enumerate("xy")]
+    assert worst(rows, "x", "y") == [("b", "x"), ("a", "y"), ("c", "x")]
+    assert [name for name, _ in worst(run.scores)] == ["=evil\x1b[2J", "good"]
+    assert worst(failed_run.scores) == [("bad", "context_recall")]
+    noise = [score_row(str(value), "noise_sensitivity", value) for value in (0.0, 0.9, 0.4)]
+    assert [name for name, _ in worst(noise, "noise_sensitivity")] == ["0.9", "0.4"]
+
+
+def test_the_worst_samples_have_their_question_on_one_line(runs: tuple[Run, Run]) -> None:
+    lines = printed(worst_view(runs[0], count=10), 80).splitlines()
+    assert len([line for line in lines if "sample-with-a-rather-lo…" in line and "Which of the" in line]) == 3
+
+
+def test_a_comparison_shows_scores_counts_and_what_can_be_told(scripted_run: ScriptedRun) -> None:
+    """Two of three improve by 1/2; 1/2, 1/2, 1 before and 1, 1, 1 after; nothing can be told from three."""
+    rows = [row("a", "A one.", "A two."), row("b", "B one.", "B two."), row("c", "C.")]
+    old = scripted_run("old", rows, {"A one.": 0.0, "B two.": 0.0})
+    lines = lines_of(comparison_view(compare(old, scripted_run("new", rows, {}))))
+    first, second, *_ = [line.split() for line in lines if line.startswith("context_recall ")]
+    assert first[:4] == ["context_recall", "0.667", "1.000", "+0.333"]
+    assert second == ["context_recall", "2", "0", "1", "0", "2", "0"]
+    assert "context_recall: not significant; with 3 samples, no difference can be detected" in lines
+    assert "samples: 3 paired (3 by id), 3 of them with the same content" in lines
+    assert "A and B: judge scripted" in lines
+    assert next(line for line in lines if "signature" in line).startswith(f"A: signature {old.summary.signature}, run")
+
+
+@pytest.mark.parametrize(("swap", "word"), [(False, "better"), (True, "worse")])
+def test_a_difference_that_can_be_told_is_said_in_words(scripted_run: ScriptedRun, swap: bool, word: str) -> None:
+    """Twenty of twenty verdicts flip: p = 2 / 2^20."""
+    rows = one_each(20)
+    runs = [scripted_run("none", rows, {f"Sentence {number}.": 0.0 for number in range(20)})]
+    runs.append(scripted_run("all", rows, {}))
+    lines = lines_of(comparison_view(compare(*(runs[::-1] if swap else runs))))
+    assert f"context_recall: B is {word} than A on samples like these" in lines
+    assert "context_recall: one verdict a sample: McNemar's test gives p = 1.91e-06" in lines
+
+
+def test_what_so_many_samples_could_have_shown_is_said(scripted_run: ScriptedRun) -> None:
+    run = scripted_run("run", one_each(100), {})
+    comparison = compare(run, run)
+    scores = comparison.metrics["context_recall"].scores
+    assert scores is not None
+    smallest = f"with 100 samples, differences of {scores.smallest_detectable:.3f} or more can be detected"
+    assert f"context_recall: not significant; {smallest}" in lines_of(comparison_view(comparison))
+
+
+def test_moved_samples_show_the_units_that_moved_ten_at_most(scripted_run: ScriptedRun) -> None:
+    rows = [row("a", "A one.", "A two.")]
+    old, new = scripted_run("old", rows, {"A one.": 0.25}), scripted_run("new", [{**rows[0], "id": "b"}], {})
+    assert lines_of(comparison_view(compare(old, new)))[-2:] == [
+        "b (in A: a): context_recall 0.500 -> 1.000",
+        "0 -> 1  0.250 -> 1.000  A one.",
+    ]
+    sentences = [f"This is {letter * 3} word." for letter in "abcdefghijkl"]
+    many = [row("a", *sentences)]
+    old, new = scripted_run("none", many, dict.fromkeys(sentences, 0.0)), scripted_run("all", many, {})
+    lines = lines_of(comparison_view(compare(old, new)))
+    assert len([line for line in lines if "word." in line]) == 10
+    assert "and 2 more" in lines
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.125, "+0.125"), (-0.02, "-0.020"), (0.0, "0.000"), (-0.0001, "0.000"), (1e-9, "0.000")]
+)
+def test_a_difference_has_a_sign_unless_it_is_nothing(value: float, text: str) -> None:
+    assert signed(value) == text
+
+
+def test_where_lower_is_better_a_fall_is_an_improvement(tmp_path: Path) -> None:
+    """One of two sentences is noise before, none after: 1/2 -> 0 in each of twenty samples."""
+
+    def run(response: str) -> Run:
+        rows = [
+            {"id": name, "retrieved_contexts": [f"A {name}."], "reference": f"So {name}.", "response": response}
+            for name in map(str, range(20))
+        ]
+        engine = ScriptedEngine(lambda request: 0.1 if {"Wrong.", "So"} <= set(users_text(request).split()) else 0.9)
+        return evaluate(rows, engine=engine, metrics=["noise_sensitivity"], out=tmp_path / response)
+
+    lines = lines_of(comparison_view(compare(run("Right. Wrong."), run("Right. Right."))))
+    first, second, *_ = [line.split() for line in lines if line.startswith("noise_sensitivity ")]
+    assert first[:4] == ["noise_sensitivity", "0.500", "0.000", "-0.500"]
+    assert second[:4] == ["noise_sensitivity", "20", "0", "0"]
+    assert "noise_sensitivity: B is better than A on samples like these" in lines
+
+
+def test_gates_are_shown_with_their_reasons(scripted_run: ScriptedRun) -> None:
+    """Metrics of other packages may have any name, which cannot act on the terminal."""
+    run = scripted_run("run", one_each(20), {})
+    decisions = check(run, gates=["context_recall>=0.8", "context_recall>=0.9", "context_recall<0.5"]).decisions
+    _, _, first, *others = lines_of(gates_view(decisions))
+    assert first.split(maxsplit=2) == ["pass", "context_recall>=0.8", "1.000, 95 % interval 0.832 to 1.000, 20 samples"]
+    assert [line.split()[0] for line in others if "context_recall" in line] == ["undecided", "fail"]
+    assert "(counts as failed)" in " ".join(others)
+    evil = decisions[0].model_copy(update={"gate": "\x1b[2J>=0.5", "reason": "\x07"})
+    assert isinstance(evil, GateDecision)
+    assert {"\\x1b[2J>=0.5", "\\x07"} <= set(lines_of(gates_view([evil]))[2].split())
+
+
+def test_a_verified_run_is_said_in_four_lines(scripted_run: ScriptedRun) -> None:
+    run = scripted_run("run", one_each(2), {})
+    assert lines_of(verification_view(verify(run, engine=ScriptedEngine({}, default=1.0)))) == [
+        "bit-identical: 2 of 2 stored answers asked for again, every bit the same",
+        "judge scripted",
+        "data, requests and result files are as the run left them",
+        f"signature {run.summary.signature}",
+    ]
+
+
+class OtherProcessor(ScriptedEngine):
+    """Rounds otherwise, and says that it is another kind."""
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """As the scripted engine of the runs here, on another processor."""
+        return {**ScriptedEngine({}, default=1.0).identity, "system": "CPU : NEON = 1"}
+
+
+def test_on_another_processor_bytes_are_not_promised(scripted_run: ScriptedRun) -> None:
+    """One of two verdicts moves."""
+    run = scripted_run("run", one_each(2), {})
+    verification = verify(run, engine=OtherProcessor({"Sentence 1.": 0.25}, default=1.0))
+    text = " ".join(lines_of(verification_view(verification)))
+    assert text.startswith("not verified: 2 of 2 stored answers asked for again, 1 the same; 1 of 2 verdicts")
+    assert "bytes are promised per kind of processor, not across; 1 of 2 verdicts moved" in text
+    assert "changed since: engine.system: None then, CPU : NEON = 1 now" in text
+    assert "1 -> 0  1.000000 -> 0.250000  1 context_recall 0: Sentence 1." in text
+
+
+def test_what_was_changed_by_hand_is_said(scripted_run: ScriptedRun, tmp_path: Path) -> None:
+    run = scripted_run("run", one_each(2), {})
+    summary = tmp_path / "run" / "summary.json"
+    summary.write_text(summary.read_text().replace('"mean": 1.0', '"mean": 0.9'))
+    text = " ".join(lines_of(verification_view(verify(run, engine=ScriptedEngine({}, default=1.0)))))
+    assert text.startswith(
+        "not verified: the judge repeats all 2 answers, but summary.json was changed (metrics.context_recall.mean)"
+    )
+
+
+def _wet_is_sure(request: VerdictRequest) -> float:
+    """A context that says `wet` supports what rains."""
+    text = "".join(piece.text for node in request.path for piece in node)
+    return 0.9 if "wet" in text and "It rains." in text else 0.2
+
+
+def judged(out: Path, *metrics: str, contexts: tuple[str, ...] = ("wet", "cold")) -> list[str]:
+    """The lines of the verdicts on a reference of two sentences and a response of one."""
+    texts = {"reference": "It rains. It is red.", "response": "It snows."}
+    rows = [{"id": "a", **texts, "retrieved_contexts": contexts}]
+    run = evaluate(rows, metrics=list(metrics), engine=ScriptedEngine(_wet_is_sure), out=out)
+    return lines_of(verdicts_view(run), 80)
+
+
+def test_a_matrix_is_shown_once_for_all_metrics_that_are_read_off_it(tmp_path: Path) -> None:
+    """One of two sentences is supported, by the first of two contexts."""
+    assert judged(tmp_path / "several", "matrix_recall", "matrix_recall@1", "matrix_precision") == [
+        "a: matrix_recall 1/2 = 0.500 (marginal value by chunk: 0.500, 0.000)",
+        "a: matrix_precision 1/2 = 0.500",
+        "a: matrix_recall@1 1/2 = 0.500",
+        "[0]      [1]",
+        "1 0.900  0 0.200  It rains.",
+        "0 0.200  0 0.200  It is red.",
+    ]
+    assert judged(tmp_path / "noise", "noise_sensitivity")[1:] == [
+        "ref.     [0]      [1]",
+        "0 0.200  0 0.200  0 0.200  It snows.",
+        "",
+        "[0]      [1]",
+        "1 0.900  0 0.200  It rains.",
+        "0 0.200  0 0.200  It is red.",
+    ]
+    both = judged(tmp_path / "both", "context_recall", "matrix_recall")
+    assert "\n".join(both).count("It rains.") == 2  # the same sentences, asked about in other words
+
+
+@pytest.mark.parametrize(
+    ("contexts", "heading", "last"),
+    [(12, [str(n) for n in range(12)], ["1", *["0"] * 11]), (15, ["0", "0.200"], ["0"])],
+)
+def test_a_wide_matrix_keeps_its_labels_and_a_wider_one_is_a_list(
+    tmp_path: Path, contexts: int, heading: list[str], last: list[str]
+) -> None:
+    """Twelve contexts of nine columns each do not fit 80; twelve labels of three columns each do."""
+    lines = judged(tmp_path, "matrix_recall", contexts=("wet", *(f"dry {n}" for n in range(1, contexts))))
+    assert lines[-3].split()[: len(heading)] == heading
+    assert lines[-2].split()[: len(last)] == last

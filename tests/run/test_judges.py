@@ -42,7 +42,7 @@ def test_the_same_bytes_are_the_same_judge_wherever_they_lie(by_name: localjudge
 
 def test_an_engine_that_is_brought_along_is_asked_as_its_model_is(by_name: localjudge.Run, tmp_path: Path) -> None:
     """It was asked in the default profile's words, whatever model it had."""
-    engine = LlamaCppEngine(model_registry.find("reference"), EngineSettings(threads=1))
+    engine = LlamaCppEngine(model_registry.find("reference"), EngineSettings(threads=1), begin_of_text=False)
     try:
         run = localjudge.evaluate(ROWS, engine=engine, out=tmp_path / "run", **OPTIONS)
     finally:

@@ -152,19 +152,6 @@ def test_where_no_error_was_seen_the_interval_still_has_a_width() -> None:
     assert found.limits[1] - found.limits[0] > 2 * 1.96 / 50
 
 
-def test_more_labels_make_it_narrower() -> None:
-    generator = np.random.default_rng(3)
-    human = (generator.random(400) < 0.7).astype(int)
-    judged = np.where(generator.random(400) < 0.8, human, 1 - human)
-    widths = []
-    for count in (40, 100, 400):
-        labels = [int(one) if place < count else None for place, one in enumerate(human)]
-        limits = prediction_powered(units_of(judged.tolist(), labels)).limits
-        assert limits is not None
-        widths.append(limits[1] - limits[0])
-    assert widths == sorted(widths, reverse=True)
-
-
 def test_ten_labels_of_one_sample_give_no_interval() -> None:
     """They are one draw."""
     found = prediction_powered(units_of([1] * 20, [1] * 10 + [None] * 10, samples=[0] * 10 + list(range(1, 11))))

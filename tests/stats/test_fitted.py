@@ -121,13 +121,6 @@ def test_weights_are_those_of_greatest_likelihood() -> None:
     assert [*found.weights, found.intercept] == pytest.approx(best.x, abs=1e-4)
 
 
-def test_weights_of_the_model_are_found_again() -> None:
-    """20,000 rows: the standard error of a weight is about 0.02."""
-    found = fit_weights(*made_up(20_000, 2))
-    assert found.weights == pytest.approx([1.0, 0.5], abs=0.08)
-    assert found.intercept == pytest.approx(-0.3, abs=0.08)
-
-
 def test_one_judge_by_hand() -> None:
     """Log odds +-1; three of four at +1 are 1, one of four at -1: logit 3/4 = log 3 = w + b, and -log 3 = -w + b."""
     odds = np.array(([[1.0]] * 4 + [[-1.0]] * 4) * 10)

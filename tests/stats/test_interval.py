@@ -70,18 +70,6 @@ def test_from_one_cluster_of_several_samples_nothing_can_be_told(values: list[fl
     assert interval.one_cluster
 
 
-def test_one_sample_in_a_cluster_of_its_own_is_one_value() -> None:
-    """There is no size that could differ."""
-    assert mean_interval([0.6], clusters=["a"]) == mean_interval([0.6])
-    assert not mean_interval([0.6]).one_cluster
-
-
-@pytest.mark.parametrize("value", [0.0, 1.0])
-def test_a_mean_at_a_limit_is_not_certain(value: float) -> None:
-    interval = mean_interval([value] * 5)
-    assert interval.high - interval.low == pytest.approx(1 - 0.025 ** (1 / 5))
-
-
 def test_many_samples_give_the_bootstrap_of_scipy() -> None:
     values = draw(2_000)
     expected = stats.bootstrap(
@@ -290,11 +278,6 @@ def test_weights_do_not_depend_on_how_they_are_cut_into_blocks() -> None:
     assert [len(block) for block in gamma_weights(np.ones(3), 10, seed=7, spread=2**18)] == [4, 4, 2]
     at_once = np.random.Generator(np.random.PCG64(7)).standard_gamma(shapes, size=(10, len(shapes)))
     assert np.array_equal(np.concatenate(blocks), at_once)
-
-
-def test_quantile_by_hand() -> None:
-    # Rank 0.25 * (9 + 1) = 2.5: half way from the second smallest to the third.
-    assert quantile(np.array([9.0, 1, 8, 2, 7, 3, 6, 4, 5]), 0.25) == 2.5
 
 
 def test_groups_stand_in_the_order_of_their_content() -> None:

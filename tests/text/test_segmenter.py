@@ -115,10 +115,6 @@ def test_an_own_segmenter_replaces_the_rules() -> None:
     assert sentences("One. Two.", segmenter=lambda _: []) == []
 
 
-def test_a_segmenter_is_a_value() -> None:
-    assert {Segmenter("en"), Segmenter("en"), Segmenter("de")} == {Segmenter("de"), Segmenter("en")}
-
-
 def test_the_identity_names_everything_that_can_move_a_cut() -> None:
     assert Segmenter("de").identity == {
         "name": "localjudge",

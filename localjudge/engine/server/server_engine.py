@@ -47,7 +47,6 @@ checksum is of the file as it lies there now; a server that was started before t
 import logging
 import math
 import re
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -61,24 +60,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from localjudge import model_registry
-from localjudge.engine import tokens as chat_template
-from localjudge.engine.decoding import (
-    ConstrainedAnswer,
-    RequestTokenizer,
-    TokenizedQuestions,
-    TokenizedRequest,
-    tokens_to_evaluate,
-)
+from localjudge.engine.decoding import ConstrainedAnswer, DecodingEngine, TokenizedRequest
 from localjudge.engine.llamacpp import gguf as gguf_header
 from localjudge.engine.llamacpp.model import WHO_IT_IS
-from localjudge.engine.protocol import EngineSettings, EngineStats
+from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.server.address import ServerAddress
 from localjudge.engine.server.connection import Refused, ServerConnection
-from localjudge.engine.tokens import TokenTable, Vocabulary, is_reserved
+from localjudge.engine.tokens import ChatTemplate, TokenTable, Vocabulary, is_reserved
 from localjudge.errors import ModelError, OutOfResource, SampleError
-from localjudge.judge import profile as prompts
 from localjudge.local_models import size_of
-from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
+from localjudge.types import Answer, NoAnswer, VerdictRequest
 from localjudge.words import option_name, printable
 
 _CONTROLS = "\\x00-\\x1F\\x7F-\\x9F"
@@ -348,14 +339,6 @@ class ModelServer(ABC):
     def vocabulary(self) -> Vocabulary:
         """The model's tokens."""
 
-    def chat(self, ends: bool) -> ChatEnds | None:
-        """The chat template, rendered here, with head and tail or for conversations alone; None without a template."""
-        template = self.model.chat_template
-        if template is None:
-            return None
-        rendered = chat_template.chat_ends if ends else chat_template.without_ends
-        return rendered(template, bos=self.model.bos, eos=self.model.eos)
-
     def require_plain(self, request: VerdictRequest) -> None:  # noqa: B027 -- a server that takes tokens refuses none
         """Raise SampleError for a request whose user text the server would read as the model's own markup."""
 
@@ -411,21 +394,22 @@ class ModelServer(ABC):
         self._compared = made  # only now: until then, no answer from behind it is believed
 
 
-NOT_ISOLATED = "not isolated"
-
-
-class ServerEngine:
+class ServerEngine(DecodingEngine):
     """Answers requests with the model of a server, which it closes the connection to.
 
     Raises ModelError if the context that was asked for is more than the server has.
     """
 
+    ignored_settings = ("threads", "gpu_layers")
+    """What the server decides."""
+    memory_bytes = 0
+    """The memory is the server's."""
+    _larger_context = "start the server with a larger one"
+
     def __init__(
-        self, server: ModelServer, settings: EngineSettings | None = None, *, begin_of_text: bool | None = None
+        self, server: ModelServer, settings: EngineSettings | None = None, *, begin_of_text: bool = True
     ) -> None:
         settings = settings or EngineSettings()
-        if begin_of_text is None:
-            begin_of_text = prompts.load_profile(server.model.profile or prompts.DEFAULT_PROFILE).begin_of_text
         self._server = server
         self._model = model = server.model
         if settings.n_ctx and settings.n_ctx > model.n_ctx:
@@ -435,15 +419,16 @@ class ServerEngine:
                 hint=f"start it with a larger context, or leave out {option_name('n_ctx')}",
             )
         self._n_ctx = settings.n_ctx or model.n_ctx
-        self._tokenizer = RequestTokenizer(server.vocabulary, begin_of_text=begin_of_text or server.begins_by_itself)
-        self._unique = self._generated = 0
-        self._total = 0.0
+        super().__init__(
+            server.vocabulary,
+            capacity=self._n_ctx - 1,  # one is sampled to read a verdict
+            begin_of_text=begin_of_text or server.begins_by_itself,
+            template=ChatTemplate(model.chat_template, model.bos, model.eos) if model.chat_template else None,
+        )
 
     @classmethod
-    def opened(
-        cls, server: ModelServer, settings: EngineSettings, *, begin_of_text: bool | None = None
-    ) -> "ServerEngine":
-        """The engine on a server, which is closed if there can be none; as the model's profile says if None."""
+    def opened(cls, server: ModelServer, settings: EngineSettings, *, begin_of_text: bool = True) -> "ServerEngine":
+        """The engine on a server, which is closed if there can be none."""
         with ExitStack() as undo:
             undo.callback(server.close)
             engine = cls(server, settings, begin_of_text=begin_of_text)
@@ -469,9 +454,9 @@ class ServerEngine:
             "llguidance": version("llguidance"),
             "n_ctx": self._n_ctx,
             "server_n_ctx": model.n_ctx,
-            "begin_of_text": bool(self._tokenizer.begin),
+            "begin_of_text": bool(self._begin),
             "shared_prompts": "reused" if self._server.reuses_prefixes else "evaluated again",
-            "batching": NOT_ISOLATED,
+            "batching": "not isolated",
             **({"host": model.host} if model.host else {}),
         }
 
@@ -486,109 +471,41 @@ class ServerEngine:
         return self._model.metadata
 
     @property
-    def chat_ends(self) -> ChatEnds | None:
-        """What the model's chat template puts around a message. Raises ModelError if it cannot be rendered."""
-        return self._server.chat(ends=True)
-
-    @property
-    def chat_without_ends(self) -> ChatEnds | None:
-        """The chat template for conversations alone."""
-        return self._server.chat(ends=False)
-
-    @property
     def forks(self) -> bool:
         """Whether the server evaluates once what requests share."""
         return self._server.reuses_prefixes
 
-    @property
-    def stats(self) -> EngineStats:
-        """Work done since the engine was opened."""
-        return EngineStats(
-            unique_tokens=self._unique,
-            evaluated_tokens=self._server.evaluated_tokens,
-            generated_tokens=self._generated,
-            seconds_inside=self._server.seconds,
-            seconds_total=self._total,
-        )
-
-    @property
-    def capacity(self) -> int:
-        """Tokens that fit the context, but for the one that is sampled to read a verdict."""
-        return self._n_ctx - 1
-
-    @property
-    def memory_bytes(self) -> int:
-        """The memory is the server's."""
-        return 0
-
-    def length(self, request: VerdictRequest) -> int:
-        """Tokens of the prompt and the longest legal answer, up to its last decision."""
-        return self._tokenized(request).longest
-
-    def distinct_tokens(self, requests: Sequence[VerdictRequest]) -> int:
-        """Tokens of the tree that the requests form; what the model cannot be shown counts nothing."""
-        return tokens_to_evaluate(requests, self._tokenized)
-
-    def read_back(self, request: VerdictRequest) -> str | None:
-        """The prompt as its tokens spell it, as for a model's file."""
-        return self._tokenizer.read_back(request)
+    def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
+        """As for a model's file, unless the server would read a text of the user's as markup (SampleError)."""
+        self._server.require_plain(request)
+        return super().tokenize(request)
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
         """Answer every request; what is asked twice is asked once. Raises OutOfResource when the server goes away."""
-        started = time.perf_counter()
-        questions = TokenizedQuestions(requests, self._fitting)
-        self._unique += questions.distinct_tokens
-        self._total += time.perf_counter() - started
-        yield from questions.refused
         self._server.start_over()
-        yield from questions.answers(self._answered)
+        yield from super().answers(requests)
 
     def close(self) -> None:
         """Close the connection."""
         self._server.close()
 
-    def _tokenized(self, request: VerdictRequest) -> TokenizedRequest:
-        self._server.require_plain(request)
-        return self._tokenizer.tokenize(request)
-
-    def _fitting(self, request: VerdictRequest) -> TokenizedRequest:
-        tokenized = self._tokenized(request)
-        if tokenized.longest > self.capacity:
-            raise SampleError(
-                f"the prompt and the longest answer have {tokenized.longest} tokens, and the server's context holds "
-                f"{self.capacity}",
-                hint="start the server with a larger one",
-            )
-        return tokenized
-
-    def _answered(self, request: TokenizedRequest) -> tuple[Answer, ...] | NoAnswer:
-        """The answers to one request, what they took added to the counts."""
-        started = time.perf_counter()
-        answer = ConstrainedAnswer(self._tokenizer.constraints, request.grammar, request.explanation)
-        try:
-            self._write(answer, request)
-            return answer.answers()
-        except SampleError as error:
-            return NoAnswer(error=error.in_one_line)
-        finally:
-            self._unique += answer.continued_tokens
-            self._generated += answer.free_tokens
-            self._total += time.perf_counter() - started
+    @property
+    def _evaluated(self) -> tuple[int, float]:
+        return self._server.evaluated_tokens, self._server.seconds
 
     def _write(self, answer: ConstrainedAnswer, request: TokenizedRequest) -> None:
-        """Decide until the answer is finished. Raises SampleError if it cannot be."""
         shared = tuple(token for node in request.path[:-1] for token in node)
         own = request.path[-1]
         while not answer.finished:
             place = AnswerPlace(shared, own)
             own = self._decided(answer, place) if answer.wanted else self._with_reason(answer, place)
-            if not answer.finished and len(shared) + len(own) > request.longest:
-                raise SampleError(f"the answer did not end within the {request.longest} tokens kept for it")
+            if not answer.finished:
+                request.require_room(len(shared) + len(own) - 1)
 
     def _decided(self, answer: ConstrainedAnswer, place: AnswerPlace) -> tuple[int, ...]:
         """The tokens behind a verdict, which is read from the legal tokens; what is left of 1 is no answer's."""
         found = self._server.log_probabilities(place, answer.wanted)
-        scores = np.full(self._tokenizer.size, -np.inf, dtype=np.float64)
+        scores = np.full(self.vocabulary.size, -np.inf, dtype=np.float64)
         scores[list(found)] = list(found.values())
         legal = float(np.exp(scores).sum())
         beside = next(token for token in range(len(scores)) if token not in found)
@@ -618,6 +535,6 @@ class ServerEngine:
 
     def _only(self, token: int) -> np.ndarray[Any, np.dtype[np.float64]]:
         """Scores by which this token is chosen."""
-        scores = np.zeros(self._tokenizer.size)
+        scores = np.zeros(self.vocabulary.size)
         scores[token] = 1.0
         return scores

@@ -152,16 +152,16 @@ function textsView(sample, metric, config) {
 
 /** The line of a metric: outcome, and why. Choosing it highlights its verdicts. */
 function metricLine(sample, { name }, chosen, choose) {
-  const found = sample.metrics[name];
+  const { outcome, why, verdicts } = sample.metrics[name];
   const before = sample.before?.metrics[name]?.score;
   const words = [
     element("span", { class: "name" }, inLine(name)),
     " ",
-    element("span", { class: "outcome" }, inLine(found.outcome)),
+    element("span", { class: "outcome" }, inLine(outcome)),
     before === null || before === undefined ? null : ` (baseline ${threeDigits(before)})`,
-    found.why ? element("span", { class: "why" }, inLine(found.why)) : null,
+    why ? element("span", { class: "why" }, inLine(why)) : null,
   ];
-  if (!found.verdicts.length) return element("li", { class: "computed" }, element("span", {}, ...words));
+  if (!verdicts.length) return element("li", { class: "computed" }, element("span", {}, ...words));
   const group = `highlight-${sample.number}`;
   const attributes = { type: "radio", name: group, checked: name === chosen, change: () => choose(name) };
   return element("li", {}, element("label", {}, element("input", attributes), element("span", {}, ...words)));
@@ -169,8 +169,8 @@ function metricLine(sample, { name }, chosen, choose) {
 
 /** Everything about one sample; `metric` is highlighted at first, if it has verdicts. */
 function sampleView(sample, metric, config) {
-  const known = config.metrics.filter(({ name }) => name in sample.metrics);
-  const judged = known.filter(({ name }) => sample.metrics[name].verdicts.length);
+  const scored = config.metrics.filter(({ name }) => name in sample.metrics);
+  const judged = scored.filter(({ name }) => sample.metrics[name].verdicts.length);
   const chosen = (judged.find(({ name }) => name === metric) ?? judged[0])?.name;
   const texts = element("div", { class: "fields" });
   const choose = (name) => texts.replaceChildren(...textsView(sample, name, config));
@@ -183,7 +183,7 @@ function sampleView(sample, metric, config) {
       "fieldset",
       { class: "scores" },
       element("legend", {}, judged.length ? "Scores, and whose verdicts are highlighted" : "Scores"),
-      element("ul", {}, ...known.map((one) => metricLine(sample, one, chosen, choose))),
+      element("ul", {}, ...scored.map((metric) => metricLine(sample, metric, chosen, choose))),
     ),
     config.compared && !sample.before ? remark("The baseline does not have this sample.") : null,
     renamed ? remark("In the baseline: ", inLine(sample.before.id)) : null,

@@ -7,12 +7,8 @@ const MOST_LETTERS = 200; // of an id or a group
 const PAUSE_BEFORE_SEARCH = 150; // milliseconds after the last key
 
 /** Choices of a select: value and words. */
-const STATUSES = [
-  ["any", "any"],
-  ["scored", "scored"],
-  ["undefined", "undefined"],
-  ["failed", "failed"],
-];
+const STATUSES = inTheSameWords("any", "scored", "undefined", "failed");
+const CHANGE_NAMES = inTheSameWords("any", "better", "worse", "same", "missing");
 const ORDER_NAMES = [
   ["worst", "worst first"],
   ["best", "best first"],
@@ -23,13 +19,10 @@ const MOVES = [
   ["worsened", "worsened most"],
   ["improved", "improved most"],
 ];
-const CHANGE_NAMES = [
-  ["any", "any"],
-  ["better", "better"],
-  ["worse", "worse"],
-  ["same", "same"],
-  ["missing", "missing"],
-];
+
+function inTheSameWords(...values) {
+  return values.map((value) => [value, value]);
+}
 
 class SampleList {
   #config;

@@ -1,0 +1,296 @@
+"""Six ways of asking one model the statements of one sample; as a program, the process in which one of them does.
+
+    ours            one forward pass per verdict, forked from what the statements share
+    prefill         the evaluation of as many tokens as ours evaluated, from an empty cache
+    one-by-one      one completion per statement, in the same words, held to the same answers by a grammar
+    llama-server    the same, asked of llama.cpp's server
+    joint           one chat completion for all statements, held to JSON by llama.cpp's grammar
+    outlines        the same, held to JSON by Outlines, which begins every call with an empty cache
+
+Each is a function that loads the model, has the instructions evaluated and returns what is timed: it judges the sample
+and returns the number of verdicts. All but the last keep what a prompt shares with the one before. A model ends its
+answers as it likes: one that does not know how goes on until its context is full or time is up.
+
+    argument    an order, in JSON; the end of stdin means that the bench is gone
+    stdout      what is known when the way is ready, then what it took, a line of JSON each
+"""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
+from http import HTTPStatus
+from http.client import HTTPConnection
+from typing import Any, NamedTuple
+
+import llama_cpp
+from llama_cpp import Llama
+from llama_cpp.llama_grammar import LlamaGrammar
+
+from localjudge.errors import LocaljudgeError
+from localjudge.run.judges import OpenJudge, open_judge
+from localjudge.run.settings import RunSettings
+from localjudge.types import Attribution, Grammar, NoAnswer
+
+from .cases import SCHEMA, Case, count_verdicts, joint_prompt, make_case, warm_up
+
+_HOST, _START_SECONDS = "127.0.0.1", 300
+_ANSWER_TOKENS = 64
+"""More than any answer has that can be listed."""
+Way = Callable[[], int]
+
+
+class Order(NamedTuple):
+    """One sample to be judged in one way."""
+
+    way: str
+    judge: str
+    """What `--judge` takes."""
+    path: str
+    threads: int
+    place: int = 0
+    context: str = "short"
+    tokens: int = 0
+    """How many ours evaluated: for raw prefill."""
+    server: str = ""
+    """The llama-server to start."""
+
+    @property
+    def case(self) -> Case:
+        """What is judged."""
+        return make_case(self.place, self.context)
+
+
+class Wording(NamedTuple):
+    """What localjudge asks, and on what settings: whole prompts, inside the model's chat template."""
+
+    warm_up: str
+    prompts: list[str]
+    answers: list[str]
+    """The valid ones; none if they cannot be listed."""
+    prompt_tokens: int
+    """Of the longest prompt with its answer."""
+    n_ctx: int
+    gpu_layers: int
+
+
+def word(judge: OpenJudge, case: Case) -> Wording:
+    """What an open judge asks about a case."""
+    requests = judge.judge.requests([*warm_up().tasks, *case.tasks])
+    first, *prompts = ["".join(piece.text for node in request.path for piece in node) for request in requests]
+    tokens = max(judge.engine.length(request) for request in requests[1:])
+    layers = int(judge.engine.identity.get("gpu_layers", 0))
+    return Wording(first, prompts, list_answers(requests[0].grammar), tokens, judge.engine.capacity, layers)
+
+
+def list_answers(grammar: Grammar) -> list[str]:
+    """Every answer that the grammar allows, if only its labels differ; none if it holds a reason."""
+    labels = "|".join(grammar.labels)
+    answers = [re.sub(r"\\(.)", r"\1", grammar.pattern.replace(f"({labels})", label)) for label in grammar.labels]
+    answers = [text[1:-1] if text.startswith("(") else text for text in answers]
+    return answers if all(re.fullmatch(grammar.pattern, text) for text in answers) else []
+
+
+def gbnf(answers: list[str]) -> str:
+    """The answers as a grammar of llama.cpp. Raises ValueError if there are none."""
+    if not answers:
+        raise ValueError("this judge's answers cannot be listed, so a completion cannot be held to them")
+    escaped = (text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") for text in answers)
+    return "root ::= " + " | ".join(f'"{text}"' for text in escaped)
+
+
+def ask_ours(judge: OpenJudge, tasks: tuple[Attribution, ...]) -> int:
+    """All statements in one call, as a run asks them."""
+    answers = [answer for _, answer in judge.engine.answers(judge.judge.requests(tasks))]
+    if failed := [answer.error for answer in answers if isinstance(answer, NoAnswer)]:
+        raise ValueError(f"a statement got no answer: {failed[0]}")
+    return len(answers)
+
+
+def prefill(order: Order, wording: Wording) -> Way:
+    """By prompts one after the other."""
+    llama = _load(order, wording)
+    text = llama.tokenize("".join(wording.prompts).encode(), add_bos=False)
+    tokens = (text * (order.tokens // len(text) + 1))[: order.tokens]
+
+    def evaluate(part: list[int]) -> None:
+        llama.n_tokens = 0  # from an empty cache
+        llama.eval(part)
+        llama_cpp.llama_synchronize(llama.ctx)
+
+    def judge() -> int:
+        for start in range(0, len(tokens), wording.n_ctx):
+            evaluate(tokens[start : start + wording.n_ctx])
+        return len(wording.prompts)
+
+    evaluate(tokens[:32])
+    return judge
+
+
+def one_by_one(order: Order, wording: Wording) -> Way:
+    """The prefix cache holds the contexts for the next statement."""
+    grammar = LlamaGrammar.from_string(gbnf(wording.answers), verbose=False)
+    llama = _load(order, wording)
+    begin = llama.detokenize([llama.token_bos()], special=True) or b"\0"
+
+    def complete(prompt: str) -> None:
+        text = prompt.encode()
+        tokens = llama.tokenize(text, add_bos=not text.startswith(begin), special=True)
+        done: Any = llama.create_completion(tokens, temperature=0.0, max_tokens=None, grammar=grammar)
+        _check(done["choices"][0]["text"], wording.answers)
+
+    return _each(complete, wording)
+
+
+def served(order: Order, wording: Wording) -> Way:
+    """One slot of a server that is started for this sample; it ends with this process's group."""
+    with socket.socket() as free:
+        free.bind((_HOST, 0))
+        port: int = free.getsockname()[1]
+    grammar, threads = gbnf(wording.answers), str(order.threads)
+    layers = "999" if wording.gpu_layers < 0 else str(wording.gpu_layers)
+    settings = {"-c": str(wording.n_ctx), "-t": threads, "-tb": threads, "-np": "1", "-ngl": layers}
+    address = ["--host", _HOST, "--port", str(port)]
+    command = [order.server, "-m", order.path, *address, *(part for setting in settings.items() for part in setting)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + _START_SECONDS
+    while not _is_ready(port):
+        if server.poll() is not None or time.monotonic() > until:
+            raise ValueError(f"{order.server} is not ready after {_START_SECONDS} s, or ended: {server.returncode}")
+        time.sleep(0.1)
+    how = {"grammar": grammar, "cache_prompt": True, "temperature": 0.0, "n_predict": _ANSWER_TOKENS}
+
+    def complete(prompt: str) -> None:
+        status, answer = _request(port, "POST", "/completion", json.dumps({"prompt": prompt, **how}))
+        _check(answer["content"] if status == HTTPStatus.OK else str(answer), wording.answers)
+
+    return _each(complete, wording)
+
+
+def joint(order: Order, wording: Wording) -> Way:
+    """The prefix cache holds the instructions."""
+    llama = _load(order, wording)
+    grammar = LlamaGrammar.from_json_schema(json.dumps(SCHEMA), verbose=False)
+
+    def complete(prompt: str, most: int | None) -> str:
+        if "tokenizer.chat_template" not in llama.metadata:
+            done: Any = llama.create_completion(prompt, temperature=0.0, max_tokens=most, grammar=grammar)
+            return str(done["choices"][0]["text"])
+        schema: Any = {"type": "json_object", "schema": SCHEMA}
+        message: Any = {"role": "user", "content": prompt}
+        done = llama.create_chat_completion([message], response_format=schema, temperature=0.0, max_tokens=most)
+        return str(done["choices"][0]["message"]["content"])
+
+    return _all_at_once(complete, order)
+
+
+def by_outlines(order: Order, wording: Wording) -> Way:
+    """With llguidance: Outlines' default backend lets any text through where numba is missing."""
+    import outlines
+    from outlines.types import JsonSchema
+
+    llama = _load(order, wording)
+    model = outlines.from_llamacpp(llama, chat_mode="tokenizer.chat_template" in llama.metadata)
+    schema = JsonSchema(json.dumps(SCHEMA))
+    generators = [outlines.Generator(model, schema, backend="llguidance") for _ in range(2)]
+    return _all_at_once(lambda prompt, most: str(generators.pop()(prompt, temperature=0.0, max_tokens=most)), order)
+
+
+WAYS: dict[str, Callable[[Order, Wording], Way] | None] = {
+    "ours": None,
+    "prefill": prefill,
+    "one-by-one": one_by_one,
+    "llama-server": served,
+    "joint": joint,
+    "outlines": by_outlines,
+}
+
+
+def main(order: Order) -> None:
+    """Do what the order says, and report it."""
+    reports = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what a library prints is not a report
+    threading.Thread(target=_end_with_the_bench, daemon=True).start()
+    ours = open_judge(order.judge, RunSettings(threads=order.threads))
+    wording = word(ours, order.case)
+    if make := WAYS[order.way]:
+        ours.engine.close()  # one model in memory at a time
+        way = make(order, wording)
+    else:
+        ask_ours(ours, warm_up().tasks)
+        way = partial(ask_ours, ours, order.case.tasks)
+    print(json.dumps({"prompt_tokens": wording.prompt_tokens}), file=reports, flush=True)
+    before, started = ours.engine.stats.evaluated_tokens, time.perf_counter()
+    verdicts = way()
+    seconds = time.perf_counter() - started
+    evaluated = ours.engine.stats.evaluated_tokens - before
+    print(json.dumps({"seconds": seconds, "verdicts": verdicts, "evaluated": evaluated}), file=reports, flush=True)
+
+
+def _load(order: Order, wording: Wording) -> Llama:
+    return Llama(
+        order.path,
+        n_ctx=wording.n_ctx,
+        n_gpu_layers=wording.gpu_layers,
+        n_threads=order.threads,
+        n_threads_batch=order.threads,
+        verbose=False,
+    )
+
+
+def _each(complete: Callable[[str], None], wording: Wording) -> Way:
+    def judge() -> int:
+        for prompt in wording.prompts:
+            complete(prompt)
+        return len(wording.prompts)
+
+    complete(wording.warm_up)
+    return judge
+
+
+def _all_at_once(complete: Callable[[str, int | None], str], order: Order) -> Way:
+    complete(joint_prompt(warm_up()), 1)
+    return lambda: count_verdicts(complete(joint_prompt(order.case), None), len(order.case.tasks))
+
+
+def _check(answer: str, answers: list[str]) -> None:
+    if answer not in answers:
+        raise ValueError(f"{answer[:200]!r} is not a valid answer")
+
+
+def _is_ready(port: int) -> bool:
+    with suppress(ConnectionError):
+        return _request(port, "GET", "/health")[0] == HTTPStatus.OK
+    return False
+
+
+def _request(port: int, method: str, path: str, body: str | None = None) -> tuple[int, dict[str, Any]]:
+    connection = HTTPConnection(_HOST, port)
+    try:
+        connection.request(method, path, body, {"Content-Type": "application/json"})
+        response = connection.getresponse()
+        return response.status, json.loads(response.read())
+    finally:
+        connection.close()
+
+
+def _end_with_the_bench() -> None:
+    """Nothing is left running, not even a server, when the bench was killed."""
+    while os.read(0, 1):  # not through `sys.stdin`, whose lock would be held when this process ends
+        pass
+    os.killpg(0, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    try:
+        main(Order(*json.loads(sys.argv[1])))
+    except LocaljudgeError as error:
+        sys.exit(error.in_one_line)

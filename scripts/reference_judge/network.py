@@ -1,0 +1,419 @@
+"""The network: a transformer of three layers whose weights are written down, not trained.
+
+    0          63  64      76      93       96         124    127
+    | IDENTITY | v | FACTS | NOTES | answer | PREVIOUS | NOTE | BALLAST |
+      ±1/8 code      known   what             code of    more   a constant
+      of the         of the  the layers       the word
+      class          token   find out         before
+
+    layer 0   where am I?        which part of the prompt, which task, which word before me
+    layer 1   am I matched?      alone, with the word before; am I the first of my kind; how often am I in the contexts?
+    layer 2   what is missing?   means over the words and over the names, the worst number, the question's coverage
+
+A token's row in the embedding fills identity and facts. It is stored as Q8_0: blocks of 32 values, each an integer from
+-127 to 127 times the block's scale. Every value here is chosen so that this rounding loses nothing that matters: codes
+are all of one size, facts are whole 127ths of one, and BALLAST shares its block with nothing else of the embedding.
+BALLAST is so large that the root mean square of every vector is the same to six digits. RMSNorm then divides by a
+constant, and the weights after it see the vector as it is.
+
+    attention   softmax(query . key / sqrt(HEAD_WIDTH)) weighs the values of all tokens up to this one
+    product     silu(20 gate) / 20 * linear,  which for a gate of 0 or 1 is gate * linear
+
+A prompt's parts stand in this order: contexts, question, "B" (what is judged: statement, sentence or chunk), answer. A
+statement is held against the contexts. A sentence or chunk is held against the question; for a sentence the contexts
+tell which of its words are everywhere in them and distinguish nothing.
+A head that looks for a match has a marker to fall back on: its logit is the threshold that a match must pass.
+"""
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import committed as names
+from .committed import HEAD_WIDTH, PAIRS, Bump, Floats, Scalars, Token, Vocabulary
+
+WIDTH = 128
+IDENTITY = range(0, 63)
+PREVIOUS_CODE = range(0, 28)
+PREVIOUS = range(96, 124)
+"""The part of a word's identity that stands for it in the vector of the next word, and where it is written there."""
+
+BALLAST_SIZE = 4064.0
+"""127 times 32: exact in Q8_0."""
+GRID = 127
+LOG_SPAN = 8.0
+FREQUENCY_BASE = 10000.0
+_STILL = 1e30
+Linear = Mapping[int, float]
+"""A linear function of a vector: coefficient by dimension."""
+STEEPNESS = 20.0
+PRODUCTS = 64
+HEADS = 4
+_KEY_SHARE = 16.0
+BLOCKED = -200.0
+CODE_SCALE = 1.5
+"""Brings 28 values of ±1/8 to a vector of length 0.99."""
+MATCH_GAIN, MATCH_THRESHOLD = 40.0, 0.75
+PAIR_GAIN, PAIR_THRESHOLD = 40.0, 1.6
+WORST_GAIN = 60.0
+ASSUMED_NAMES = 0.3
+REPEAT_LIMIT, REPEAT_SLOPE = 0.62, 12.0
+REPEATED = -30.0
+COVERED = -4.0
+"""Makes what B covers light beside the question, so that its share of the attention is nearly linear in it."""
+SAME_WORD = 63 / 64
+"""A word's match with itself: 63 times 1/8 squared."""
+DIGIT, CLOSE, END = 24.0, 60.0, 90.0
+
+
+def _numbered(first: int, *labels: str) -> dict[str, int]:
+    return {label: first + place for place, label in enumerate(labels)}
+
+
+FACT = _numbered(
+    64,
+    "one", "log_weight", "log_name_weight", "log_question_weight", "number_weight",
+    "is_context", "is_question", "is_b_marker", "is_answer_marker", "is_digit", "is_close", "is_word",
+)  # fmt: skip
+OUTPUT = {"verdict": 63, "end": 93, "digit": 94, "close": 95}
+"""Read by the tied output matrix. `verdict` ("v" above) has a block of 32 to itself among the outputs, because
+llama.cpp rounds the activations of a block to 127ths of the largest."""
+NOTE = _numbered(
+    76,
+    "in_context", "in_question", "in_b", "in_answer", "asks_relevance", "has_context",
+    "matched", "matched_pair", "share_of_b", "repeated",
+    "missing_number_weight", "first", "distinctive",
+    "mean_missing", "mean_missing_pair", "missing_names", "worst_number",
+) | _numbered(124, "coverage")  # fmt: skip
+BALLAST = 127
+
+
+def identity_code(token: Token) -> Floats:
+    """63 values of ±1/8, bits of the class's checksum: of length 0.99, and nearly orthogonal to all others.
+
+    Control tokens have none: they match nothing.
+    """
+    if token.is_control:
+        return np.zeros(len(IDENTITY))
+    bits = np.unpackbits(np.frombuffer(hashlib.sha256(token.identity.encode()).digest()[:8], dtype=np.uint8))
+    return (bits[: len(IDENTITY)].astype(np.float64) * 2 - 1) / 8
+
+
+def facts(token: Token) -> dict[str, float]:
+    """What the embedding says of a token, by the name of the fact: whole 127ths, none beyond ±1."""
+    known = {
+        "one": 1.0,
+        "log_weight": _log(token.weight),
+        "log_name_weight": _log(token.weight * token.name_share),
+        "log_question_weight": _log(token.question_weight),
+        "number_weight": token.weight * token.is_number,
+        "is_context": float(token.text == names.CONTEXT),
+        "is_question": float(token.text == names.QUESTION),
+        "is_b_marker": float(token.text in (names.STATEMENT, names.SENTENCE)),
+        "is_answer_marker": float(token.text == names.ANSWER),
+        "is_digit": float(token.text in ("0", "1")),
+        "is_close": float(token.text == "}"),
+        "is_word": float(not token.is_control),
+    }
+    return {name: round(value * GRID) / GRID for name, value in known.items()}
+
+
+def embedding(vocabulary: Vocabulary) -> NDArray[np.float32]:
+    """The row of every token, shape (tokens, WIDTH)."""
+    rows = np.zeros((len(vocabulary.tokens), WIDTH))
+    rows[:, BALLAST] = BALLAST_SIZE
+    for row, token in zip(rows, vocabulary.tokens, strict=True):
+        row[IDENTITY.start : IDENTITY.stop] = identity_code(token)
+        for name, value in facts(token).items():
+            row[FACT[name]] = value
+        for place, value in _answers(token):
+            row[place] = value
+    return rows.astype(np.float32)
+
+
+def _answers(token: Token) -> Iterator[tuple[int, float]]:
+    """What each token of the answer reads from the last vector."""
+    if token.text in ("0", "1"):
+        yield OUTPUT["verdict"], 1.0 if token.text == "1" else -1.0
+        yield OUTPUT["digit"], 1.0
+    elif token.text == "}":
+        yield OUTPUT["close"], 1.0
+    elif token.text == names.END:
+        yield OUTPUT["end"], 1.0
+
+
+def _log(weight: float) -> float:
+    """Logarithm of a weight in units of LOG_SPAN: -1 for a weight of 0."""
+    return max(math.log(weight) / LOG_SPAN, -1.0) if weight > 0 else -1.0
+
+
+def frequency_factors(frequencies: Sequence[float]) -> NDArray[np.float32]:
+    """What llama.cpp divides each pair's own frequency by, shape (HEAD_WIDTH / 2,).
+
+    Factors of 1e30 stop all pairs but the first, whose dimensions then know no position at all.
+    """
+    pairs = np.arange(HEAD_WIDTH // 2)
+    factors = np.full(len(pairs), _STILL)
+    factors[:PAIRS] = FREQUENCY_BASE ** (-2.0 * pairs[:PAIRS] / HEAD_WIDTH) / np.array(frequencies)
+    return factors.astype(np.float32)
+
+
+class Head:
+    """One attention head: what it looks for, where, and what it brings."""
+
+    def __init__(self) -> None:
+        self.query = np.zeros((HEAD_WIDTH, WIDTH))
+        self.query_bias = np.zeros(HEAD_WIDTH)
+        self.key = np.zeros((HEAD_WIDTH, WIDTH))
+        self.value = np.zeros((HEAD_WIDTH, WIDTH))
+        self.output = np.zeros((WIDTH, HEAD_WIDTH))
+        self._still = 2 * PAIRS
+        self._values = 0
+
+    def near(self, bump: Bump) -> "Head":
+        """Add the bump's logit at the distance between the two tokens."""
+        root = math.sqrt(HEAD_WIDTH)
+        for pair, (cosine, sine) in enumerate(zip(bump.cosine, bump.sine, strict=True)):
+            share = max(math.hypot(cosine, sine) ** 0.5, 1e-3)
+            self.query_bias[2 * pair] = root * cosine / share
+            self.query_bias[2 * pair + 1] = -root * sine / share
+            self.key[2 * pair, FACT["one"]] = share
+        return self
+
+    def match(self, here: Sequence[int], there: Sequence[int], gain: float) -> "Head":
+        """Add gain times the dot product of dimensions of the query's token with dimensions of the key's."""
+        for mine, theirs in zip(here, there, strict=True):
+            self.query[self._still, mine] = gain * math.sqrt(HEAD_WIDTH)
+            self.key[self._still, theirs] = 1.0
+            self._still += 1
+        return self
+
+    def prefer(self, linear: Linear) -> "Head":
+        """Add a linear function of the key's token, whatever the query."""
+        self.query_bias[self._still] = _KEY_SHARE * math.sqrt(HEAD_WIDTH)
+        for dimension, coefficient in linear.items():
+            self.key[self._still, dimension] = coefficient / _KEY_SHARE
+        self._still += 1
+        return self
+
+    def bring(self, linear: Linear, to: int) -> "Head":
+        """Add the attended tokens' mean of a linear function to dimension `to`."""
+        for dimension, coefficient in linear.items():
+            self.value[self._values, dimension] = coefficient
+        self.output[to, self._values] = 1.0
+        self._values += 1
+        return self
+
+
+class Products:
+    """The feed-forward part of a layer: at most PRODUCTS gated products."""
+
+    def __init__(self) -> None:
+        self.gate = np.zeros((PRODUCTS, WIDTH))
+        self.gate_bias = np.zeros(PRODUCTS)
+        self.up = np.zeros((PRODUCTS, WIDTH))
+        self.up_bias = np.zeros(PRODUCTS)
+        self.down = np.zeros((WIDTH, PRODUCTS))
+        self._used = 0
+
+    def add(self, gate: Linear, times: Linear, to: int, gain: float = 1.0) -> "Products":
+        """Add gain * soft_step(gate) * times to dimension `to`. Key -1 of a linear function is its constant."""
+        self._fill(self.gate, self.gate_bias, gate, STEEPNESS)
+        self._fill(self.up, self.up_bias, times, 1.0)
+        self.down[to, self._used] = gain / STEEPNESS
+        self._used += 1
+        return self
+
+    def _fill(self, matrix: Floats, bias: Floats, linear: Linear, gain: float) -> None:
+        for dimension, coefficient in linear.items():
+            if dimension == -1:
+                bias[self._used] = gain * coefficient
+            else:
+                matrix[self._used, dimension] = gain * coefficient
+
+
+class Layer:
+    """HEADS attention heads that read one vector, then products that read the result."""
+
+    def __init__(self, heads: Sequence[Head], products: Products) -> None:
+        self.heads = [*heads, *(Head() for _ in range(HEADS - len(heads)))]
+        self.products = products
+
+    def tensors(self) -> dict[str, Floats]:
+        """Weights by llama.cpp's names, without the block's; each matrix has one row per output."""
+        return {
+            "attn_q.weight": np.concatenate([head.query for head in self.heads]),
+            "attn_q.bias": np.concatenate([head.query_bias for head in self.heads]),
+            "attn_k.weight": np.concatenate([head.key for head in self.heads]),
+            "attn_v.weight": np.concatenate([head.value for head in self.heads]),
+            "attn_output.weight": np.concatenate([head.output for head in self.heads], axis=1),
+            "ffn_gate.weight": self.products.gate,
+            "ffn_gate.bias": self.products.gate_bias,
+            "ffn_up.weight": self.products.up,
+            "ffn_up.bias": self.products.up_bias,
+            "ffn_down.weight": self.products.down,
+        }
+
+
+def layers(scalars: Scalars) -> list[Layer]:
+    """The whole network between embedding and output."""
+    orient = Layer([_part_of_prompt(), _question(), _context(), _previous_word(scalars)], _clear_markers())
+    match = Layer([_matched_word(), _matched_pair(), _share_of_b(), _repeated()], _what_is_missing())
+    weigh = Layer([_means(), _names(), _worst_number(), _coverage()], read_out(scalars))
+    return [orient, match, weigh]
+
+
+def _part_of_prompt() -> Head:
+    """The marker that comes last in the order of the parts says which part this is."""
+    parts = ("is_context", "is_question", "is_b_marker", "is_answer_marker")
+    head = Head().prefer({FACT[marker]: 20.0 * place for place, marker in enumerate(parts, start=1)})
+    for marker, note in zip(parts, ("in_context", "in_question", "in_b", "in_answer"), strict=True):
+        head.bring({FACT[marker]: 1.0}, NOTE[note])
+    return head
+
+
+def _question() -> Head:
+    """Whether there is a question, and so the task is relevance."""
+    return Head().prefer({FACT["is_question"]: 20.0}).bring({FACT["is_question"]: 1.0}, NOTE["asks_relevance"])
+
+
+def _context() -> Head:
+    return Head().prefer({FACT["is_context"]: 20.0}).bring({FACT["is_context"]: 1.0}, NOTE["has_context"])
+
+
+def _previous_word(scalars: Scalars) -> Head:
+    head = Head().near(scalars.previous)
+    for source, target in zip(PREVIOUS_CODE, PREVIOUS, strict=True):
+        head.bring({source: CODE_SCALE}, target)
+    return head
+
+
+def _clear_markers() -> Products:
+    """Take the word before off the markers, so that no match can mistake a marker for a word."""
+    markers = ("is_context", "is_question", "is_b_marker", "is_answer_marker")
+    marker = dict.fromkeys((FACT[name] for name in markers), 1.0)
+    products = Products()
+    for dimension in PREVIOUS:
+        products.add(marker, {dimension: -1.0}, dimension)
+    return products
+
+
+def _only_in_contexts(threshold: float) -> Linear:
+    """Bars all tokens outside the contexts, and gives their markers the logit that a match must pass."""
+    return {NOTE["in_context"]: -BLOCKED, FACT["one"]: BLOCKED, FACT["is_context"]: threshold}
+
+
+def _matched_word() -> Head:
+    return _matcher(Head().match(IDENTITY, IDENTITY, MATCH_GAIN), MATCH_GAIN * MATCH_THRESHOLD, "matched")
+
+
+def _matched_pair() -> Head:
+    head = Head().match(IDENTITY, IDENTITY, PAIR_GAIN).match(PREVIOUS, PREVIOUS, PAIR_GAIN)
+    return _matcher(head, PAIR_GAIN * PAIR_THRESHOLD, "matched_pair")
+
+
+def _matcher(head: Head, threshold: float, note: str) -> Head:
+    return head.prefer(_only_in_contexts(threshold)).bring({FACT["is_word"]: 1.0}, NOTE[note])
+
+
+def _share_of_b() -> Head:
+    """Of all places in the question and B that hold this word, the share that stands in B so far."""
+    parts = {NOTE["in_question"]: -BLOCKED, NOTE["in_b"]: -BLOCKED, FACT["one"]: BLOCKED}
+    return Head().match(IDENTITY, IDENTITY, MATCH_GAIN).prefer(parts).bring({NOTE["in_b"]: 1.0}, NOTE["share_of_b"])
+
+
+def _repeated() -> Head:
+    """Share n / (n + 1) for a word that stands n times in the contexts: the question's marker counts as one more."""
+    places = {
+        NOTE["in_context"]: -BLOCKED,
+        FACT["one"]: BLOCKED,
+        FACT["is_question"]: -BLOCKED + MATCH_GAIN * SAME_WORD,
+    }
+    return (
+        Head().match(IDENTITY, IDENTITY, MATCH_GAIN).prefer(places).bring({NOTE["in_context"]: 1.0}, NOTE["repeated"])
+    )
+
+
+def _what_is_missing() -> Products:
+    missing = {NOTE["matched"]: -1.0, -1: 1.0}
+    products = Products()
+    products.add(missing, {FACT["number_weight"]: 1.0}, NOTE["missing_number_weight"])
+    ramp = {NOTE["share_of_b"]: -REPEAT_SLOPE, -1: REPEAT_SLOPE * REPEAT_LIMIT}
+    products.add(ramp, {-1: 1.0}, NOTE["first"])
+    products.add({**ramp, -1: ramp[-1] - 1.0}, {-1: -1.0}, NOTE["first"])
+    return products.add({NOTE["in_b"]: 1.0}, {NOTE["repeated"]: -1.0, -1: 1.0}, NOTE["distinctive"])
+
+
+def _only_in_b(preference: Linear) -> Linear:
+    return {NOTE["in_b"]: -BLOCKED, FACT["one"]: BLOCKED, **preference}
+
+
+def _means() -> Head:
+    """Means over the statement, each word counted by its weight."""
+    return (
+        Head()
+        .prefer(_only_in_b({FACT["log_weight"]: LOG_SPAN}))
+        .bring({FACT["one"]: 1.0, NOTE["matched"]: -1.0}, NOTE["mean_missing"])
+        .bring({FACT["one"]: 1.0, NOTE["matched_pair"]: -1.0}, NOTE["mean_missing_pair"])
+    )
+
+
+def _names() -> Head:
+    """Share of the names that are missing. B's marker stands for a little more that is there: one name counts less."""
+    marker = LOG_SPAN + math.log(ASSUMED_NAMES)
+    preference = _only_in_b({FACT["log_name_weight"]: LOG_SPAN, FACT["is_b_marker"]: marker})
+    return Head().prefer(preference).bring({FACT["is_word"]: 1.0, NOTE["matched"]: -1.0}, NOTE["missing_names"])
+
+
+def _worst_number() -> Head:
+    """The largest weight of a missing number."""
+    note = NOTE["missing_number_weight"]
+    return Head().prefer(_only_in_b({note: WORST_GAIN})).bring({note: 1.0}, NOTE["worst_number"])
+
+
+def _coverage() -> Head:
+    """Weight of the question's words in B, each counted once and by 1 / (1 + n), against that of all its words."""
+    preference = {
+        FACT["log_question_weight"]: LOG_SPAN,
+        NOTE["in_question"]: -BLOCKED + REPEATED,
+        NOTE["in_b"]: -BLOCKED + REPEATED + COVERED,
+        NOTE["first"]: -REPEATED,
+        FACT["one"]: BLOCKED,
+    }
+    return Head().prefer(preference).bring({NOTE["distinctive"]: math.exp(-COVERED)}, NOTE["coverage"])
+
+
+def read_out(scalars: Scalars) -> Products:
+    """The last layer's products: the rule of the task at hand, then the order of the answer.
+
+        after anything in the answer   "0" and "1" at DIGIT, apart by the verdict's logit z
+        after the digit                "}"
+        after "}"                      the end token
+
+    z is a linear function of the means, maxima and coverage; P(label 1) = sigmoid(z). The digits share DIGIT, which is
+    far above the 0 of every other token, so that nearly all of the probability is on valid answers.
+    """
+    answers = NOTE["in_answer"]
+    asks, beside = NOTE["asks_relevance"], NOTE["has_context"]
+    products = Products()
+    products.add({answers: 1.0, asks: -1.0}, _rule(scalars.attribution), OUTPUT["verdict"], 0.5)
+    sentence, chunk = (
+        {answers: 1.0, asks: 1.0, beside: 1.0, -1: -2.0},
+        {answers: 1.0, asks: 1.0, beside: -1.0, -1: -1.0},
+    )
+    products.add(sentence, _rule(scalars.relevance), OUTPUT["verdict"], 0.5)
+    products.add(chunk, _rule(scalars.chunk), OUTPUT["verdict"], 0.5)
+    for gate, target, size in (
+        ({answers: 1.0}, "digit", DIGIT),
+        ({answers: 1.0, FACT["is_digit"]: 1.0, -1: -1.0}, "close", CLOSE),
+        ({answers: 1.0, FACT["is_close"]: 1.0, -1: -1.0}, "end", END),
+    ):
+        products.add(gate, {-1: 1.0}, OUTPUT[target], size)
+    return products
+
+
+def _rule(weights: dict[str, float]) -> dict[int, float]:
+    return {-1 if name == "constant" else NOTE[name]: weight for name, weight in weights.items()}
