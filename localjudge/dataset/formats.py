@@ -256,14 +256,16 @@ def _read_table(stream: IO[bytes], source: str) -> Iterator[RawRow]:
 
 
 def _parquet_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
-    """Batches of a size that fits the largest column of a row group: each row may hold a value of nearly all of it."""
+    """Batches of a size that fits the largest row group: each of its rows may hold a value of nearly all of it.
+
+    Columns are not asked for their sizes: for a damaged one pyarrow ends the process.
+    """
     from pyarrow import parquet  # type: ignore[import-untyped]
 
     table = parquet.ParquetFile(stream)
     _check_column_names(table.schema_arrow.names, source)
     groups = map(table.metadata.row_group, range(table.metadata.num_row_groups))
-    columns = (group.column(number) for group in groups for number in range(group.num_columns))
-    largest = max((column.total_uncompressed_size for column in columns), default=0)
+    largest = max((group.total_byte_size for group in groups), default=0)
     check_expansion(source, size, largest)
     yield from table.iter_batches(max(_FEWEST_AT_ONCE, min(_BATCH_ROWS, ALWAYS_UNPACKED // (largest + 1))))
 

@@ -114,10 +114,14 @@ for number in range(300):
 """
 
 
-@pytest.mark.parametrize("file", [LOG, ARROW, FEATHER], ids=["log", "stream", "feather"])
-def test_bytes_that_changed_are_read_or_refused_and_end_no_process(tmp_path: Path, file: Path) -> None:
-    """300 damaged copies each, in a process of their own: Arrow's reader is C++."""
-    pytest.importorskip("pyarrow")
-    command = [sys.executable, "-c", BROKEN, str(file), str(tmp_path / file.name)]
+@pytest.mark.parametrize("file", [LOG, ARROW, FEATHER, None], ids=["log", "stream", "feather", "parquet"])
+def test_bytes_that_changed_are_read_or_refused_and_end_no_process(tmp_path: Path, file: Path | None) -> None:
+    """300 damaged copies each, in a process of their own: the readers of Arrow and Parquet are C++."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    if file is None:
+        file = tmp_path / "whole.parquet"
+        rows = [{"question": "q", "contexts": [{"text": "a", "id": "d1", "meta": {"a": "b"}}]}, {"question": "r"}]
+        parquet.write_table(pyarrow.Table.from_pylist(rows), file)
+    command = [sys.executable, "-c", BROKEN, str(file), str(tmp_path / file.name.replace("whole", "broken"))]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2_000:]
