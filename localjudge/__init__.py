@@ -2,20 +2,14 @@
 
     import localjudge
     run = localjudge.evaluate("answers.jsonl", judge="models/my-judge.gguf")
-    run.summary.metrics["context_recall"].mean
+    run["context_recall"].mean, run.to_pandas(), run.check(["context_recall>=0.8"])
 
 Names are looked up when they are first used, so that the import is quick and loads no model library.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as of `typing`, whose names are not ours to show
 if TYPE_CHECKING:
-    from localjudge.analysis.check import check
-    from localjudge.analysis.compare import compare
-    from localjudge.analysis.correct import corrected_means
-    from localjudge.analysis.label_sheet import label_sheet
-    from localjudge.api import calibrate, combine, evaluate, merge, rescore, verify
+    from localjudge.api import calibrate, combine, evaluate, merge
     from localjudge.engine.scripted import ScriptedEngine
     from localjudge.errors import (
         DataError,
@@ -23,92 +17,59 @@ if TYPE_CHECKING:
         ModelError,
         OutOfResource,
         RunDirectoryError,
-        SampleError,
         UsageError,
     )
-    from localjudge.metrics.criterion import Criterion, CriterionExample
+    from localjudge.metrics.criterion import Criterion
+    from localjudge.metrics.metric import Metric
     from localjudge.open_judge import Judge
-    from localjudge.record.manifest import Calibration
-    from localjudge.record.run import Run
-    from localjudge.report.html_page import write_report
-    from localjudge.suite import read_suite
-    from localjudge.types import Context, Sample
+    from localjudge.result import Run
+    from localjudge.types import Sample
 
     __version__: str
 
 __all__ = [
-    "Calibration",
-    "Context",
     "Criterion",
-    "CriterionExample",
     "DataError",
     "Judge",
     "LocaljudgeError",
+    "Metric",
     "ModelError",
     "OutOfResource",
     "Run",
     "RunDirectoryError",
     "Sample",
-    "SampleError",
     "ScriptedEngine",
     "UsageError",
-    "__version__",
     "calibrate",
-    "check",
     "combine",
-    "compare",
-    "corrected_means",
     "evaluate",
-    "label_sheet",
     "merge",
-    "read_suite",
-    "rescore",
-    "verify",
-    "write_report",
 ]
-
 _HOMES = {
-    "Calibration": "localjudge.record.manifest",
-    "Context": "localjudge.types",
-    "Criterion": "localjudge.metrics.criterion",
-    "CriterionExample": "localjudge.metrics.criterion",
-    "DataError": "localjudge.errors",
-    "Judge": "localjudge.open_judge",
-    "LocaljudgeError": "localjudge.errors",
-    "ModelError": "localjudge.errors",
-    "OutOfResource": "localjudge.errors",
-    "Run": "localjudge.api",
-    "RunDirectoryError": "localjudge.errors",
-    "Sample": "localjudge.types",
-    "SampleError": "localjudge.errors",
-    "ScriptedEngine": "localjudge.engine.scripted",
-    "UsageError": "localjudge.errors",
-    "calibrate": "localjudge.api",
-    "check": "localjudge.analysis.check",
-    "combine": "localjudge.api",
-    "compare": "localjudge.analysis.compare",
-    "corrected_means": "localjudge.analysis.correct",
-    "evaluate": "localjudge.api",
-    "label_sheet": "localjudge.analysis.label_sheet",
-    "merge": "localjudge.api",
-    "read_suite": "localjudge.suite",
-    "rescore": "localjudge.api",
-    "verify": "localjudge.api",
-    "write_report": "localjudge.report.html_page",
+    "Criterion": "metrics.criterion",
+    "Judge": "open_judge",
+    "Metric": "metrics.metric",
+    "Run": "result",
+    "Sample": "types",
+    "ScriptedEngine": "engine.scripted",
+    **dict.fromkeys(("calibrate", "combine", "evaluate", "merge"), "api"),
 }
+"""Errors are the others."""
 
 
-def __getattr__(name: str) -> Any:
-    if name == "__version__":
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        from importlib import import_module
         from importlib.metadata import version
 
-        return version("localjudge")
-    if name not in _HOMES:
-        raise AttributeError(f"module 'localjudge' has no attribute {name!r}")
-    value = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = value
-    return value
+        if name == "__version__":
+            return version("localjudge")
+        if name not in __all__:
+            raise AttributeError(f"module 'localjudge' has no attribute {name!r}")
+        globals()[name] = value = getattr(import_module(f"localjudge.{_HOMES.get(name, 'errors')}"), name)
+        return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return __all__

@@ -1,106 +1,162 @@
-"""What Python's users see beside what the library does for anybody: a bar while a run goes on, a table in a notebook.
+"""The functions that make a run, as Python's users call them; the command line is the other way in, to the same plan.
 
-The command line is the other way in; both do the same with the same plan. `help(localjudge.evaluate)` names every
-option with type, default and meaning, as the fields of the settings give them.
+    evaluate(data, judge=...) ──> Run      merge([shards]), combine([runs of several judges]) ──> Run
+    calibrate(labels) ──> Calibration      for evaluate(calibration=...)
+
+What can be done with a run are its methods (`localjudge.result`).
 """
 
-import inspect
-import sys
-import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Unpack, get_type_hints
+from typing import TYPE_CHECKING, Any
 
-from pydantic.fields import FieldInfo
-
-from localjudge.doctor.calibrate import CalibrationOptions, measure_judge
+from localjudge.doctor.calibrate import measure_judge
 from localjudge.engine.protocol import Engine
 from localjudge.errors import UsageError
+from localjudge.judge.wording import JudgingProtocol, Reasons
+from localjudge.metrics import Metric
 from localjudge.open_judge import Judge
-from localjudge.progress import Progress, Silence
+from localjudge.progress import Progress
 from localjudge.record.manifest import Calibration
 from localjudge.record.merge import merge_shards
-from localjudge.record.run import Run
+from localjudge.result import Output, Run, RunLike, check_names, directory_for, named_settings, progress_for, runs_in
 from localjudge.run.combine import Weights, combine_runs
-from localjudge.run.job import rescore_run, run_plan
+from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
 from localjudge.run.plan import Data, plan
-from localjudge.run.settings import Options, RunSettings, checked
-from localjudge.run.verify import Verification, WhereAsked, verify_run
+from localjudge.run.settings import checked
 from localjudge.words import option_name
 
-_WIDTH = 100
+if TYPE_CHECKING:
+    from localjudge.judge.profile import OwnPrompt, ProfileFolder
 
 
-def evaluate(
+@check_names
+def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
     data: Data,
     *,
     judge: JudgeName | Judge = DEFAULT_JUDGE,
-    metrics: Sequence[str] | None = None,
-    out: str | Path | None = None,
+    metrics: str | Metric | Path | Sequence[str | Metric | Path] | None = None,
+    out: Output = None,
     engine: Engine | None = None,
     progress: Progress | bool | None = None,
-    **options: Unpack[Options],
+    threshold: float | None = None,
+    calibration: str | Path | Calibration | Sequence[str | Path | Calibration] | None = None,
+    min_legal_mass: float | None = None,
+    max_failed: int | None = None,
+    cluster_by: str | None = None,
+    mapping: Mapping[str, str] | None = None,
+    context_separator: str | None = None,
+    rows: str | None = None,
+    skip_bad_rows: bool | None = None,
+    limit: int | None = None,
+    sample: int | None = None,
+    seed: int | None = None,
+    shard: str | None = None,
+    reuse: str | Path | Sequence[str | Path] | None = None,
+    cache: bool | int | None = None,
+    language: str | None = None,
+    segmenter: str | None = None,
+    abbreviations: str | Path | Sequence[str] | None = None,
+    profile: "str | Path | ProfileFolder | None" = None,
+    prompts: "str | Path | OwnPrompt | Sequence[str | Path | OwnPrompt] | None" = None,
+    reasons: Reasons | None = None,
+    protocol: JudgingProtocol | None = None,
+    n_ctx: int | None = None,
+    threads: int | None = None,
+    gpu_layers: int | None = None,
+    ray: str | None = None,
+    ray_workers: int | None = None,
+    allow_host: str | Sequence[str] | None = None,
 ) -> Run:
-    """Score the data and leave a run directory; the same as the command `localjudge run`.
+    """Score data with a local judge. Scores are in [0, 1]; nothing leaves this machine.
 
     data: a file or several (JSONL, JSON, CSV, Parquet, Arrow, logs of inspect), rows as mappings, models or
         dataclasses, a mapping of columns, or a frame, table or data set of another package as it is.
     judge: a registered name, the path of a GGUF file, a name that `localjudge models` lists, or the address of a server
         on this machine ("http://127.0.0.1:8080", "unix:/run/llama.sock"). Or an open `localjudge.Judge`, which stays
-        open, and whose settings hold where the options name no others; other threads that use it wait until the run
-        ends.
-    metrics: names such as "context_recall"; None for a first picture of the data.
-    out: the run directory; None for one under `runs/`, named after the data and all that can move a number.
+        open, and whose settings hold where these arguments name no others; other threads that use it wait.
+    metrics: names, metric objects and `Criterion` objects, or one; None for those that the columns are enough for and
+        that take few verdicts. A mean is a share from 0 to 1, and more is better but for refusal and noise_sensitivity.
+        Names, by the columns that they need (`localjudge run --list-metrics` says what each asks):
+        retrieved_contexts and reference: context_recall, matrix_recall, matrix_recall@k, matrix_precision; with the
+            user_input (the question) context_precision; with the response noise_sensitivity
+        retrieved_contexts and user_input: context_relevancy, context_relevancy_chunk, context_sufficiency
+        retrieved_contexts and response: faithfulness, citation_support, citation_validity; with the user_input
+            abstention
+        response: refusal; with the user_input answer_relevancy; with the reference answer_correctness
+        retrieved_contexts and reference_contexts, without a judge: document_recall_single_hit,
+            document_recall_multi_hit, document_mrr, document_map, document_ndcg, hit_rate@k, precision@k, recall@k
+    out: the run directory; None for one under `runs/`, named after the data and all that can move a number; False for
+        none: the files then lie in a private temporary folder, as long as the result is there.
     engine: takes the place of the judge's model (a `ScriptedEngine` in tests); it is not closed.
     progress: True shows a bar, False nothing; None a bar in notebooks and on terminals and nothing elsewhere.
         An object with the methods of `localjudge.progress.Progress` is told what goes on.
 
+    What decides a verdict, and what is counted:
+
+    threshold: probability in [0, 1] from which on a verdict is 1 (0.5).
+    calibration: name or file of a calibration, or what `calibrate` returned, or several: their thresholds decide the
+        metrics that ask their questions.
+    min_legal_mass: probability in [0, 1] that the model must have given to legal answers; with less there is no verdict
+        (0.01).
+    max_failed: failed samples tolerated per metric before its mean is withheld (0).
+    cluster_by: column that names what samples share, such as a document: intervals are then over these groups.
+
+    Which data:
+
+    mapping: field to column, such as {"reference": "gold"}. "a.b" reaches into objects, "a[].b" into each of a list;
+        contexts may stand in several columns, "a,b".
+    context_separator: separator between contexts in one text ("|" for files of DeepEval).
+    rows: where the rows are inside the objects of a JSON file, such as "experiment.items".
+    skip_bad_rows: leave out rows that cannot be used, and count them, instead of raising DataError (False).
+    limit: use only the first so many samples.
+    sample, seed: use so many samples drawn at random by id; a larger number includes the samples of a smaller one.
+    shard: one of n parts by id, such as "1/4": several processes judge one each, and `merge` makes one run of them.
+    reuse: run, or several, of the same judge whose answers are taken in place of asking.
+
+    cache: keep the answers of all your runs in one private folder and take them from there: True, or how many MiB at
+        most (False).
+
+    How the judge is asked:
+
+    language: language whose rules cut sentences, as a spaCy code ("en").
+    segmenter: installed spaCy pipeline that cuts sentences instead.
+    abbreviations: words, or a file with one a line, whose full stop does not end a sentence.
+    profile: prompt profile ("instruct", "minicheck" ...), or the folder of your own; None for the one made for the
+        model.
+    prompts: prompt file that replaces the built-in prompt for one task, or several.
+    reasons: "before" lets the model write a reason before the verdict (which may move it), "after" after it ("none").
+    protocol: "joint" judges all statements of a sample in one answer, as RAGAS does ("independent").
+
+    Where it works; none of these but n_ctx and gpu_layers can move a number:
+
+    n_ctx: context of the model in tokens; None for the model's limit, at most 8,192.
+    gpu_layers: layers of the model on the GPU; None for all, if the build has a GPU backend.
+    threads: processor threads; None for as many as this process may use.
+    ray: "local" for workers on this machine, "auto" or "HOST:PORT" for those of a Ray cluster.
+    ray_workers: how many, each with the model in its memory; None for as many as it has room for.
+    allow_host: host beyond this machine that the judge's address may name, or several: the texts go there.
+
     Raises UsageError (DataError, ModelError, RunDirectoryError) where nothing was judged, OutOfResource where the same
     call goes on later. A sample that cannot be scored is in the result, and no error.
     """
+    options = named_settings(locals())
     if isinstance(judge, Judge):
         if engine is not None:
             raise UsageError("an open judge has its engine", hint=f"leave out {option_name('engine')}, or the judge")
-        settings = judge.settings_with(options)
-    else:
-        settings = checked(options)
-    with closing(_progress(progress)) as told:
-        planned = plan(data, metrics, settings, told)
-        if not isinstance(judge, Judge):
-            return run_plan(planned, judge=judge, out=out, engine=engine, progress=told)
-        if "calibration" not in options:
-            planned = planned._replace(settings=settings.for_metrics(planned.metrics))
-        with judge.in_use() as opened:
-            return run_plan(planned, judge=opened, out=out, progress=told)
+        return judge._evaluate(data, metrics, options, out=out, progress=progress)
+    settings = checked(options)
+    directory, folder = directory_for(out)
+    with closing(progress_for(progress)) as shown:
+        planned = plan(data, metrics, settings, shown)
+        return Run.of(run_plan(planned, judge=judge, out=directory, engine=engine, progress=shown), folder)
 
 
-def rescore(
-    run: Run | str | Path,
-    *,
-    metrics: Sequence[str] | None = None,
-    out: str | Path | None = None,
-    judge: JudgeName | None = None,
-    engine: Engine | None = None,
-    progress: Progress | bool | None = None,
-    **options: Unpack[Options],
-) -> Run:
-    """Score the samples of a run once more, with other metrics or options; only what it did not ask is asked.
-
-    The result is a run of its own, which holds the answers that it took. `metrics` are those of the run if None, and so
-    is all that the options do not name; `judge` says where the run's model is now. Data, sentences and judge stay the
-    same, so the options are `threshold`, `calibration`, `min_legal_mass`, `cluster_by`, `max_failed`, `reuse`,
-    `threads`, `allow_host` and those of a Ray cluster; what `progress` may be, `evaluate` says.
-
-    Raises what `evaluate` raises, and UsageError if the judge, or a package that it rests on, is another one now.
-    """
-    with closing(_progress(progress)) as told:
-        return rescore_run(run, metrics, options, out=out, judge=judge, engine=engine, progress=told)
-
-
-def merge(shards: Sequence[Run | str | Path], *, out: str | Path, progress: Progress | bool | None = None) -> Run:
-    """Make one run of all shards of it; the same as the command `localjudge merge`. No model is opened.
+@check_names
+def merge(shards: Sequence[RunLike], *, out: str | Path, progress: Progress | bool | None = None) -> Run:
+    """Make one run of all shards of it. No model is opened.
 
     shards: all of them, in any order: runs, or the directories that `evaluate(..., shard="1/4")` left.
     out: the directory of the whole run, whose result files are those of a run that was not sharded, byte for byte.
@@ -108,149 +164,63 @@ def merge(shards: Sequence[Run | str | Path], *, out: str | Path, progress: Prog
     Raises UsageError if a shard is missing or there twice, or if they are not of one judge, data and settings, and
     RunDirectoryError where one cannot be read or is not finished. What `progress` may be, `evaluate` says.
     """
-    with closing(_progress(progress)) as told:
-        return merge_shards(shards, out, told)
+    with closing(progress_for(progress)) as shown:
+        return Run.of(merge_shards(runs_in(shards), out, shown))
 
 
+@check_names
 def combine(
-    runs: Sequence[Run | str | Path],
-    *,
-    out: str | Path,
-    weights: Weights = (),
-    progress: Progress | bool | None = None,
+    runs: Sequence[RunLike], *, out: str | Path, weights: Weights = (), progress: Progress | bool | None = None
 ) -> Run:
-    """Combine runs of different judges on the same data; the same as the command `localjudge combine`.
+    """Combine runs of different judges on the same data.
 
     runs: runs, or their directories, with the same data, metrics and threshold, each by another judge.
     out: the directory of the combined run, whose probabilities are those of the mean log odds.
     weights: calibrations of a combined run of the same judges, made with `weights=True`, which decide the metrics that
         ask their questions.
 
-    Raises UsageError for runs that do not judge the same units, and RunDirectoryError where one cannot be read.
+    Raises UsageError for runs that do not judge the same units, and RunDirectoryError where one cannot be read. What
+    `progress` may be, `evaluate` says.
     """
-    with closing(_progress(progress)) as told:
-        return combine_runs(runs, out, weights=weights, progress=told)
+    with closing(progress_for(progress)) as shown:
+        return Run.of(combine_runs(runs_in(runs), out, weights=weights, progress=shown))
 
 
-def verify(
-    run: Run | str | Path,
-    *,
-    judge: JudgeName | None = None,
-    engine: Engine | None = None,
-    count: int | None = None,
-    seed: int = 0,
-    progress: Progress | bool | None = None,
-    **where: Unpack[WhereAsked],
-) -> Verification:
-    """Ask the judge of a run again and work out its files again; the same as the command `localjudge verify`.
-
-    run: a run, or its directory, in which nothing is changed.
-    judge: where the run's model is now; None for where it was.
-    count: how many of the stored requests are asked, drawn by `seed`; None for all. Files and data are always checked.
-
-    Options are `threads`, `allow_host` and those of a Ray cluster. What `engine` and `progress` may be, `evaluate`
-    says. Raises UsageError (ModelError, RunDirectoryError) where a judge or the run cannot be opened.
-    """
-    with closing(_progress(progress)) as told:
-        return verify_run(run, judge=judge, engine=engine, count=count, seed=seed, progress=told, **where)
-
-
-def calibrate(
+@check_names
+def calibrate(  # noqa: PLR0913 # as for `evaluate`
     labels: str | Path,
     *,
     judge: JudgeName | None = None,
-    run: Run | str | Path | None = None,
+    run: RunLike | None = None,
     name: str | None = None,
+    metrics: Sequence[str] | None = None,
+    weights: bool = False,
+    out: str | Path | None = None,
     engine: Engine | None = None,
     progress: Progress | bool | None = None,
-    **options: Unpack[CalibrationOptions],
+    cluster_by: str | None = None,
+    profile: "str | Path | ProfileFolder | None" = None,
+    prompts: "str | Path | OwnPrompt | Sequence[str | Path | OwnPrompt] | None" = None,
+    reasons: Reasons | None = None,
+    min_legal_mass: float | None = None,
+    reuse: str | Path | Sequence[str | Path] | None = None,
+    cache: bool | int | None = None,
+    n_ctx: int | None = None,
+    threads: int | None = None,
+    gpu_layers: int | None = None,
+    allow_host: str | Sequence[str] | None = None,
 ) -> Calibration:
-    """Hold a judge against labels of people; the same as the command `localjudge calibrate`.
+    """Measure a judge on human labels and choose a threshold.
 
     labels: a file with the columns context, statement and label, or question, sentences and relevant, about which
         `judge` (the reference judge if None) is asked; or verdicts of a run with a column human.
-    run: the run whose verdicts are labelled.
+    run: the run whose verdicts are labelled; `metrics` are those whose labelled verdicts count.
     name: what it is saved under, for `evaluate(calibration=name)`; None for that of judge and question.
+    weights: weigh the judges of a combined run by the labels, for `combine`.
+    out: the run directory in which the judge is asked.
 
-    Options are `metrics` (whose labelled verdicts count), `out` (the run directory in which the judge is asked),
-    `weights` (True: the judges of a combined run are weighed by the labels, for `combine`),
-    `cluster_by`, `profile`, `prompts`, `reasons`, `min_legal_mass`, `reuse`, `n_ctx`, `threads`, `gpu_layers` and
-    `allow_host`; what `engine` and `progress` may be, `evaluate` says. Raises DataError for labels that cannot be used,
-    and what `evaluate` raises.
+    The others are those of `evaluate`. Raises DataError for labels that cannot be used, and what `evaluate` raises.
     """
-    with closing(_progress(progress)) as told:
-        return measure_judge(labels, options, judge=judge, run=run, name=name, engine=engine, progress=told)
-
-
-def _progress(wanted: Progress | bool | None) -> Progress:
-    if wanted is None:
-        wanted = in_notebook() or sys.stderr.isatty()
-    if isinstance(wanted, Progress):
-        return wanted
-    if not isinstance(wanted, bool):
-        raise UsageError(
-            f"progress must be True, False, None or a localjudge.progress.Progress, got {wanted!r:.80}",
-            hint="leave it out for a bar in notebooks and on terminals",
-        )
-    if not wanted:
-        return Silence()
-    from localjudge.report.terminal import Bar, progress_on
-
-    return Bar(sys.stderr) if in_notebook() and _has_widgets() else progress_on(sys.stderr)
-
-
-def _html(run: Run) -> str:
-    """A run as a notebook shows it; what draws it is imported when there is something to draw."""
-    from localjudge.report.tables import run_html
-
-    return run_html(run)
-
-
-def in_notebook() -> bool:
-    """Whether a notebook's kernel runs this, and not a terminal."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython is not None else None
-    return type(shell).__name__ == "ZMQInteractiveShell"
-
-
-def _has_widgets() -> bool:
-    """Whether a bar can be drawn in a notebook: without them, lines are written as in a log."""
-    from importlib.util import find_spec
-
-    return find_spec("ipywidgets") is not None
-
-
-def _options() -> Iterator[str]:
-    """Each option with its type, default and meaning."""
-    for name, hint in get_type_hints(Options).items():
-        field = RunSettings.model_fields[name]
-        yield f"{name} ({_type(hint)}, default {_default(field)!r}):"
-        meaning = " ".join(str(field.description).split())
-        yield textwrap.indent(textwrap.fill(meaning, _WIDTH), "    ")
-
-
-def _type(hint: object) -> str:
-    return inspect.formatannotation(hint).replace("collections.abc.", "").replace("pathlib.", "").replace("typing.", "")
-
-
-def _default(field: FieldInfo) -> object:
-    return field.get_default(call_default_factory=True, validated_data={})
-
-
-def _signature() -> inspect.Signature:
-    """The signature with each option by its name, for help and completion."""
-    named = [
-        one for one in inspect.signature(evaluate).parameters.values() if one.kind is not inspect.Parameter.VAR_KEYWORD
-    ]
-    options = [
-        inspect.Parameter(
-            name, inspect.Parameter.KEYWORD_ONLY, default=_default(RunSettings.model_fields[name]), annotation=hint
-        )
-        for name, hint in get_type_hints(Options).items()
-    ]
-    return inspect.Signature([*named, *options], return_annotation=Run)
-
-
-evaluate.__doc__ = f"{inspect.getdoc(evaluate)}\n\nOptions:\n\n{chr(10).join(_options())}\n"
-evaluate.__signature__ = _signature()  # type: ignore[attr-defined]
-Run.html_view = staticmethod(_html)
+    options: Any = named_settings(locals()) | {"metrics": metrics, "weights": weights, "out": out}
+    with closing(progress_for(progress)) as shown:
+        return measure_judge(labels, options, judge=judge, run=run, name=name, engine=engine, progress=shown)

@@ -228,7 +228,7 @@ def _models_in(program: str, repositories: _Repositories) -> Iterator[FoundModel
             aliases = {name, f"{repository}/{file}", Path(file).name, Path(file).stem}
             if repository and file in whole:
                 short = {repository, repository.rpartition("/")[2]}
-                aliases |= short | {f"{one}{between}{tag}" for one in short for between in _BETWEEN if tag}
+                aliases |= short | {f"{start}{between}{tag}" for start in short for between in _BETWEEN if tag}
             yield FoundModel(program, name, path, frozenset(map(str.casefold, aliases)))
 
 

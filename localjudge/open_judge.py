@@ -1,13 +1,12 @@
 """A judge that stays open: the model is loaded once, and asked as often as you like, without a directory.
 
     with localjudge.Judge.open("model.gguf") as judge:
-        for row in judge.scores(rows, ["faithfulness"]):
+        for row in judge.evaluate(rows, ["faithfulness"]).scores:
             print(row.sample_id, row.score)
         run = localjudge.evaluate("questions.jsonl", judge=judge)      # the same model, and a run directory
 
 It asks in the same words, cuts the same sentences and gives the same numbers as `localjudge.evaluate`. Answers are
-remembered while it is open, as many as stated below, so that the verdicts behind a score cost nothing more; nothing is
-written anywhere.
+remembered while it is open, as many as stated below, so that what was asked once costs nothing more.
 
 Invariant: whatever uses its model does so inside `Judge.in_use`, one use at a time. Two threads in one llama.cpp
 context end the process or read each other's logits, and a model that is freed while it is asked ends the process, too.
@@ -17,18 +16,22 @@ Threads may share a judge: they wait for each other. A forked process may not: t
 import os
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from threading import Lock, get_ident
 from types import TracebackType
-from typing import NoReturn, Self, Unpack
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from localjudge.engine.protocol import Engine, EngineSettings
 from localjudge.errors import UsageError
-from localjudge.metrics.criterion import Criterion
-from localjudge.progress import Silence
-from localjudge.record.result_rows import Evaluation, ScoreRow, VerdictRow, score_rows, verdict_rows
+from localjudge.judge.wording import JudgingProtocol, Reasons
+from localjudge.metrics import Metric
+from localjudge.progress import Progress, Silence
+from localjudge.record.manifest import Calibration
+from localjudge.record.result_rows import Evaluation
 from localjudge.record.store import Asking, KeyedRequest
+from localjudge.result import Output, Run, check_names, directory_for, named_settings, progress_for
+from localjudge.run.job import run_plan
 from localjudge.run.judges import (
     DEFAULT_JUDGE,
     JudgeName,
@@ -40,12 +43,13 @@ from localjudge.run.judges import (
 )
 from localjudge.run.loop import Blocks
 from localjudge.run.plan import Data, plan
-from localjudge.run.settings import Options, RunSettings, checked, settings_with
+from localjudge.run.settings import RunSettings, checked
 from localjudge.types import Answer, JudgeCard, NoAnswer
 from localjudge.words import option
 
-OwnCriterion = str | Path | Criterion
-"""A criterion, or the name of its file."""
+if TYPE_CHECKING:
+    from localjudge.judge.profile import OwnPrompt, ProfileFolder
+
 ANSWERS_KEPT = 65_536
 """So many answers are remembered, the latest: about a kilobyte each with its key, less without reasons."""
 
@@ -64,22 +68,42 @@ class Judge:
         self._open = True
 
     @classmethod
-    def open(
-        cls, judge: JudgeName = DEFAULT_JUDGE, *, engine: Engine | None = None, **options: Unpack[Options]
+    @check_names
+    def open(  # noqa: PLR0913 # each by its name, so that editors offer them
+        cls,
+        judge: JudgeName = DEFAULT_JUDGE,
+        *,
+        engine: Engine | None = None,
+        threshold: float | None = None,
+        calibration: str | Path | Calibration | Sequence[str | Path | Calibration] | None = None,
+        min_legal_mass: float | None = None,
+        max_failed: int | None = None,
+        language: str | None = None,
+        segmenter: str | None = None,
+        abbreviations: str | Path | Sequence[str] | None = None,
+        profile: "str | Path | ProfileFolder | None" = None,
+        prompts: "str | Path | OwnPrompt | Sequence[str | Path | OwnPrompt] | None" = None,
+        reasons: Reasons | None = None,
+        protocol: JudgingProtocol | None = None,
+        cache: bool | int | None = None,
+        n_ctx: int | None = None,
+        threads: int | None = None,
+        gpu_layers: int | None = None,
+        ray: str | None = None,
+        ray_workers: int | None = None,
+        allow_host: str | Sequence[str] | None = None,
     ) -> Self:
         """Load a judge: a registered name, the path of a GGUF file, a server's address.
 
-        The options are those of `localjudge.evaluate`; `engine` takes the place of the judge's model and is not closed.
-        Raises ModelError if the model cannot be found or used, UsageError for options that cannot be, OutOfResource if
-        there is too little memory.
+        The arguments are those of `localjudge.evaluate`; `engine` takes the place of the judge's model and is not
+        closed. Raises ModelError if the model cannot be found or used, UsageError for options that cannot be,
+        OutOfResource if there is too little memory.
         """
-        for name in settings_with("part"):
-            if name in options:
-                raise UsageError(
-                    f"an open judge takes no {name}: it scores the rows that it is given",
-                    hint=f"give {name} to localjudge.evaluate, with judge=...",
-                )
-        settings = checked(options)
+        return cls.with_settings(judge, checked(named_settings(locals())), engine)
+
+    @classmethod
+    def with_settings(cls, judge: JudgeName, settings: RunSettings, engine: Engine | None = None) -> Self:
+        """The judge with checked settings, of which those about data mean nothing. Raises what `open` raises."""
         with ExitStack() as undo:
             opened = undo.enter_context(opened_judge(judge, engine, settings))
             return cls(opened, settings, undo.pop_all())
@@ -119,7 +143,7 @@ class Judge:
         """Who judges: name, sha256 and size of the model."""
         return self._opened.card
 
-    def settings_with(self, options: Options) -> RunSettings:
+    def settings_with(self, options: Mapping[str, Any]) -> RunSettings:
         """Its settings but for these options. Raises UsageError for one that a loaded model cannot change."""
         kept = {name: getattr(self.settings, name) for name in self.settings.model_fields_set}
         for one, other in (("threshold", "calibration"), ("calibration", "threshold")):
@@ -133,32 +157,40 @@ class Judge:
                 )
         return settings
 
-    def scores(
-        self, rows: Data, metrics: Sequence[str] | None = None, *, criteria: Sequence[OwnCriterion] = ()
-    ) -> list[ScoreRow]:
-        """One row for each sample and metric, in the order of the rows: score, or why there is none.
+    def evaluate(
+        self,
+        data: Data,
+        metrics: str | Metric | Path | Sequence[str | Metric | Path] | None = None,
+        *,
+        out: Output = False,
+        progress: Progress | bool | None = False,
+    ) -> Run:
+        """Score data, as `localjudge.evaluate` does; by default no run directory is left.
 
-        `rows` is what `localjudge.evaluate` takes: mappings, samples, a mapping of columns, or files. `criteria` are
-        asked beside those that the judge was opened with. Raises DataError for rows that cannot be used, UsageError for
-        metrics that cannot be computed, criteria that cannot be asked, and for a judge that is closed.
+        What was asked while the judge was open is not asked again. `localjudge.evaluate(..., judge=judge)` takes other
+        settings, too. Raises what that raises, and UsageError for a judge that is closed.
         """
-        return list(score_rows(self.evaluations(rows, metrics, criteria=criteria)))
+        return self._evaluate(data, metrics, {}, out=out, progress=progress)
 
-    def verdicts(
-        self, rows: Data, metrics: Sequence[str] | None = None, *, criteria: Sequence[OwnCriterion] = ()
-    ) -> list[VerdictRow]:
-        """One row for each judged unit: where its text stands, p_yes and label. Takes and raises what `scores` does."""
-        return list(verdict_rows(self.evaluations(rows, metrics, criteria=criteria)))
+    def _evaluate(
+        self, data: Data, metrics: object, options: Mapping[str, Any], *, out: object, progress: object
+    ) -> Run:
+        settings = self.settings_with(options)
+        directory, folder = directory_for(out)
+        with closing(progress_for(progress)) as shown:
+            planned = plan(data, metrics, settings, shown)
+            if "calibration" not in options:
+                planned = planned._replace(settings=planned.settings.for_metrics(planned.metrics))
+            with self.in_use() as opened:
+                return Run.of(run_plan(planned, judge=opened, out=directory, progress=shown), folder)
 
-    def evaluations(
-        self, rows: Data, metrics: Sequence[str] | None = None, *, criteria: Sequence[OwnCriterion] = ()
-    ) -> list[Evaluation]:
-        """What came of each metric on each sample, with the units behind it. Takes and raises what `scores` does."""
-        settings = self.settings
-        if criteria:
-            settings = self.settings_with({"criteria": [*settings.criteria, *criteria]})
-        planned = plan(rows, metrics, settings)
-        settings = settings.for_metrics(planned.metrics)
+    def evaluations(self, rows: Data, metrics: object = None) -> list[Evaluation]:
+        """What came of each metric on each sample, in memory alone: for adapters, and for many small questions.
+
+        Raises what `evaluate` raises.
+        """
+        planned = plan(rows, metrics, self.settings)
+        settings = planned.settings.for_metrics(planned.metrics)
         with self.in_use() as opened:
             refuse_unaskable(opened, planned.metrics)
             part = judge_part_of(opened, planned.metrics, settings)
@@ -167,12 +199,12 @@ class Judge:
                 opened,
                 self._memory,
                 metrics=planned.metrics,
-                segmenter=self.settings.sentences,
+                segmenter=settings.sentences,
                 rule=settings.rule_for(planned.metrics),
                 progress=Silence(),
             )
             samples = planned.dataset.samples
-            return [one for block in judging.evaluations(samples, len(samples)) for one in block]
+            return [evaluation for block in judging.evaluations(samples, len(samples)) for evaluation in block]
 
     def close(self) -> None:
         """Free the model, once nothing uses it any more.

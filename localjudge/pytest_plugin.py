@@ -126,7 +126,7 @@ _LEFT = "localjudge_runs"
 
 @pytest.fixture(scope="session")
 def judge(request: pytest.FixtureRequest) -> "Iterator[Judge]":
-    """An open judge, one for the session: `judge.scores(rows, metrics)`, `judge.verdicts(rows, metrics)`."""
+    """An open judge, one for the session: `judge.evaluate(rows, metrics).scores`, `.verdicts`."""
     __tracebackhide__ = True
     with _open(request.config) as opened:
         yield opened
@@ -136,7 +136,7 @@ def judge(request: pytest.FixtureRequest) -> "Iterator[Judge]":
 def _open(config: pytest.Config) -> "Judge":
     from localjudge.open_judge import Judge
     from localjudge.run.judges import DEFAULT_JUDGE
-    from localjudge.run.settings import settings_with
+    from localjudge.run.settings import checked, settings_with
     from localjudge.suite import SUITE, read_suite
 
     file = config.rootpath / SUITE
@@ -145,7 +145,7 @@ def _open(config: pytest.Config) -> "Judge":
         {name: value for name, value in suite.settings.items() if name not in settings_with("data")} if suite else {}
     )
     named = config.getoption("--localjudge-judge") or (suite and suite.arguments.get("judge")) or DEFAULT_JUDGE
-    return Judge.open(named, **options)
+    return Judge.with_settings(named, checked(options))
 
 
 @pytest.fixture(scope="session")
@@ -180,7 +180,7 @@ def assert_score(
         __tracebackhide__ = True
         fields = sample if isinstance(sample, Mapping) else sample.model_dump(exclude_none=True)
         row = session.identified(fields, request.node.nodeid)
-        [evaluated] = judge.evaluations([row], [metric])
+        [evaluated] = [result for result in judge.evaluations([row], [metric]) if result.metric == metric]
         session.add(row, metric)
         from localjudge.record.result_rows import score_rows, verdict_rows
 

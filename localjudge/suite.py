@@ -8,13 +8,13 @@
     threshold = 0.6
     mapping = { reference = "gold_answer" }
 
-    suite = localjudge.read_suite("localjudge.toml")
+    suite = localjudge.suite.read_suite("localjudge.toml")
     run = localjudge.evaluate(**suite.evaluation)
-    check = localjudge.check(run, **suite.promises)
+    check = run.check(**suite.promises)
 
-Keys are the arguments of `localjudge.evaluate` and `localjudge.check`, and the files to write; paths are relative to
-the folder of the file. What is wrong in it is reported before anything is judged, by its key. What the command line or
-the call names takes its place. A suite may be a stranger's: the `Setting` of each key says what its value can reach,
+Keys are the arguments of `localjudge.evaluate` and `Run.check`, `criteria`, and the files to write; paths are relative
+to the folder of the file. What is wrong in it is reported before anything is judged, by its key. What the command line
+or the call names takes its place. A suite may be a stranger's: the `Setting` of each key says what its value can reach,
 and what goes beyond the suite's folder is refused, so that it has to be typed.
 """
 
@@ -93,11 +93,14 @@ class Suite(NamedTuple):
     @property
     def evaluation(self) -> dict[str, Any]:
         """The arguments of `localjudge.evaluate`: data, judge, metrics, out and the settings."""
-        return self._among("data", "judge", "metrics", "out", *SETTINGS)
+        values = self._among("data", "judge", "metrics", "out", *SETTINGS)
+        if criteria := values.pop("criteria", ()):
+            values["metrics"] = [*values.get("metrics", ()), *criteria]
+        return values
 
     @property
     def promises(self) -> dict[str, Any]:
-        """The arguments of `localjudge.check`: gates, baseline, undecided."""
+        """The arguments of `Run.check`: gates, baseline, undecided."""
         return self._among("gates", "baseline", "undecided")
 
     @property

@@ -7,11 +7,14 @@ A metric turns a sample into *tasks* (one unit of text, one question about it). 
 an *answer*. The run applies the threshold and hands the metric its *verdicts*; the metric does the arithmetic.
 """
 
+import html
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from localjudge.errors import UsageError
 
 FieldName = Literal["user_input", "retrieved_contexts", "reference", "response", "reference_contexts"]
 CONTEXT_FIELDS: tuple[FieldName, ...] = ("retrieved_contexts", "reference_contexts")
@@ -28,8 +31,49 @@ class Record(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+    def _repr_html_(self) -> str:
+        """A notebook's table: a row for each field, and tables in it of values that are values themselves."""
+        return _html_table([(name, _html_cell(value)) for name, value in self])
 
-class Context(Record):
+
+class UserValue(Record):
+    """A value that users make themselves. Raises UsageError for what it cannot be."""
+
+    def __init__(self, **values: Any) -> None:
+        try:
+            super().__init__(**values)
+        except ValidationError as error:
+            problem = error.errors(include_url=False, include_input=False)[0]
+            place = ".".join(map(str, problem["loc"]))
+            message = problem["msg"].removeprefix("Value error, ")
+            raise UsageError(
+                f"a {type(self).__name__} cannot be made: {place}{': ' if place else ''}{message}",
+                hint=f"its fields are {', '.join(type(self).model_fields)}",
+            ) from error
+
+    __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined] # read from JSON as any other value
+
+
+def _html_cell(value: object) -> str:
+    match value:
+        case Record():
+            return value._repr_html_()
+        case Mapping() if value and all(isinstance(entry, Record) for entry in value.values()):
+            headings = [("", *(_html_cell(name) for name in type(next(iter(value.values()))).model_fields))]
+            cells = [(_html_cell(name), *(_html_cell(cell) for _, cell in entry)) for name, entry in value.items()]
+            return _html_table([*headings, *cells])
+        case list() | tuple() if value and all(isinstance(entry, Record) for entry in value):
+            return _html_cell(dict(enumerate(value, 1)))
+    text = f"{value:.3f}" if isinstance(value, float) else "" if value is None else str(value)
+    return html.escape("".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text))
+
+
+def _html_table(rows: Iterable[Iterable[str]]) -> str:
+    lines = ("".join(f"<td>{cell}</td>" for cell in row) for row in rows)
+    return f"<table>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+
+class Context(UserValue):
     """One retrieved or ground-truth passage; of some nothing but the id is known, and `text` is then None."""
 
     text: str | None = None
@@ -44,7 +88,7 @@ class Context(Record):
         return self
 
 
-class Sample(Record):
+class Sample(UserValue):
     """One row of data. Only `id` is required; a field is None when the row does not give it."""
 
     id: str

@@ -107,7 +107,7 @@ def option(name: str, value: Any = _UNNAMED) -> str:
 def call(command: str, run: str, name: str, value: str) -> str:
     """A command on a run with one option, as it is given where it is read."""
     if not _on_the_command_line.get():
-        return f"localjudge.{command}({run!r}, {option(name, value)})"
+        return f"Run.open({run!r}).{command}({option(name, value)})"
     return f"localjudge {command} {shlex.quote(run)} {option(name, value)}"
 
 

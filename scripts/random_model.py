@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Writes a small GGUF model with random weights: real llama.cpp, real tokenizers, nothing to download.
 
     architecture + shape + seed          -> tensors       the same on every machine
@@ -6,13 +5,9 @@
     vocabulary of bytes or of pieces     -> tokenizer
     F16 file -- llama_model_quantize --> Q8_0, Q4_0, Q4_K_M ...
 
-Its answers mean nothing. What they depend on, and what they cost, is what tests and benchmarks look at.
-
-    scripts/random_model.py out.gguf --architecture qwen2 --width 2048 --layers 24 --heads 16 --kv-heads 2 \
-        --feed-forward 8192 --vocabulary ggml-vocab-qwen2.gguf --quantisation Q4_0
+Its answers mean nothing. What they depend on, and what they cost, is what tests look at.
 """
 
-import argparse
 import ctypes
 import tempfile
 from collections.abc import Callable
@@ -319,32 +314,3 @@ def _values(name: str, size: tuple[int, ...], random: np.random.Generator) -> ND
         return noise * _LITTLE
     scale = np.float32(size[-1] ** -0.5)
     return noise * scale
-
-
-def main() -> None:
-    """Write the model that the command line describes."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("path", type=Path)
-    parser.add_argument("--architecture", choices=sorted(ARCHITECTURES), default="llama")
-    parser.add_argument("--quantisation", choices=list(QUANTISATIONS), default="F16")
-    parser.add_argument("--vocabulary", default="bytes", help="bytes, pieces, words, or a GGUF file")
-    parser.add_argument("--template", type=Path, help="file with the chat template")
-    parser.add_argument("--seed", type=int, default=0)
-    for name, default in Shape()._asdict().items():
-        parser.add_argument(f"--{name.replace('_', '-')}", type=int, default=default)
-    given = parser.parse_args()
-    known = MADE_UP.get(given.vocabulary)
-    write(
-        given.path,
-        known() if known else vocabulary_of(Path(given.vocabulary)),
-        architecture=given.architecture,
-        shape=Shape(**{name: getattr(given, name) for name in Shape._fields}),
-        quantisation=given.quantisation,
-        chat_template=given.template.read_text(encoding="utf-8") if given.template else None,
-        seed=given.seed,
-    )
-    print(f"{given.path}: {given.path.stat().st_size / 1e6:.1f} MB")
-
-
-if __name__ == "__main__":
-    main()

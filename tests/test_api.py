@@ -1,7 +1,9 @@
 """What Python's users see: help, progress, and runs that show themselves."""
 
+import copy
 import inspect
 import io
+import re
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +12,8 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import Run, ScriptedEngine
+from localjudge import Criterion, Run, Sample, ScriptedEngine
+from localjudge.metrics import Scored, Sentences, Steps, catalog
 from localjudge.progress import Silence
 from localjudge.run.settings import RunSettings
 
@@ -21,27 +24,16 @@ def evaluated(out: Path, **options: Any) -> Run:
     return localjudge.evaluate([ROW], engine=ScriptedEngine({"It rains.": 1.0}, default=0.0), out=out, **options)
 
 
-@pytest.mark.parametrize("name", RunSettings.model_fields)
-def test_help_names_each_option_with_type_default_and_meaning(name: str) -> None:
-    """As the field of the settings gives them; the signature, too."""
-    field = RunSettings.model_fields[name]
-    default = field.get_default(call_default_factory=True, validated_data={})
+def test_every_setting_is_an_argument_that_help_explains() -> None:
+    """As declared arguments, so that editors offer them; but `criteria`, which are metrics in Python."""
+    parameters = inspect.signature(localjudge.evaluate).parameters
+    assert RunSettings.model_fields.keys() - {"criteria"} <= parameters.keys()
     words = " ".join((localjudge.evaluate.__doc__ or "").split())
-    start = words.index(f" {name} (")
-    assert words[start:].partition("):")[0].endswith(f", default {default!r}")
-    assert words[start:].partition("): ")[2].startswith(" ".join(str(field.description).split()))
-    parameter = inspect.signature(localjudge.evaluate).parameters[name]
-    assert (parameter.kind, parameter.default) == (inspect.Parameter.KEYWORD_ONLY, default)
-
-
-def test_help_names_the_other_arguments() -> None:
-    for name in list(inspect.signature(localjudge.evaluate).parameters)[:6]:
-        assert f"\n{name}: " in (localjudge.evaluate.__doc__ or "")
-
-
-def test_an_option_that_is_none_is_refused_by_its_name(tmp_path: Path) -> None:
-    with pytest.raises(localjudge.UsageError, match=r"no option 'thresold'\n  hint: did you mean threshold\?"):
-        evaluated(tmp_path, thresold=0.5)
+    for name in parameters:
+        assert re.search(rf"\b{name}(, \w+)?: |, {name}: ", words), name
+    assert "--" not in words
+    for name in catalog.our_names():
+        assert name in words
 
 
 class _Terminal(io.StringIO):
@@ -94,17 +86,16 @@ def test_what_no_terminal_shows_is_logged_and_kept_with_the_run(
 
 
 @pytest.mark.parametrize(("shell", "heard"), [("ZMQInteractiveShell", True), ("TerminalInteractiveShell", False)])
-def test_progress_is_shown_in_notebooks(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: str, heard: bool
+def test_progress_is_shown_in_notebooks_and_not_as_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shell: str, heard: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A kernel's stderr is no terminal. Without the widgets that a bar needs there, lines are written."""
-    ipython = SimpleNamespace(get_ipython=type(shell, (), {}))
-    monkeypatch.setitem(sys.modules, "IPython", ipython)
-    monkeypatch.setattr("importlib.util.find_spec", lambda _name: None)
-    said = io.StringIO()
-    monkeypatch.setattr(sys, "stderr", said)
+    """Stderr is red there. Without the widgets that a bar needs, lines are written."""
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=type(shell, (), {})))
+    monkeypatch.setattr("localjudge.result.find_spec", lambda _name: None)
     evaluated(tmp_path)
-    assert ("asked 2 verdicts" in said.getvalue()) == heard
+    shown = capsys.readouterr()
+    assert ("asked 2 verdicts" in shown.out) == heard
+    assert not shown.err
 
 
 def test_progress_of_one_s_own_is_told_what_goes_on(tmp_path: Path) -> None:
@@ -146,3 +137,74 @@ def test_many_metrics_are_counted_and_not_all_named(tmp_path: Path) -> None:
     text = repr(evaluated(tmp_path, metrics=metrics))
     assert "matrix_recall@4=0.500, and 2 more, judge" in text
     assert "matrix_recall@5" not in text
+
+
+class Words:
+    """A metric of one's own, without a judge: the share of the reference's words that the contexts hold."""
+
+    name, version, required_fields = "words", 1, frozenset({"reference", "retrieved_contexts"})
+
+    def steps(self, sample: Sample, _sentences: Sentences) -> Steps:
+        """Count them."""
+        yield from ()
+        contexts = " ".join(context.text or "" for context in sample.retrieved_contexts or ())
+        words = (sample.reference or "").split()
+        return Scored(value=sum(word in contexts for word in words) / len(words))
+
+
+KIND = Criterion(name="kind", question="Is it kind?")
+
+
+def test_metrics_are_names_objects_and_criteria_alike(tmp_path: Path) -> None:
+    """One alone needs no list; what is bundled, or in a file, is found by its name."""
+    row = {**ROW, "retrieved_contexts": ["It rains."], "response": "It rains.", "user_input": "?"}
+    engine = ScriptedEngine({}, default=1.0)
+    words, refuses = Words(), "refuses"
+    metrics: list[Any] = ["context_recall", words, KIND, refuses]
+    run = localjudge.evaluate([row], metrics=metrics, engine=engine, out=tmp_path / "run")
+    assert set(run) == {"context_recall", "words", "kind", "refuses"}
+    assert run["words"].mean == 0.6  # It, rains. and It, of "It rains. It is red."
+    assert list(localjudge.evaluate([row], metrics=words, engine=engine, out=False)) == ["words"]
+    assert list(localjudge.evaluate([row], metrics=KIND, engine=engine, out=False)) == ["kind"]
+    assert run.verify(engine=ScriptedEngine({}, default=1.0), metrics=[words]).result == "bit-identical"
+    assert list(run.rescore([words, "kind"], engine=engine, out=tmp_path / "again")) == ["kind", "words"]
+    with pytest.raises(localjudge.UsageError, match="no metric is called 'words'"):
+        run.rescore(engine=engine)
+
+
+def test_a_run_has_methods_for_what_can_be_asked_of_it(tmp_path: Path) -> None:
+    run = evaluated(tmp_path / "run", metrics=["context_recall"])
+    stricter = run.rescore(
+        threshold=1.0, engine=ScriptedEngine({"It rains.": 1.0}, default=0.0), out=tmp_path / "stricter"
+    )
+    assert stricter.manifest.environment["answers"]["asked"] == 0
+    assert stricter.compare(run).metrics["context_recall"].scores is not None
+    assert not run.check("context_recall>=0.9").kept
+    assert run.report().name == "report.html"
+    assert run.export(tmp_path / "scores.csv").read_text().startswith("sample_id,metric")
+    assert run.label_sheet(tmp_path / "sheet.csv", n=2).exists()
+
+
+def test_a_notebook_shows_tables(tmp_path: Path) -> None:
+    run = evaluated(tmp_path / "run", metrics=["context_recall"])
+    views: list[Any] = [run, run.compare(run), run.check("context_recall>=0.9"), run.summary, run["context_recall"]]
+    for view in views:
+        assert "context_recall" in (html := view._repr_html_()) or view is views[-1]
+        assert html.count("<table>") == html.count("</table>") > 0
+    hostile = run.summary.model_copy(update={"signature": "<script>\x1b[2J"})
+    assert "&lt;script&gt;\\x1b[2J" in hostile._repr_html_()
+
+
+def test_a_run_that_is_left_nowhere_is_there_as_long_as_it_is_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = localjudge.evaluate([ROW], engine=ScriptedEngine({}, default=1.0), out=False)
+    folder = run.directory.parent
+    assert folder.stat().st_mode & 0o77 == 0
+    frame, scores = run.to_pandas(), copy.copy(run)
+    del run
+    assert len(scores.scores) == len(frame) == 1
+    del scores
+    assert not folder.exists()
+    assert not list(tmp_path.iterdir())

@@ -111,9 +111,9 @@ def test_no_two_modules_have_one_name() -> None:
 
 
 def test_no_two_classes_have_one_name() -> None:
-    """Public ones, in all of the package."""
+    """Public ones, in all of the package; but a run's record is a `Run`, as is what Python's users have of it."""
     seen = Counter(node.name for tree in TREES.values() for node in tree.body if isinstance(node, ast.ClassDef))
-    assert not [name for name, count in seen.items() if count > 1 and not name.startswith("_")]
+    assert [name for name, count in seen.items() if count > 1 and not name.startswith("_")] == ["Run"]
 
 
 def test_no_two_functions_are_imported_under_one_name() -> None:

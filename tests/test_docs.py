@@ -41,7 +41,7 @@ OPTIONS_OF_OTHERS = {
     *("--array", "--constraint", "--cpus-per-task"),  # Slurm
     "--jobs",  # GNU Parallel
     *("--address", "--head", "--include-dashboard"),  # Ray
-    *("--corrected", "--data", "--into", "--limit", "--samples", "--table"),  # our scripts
+    *("--corrected", "--data", "--limit", "--samples", "--table"),  # our scripts
     *("--logits", "--model", "--parallel", "--port"),  # servers of models
 }
 

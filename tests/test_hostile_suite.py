@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge.analysis.check import parse_gate
+from localjudge.analysis.check import check, parse_gate
 from localjudge.errors import UsageError
 from localjudge.report.ci import unfinished, unfinished_markdown
 from localjudge.run.settings import RunSettings, settings_again
+from localjudge.run.verify import verify_run as verify
 from localjudge.suite import KEYS, read_suite
 
 ROW = {"id": "a", "retrieved_contexts": ["x", "y"], "reference_contexts": ["x"]}
@@ -66,7 +67,7 @@ def refusal_of_suite() -> str:
     try:
         suite = read_suite("localjudge.toml", found=True)
         run = localjudge.evaluate(**{"out": "run"} | suite.evaluation, engine=localjudge.ScriptedEngine({}))
-        localjudge.check(run, **suite.promises)
+        check(run, **suite.promises)
     except UsageError as refused:
         return str(refused)
     return ""
@@ -143,6 +144,6 @@ def test_no_setting_of_a_manifest_is_a_file_to_be_read(outside: Path, name: str)
         run.manifest.environment["settings"][name] = value
         with suppress(UsageError):
             settings_again(run.manifest)
-            localjudge.verify(run, engine=engine)
-            localjudge.rescore(run, engine=engine, out="again")
+            verify(run, engine=engine)
+            run.rescore(engine=engine, out="again")
     assert not _opened

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import localjudge
 from localjudge import Judge, ModelError, ScriptedEngine, UsageError, open_judge
 from localjudge.engine.scripted import unit_text
 from localjudge.metrics import Sample, Scored, Sentences, Steps, catalog
+from localjudge.run.verify import verify_run as verify
 from localjudge.types import VerdictRequest
 
 ROWS: list[dict[str, Any]] = [
@@ -41,27 +43,30 @@ def test_its_numbers_are_those_of_a_run(judge: Judge, tmp_path: Path) -> None:
     run = localjudge.evaluate(
         ROWS, metrics=["context_recall"], engine=ScriptedEngine(SCRIPT), out=tmp_path / "run", progress=False
     )
-    assert judge.scores(ROWS, ["context_recall"]) == list(run.scores)
-    assert judge.verdicts(ROWS, ["context_recall"]) == list(run.verdicts)
+    again = judge.evaluate(ROWS, ["context_recall"])
+    assert (again.scores, again.verdicts, again.summary) == (run.scores, run.verdicts, run.summary)
     assert [row.score for row in run.scores] == [0.5, 1]
 
 
-def test_nothing_is_asked_twice_and_nothing_written(
+def test_nothing_is_asked_twice_and_nothing_stays(
     judge: Judge, engine: ScriptedEngine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    judge.scores(ROWS, ["context_recall"])
-    judge.verdicts(ROWS, ["context_recall"])
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    run = judge.evaluate(ROWS, "context_recall")
+    judge.evaluate(ROWS, "context_recall")
     assert len(engine.asked) == 3
+    assert [path.parent for path in tmp_path.rglob("run")] == [run.directory.parent]
+    del run
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_takes_what_it_remembers_and_says_so(judge: Judge, engine: ScriptedEngine, tmp_path: Path) -> None:
-    judge.scores(ROWS[:1], ["context_recall"])
+    judge.evaluate(ROWS[:1], ["context_recall"])
     run = localjudge.evaluate(ROWS, judge=judge, metrics=["context_recall"], out=tmp_path / "run", progress=False)
     assert len(engine.asked) == 3
     assert run.manifest.environment["answers"] == {"asked": 1, "reused": {"an open judge": 2}}
-    assert localjudge.verify(run, engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
+    assert verify(run, engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
 
 
 def test_a_run_has_the_settings_of_the_open_judge_but_for_those_it_names(
@@ -69,27 +74,12 @@ def test_a_run_has_the_settings_of_the_open_judge_but_for_those_it_names(
 ) -> None:
     """At .8 the sun does not shine; at .1 even red is."""
     with Judge.open(engine=engine, threshold=0.8) as judge:
-        assert [row.score for row in judge.scores(ROWS, ["context_recall"])] == [0.5, 0]
+        assert [row.score for row in judge.evaluate(ROWS, ["context_recall"]).scores] == [0.5, 0]
         how: dict[str, Any] = {"judge": judge, "metrics": ["context_recall"], "progress": False}
         strict = localjudge.evaluate(ROWS, out=tmp_path / "strict", **how)
         mild = localjudge.evaluate(ROWS, out=tmp_path / "mild", threshold=0.1, **how)
     assert (strict.summary.threshold, mild.summary.threshold) == (0.8, 0.1)
     assert [row.score for row in mild.scores] == [1, 1]
-
-
-def test_a_criterion_is_asked_beside_those_that_it_was_opened_with(engine: ScriptedEngine) -> None:
-    """Both of `kind`, opened with, and `red`, given now; alone when no metric is named."""
-    kind, red = (localjudge.Criterion(name=name, question=f"Is it {name}?") for name in ("kind", "red"))
-    rows = [{"id": "a", "response": "It is red."}]
-    with Judge.open(engine=engine, criteria=[kind]) as judge:
-        assert [row.metric for row in judge.scores(rows)] == ["kind"]
-        assert [(row.metric, row.p_yes) for row in judge.verdicts(rows, criteria=[red])] == [
-            ("kind", 0.2),
-            ("red", 0.2),
-        ]
-        other = localjudge.Criterion(name="kind", question="Is it nice?")
-        with pytest.raises(UsageError, match="two different criteria are called 'kind'"):
-            judge.scores(rows, criteria=[other])
 
 
 def test_what_the_model_was_loaded_with_cannot_change_while_it_is(judge: Judge, tmp_path: Path) -> None:
@@ -103,7 +93,7 @@ def test_a_closed_judge_says_so(engine: ScriptedEngine) -> None:
     judge.close()
     assert repr(judge).endswith(", closed>")
     with pytest.raises(UsageError, match="the judge is closed"):
-        judge.scores(ROWS, ["context_recall"])
+        judge.evaluate(ROWS, ["context_recall"])
 
 
 def test_a_model_that_is_not_there_is_refused_at_once() -> None:
@@ -113,13 +103,15 @@ def test_a_model_that_is_not_there_is_refused_at_once() -> None:
 
 def test_failures_are_rows_and_no_errors(judge: Judge) -> None:
     """A null field is undefined; a sentence that the engine cannot answer fails, and is asked again the next time."""
-    [undefined] = judge.scores([{"id": "n", "retrieved_contexts": ["x"], "reference": None}], ["context_recall"])
+    [undefined] = judge.evaluate(
+        [{"id": "n", "retrieved_contexts": ["x"], "reference": None}], ["context_recall"]
+    ).scores
     assert (undefined.status, undefined.score) == ("undefined", None)
     failing = ScriptedEngine({"It rains.": "the context is full"})
     with Judge.open(engine=failing) as other:
         rows = [{"id": "a", "retrieved_contexts": ["Rain."], "reference": "It rains."}]
         for _ in range(2):
-            [row] = other.scores(rows, ["context_recall"])
+            [row] = other.evaluate(rows, ["context_recall"]).scores
             assert (row.status, row.score) == ("failed", None)
     assert len(failing.asked) == 2
 
@@ -140,7 +132,7 @@ def test_threads_wait_for_each_other_whatever_they_use(tmp_path: Path) -> None:
         def ask(number: int) -> None:
             rows = [{**row, "retrieved_contexts": [f"Context {number}."]} for row in ROWS]
             if number % 2:
-                numbers.append([row.score for row in judge.scores(rows, ["context_recall"])])
+                numbers.append([row.score for row in judge.evaluate(rows, ["context_recall"]).scores])
                 return
             out = tmp_path / str(number)
             run = localjudge.evaluate(rows, judge=judge, metrics=["context_recall"], out=out, progress=False)
@@ -187,7 +179,7 @@ def test_closing_waits_for_a_run_that_uses_the_judge(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "use",
     [
-        lambda judge: judge.scores(ROWS, ["context_recall"]),
+        lambda judge: judge.evaluate(ROWS, ["context_recall"]).scores,
         lambda judge: localjudge.evaluate(ROWS, judge=judge, metrics=["context_recall"]),
         lambda judge: judge.close(),
     ],
@@ -200,7 +192,7 @@ def test_an_engine_that_asks_its_own_judge_gets_an_error_and_no_deadlock(use: Ca
 
     own = Judge.open(engine=ScriptedEngine(answer))
     with pytest.raises(UsageError, match="in use by this thread already"):
-        own.scores(ROWS, ["context_recall"])
+        own.evaluate(ROWS, ["context_recall"])
 
 
 def test_a_metric_that_asks_its_own_judge_gets_an_error_and_no_deadlock(
@@ -212,14 +204,14 @@ def test_a_metric_that_asks_its_own_judge_gets_an_error_and_no_deadlock(
         def steps(self, _sample: Sample, _sentences: Sentences) -> Steps:
             """Ask in the middle of being computed."""
             yield from ()
-            [row] = judge.scores(ROWS[:1], ["context_recall"])
+            [row] = judge.evaluate(ROWS[:1], ["context_recall"]).scores
             return Scored(value=row.score or 0.0)
 
     monkeypatch.setattr(catalog, "get", lambda _name: Nested())
     with pytest.raises(UsageError, match="in use by this thread already"):
-        judge.scores(ROWS, ["nested"])
+        judge.evaluate(ROWS, ["nested"])
     monkeypatch.undo()
-    assert [row.score for row in judge.scores(ROWS, ["context_recall"])] == [0.5, 1]
+    assert [row.score for row in judge.evaluate(ROWS, ["context_recall"]).scores] == [0.5, 1]
 
 
 @pytest.mark.parametrize("copied", [pickle.dumps, copy.deepcopy], ids=["pickle", "deepcopy"])
@@ -246,15 +238,8 @@ def test_memory_is_bounded(engine: ScriptedEngine, monkeypatch: pytest.MonkeyPat
     """With room for two answers, the first of three is forgotten and asked again."""
     monkeypatch.setattr(open_judge, "ANSWERS_KEPT", 2)
     with Judge.open(engine=engine) as judge:
-        judge.scores(ROWS, ["context_recall"])
-        judge.scores(ROWS[1:], ["context_recall"])
+        judge.evaluate(ROWS, ["context_recall"])
+        judge.evaluate(ROWS[1:], ["context_recall"])
         assert len(engine.asked) == 3
-        judge.scores(ROWS, ["context_recall"])
+        judge.evaluate(ROWS, ["context_recall"])
     assert len(engine.asked) > 3
-
-
-@pytest.mark.parametrize("part", [{"limit": 1}, {"shard": "1/3"}, {"sample": 1}])
-def test_settings_that_would_leave_rows_out_are_refused(part: dict[str, Any]) -> None:
-    """Whoever gives rows wants a score for each."""
-    with pytest.raises(UsageError, match="it scores the rows that it is given"):
-        Judge.open(engine=ScriptedEngine(SCRIPT), **part)

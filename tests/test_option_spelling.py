@@ -10,6 +10,7 @@ import pytest
 
 import localjudge
 from localjudge import ScriptedEngine
+from localjudge.analysis.check import check
 from localjudge.cli.main import main
 from localjudge.errors import LocaljudgeError
 from localjudge.words import as_typed, call, option, option_name
@@ -50,7 +51,7 @@ def test_the_bare_name_is_that_of_the_argument_or_of_the_flag() -> None:
 
 def test_a_command_on_a_run_can_be_copied() -> None:
     given = ("verify", "my runs/a", "judge", "b.gguf")
-    assert call(*given) == "localjudge.verify('my runs/a', judge='b.gguf')"
+    assert call(*given) == "Run.open('my runs/a').verify(judge='b.gguf')"
     with as_typed():
         assert call(*given) == "localjudge verify 'my runs/a' --judge b.gguf"
 
@@ -72,7 +73,7 @@ def _again_with_other_data() -> None:
 
 def _with_a_gate_about_a_difference() -> None:
     _evaluate()
-    localjudge.check("run", gates=["context_recall.delta>=0"])
+    check("run", gates=["context_recall.delta>=0"])
 
 
 TWO_COLUMNS = {"question": "Q?", "documents": ["Some text."], "chunks": ["Some text."]}

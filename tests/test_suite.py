@@ -6,6 +6,7 @@ import pytest
 
 import localjudge
 from localjudge import UsageError
+from localjudge.analysis.check import check
 from localjudge.suite import read_suite
 
 
@@ -80,16 +81,16 @@ def test_python_does_what_the_command_does(tmp_path: Path) -> None:
     """Computed metrics alone: hit_rate@1 of one sample whose first context is the right one is 1."""
     (tmp_path / "d.jsonl").write_text('{"id": "a", "retrieved_contexts": ["x"], "reference_contexts": ["x"]}\n')
     file = written(tmp_path, 'data = "d.jsonl"\nmetrics = "hit_rate@1"\nout = "run"\ngates = "hit_rate@1>=0.01"\n')
-    suite = localjudge.read_suite(file)
+    suite = read_suite(file)
     run = localjudge.evaluate(**suite.evaluation, engine=localjudge.ScriptedEngine({}), progress=False)
     assert run.summary.metrics["hit_rate@1"].mean == 1
-    assert localjudge.check(run, **suite.promises).decisions[0].outcome == "pass"
+    assert check(run, **suite.promises).decisions[0].outcome == "pass"
 
 
 def test_the_manifest_does_not_hold_where_a_suite_lets_the_judge_work(tmp_path: Path) -> None:
     """Not even the way to a cluster; the file's sha256 says that there was more."""
     (tmp_path / "localjudge.toml").write_text('metrics = ["context_recall"]\nray = "local"\n')
-    held = localjudge.read_suite(tmp_path / "localjudge.toml").for_manifest
+    held = read_suite(tmp_path / "localjudge.toml").for_manifest
     assert held["says"] == {"metrics": ["context_recall"]}
 
 

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 
 import localjudge
-from localjudge import Criterion, Judge, LocaljudgeError, Run, ScriptedEngine
+from localjudge import Criterion, Judge, LocaljudgeError, Run, Sample, ScriptedEngine
+from localjudge.metrics.criterion import CriterionExample
 
 ROW = {"id": "a", "retrieved_contexts": ["Rain."], "response": "It rains."}
 
@@ -25,44 +26,73 @@ def rain(p_yes: Any = 0.9) -> ScriptedEngine:
 
 
 def evaluate(data: object = (ROW,), **arguments: Any) -> object:
-    return localjudge.evaluate(data, **{"metrics": ["faithfulness"], "progress": False, **arguments})
+    return localjudge.evaluate(data, **{"metrics": ["faithfulness"], "engine": rain(), "progress": False, **arguments})
 
 
-def rescore(run: Run, **arguments: Any) -> object:
-    return localjudge.rescore(run, **arguments)
+def kind(**words: Any) -> Criterion:
+    return Criterion(**{"name": "kind", "question": "Is it kind?", **words})
 
 
-def verify(run: Run, **arguments: Any) -> object:
-    return localjudge.verify(run, **arguments)
+class Half:
+    """A part of a metric."""
+
+    name = "half"
+
+    def steps(self) -> None:
+        """Ask nothing."""
+
+
+class Whole(Half):
+    """A metric called like one of ours."""
+
+    name, version, required_fields = "faithfulness", 1, frozenset[str]()
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda _: evaluate(judge=3), "a judge must be a name or a path, got 3"),
-        (lambda _: evaluate(judge=None), "a judge must be a name or a path, got None"),
-        (lambda _: evaluate(judge=["reference", 3]), "a judge must be a name"),
+        (lambda _: evaluate(judge=3, engine=None), "a judge must be a name or a path, got 3"),
+        (lambda _: evaluate(judge=None, engine=None), "a judge must be a name or a path, got None"),
+        (lambda _: evaluate(judge=["reference", 3], engine=None), "a judge must be a name"),
         (lambda _: Judge.open(3), "a judge must be a name"),  # type: ignore[arg-type]
-        (lambda run: verify(run, judge=Judge.open(engine=rain())), "a judge must be a name"),
-        (lambda run: rescore(run, judge=Judge.open(engine=rain())), "a judge must be a name"),
-        (lambda run: verify(run, engine=rain(), progress="yes"), "progress must be True, False, None"),
-        (lambda _: evaluate(engine=rain(), progress="yes"), "progress must be True, False, None"),
-        (lambda _: evaluate(pd.Series(["a"]), engine=rain()), r"the data are one column \(a Series\)"),
-        (lambda _: evaluate(pl.Series(["a"]), engine=rain()), r"the data are one column \(a Series\)"),
-        (lambda _: evaluate('[{"id": "a"}]' * 999, engine=rain()), "names no file: it looks like JSON text"),
-        (lambda _: evaluate(metrics=[object()], engine=rain()), "metrics takes names such as 'faithfulness', got <obj"),
-        (lambda _: evaluate(metrics=7, engine=rain()), "metrics takes names such as 'faithfulness', got 7"),
-        (lambda _: evaluate(metrics=[kind()], engine=rain()), "metrics takes names such as 'faithfulness', got Crit"),
-        (lambda _: evaluate(metrics=kind(), engine=rain()), "metrics takes names such as 'faithfulness', got Crit"),
-        (lambda run: rescore(run, metrics=[kind()], engine=rain()), "metrics takes names"),
+        (lambda run: run.verify(judge=Judge.open(engine=rain())), "a judge must be a name"),
+        (lambda run: run.rescore(judge=Judge.open(engine=rain())), "a judge must be a name"),
+        (lambda run: run.verify(engine=rain(), progress="yes"), "progress must be True, False, None"),
+        (lambda run: run.verify(engine=rain(), count=-1), "count must be at least 1"),
+        (lambda run: run.verify(engine=rain(), thread=1), "there is no option 'thread'"),
+        (lambda run: run.compare(3), "a int is not a run"),
+        (lambda run: run.check(3), "gates must be a list of texts, got 3"),
+        (lambda run: run.check([3]), "gates must be a list of texts"),
+        (lambda run: run.export("scores.txt"), "scores.txt does not say in which format"),
+        (lambda run: run.to_pandas("rows"), "there are no rows 'rows'"),
+        (lambda run: localjudge.merge(run, out="x"), "runs must be a list"),
+        (lambda _: localjudge.combine(3, out="x"), "runs must be a list"),  # type: ignore[arg-type]
+        (lambda _: evaluate(progress="yes"), "progress must be True, False, None"),
+        (lambda _: evaluate(out=3), "out must be a directory, None or False, got 3"),
+        (lambda _: evaluate(thresold=0.5), "there is no option 'thresold'"),
+        (lambda _: evaluate(gates=["a>=1"]), "a run takes no gates"),
+        (lambda _: evaluate(pd.Series(["a"])), r"the data are one column \(a Series\)"),
+        (lambda _: evaluate(pl.Series(["a"])), r"the data are one column \(a Series\)"),
+        (lambda _: evaluate('[{"id": "a"}]' * 999), "names no file: it looks like JSON text"),
+        (lambda _: evaluate(metrics=[object()]), "metrics takes names such as 'faithfulness', metrics and criteria"),
+        (lambda _: evaluate(metrics=7), "metrics takes names such as 'faithfulness', metrics and criteria, got 7"),
+        (lambda _: evaluate(metrics=[Half()]), "it lacks version, required_fields"),
+        (lambda _: evaluate(metrics=[Whole]), "Whole is a class, not a metric"),
+        (lambda _: evaluate(metrics=[Whole()]), "a metric of yours cannot be called 'faithfulness'"),
+        (lambda _: evaluate(metrics=[kind(name="refusal")]), "a criterion cannot be called 'refusal'"),
+        (lambda _: evaluate(metrics=[kind(), kind(good="no")]), "two different metrics are called 'kind'"),
+        (lambda _: evaluate(metrics=["none.toml"]), "the criterion none.toml cannot be read"),
         (lambda _: evaluate(engine=rain(1.5)), "the script answers 1.5 about 'It rains.'"),
         (lambda _: evaluate(engine=rain(None)), "the script answers None about 'It rains.'"),
-        (lambda _: Criterion(name="Is it kind?", question="?"), "the criterion cannot be asked: name: a name is made"),
+        (lambda _: kind(name="Is it kind?"), "the criterion cannot be asked: name: a name is made"),
         (lambda _: Criterion(name="kind"), "the criterion cannot be asked: question: Field required"),  # type: ignore[call-arg]
+        (lambda _: CriterionExample(text="", answer="yes"), "a CriterionExample cannot be made: text"),
+        (lambda _: Sample(), "a Sample cannot be made: id: Field required"),  # type: ignore[call-arg]
+        (lambda _: Sample(id="a", retrieved_contexts=[{}]), "a Sample cannot be made: retrieved_contexts.0"),  # type: ignore[arg-type]
     ],
 )
 def test_a_wrong_argument_is_an_error_with_a_hint(
-    call: Callable[[Run], object], message: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    call: Callable[[Any], object], message: str, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(LocaljudgeError, match=message) as raised:
@@ -71,14 +101,10 @@ def test_a_wrong_argument_is_an_error_with_a_hint(
     assert len(raised.value.message) < 250
 
 
-def kind() -> Criterion:
-    return Criterion(name="kind", question="Is it kind?")
-
-
 def test_verify_takes_progress_as_evaluate_does(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    assert localjudge.verify(run, engine=rain(), progress=False).result == "bit-identical"
+    assert run.verify(engine=rain(), progress=False).result == "bit-identical"
     assert not capsys.readouterr().err
-    assert localjudge.verify(run, engine=rain(), progress=True).result == "bit-identical"
+    assert run.verify(engine=rain(), progress=True).result == "bit-identical"
     assert "judge scripted" in capsys.readouterr().err
 
 
@@ -86,8 +112,8 @@ def test_a_tilde_is_the_home_directory_wherever_a_run_is_named(tmp_path: Path, m
     """`out="~/run"` made a folder called `~`."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    evaluate(engine=rain(), out="~/run")
-    again = evaluate(engine=rain(), out=Path("~/again"), reuse="~/run")
+    evaluate(out="~/run")
+    again = evaluate(out=Path("~/again"), reuse="~/run")
     assert isinstance(again, Run)
     assert again.manifest.environment["answers"]["asked"] == 0
     assert Run.open("~/run").directory == tmp_path / "home" / "run"

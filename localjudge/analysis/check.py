@@ -1,6 +1,6 @@
 """Gates about a finished run, decided on the interval and not on the mean alone.
 
-    check = localjudge.check(run, gates=["context_recall>=0.8"], baseline="runs/last-week")
+    checked = run.check(["context_recall>=0.8"], baseline="runs/last-week")
 
     context_recall>=0.8            the mean is at least 0.8
     context_recall.delta>=-0.02    the mean is at most 0.02 below the baseline's, on the samples that both have

@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -30,7 +30,6 @@ from localjudge.errors import UsageError
 from localjudge.run.settings import settings_with
 
 if TYPE_CHECKING:
-    from localjudge.doctor.calibrate import CalibrationOptions
     from localjudge.record.manifest import Calibration
 
 
@@ -67,9 +66,7 @@ def calibrate_command(labels: str, quiet: bool, as_json: bool, required: str | N
     how: dict[str, Any] = {key: arguments[key] for key in ("metrics", "out", "weights") if key in arguments}
     how |= {key: value for key, value in settings_in(arguments).items() if value}
     with progress_shown(quiet=quiet) as progress:
-        calibration = measure_judge(
-            labels, cast("CalibrationOptions", how), judge=arguments.get("judge"), run=run, name=name, progress=progress
-        )
+        calibration = measure_judge(labels, how, judge=arguments.get("judge"), run=run, name=name, progress=progress)
     print_result(as_json, calibration, lambda: calibration_view(calibration))
     if not quiet and not as_json:
         terminal(stderr=True).print(_advice(calibration), soft_wrap=True)

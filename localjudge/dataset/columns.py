@@ -5,7 +5,7 @@ where the *shape* of the source decides, because one name means different things
 
     context      ground truth next to DeepEval's retrieval_context, and next to expected_output where there is no
                  output; otherwise what was retrieved (Opik writes output, expected_output and context)
-    query_id     the id where there is no column `id`, otherwise not ours
+    sample_id    the id where there is no column `id`, otherwise not ours; so is query_id where there is neither
     data         the answer next to `query` and `documents` (Haystack's GeneratedAnswer), otherwise not ours
     outputs      the answer next to what was expected, otherwise not ours: in LangSmith's examples it is the right one
 
@@ -40,7 +40,7 @@ def _names(table: str) -> dict[str, tuple[str, ...]]:
 
 
 ALIASES = _names("""
-    id:                     id query_id
+    id:                     id sample_id query_id
     user_input:             user_input question questions query input vars.query vars.question inputs.question
                             inputs.query inputs.input inputs.messages input.question input.query input.input
                             input.messages
@@ -159,8 +159,9 @@ def _means(column: str, field: str, present: frozenset[str]) -> bool:
         case "context":
             golden = "expected_output" in present and "output" not in present
             return (field == "reference_contexts") == (golden or "retrieval_context" in present)
-        case "query_id":
-            return "id" not in present
+        case "sample_id" | "query_id":
+            names = ALIASES["id"]
+            return present.isdisjoint(names[: names.index(column)])
         case "data":
             return present >= {"query", "documents"}
         case "outputs":

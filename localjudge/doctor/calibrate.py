@@ -12,7 +12,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -49,8 +49,8 @@ from localjudge.record.manifest import (
 from localjudge.record.run import Run, as_run
 from localjudge.run.job import run_plan
 from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
-from localjudge.run.plan import Plan, list_names
-from localjudge.run.settings import Options, checked, settings_with
+from localjudge.run.plan import Plan, wanted_metrics
+from localjudge.run.settings import checked, settings_with
 from localjudge.stats.agreement import fit_weights, roc_auc
 from localjudge.stats.interval import SEED, STATISTIC_RESAMPLES, Floats, statistic_interval
 from localjudge.types import Context, Label, Sample
@@ -58,18 +58,6 @@ from localjudge.words import option, option_name
 
 _NOT_IN_NAMES = re.compile(r"[^\w.-]+", re.ASCII)
 _LONGEST_STEM = 40
-
-
-class CalibrationOptions(Options, total=False):
-    """What a calibration takes in addition to options of a run.
-
-    `metrics` are those of a run whose labelled verdicts count, all if None; `out` is the run directory in which the
-    judge is asked, one under `runs/` if None. With `weights`, the judges of a combined run are weighed by the labels.
-    """
-
-    metrics: Sequence[str] | None
-    out: str | Path | None
-    weights: bool
 
 
 class _Judged(NamedTuple):
@@ -82,7 +70,7 @@ class _Judged(NamedTuple):
 
 def measure_judge(
     labels: str | Path,
-    options: CalibrationOptions,
+    options: Mapping[str, Any],
     *,
     judge: JudgeName | None = None,
     run: Run | str | Path | None = None,
@@ -91,6 +79,9 @@ def measure_judge(
     progress: Progress | None = None,
 ) -> Calibration:
     """Measure the judge on the labels in a file, and save what was found: under a name of judge and question if None.
+
+    Beside options of a run, `metrics` are those of a run whose labelled verdicts count, all if None; `out` is the run
+    directory in which the judge is asked. With `weights`, the judges of a combined run are weighed by the labels.
 
     Labels of verdicts need the `run` that they are of, whose judge is measured; for others `judge` (or `engine`) is
     asked, unless a `run` names where it was. Raises DataError for labels that cannot be used, UsageError for what does
@@ -116,7 +107,7 @@ def measure_judge(
                 f"{human.name} holds texts, not verdicts of a run: the judge is asked about them",
                 hint=f"leave out {option_name('metrics')}",
             )
-        planned, texts = _plan(human, cast(Options, settings), column)
+        planned, texts = _plan(human, settings, column)
         run = run or run_plan(planned, judge=judge or DEFAULT_JUDGE, out=out, engine=engine, progress=progress)
         judged = _Judged(as_run(run), texts, column or _DEFAULT_CLUSTERS[human.shape])
     calibration = _calibration(human, judged, name, weigh=bool(weights))
@@ -140,7 +131,7 @@ def _of_verdicts(
 ) -> _Judged:
     if run is None:
         raise UsageError(f"{human.name} holds labels of verdicts of a run", hint=f"name it: {option('run', 'RUN')}")
-    judged, names = as_run(run), list_names(metrics)
+    judged, names = as_run(run), wanted_metrics(metrics).names
     labels = [
         WantedLabel(row.key, row.text, row.human, _cell(row, column) if column else None, row.inclusion_probability)
         for row in human.verdicts
@@ -150,7 +141,7 @@ def _of_verdicts(
     return _Judged(judged, labels, column or str(own or "the same sample"))
 
 
-def _plan(human: HumanLabels, options: Options, column: str | None) -> tuple[Plan, list[WantedLabel]]:
+def _plan(human: HumanLabels, options: Mapping[str, Any], column: str | None) -> tuple[Plan, list[WantedLabel]]:
     """A run that asks about the labelled texts, and the labels of its verdicts."""
     settings = checked(options)
     rows: tuple[LabelledStatement | LabelledSentences, ...] = human.statements or human.passages

@@ -13,7 +13,7 @@ of the probes' is asked no probe.
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from functools import partial
-from typing import NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 from localjudge import resources
 from localjudge.doctor import fitness, judgement, machine
@@ -32,7 +32,7 @@ from localjudge.run import judges
 from localjudge.run.estimate import first_tasks
 from localjudge.run.loop import AskedTask
 from localjudge.run.plan import plan
-from localjudge.run.settings import Options, RunSettings, checked
+from localjudge.run.settings import RunSettings, checked
 from localjudge.types import ChatEnds, Task, VerdictRequest
 
 _OF_THE_JUDGE = (
@@ -73,7 +73,7 @@ def examine(
     required: Use | None = None,
     progress: Progress | None = None,
     on_check: Callable[[HealthCheck], object] | None = None,
-    **options: Unpack[Options],
+    **options: Any,
 ) -> Diagnosis:
     """Look at a judge and at the machine that it would run on.
 

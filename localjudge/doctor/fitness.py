@@ -42,7 +42,7 @@ from localjudge.doctor.health_check import (
     warning,
     warning_if,
 )
-from localjudge.doctor.judgement import THRESHOLD, Choice, Examinee
+from localjudge.doctor.judgement import THRESHOLD, Examinee, Portion
 from localjudge.doctor.probes import PER_PASSAGE, Kind, Probe, Rearrangement, passages, probe_tasks, probes, rearranged
 from localjudge.errors import DataError
 from localjudge.record.manifest import Calibration
@@ -75,13 +75,13 @@ _ADVICE = {
 """By the number of uses."""
 
 
-def choose_passages(judge: Examinee, items: int | None) -> Choice:
+def choose_passages(judge: Examinee, items: int | None) -> Portion:
     """So many items, in whole passages; if None, as many as take about five minutes."""
     every = len(passages())
     if items is not None:
-        return Choice.as_named(ceil(items / PER_PASSAGE), every)
+        return Portion.as_named(ceil(items / PER_PASSAGE), every)
     seconds = judge.seconds_for(probe_tasks())
-    return Choice.by_speed(every, seconds, PROBE_SECONDS, least=FEWEST_PASSAGES, all_with="--probes all")
+    return Portion.by_speed(every, seconds, PROBE_SECONDS, least=FEWEST_PASSAGES, all_with="--probes all")
 
 
 class Skill(NamedTuple):
@@ -116,7 +116,7 @@ Scored = Sequence[tuple[Probe, float]]
 """Items with the probabilities of 1 that they got."""
 
 
-def measure(choice: Choice, answers: Mapping[Task, Answer]) -> tuple[ProbeFigures, list[HealthCheck]]:
+def measure(choice: Portion, answers: Mapping[Task, Answer]) -> tuple[ProbeFigures, list[HealthCheck]]:
     """All figures of the chosen passages, and a check for each; a task of which one label got no answer has none."""
     masses = sorted(answers[probe.task].legal_mass for probe in probes(choice.first) if probe.task in answers)
     checks = [_probes_check(choice, masses)]
@@ -281,7 +281,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.3g} %"
 
 
-def _probes_check(choice: Choice, masses: Sequence[float]) -> HealthCheck:
+def _probes_check(choice: Portion, masses: Sequence[float]) -> HealthCheck:
     """How many items were asked, and how much of its probability the judge gave to legal answers, ascending."""
     asked, every = len(probes(choice.first)), len(probes())
     rest = f", {choice.why}" if choice.why else ""

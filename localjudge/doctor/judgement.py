@@ -101,7 +101,7 @@ class Examinee:
         )
 
 
-class Choice(NamedTuple):
+class Portion(NamedTuple):
     """How many of the items a judge is put to, the first ones, and why not all; "" if they are all.
 
     No verdict depends on which others are asked.
@@ -111,7 +111,7 @@ class Choice(NamedTuple):
     why: str
 
     @classmethod
-    def by_speed(cls, total: int, seconds: float, limit: float, *, least: int, all_with: str) -> "Choice":
+    def by_speed(cls, total: int, seconds: float, limit: float, *, least: int, all_with: str) -> "Portion":
         """As many as take `limit` seconds where all take `seconds`, but at least so many."""
         if seconds <= limit:
             return cls(total, "")
@@ -119,7 +119,7 @@ class Choice(NamedTuple):
         return cls(max(least, int(total * limit / seconds)), why)
 
     @classmethod
-    def as_named(cls, count: int, total: int) -> "Choice":
+    def as_named(cls, count: int, total: int) -> "Portion":
         """A number that a user has named, or all if there are fewer."""
         return cls(min(count, total), "as asked for" if count < total else "")
 
@@ -376,11 +376,11 @@ def choose_attempts(judge: Examinee, count: int | None) -> tuple[list[Attempt], 
     """
     askable = [attempt for attempt in attempts() if judge.writer.has_words_for(attempt.attacked.task())]
     if count is not None:
-        choice = Choice.as_named(count, len(askable))
+        choice = Portion.as_named(count, len(askable))
     else:
         seconds = judge.seconds_for([attempt.attacked.task() for attempt in askable])
         all_with = f"--injections {len(askable)}"
-        choice = Choice.by_speed(len(askable), seconds, INJECTION_SECONDS, least=2 * len(forms()), all_with=all_with)
+        choice = Portion.by_speed(len(askable), seconds, INJECTION_SECONDS, least=2 * len(forms()), all_with=all_with)
     return askable[: choice.first], choice.why
 
 

@@ -208,11 +208,11 @@ def read(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
 def _carrying(pieces: Sequence[bytes], literals: tuple[tuple[str, float], ...]) -> dict[float, NDArray[np.bool_]]:
     """Which tokens begin a literal of each label, or begin with one; shape (vocabulary,)."""
     stripped = [piece.strip() for piece in pieces]
-    carriers = {label: np.zeros(len(stripped), np.bool_) for _, label in sorted(literals, key=lambda one: one[1])}
+    carriers = {label: np.zeros(len(stripped), np.bool_) for _, label in sorted(literals, key=lambda pair: pair[1])}
     for literal, label in literals:
-        wanted = literal.encode()
+        spelled = literal.encode()
         carriers[label] |= [
-            bool(piece) and (piece.startswith(wanted) or wanted.startswith(piece)) for piece in stripped
+            bool(piece) and (piece.startswith(spelled) or spelled.startswith(piece)) for piece in stripped
         ]
     return carriers
 
@@ -392,8 +392,8 @@ def _entries(raw: str, grammar: Grammar) -> list[_Entry]:
     if not grammar.reason_tokens:
         return [_Entry(raw, None)]
     if _GROUP in grammar.pattern:
-        found = re.fullmatch(grammar.pattern, raw)
-        return [_Entry(raw, found[_REASON].strip() if found else None)]
+        match = re.fullmatch(grammar.pattern, raw)
+        return [_Entry(raw, match[_REASON].strip() if match else None)]
     if grammar.verdicts == 1 and not raw.partition(":")[2].startswith("["):
         return [_Entry(raw, json.loads(raw).get(_REASON))]
     decoder = json.JSONDecoder()

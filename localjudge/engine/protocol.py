@@ -82,8 +82,8 @@ class EngineSettings(Record):
 
     @field_validator("allow_host", mode="before")
     @classmethod
-    def _hosts(cls, given: object) -> object:
-        hosts = (given,) if isinstance(given, str) else given
+    def _hosts(cls, value: object) -> object:
+        hosts = (value,) if isinstance(value, str) else value
         for host in hosts if isinstance(hosts, list | tuple) else ():
             if isinstance(host, str) and not _HOST.fullmatch(host):
                 raise UsageError(

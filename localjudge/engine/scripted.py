@@ -120,16 +120,16 @@ class ScriptedEngine:
     def _answer(self, request: VerdictRequest) -> Answer | NoAnswer:
         if self.length(request) > self._capacity:
             return NoAnswer(error=f"{self.length(request)} tokens do not fit {self._capacity}")
-        said = self._look_up(request)
-        match said:
+        scripted = self._look_up(request)
+        match scripted:
             case Answer() | NoAnswer():
-                return said
+                return scripted
             case str():
-                return NoAnswer(error=said)
-            case float() | int() if 0 <= said <= 1:
-                return Answer(p_yes=said, legal_mass=1.0, raw="")
+                return NoAnswer(error=scripted)
+            case float() | int() if 0 <= scripted <= 1:
+                return Answer(p_yes=scripted, legal_mass=1.0, raw="")
         raise UsageError(
-            f"the script answers {said!r:.80} about {unit_text(request)!r:.80}",
+            f"the script answers {scripted!r:.80} about {unit_text(request)!r:.80}",
             hint="give a probability from 0 to 1, the message of an error, an Answer or a NoAnswer",
         )
 
@@ -160,5 +160,5 @@ def _content(script: Script) -> tuple[str, dict[str, str]]:
         return name, {"script": f"{name} (known by name alone)"}
 
 
-def _plain(said: Answer | NoAnswer) -> dict[str, Any]:
-    return said.model_dump()
+def _plain(answer: Answer | NoAnswer) -> dict[str, Any]:
+    return answer.model_dump()

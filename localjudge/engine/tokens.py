@@ -348,12 +348,12 @@ class Vocabulary:
         if not self.exact or self.decode(self._table.tokenize(b"x")) == b"x":
             return {b"": []}
         heads = {anchor: self._table.tokenize(anchor) for anchor in _ANCHORS}
-        found = {
+        anchors = {
             anchor: head for anchor, head in heads.items() if self._table.tokenize(anchor + b"x")[: len(head)] == head
         }
-        if not found:
+        if not anchors:
             raise ModelError("the model's tokenizer cannot tokenise a text without putting a space before it")
-        return found
+        return anchors
 
     def _spelled_space_mark(self) -> list[int]:
         """Tokens of the single bytes of `▁`, where the vocabulary takes it for a space and has such tokens."""

@@ -21,21 +21,22 @@ makers unless HAYSTACK_TELEMETRY_ENABLED is False; nothing here does.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from math import nan
-from typing import Any, Unpack
+from typing import Any
 
 from haystack import Document, component, default_from_dict, default_to_dict
 from pydantic import TypeAdapter
 
 from localjudge.errors import UsageError
-from localjudge.integrations.conversion import GivenJudge, open_given, refuse_options
-from localjudge.metrics import catalog
-from localjudge.metrics.criterion import criteria_of
+from localjudge.integrations.conversion import JudgeLike, check_options
+from localjudge.metrics import Metric, catalog
+from localjudge.metrics.criterion import Criterion
 from localjudge.open_judge import Judge
-from localjudge.record.files import MetricSummary, Totals
-from localjudge.record.result_rows import Evaluation, row_values, score_rows, verdict_rows
+from localjudge.record.result_rows import row_values
+from localjudge.result import Run
 from localjudge.run.judges import DEFAULT_JUDGE
-from localjudge.run.settings import Options, settings_with
+from localjudge.run.plan import wanted_metrics
 
 _INPUTS: dict[str, tuple[str, Any]] = {
     "user_input": ("questions", list[str]),
@@ -51,24 +52,29 @@ _PLAIN = TypeAdapter(dict[str, Any])
 class LocaljudgeEvaluator:
     """Scores questions on one or more of localjudge's metrics, and on criteria, with a local judge.
 
-    metrics: names such as "faithfulness". Inputs that they need are mandatory, all others may be given.
-    judge: a registered name, the path of a GGUF file, or an open `localjudge.Judge`, which stays
-        open; a pipeline with that one cannot be written to YAML.
-    options: those of `localjudge.evaluate` that are not about the data; names of files where they take files.
+    metrics: names such as "faithfulness", metric objects and criteria. Inputs that they need are mandatory, all others
+        may be given.
+    judge: a registered name, the path of a GGUF file, or an open `localjudge.Judge`, which stays open; a pipeline with
+        that one, or with a metric object, cannot be written to YAML.
+    options: those of `localjudge.Judge.open`; names of files where they take files.
 
     Raises UsageError for metrics that do not exist and options that cannot be.
     """
 
-    def __init__(self, metrics: Sequence[str], judge: GivenJudge = DEFAULT_JUDGE, **options: Unpack[Options]) -> None:
-        refuse_options(judge, options)
-        if named := [name for name in settings_with("data") if name in options]:
-            raise UsageError(f"{named[0]} is about the data of a run, and a component has none", hint="leave it out")
-        self.metrics = [metrics] if isinstance(metrics, str) else list(metrics)
+    def __init__(
+        self,
+        metrics: str | Sequence[str | Metric | Mapping[str, Any]],
+        judge: JudgeLike = DEFAULT_JUDGE,
+        **options: Any,
+    ) -> None:
+        check_options(judge, options)
+        listed = [metrics] if isinstance(metrics, str) else metrics
+        self.metrics = [Criterion.model_validate(item) if isinstance(item, Mapping) else item for item in listed]
         self.judge = judge
         self.options = options
         self._open: Judge | None = None
-        criteria = judge.settings.criteria if isinstance(judge, Judge) else criteria_of(options.get("criteria"))
-        self._computed = [*map(catalog.get, self.metrics), *criteria]
+        wanted = wanted_metrics(self.metrics)
+        self._computed = [wanted.own.get(name) or catalog.get(name) for name in wanted.names or ()]
         needed = frozenset[str]().union(*(metric.required_fields for metric in self._computed))
         for field, (name, kind) in _INPUTS.items():
             if field in needed:
@@ -80,7 +86,7 @@ class LocaljudgeEvaluator:
     def warm_up(self) -> None:
         """Load the model. A second call does nothing. Raises what `localjudge.Judge.open` raises."""
         if self._open is None:
-            self._open = open_given(self.judge, self.options)
+            self._open = self.judge if isinstance(self.judge, Judge) else Judge.open(self.judge, **self.options)
 
     def close(self) -> None:
         """Free the model, unless it was open before."""
@@ -89,9 +95,12 @@ class LocaljudgeEvaluator:
         self._open = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The component as Haystack writes it. Raises UsageError for an open judge, which is no name."""
+        """The component as Haystack writes it. Raises UsageError for an open judge or a metric object."""
         if isinstance(self.judge, Judge):
             raise UsageError("an open judge cannot be written into a pipeline's file", hint="name its model instead")
+        for metric in self.metrics:
+            if not isinstance(metric, str | Criterion):
+                raise UsageError(f"{metric!r:.80} cannot be written into a pipeline's file", hint="name the metric")
         init = {"metrics": self.metrics, "judge": self.judge, **self.options}
         return default_to_dict(self, **_PLAIN.dump_python(init, mode="json", exclude_defaults=True))
 
@@ -103,21 +112,12 @@ class LocaljudgeEvaluator:
     def run(self, **inputs: Any) -> dict[str, Any]:
         """Score the samples: each input is a list with one value for each. An output for each metric.
 
-        Raises UsageError for lists of different lengths, and what `Judge.evaluations` raises.
+        Raises UsageError for lists of different lengths, and what `Judge.evaluate` raises.
         """
         self.warm_up()
         assert self._open is not None
-        rows = _rows(inputs)
-        found = self._open.evaluations(rows, self.metrics)
-        settings = self._open.settings
-        totals = Totals({one.metric for one in found}, settings.rule_for(self._computed))
-        totals.add(found)
-        summaries, outputs = totals.metrics, {}
-        for metric in self._computed:
-            name = metric.name if metric.name in summaries else catalog.by_id_without_texts(metric).name
-            of_metric = [one for one in found if one.metric == name]
-            outputs[metric.name] = _output(of_metric, summaries[name], settings.max_failed)
-        return outputs
+        run = self._open.evaluate(_rows(inputs), self.metrics)
+        return {metric.name: _output(run, metric) for metric in self._computed}
 
 
 def _rows(inputs: Mapping[str, Sequence[Any] | None]) -> list[dict[str, Any]]:
@@ -132,15 +132,15 @@ def _rows(inputs: Mapping[str, Sequence[Any] | None]) -> list[dict[str, Any]]:
     return [{"id": str(number), **dict(zip(given, row, strict=True))} for number, row in enumerate(rows, 1)]
 
 
-def _output(found: Sequence[Evaluation], summary: MetricSummary, max_failed: int) -> dict[str, Any]:
-    scores = list(score_rows(found))
+def _output(run: Run, metric: Metric) -> dict[str, Any]:
+    name = metric.name if metric.name in run else catalog.by_id_without_texts(metric).name
+    summary, scores = run[name], [row for row in run.scores if row.metric == name]
+    judged = groupby((row for row in run.verdicts if row.metric == name), key=lambda row: row.sample_id)
+    verdicts = {sample_id: [row_values(row) for row in rows] for sample_id, rows in judged}
     return {
-        "score": _or_nan(summary.mean if summary.failed <= max_failed else None),
+        "score": _or_nan(summary.mean if summary.failed <= run.max_failed else None),
         "individual_scores": [_or_nan(row.score) for row in scores],
-        "results": [
-            {**row_values(row), "verdicts": [row_values(verdict) for verdict in verdict_rows([one])]}
-            for row, one in zip(scores, found, strict=True)
-        ],
+        "results": [{**row_values(row), "verdicts": verdicts.get(row.sample_id, [])} for row in scores],
         **summary.model_dump(include={"ci95", "scored", "undefined", "failed"}),
     }
 

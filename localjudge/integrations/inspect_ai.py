@@ -16,42 +16,46 @@ the first sample is scored.
 
 from collections.abc import Sequence
 from threading import Lock
-from typing import Any, Unpack
+from typing import Any
 
 from anyio import to_thread
 from inspect_ai.scorer import Score, Scorer, Target, mean, scorer, stderr
 from inspect_ai.solver import TaskState
 
-from localjudge.integrations.conversion import GivenJudge, open_given, refuse_options
+from localjudge.integrations.conversion import JudgeLike, check_options
+from localjudge.metrics import Metric
 from localjudge.metrics.catalog import lower_is_better
 from localjudge.open_judge import Judge
 from localjudge.record.result_rows import Evaluation, VerdictRow, row_values, score_rows, verdict_rows
 from localjudge.report.export import explained, inspect_value
 from localjudge.run.judges import DEFAULT_JUDGE
-from localjudge.run.settings import Options
 from localjudge.words import printable
 
 
 @scorer(metrics={"*": [mean(), stderr()]})  # type: ignore[untyped-decorator]
 def localjudge_scorer(
-    metrics: Sequence[str], judge: GivenJudge = DEFAULT_JUDGE, contexts: str = "contexts", **options: Unpack[Options]
+    metrics: Sequence[str | Metric], judge: JudgeLike = DEFAULT_JUDGE, contexts: str = "contexts", **options: Any
 ) -> Scorer:
     """Score samples on localjudge's metrics, and on criteria.
 
-    metrics: names such as "faithfulness".
-    judge: a registered name, the path of a GGUF file, several in a list, or an open `localjudge.Judge`, with which the
-        log cannot name what it was scored by.
+    metrics: names such as "faithfulness"; metric objects and criteria, with which the log cannot name what it was
+        scored by.
+    judge: a registered name, the path of a GGUF file, or an open `localjudge.Judge`, for which the same holds.
     contexts: under which name a sample's metadata hold what was retrieved.
-    options: those of `localjudge.evaluate`, such as `criteria` and `threshold`.
+    options: those of `localjudge.Judge.open`, such as `threshold`.
 
-    A sample raises what `Judge.open` and `Judge.evaluations` raise: UsageError where a metric lacks what it needs,
+    A sample raises what `Judge.open` and `Judge.evaluate` raise: UsageError where a metric lacks what it needs,
     DataError for a sample that no reader of data would take.
     """
-    refuse_options(judge, options)
-    opened = _OpenedOnce(judge, options)
+    check_options(judge, options)
+    opened: list[Judge] = []
+    opening = Lock()
 
     def evaluations(row: dict[str, Any]) -> list[Evaluation]:
-        return opened.judge().evaluations([row], metrics)
+        with opening:
+            if not opened:
+                opened.append(judge if isinstance(judge, Judge) else Judge.open(judge, **options))
+        return opened[0].evaluations([row], metrics)
 
     async def score(state: TaskState, target: Target) -> Score:
         row = {"user_input": state.input, "reference": list(target), "response": state.output.completion}
@@ -62,33 +66,18 @@ def localjudge_scorer(
     return score
 
 
-class _OpenedOnce:
-    """A judge that is opened when it is first asked for, by whichever thread."""
-
-    def __init__(self, given: GivenJudge, options: Options) -> None:
-        self._given, self._options = given, options
-        self._judge: Judge | None = None
-        self._one_at_a_time = Lock()
-
-    def judge(self) -> Judge:
-        with self._one_at_a_time:
-            if self._judge is None:
-                self._judge = open_given(self._given, self._options)
-            return self._judge
-
-
-def _score(found: Sequence[Evaluation]) -> Score:
+def _score(evaluations: Sequence[Evaluation]) -> Score:
     values, lines = {}, []
-    for row, one in zip(score_rows(found), found, strict=True):
+    for row, evaluation in zip(score_rows(evaluations), evaluations, strict=True):
         values[row.metric] = inspect_value(row)
         lines.append(f"{row.metric}: {explained(row)}")
         bad = 1 if lower_is_better(row.metric) else 0
-        lines += [_sentence(verdict) for verdict in verdict_rows([one]) if verdict.label in (bad, None)]
-    verdicts = [row_values(verdict) for verdict in verdict_rows(found)]
+        lines += [_sentence(verdict) for verdict in verdict_rows([evaluation]) if verdict.label in (bad, None)]
+    verdicts = [row_values(verdict) for verdict in verdict_rows(evaluations)]
     return Score(value=values, explanation="\n".join(lines), metadata={"verdicts": verdicts})
 
 
 def _sentence(verdict: VerdictRow) -> str:
-    found = verdict.error if verdict.label is None else verdict.label
+    label = verdict.error if verdict.label is None else verdict.label
     p_yes = "" if verdict.p_yes is None else f" {verdict.p_yes:.3f}"
-    return f"  {found}{p_yes} {printable(verdict.text)}"
+    return f"  {label}{p_yes} {printable(verdict.text)}"

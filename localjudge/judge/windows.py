@@ -107,8 +107,8 @@ class Windows:
         number = cut.window_of(task.unit)
         if number is None:
             return Window(task, None)
-        shown = _beside(task, cut.groups[number])
-        return Window(shown, number) if self._cost(shown) <= self._capacity else Window(task, None)
+        window = _beside(task, cut.groups[number])
+        return Window(window, number) if self._cost(window) <= self._capacity else Window(task, None)
 
     def _runs_of_unit(self, task: Task) -> list[Task]:
         def with_text(text: str) -> Task:

@@ -265,7 +265,7 @@ def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[Role
     texts, contexts = _texts(task), _contexts(task)
     examples = task.examples if isinstance(task, OwnQuestion) else ()
     is_there = {**texts, "contexts": any(map(str.strip, contexts)), "examples": examples}
-    ours = {
+    our_texts = {
         "{form}": form,
         "{examples}": "".join(_example(prompt, example) for example in prompt.example),
         "{kind}": _KINDS.get(task.unit.kind, task.unit.kind),
@@ -275,7 +275,7 @@ def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[Role
         if (node.when and not is_there[node.when]) or (node.unless and is_there[node.unless]):
             continue
         template = node.text
-        for place, text in ours.items():
+        for place, text in our_texts.items():
             template = template.replace(place, text)
         made: Sequence[Node]
         match node.for_each:
@@ -283,8 +283,8 @@ def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[Role
                 made = [_fill(template, texts)]
             case "contexts":
                 places = places_of(template)
-                shown = tuple((name, text) for name, text in texts.items() if name in places)
-                made = _context_nodes(template, contexts, shown)
+                user_texts = tuple((name, text) for name, text in texts.items() if name in places)
+                made = _context_nodes(template, contexts, user_texts)
             case "examples":
                 made = [_example_node(prompt, node.text, example.asked, example.answer) for example in examples]
             case "statements":
@@ -329,15 +329,15 @@ def _not_shown(prompt: TaskPrompt, task: Task) -> list[str]:
 
 
 @lru_cache(maxsize=_CONTEXT_LISTS_KEPT)
-def _context_nodes(template: str, contexts: tuple[str, ...], shown: tuple[tuple[str, str], ...]) -> tuple[Node, ...]:
+def _context_nodes(template: str, contexts: tuple[str, ...], texts: tuple[tuple[str, str], ...]) -> tuple[Node, ...]:
     """A node for each context that says something. Remembered: a sample asks many questions about the same contexts."""
-    return tuple(_fill(template, {**dict(shown), "context": context}) for context in contexts if context.strip())
+    return tuple(_fill(template, {**dict(texts), "context": context}) for context in contexts if context.strip())
 
 
 def _example_node(prompt: TaskPrompt, heading: str, asked: OwnQuestion, answer: str) -> Node:
     """An example of an own question: the heading, then what it shows as the real texts are shown."""
-    shown = tuple(node for node in prompt.node[1:] if "examples" not in (node.when, node.for_each))
-    nodes = render(prompt.model_copy(update={"node": shown}), [asked], form="")
+    visible = tuple(node for node in prompt.node[1:] if "examples" not in (node.when, node.for_each))
+    nodes = render(prompt.model_copy(update={"node": visible}), [asked], form="")
     return (*_fill(heading, {"answer": answer}), *(piece for _, node in nodes for piece in node))
 
 
@@ -438,9 +438,9 @@ def skeleton(render_chat: RenderChat, roles: Sequence[str], arguments: Mapping[s
     documents = [{"doc_id": str(number), "text": text} for number, text in enumerate(texts)]
     rendered = render_chat(messages, {**arguments, **({"documents": documents} if documents else {})})
     for escaped in (False, True):
-        shown = [_in_json(mark) if escaped else mark for mark in marks]
-        pattern = re.compile("|".join(map(re.escape, shown)))
-        if pattern.findall(rendered) == shown:
+        spelled = [_in_json(mark) if escaped else mark for mark in marks]
+        pattern = re.compile("|".join(map(re.escape, spelled)))
+        if pattern.findall(rendered) == spelled:
             return Skeleton(tuple(pattern.split(rendered)), escaped)
     raise ModelError(
         f"the model's chat template does not show {' and '.join(dict.fromkeys(roles))} once and in this order, as the "

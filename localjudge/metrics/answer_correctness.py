@@ -67,8 +67,8 @@ class AnswerCorrectness(WithOptions):
             return Scored.fraction(precise) if precise else Undefined(reason=_NO_RESPONSE)
         if self.mode == "recall":
             return Scored.fraction(complete) if complete else Undefined(reason=_NO_REFERENCE)
-        right, found = sum(precise), sum(complete)
-        # 2PR / (P + R) with P = right / |precise| and R = found / |complete|, as one division.
-        value = 2 * right * found / (right * len(complete) + found * len(precise)) if right and found else 0.0
+        right, covered = sum(precise), sum(complete)
+        # 2PR / (P + R) with P = right / |precise| and R = covered / |complete|, as one division.
+        value = 2 * right * covered / (right * len(complete) + covered * len(precise)) if right and covered else 0.0
         precision = f"precision {right}/{len(precise)}" if precise else _NO_RESPONSE
-        return Scored(value=value, detail=f"{precision}, recall {found}/{len(complete)}")
+        return Scored(value=value, detail=f"{precision}, recall {covered}/{len(complete)}")

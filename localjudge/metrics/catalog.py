@@ -212,8 +212,7 @@ def our_names() -> tuple[str, ...]:
 
 def names() -> tuple[str, ...]:
     """Names of all metrics without their options; `name@k` stands for one metric for each k."""
-    ours = our_names()
-    return (*ours, *(name for name in _installed() if name not in ours))
+    return tuple(dict.fromkeys((*our_names(), *_installed())))
 
 
 def place(name: str) -> tuple[int, int, str]:
@@ -221,8 +220,8 @@ def place(name: str) -> tuple[int, int, str]:
     parsed = naming.parse(name)
     base, k = (parsed.base, parsed.k or 0) if parsed else (name, 0)
     family = f"{base}@k" if k else base
-    known = names()
-    return known.index(family) if family in known else len(known), k, name
+    order = names()
+    return order.index(family) if family in order else len(order), k, name
 
 
 def example(name: str) -> Metric:

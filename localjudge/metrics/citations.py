@@ -1,55 +1,40 @@
-"""Citation support: does what a sentence cites support it?
+"""Citations: does what a sentence cites support it, and does it exist?
 
     citation_support          sentences attributed to the contexts that they cite / sentences that cite
     citation_support(of=all)  the same sentences / all sentences of the response
+    citation_validity         citations that name a retrieved context / citations               no judge
 
-A sentence is held against all contexts that it cites together, and no others; its marks are those inside it and at its
-end (`citations.py` says what a mark is). The marks at its end are no part of the statement that is judged. A sentence
-that cites only what was not retrieved is not supported, without asking the model.
-
-Source: ALCE (Gao et al., "Enabling Large Language Models to Generate Text with Citations", 2023): with `of=all`,
-where a sentence without a citation counts as not supported, it is its citation recall. ALCE's citation precision, which
-looks for citations that a sentence does not need, is not computed. (TruLens and DeepEval's community metrics let a
-model find the citations and rate them; here rules find them, and a verdict is 0 or 1.) A sentence that
-cites two contexts, one of which does not exist, is not supported in ALCE; here the other one decides, and
-`citation_validity` counts the missing one.
-
-Empty cases: a response without a sentence is `Undefined`, and so is one that cites nothing, also with `of=all` (in ALCE
-it is 0): to have no marks at all is another thing than to lack support.
-
-Citation validity: does what the response cites exist?
-
-    citation_validity = citations that name a retrieved context / citations
-
-No judge: `citations.py` says what a mark is ([1], [2, 4], [doc-7]). A mark that cites two things counts twice; the same
-citation again counts again. Whether the cited context supports the sentence is asked by `citation_support`.
-
-Source: the "citation exists" half of citation checks such as TruLens's and DeepEval's community metrics; ALCE (Gao et
-al., "Enabling Large Language Models to Generate Text with Citations", 2023) drops citations out of range without
-counting them. ragas's `QuotedSpansAlignment` looks for quoted words, which is another question.
-
-Empty cases: a response without a mark is `Undefined`; nothing retrieved makes every citation invalid: 0 of N.
-
-Marks by which a response cites what was retrieved, found by rules that are stated here.
+A mark is a pair of square brackets with one or several citations, separated by commas or semicolons:
 
     Paris is the capital [1]. It lies on the Seine.[2, 4] Both are old [doc-7].
-
-A mark is a pair of square brackets with one or several citations, separated by commas or semicolons. A citation is
 
     a number        of one to three digits, also as [^1], [doc1], [Source 2]: the retrieved context of that rank, from 1
     a range         [2-4]: each of them, at most 100
     an id           of a retrieved context; where contexts have ids, also any other word with a letter and a digit in it
 
 Where the id of any retrieved context is such a number itself, numbers are ids and not ranks, and so with `doc1` and its
-like. A number that is no rank and a word that is no id are citations of something that was not retrieved. Brackets with
-anything else in them ([sic], [in 2019], [a link](...)) are no marks: a year has four digits, a remark a blank or no
-digit.
+like. A number that is not a rank and a word that is not an id cite something that was not retrieved. Brackets with
+anything else in them ([sic], [in 2019], [a link](...)) are not marks.
+
+A sentence is judged beside all contexts that it cites together, and no others; its marks are those inside it and at its
+end, and those at its end are not part of the statement. One that cites only what was not retrieved is not supported,
+without asking the model. For validity a mark that cites two things counts twice; the same citation again counts again.
+
+Source: ALCE (Gao et al., "Enabling Large Language Models to Generate Text with Citations", 2023): with `of=all`,
+where a sentence without a citation counts as not supported, support is its citation recall. Its citation precision,
+which looks for citations that a sentence does not need, is not computed; citations out of range, which it drops, are
+what validity counts, so a sentence that also cites a missing context is decided by the others. (TruLens and DeepEval's
+community metrics let a model find the citations and rate them. ragas's `QuotedSpansAlignment` looks for quoted words.)
+
+Empty cases: a response without a sentence is `Undefined`, and so is one that cites nothing, also with `of=all` (in ALCE
+it is 0): to have no marks at all is another thing than to lack support. Nothing retrieved makes every citation invalid.
 """
 
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal, NamedTuple
 
 from localjudge.metrics.metric import About, Sentences, Steps, WithOptions
@@ -91,10 +76,9 @@ class CitingSentence(NamedTuple):
 def marks(text: str, contexts: Sequence[Context]) -> list[Mark]:
     """All marks of a text that cites these contexts, in their order."""
     ids = {context.id: index for index, context in reversed([*enumerate(contexts)]) if context.id is not None}
-    found = (
-        (match, _citations(_BETWEEN.split(match[1].strip()), ids, len(contexts))) for match in _BRACKETS.finditer(text)
-    )
-    return [Mark(match.start(), match.end(), citations) for match, citations in found if citations]
+    brackets = _BRACKETS.finditer(text)
+    cited = ((each, _citations(_BETWEEN.split(each[1].strip()), ids, len(contexts))) for each in brackets)
+    return [Mark(match.start(), match.end(), citations) for match, citations in cited if citations]
 
 
 def response_sentences(sample: Sample, sentences: Sentences) -> list[CitingSentence]:
@@ -103,21 +87,21 @@ def response_sentences(sample: Sample, sentences: Sentences) -> list[CitingSente
     return citing_sentences(response, sentences(response), marks(response, sample.retrieved_contexts or ()))
 
 
-def citing_sentences(text: str, spans: Sequence[Span], found: Sequence[Mark]) -> list[CitingSentence]:
+def citing_sentences(text: str, spans: Sequence[Span], marked: Sequence[Mark]) -> list[CitingSentence]:
     """The sentences with their marks; one that holds nothing but marks is none, and its marks are the last one's.
 
     Marks at the end of a sentence are cut off; the rest is verbatim, marks inside it too.
     """
     sentences: list[CitingSentence] = []
-    starts = [mark.start for mark in found]
+    starts = [mark.start for mark in marked]
     for span in spans:
-        of_span = found[bisect_left(starts, span.start) : bisect_left(starts, span.end)]
+        of_span = marked[bisect_left(starts, span.start) : bisect_left(starts, span.end)]
         inside = [mark for mark in of_span if mark.end <= span.end]
         citations = tuple(citation for mark in inside for citation in mark.citations)
         end = _end_without_marks(text, span, inside)
-        said = text[span.start : end]
-        if any(map(str.isalnum, said)):
-            sentences.append(CitingSentence(Span(start=span.start, end=end, text=said), citations))
+        stated = text[span.start : end]
+        if any(map(str.isalnum, stated)):
+            sentences.append(CitingSentence(Span(start=span.start, end=end, text=stated), citations))
         elif sentences:
             sentences[-1] = sentences[-1]._replace(citations=sentences[-1].citations + citations)
     return sentences
@@ -135,14 +119,9 @@ def _end_without_marks(text: str, span: Span, inside: Sequence[Mark]) -> int:
 
 def _citations(names: Sequence[str], ids: Mapping[str, int], count: int) -> tuple[Citation, ...]:
     """What the parts of a mark cite; nothing if any part is no citation."""
-    ids_of_a_kind = {_is_plain(known) for known in ids if _NUMBER.fullmatch(known)}
-    found: list[Citation] = []
-    for name in names:
-        cited = list(_cited(name, ids, 0 if _is_plain(name) in ids_of_a_kind else count))
-        if not cited:
-            return ()
-        found += cited
-    return tuple(found)
+    ids_of_a_kind = {_is_plain(name) for name in ids if _NUMBER.fullmatch(name)}
+    parts = [list(_cited(name, ids, 0 if _is_plain(name) in ids_of_a_kind else count)) for name in names]
+    return tuple(chain.from_iterable(parts)) if all(parts) else ()
 
 
 def _cited(name: str, ids: Mapping[str, int], ranks: int) -> Iterator[Citation]:
@@ -232,8 +211,8 @@ class CitationValidity:
     def steps(self, sample: Sample, sentences: Sentences) -> Steps:
         """Ask nothing; the detail names what does not exist."""
         yield from ()
-        found = marks(sample.response or "", sample.retrieved_contexts or ())
-        cited = [citation for mark in found for citation in mark.citations]
+        marked = marks(sample.response or "", sample.retrieved_contexts or ())
+        cited = [citation for mark in marked for citation in mark.citations]
         if not cited:
             return Undefined(reason="the response cites nothing")
         missing = list(dict.fromkeys(citation.name for citation in cited if citation.context is None))

@@ -74,6 +74,6 @@ def average_precision(labels: list[Label]) -> float:
     useful = sum(labels)
     if useful == 0:
         return 0.0
-    found = accumulate(labels)
-    precisions = (so_far / rank for rank, (so_far, label) in enumerate(zip(found, labels, strict=True), 1) if label)
+    hits = accumulate(labels)
+    precisions = (so_far / rank for rank, (so_far, label) in enumerate(zip(hits, labels, strict=True), 1) if label)
     return fsum(precisions) / useful

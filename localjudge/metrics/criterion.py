@@ -49,6 +49,7 @@ from localjudge.types import (
     Span,
     Undefined,
     Unit,
+    UserValue,
     context_texts,
 )
 from localjudge.words import option_name, suggestion
@@ -62,7 +63,7 @@ _WRITTEN = {"yes": '{"answer":"yes"}', "no": '{"answer":"no"}'}
 _HINT = "docs/metrics.md shows a whole one"
 
 
-class CriterionExample(Record):
+class CriterionExample(UserValue):
     """A unit with its right answer, and the texts that its criterion shows."""
 
     text: str = Field(min_length=1)
@@ -122,9 +123,9 @@ class Criterion(Record):
             raise ValueError("the response is what the question is about: shows names what else is shown")
         kind, answers = ("a level", _LEVELS) if self.levels else ("yes or no", tuple(_WRITTEN))
         for number, example in enumerate(self.examples, start=1):
-            given = {field for field in _SHOWN if getattr(example, field) is not None}
-            if given != set(self.shows):
-                raise ValueError(f"example {number} gives {_listed(given)}, and {_listed(self.shows)} is shown")
+            fields = {field for field in _SHOWN if getattr(example, field) is not None}
+            if fields != set(self.shows):
+                raise ValueError(f"example {number} gives {_listed(fields)}, and {_listed(self.shows)} is shown")
             if example.answer not in answers:
                 raise ValueError(f"the answer of example {number} is {kind}")
         return self
@@ -229,19 +230,19 @@ def rubrics(metrics: Iterable[object]) -> frozenset[str]:
     return frozenset(metric.name for metric in metrics if isinstance(metric, Criterion) and metric.levels)
 
 
-def criteria_of(given: object) -> tuple[Criterion, ...]:
+def criteria_of(criteria: object) -> tuple[Criterion, ...]:
     """Criteria from names of files or of bundled ones, from mappings and from criteria; one, or a list of them.
 
-    Raises UsageError for what is none, and for two different ones of one name.
+    Raises UsageError for what is not a criterion, and for two different ones of one name.
     """
-    if given is None:
+    if criteria is None:
         return ()
-    found: dict[str, Criterion] = {}
-    for one in given if isinstance(given, Sequence) and not isinstance(given, str) else [given]:
-        criterion = _criterion(one)
-        if found.setdefault(criterion.name, criterion) != criterion:
+    by_name: dict[str, Criterion] = {}
+    for each in criteria if isinstance(criteria, Sequence) and not isinstance(criteria, str) else [criteria]:
+        criterion = _criterion(each)
+        if by_name.setdefault(criterion.name, criterion) != criterion:
             raise UsageError(f"two different criteria are called {criterion.name!r}", hint="rename one of them")
-    return tuple(found.values())
+    return tuple(by_name.values())
 
 
 def read_criterion(file: str | Path) -> Criterion:

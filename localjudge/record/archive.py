@@ -49,15 +49,6 @@ class StoredRequest(NamedTuple):
     answer: Answer | NoAnswer
 
 
-class StoredAsking(NamedTuple):
-    """That a unit of a sample asked the request with this number, which has an answer."""
-
-    sample_id: str
-    metric: str
-    position: int
-    number: int
-
-
 class WindowedUnits(NamedTuple):
     """How many units were asked about in several windows of what they are held against, and in how many questions."""
 
@@ -224,27 +215,6 @@ def stored_answers(path: Path, keys: Iterable[str]) -> dict[str, Answer | NoAnsw
     """The answers to the requests with these keys, as far as there are any. Raises as `stored_requests` does."""
     with reading(path) as reader:
         return answers_by_key(reader, keys)
-
-
-def numbered_answers(path: Path, numbers: Iterable[int]) -> dict[int, Answer | NoAnswer]:
-    """The answers to the requests with these numbers. Raises RunDirectoryError if the file cannot be read."""
-    with reading(path) as reader:
-        return answers_by_number(reader, numbers)
-
-
-def stored_askings(path: Path) -> Iterator[StoredAsking]:
-    """Which unit of which sample asked which request, by sample, metric, position and window."""
-    with reading(path) as reader:
-        query = (
-            "SELECT sample_id, metric, position, unit.request, request.id, answer.request FROM unit "
-            "LEFT JOIN request ON request.id = unit.request LEFT JOIN answer ON answer.request = unit.request "
-            "ORDER BY sample_id, metric, position, window"
-        )
-        for sample_id, metric, position, number, known, answered in reader.rows(_UNIT, query):
-            if known is None:
-                raise _lacking(path, number)
-            if answered is not None:
-                yield StoredAsking(sample_id, metric, position, number)
 
 
 class _Known(dict[int, _Value]):

@@ -340,27 +340,26 @@ def measured_part(judge: Mapping[str, Any], metric: Metric) -> dict[str, Any]:
     special = judge["judge"].get("special_tasks", {})
     words = {task: special[task] for task in sorted(catalog.special_tasks_of([metric])) if task in special}
     own = {} if catalog.is_ours(metric.name) else {metric.name: judge["metrics"][metric.name]}
-    found = {**answering_part(judge), "special_tasks": words, "metrics": own}
-    return {name: part for name, part in found.items() if part}
+    parts = {**answering_part(judge), "special_tasks": words, "metrics": own}
+    return {name: part for name, part in parts.items() if part}
 
 
-def calibrations_of(given: object) -> tuple[Calibration, ...]:
+def calibrations_of(values: object) -> tuple[Calibration, ...]:
     """Calibrations from names, files, mappings and calibrations; one, or a list of them, each of another question.
 
-    Raises UsageError for what is none, and for two of one question.
+    Raises UsageError for what is not one, and for two of one question.
     """
-    if given is None:
-        return ()
-    found: dict[str, Calibration] = {}
-    for one in given if isinstance(given, Sequence) and not isinstance(given, str) else [given]:
-        calibration = _calibration(one)
-        if found.setdefault(calibration.question, calibration) != calibration:
+    listed = values if isinstance(values, Sequence) and not isinstance(values, str) else [values]
+    by_question: dict[str, Calibration] = {}
+    for value in () if values is None else listed:
+        calibration = _calibration(value)
+        other = by_question.setdefault(calibration.question, calibration)
+        if other != calibration:
             raise UsageError(
-                f"{found[calibration.question].name} and {calibration.name} are both calibrations of "
-                f"{calibration.question}",
+                f"{other.name} and {calibration.name} are both calibrations of {calibration.question}",
                 hint="give one of each question",
             )
-    return tuple(found.values())
+    return tuple(by_question.values())
 
 
 def calibration_file(name: str) -> Path:
@@ -409,23 +408,29 @@ def save_calibration(calibration: Calibration) -> Path:
     return path
 
 
+def _in_settings(manifest: Manifest, name: str) -> list[dict[str, Any]]:
+    """The objects that a setting in a manifest lists. Raises RunDirectoryError for anything else."""
+    values = manifest.environment["settings"].get(name, [])
+    if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+        raise RunDirectoryError(f"manifest.json cannot be read: {name} is not a list of objects", hint=BY_HAND)
+    return values
+
+
 def kept_calibrations(manifest: Manifest) -> tuple[Calibration, ...]:
-    """Those that a manifest keeps. Raises RunDirectoryError for what is none: no file is read that it may name."""
-    kept = manifest.environment["settings"].get("calibration", [])
-    if not isinstance(kept, list) or not all(isinstance(one, dict) for one in kept):
-        raise RunDirectoryError("manifest.json cannot be read: calibration is not a list of them", hint=BY_HAND)
-    return tuple(validated(Calibration, one, "manifest.json: calibration") for one in kept)
+    """Those in a manifest. Raises RunDirectoryError for what is not one: no file is read that it may name."""
+    values = _in_settings(manifest, "calibration")
+    return tuple(validated(Calibration, value, "manifest.json: calibration") for value in values)
 
 
 def other_calibrations(manifest: Manifest) -> Iterator[str]:
-    """One line for each calibration that the run's signature names and that is not kept, or is another."""
+    """One line for each calibration that the run's signature names and that is not there, or is another."""
     sums = manifest.judge.get("calibrations", {})
-    kept = {one.question: one for one in kept_calibrations(manifest)}
+    calibrations = {calibration.question: calibration for calibration in kept_calibrations(manifest)}
     for question, sha256 in sums.items() if isinstance(sums, dict) else ():
-        if question not in kept or kept[question].sha256 != sha256:
+        if question not in calibrations or calibrations[question].sha256 != sha256:
             yield f"the calibration of {excerpt(question)} in manifest.json is not that of its checksum there"
     thresholds = manifest.judge.get("thresholds", {})
-    if set(thresholds.values()) - {one.threshold for one in kept.values()}:
+    if set(thresholds.values()) - {calibration.threshold for calibration in calibrations.values()}:
         yield "a threshold in manifest.json is of no calibration there"
 
 
@@ -445,12 +450,12 @@ def _folder() -> Path:
 
 
 def kept_criteria(manifest: Manifest) -> dict[str, Criterion]:
-    """The criteria by their names. Raises RunDirectoryError for what is none: no file is read that it may name."""
-    kept = manifest.environment["settings"].get("criteria", [])
-    if not isinstance(kept, list) or not all(isinstance(one, dict) for one in kept):
-        raise RunDirectoryError("manifest.json cannot be read: criteria is not a list of them", hint=BY_HAND)
+    """The criteria in a manifest by their names. Raises RunDirectoryError for what is not one."""
     try:
-        criteria = [Criterion.model_validate(words, context="manifest.json: a criterion") for words in kept]
+        criteria = [
+            Criterion.model_validate(words, context="manifest.json: a criterion")
+            for words in _in_settings(manifest, "criteria")
+        ]
     except UsageError as error:
         raise RunDirectoryError(excerpt(error.message), hint=BY_HAND) from error
     return {criterion.name: criterion for criterion in criteria}
@@ -463,10 +468,10 @@ def kept_rubrics(manifest: Manifest) -> frozenset[str]:
 
 def other_criteria(manifest: Manifest) -> Iterator[str]:
     """One line for each criterion that the run's metrics name and whose words are not kept, or are others."""
-    kept = kept_criteria(manifest)
+    criteria = kept_criteria(manifest)
     for name, definition in manifest.judge["metrics"].items():
         sha256 = definition.get("criterion_sha256") if isinstance(definition, dict) else None
-        if sha256 is not None and (name not in kept or kept[name].sha256 != sha256):
+        if sha256 is not None and (name not in criteria or criteria[name].sha256 != sha256):
             yield f"criterion {excerpt(name)}: its words in manifest.json are not those of its checksum there"
 
 
@@ -490,7 +495,7 @@ def shard_in(manifest: Manifest) -> Shard | None:
     try:
         return Shard.read(str(named))
     except UsageError as error:
-        raise RunDirectoryError(f"manifest.json: {excerpt(named)} is no shard", hint=BY_HAND) from error
+        raise RunDirectoryError(f"manifest.json: {excerpt(named)} is not a shard", hint=BY_HAND) from error
 
 
 UNPROVED = "bytes not proved"

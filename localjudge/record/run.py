@@ -1,32 +1,22 @@
-"""Whether the files of a run are those that it left, and of one run: by checksums, so that no row has to be looked at.
+"""A finished run on disk, read back as one value, and whether its files are of one run and as it left them.
 
-    manifest.json    signature = sha256 of its parts; criteria and calibrations by their checksums
-         │           environment.files: sha256 of each of the others
-    summary.json     signature, thresholds, metrics, number of samples and judge are those of the manifest
-    scores.jsonl
-    verdicts.jsonl
-
-Someone who changes a file together with its checksum is not noticed here: `verify` asks the judge again, and works the
-files out from the stored data and answers.
-
-A finished run on disk, read back as one value.
-
+    manifest.json    what the numbers rest on: signature = sha256 of its parts; sha256 of each of the other files
+    summary.json     means, intervals, counts; signature, thresholds, metrics, samples and judge are the manifest's
     scores.jsonl     one row per sample and metric
     verdicts.jsonl   one row per judged unit
-    summary.json     means, intervals, counts
-    manifest.json    what the numbers rest on
 
-What is read may be a stranger's: `untrusted.py` says what is refused, `consistency.py` what is noticed.
+By their checksums, so that no row is looked at before it is asked for. Someone who changes a file together with its
+checksum is not noticed here: `verify` asks the judge again, and works the files out from the stored data and answers.
 """
 
 import hashlib
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby, zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, Self, TypeVar
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
@@ -73,25 +63,18 @@ from localjudge.record.manifest import (
 from localjudge.record.result_rows import (
     SCORE_ROWS,
     VERDICT_ROWS,
-    FrameColumns,
-    FrameRows,
     ScoreRow,
     VerdictRow,
-    columns_of_samples,
-    columns_of_verdicts,
     evaluations_of,
-    pandas_frame,
-    polars_frame,
     rows_of_sample,
 )
 from localjudge.types import JudgeCard, Record, Sample, VerdictRule
 from localjudge.words import numbered, printable
 
-if TYPE_CHECKING:
-    import pandas
-    import polars
-
 _VERIFY = "`localjudge verify` says what in the files the stored answers do not give"
+_SHOWN_METRICS = 4
+_Object = TypeVar("_Object", Manifest, Summary)
+_Row = TypeVar("_Row", ScoreRow, VerdictRow)
 
 
 def check_files(directory: Path, summary: Summary, manifest: Manifest) -> None:
@@ -130,15 +113,18 @@ def _differences(summary: Summary, manifest: Manifest) -> Iterator[str]:
     yield from in_the_judge(summary.judge, manifest)
 
 
-_SHOWN_METRICS = 4
-_Object = TypeVar("_Object", Manifest, Summary)
-_Row = TypeVar("_Row", ScoreRow, VerdictRow)
-
-
 class _Part(Record):
     """Part of a manifest: the values that are used, beside others."""
 
     model_config = ConfigDict(extra="ignore", strict=True)
+
+
+class IndexLevel(_Part):
+    """A level of the index of a pandas frame that was evaluated: the column that it became, its name and its type."""
+
+    column: str
+    name: str | None
+    dtype: str
 
 
 class _Settings(_Part):
@@ -152,6 +138,7 @@ class _Environment(_Part):
     samples_read: int = Field(ge=0)
     sources: list[str] = Field(default_factory=list)
     judge: str | None = None
+    index: list[IndexLevel] = Field(default_factory=list)
     examined: dict[str, Examination] = Field(default_factory=dict)
 
 
@@ -190,11 +177,9 @@ class Run:
     so_far: ResumePoint | None = None
     """Of a run that is not finished: which rows there were when it was opened. Nothing else of it is looked at."""
     notes: tuple[str, ...] = field(default=(), compare=False)
-    html_view: ClassVar[Callable[["Run"], str] | None] = None
-    """What a notebook shows of a run. A record shows nothing by itself: `localjudge.api` says who does."""
 
     @classmethod
-    def open(cls, directory: str | Path, *, check: bool = True, unfinished: bool = False) -> "Run":
+    def open(cls, directory: str | Path, *, check: bool = True, unfinished: bool = False) -> Self:
         """Read the run in a directory; an `unfinished` one as far as it is, while it is written or was stopped.
 
         Raises RunDirectoryError if there is none, if it is not finished, or if its files are not what localjudge
@@ -209,11 +194,38 @@ class Run:
             if point is None:
                 what = "has no finished sample yet" if unfinished else "is not finished"
                 raise UnfinishedRun(path, f"the run in {path} {what}")
-            return _run_so_far(path, manifest, point)
+            return cls._so_far(path, manifest, point)
         run = cls(path, _read_object(path / SUMMARY, Summary, SUMMARY_VERSION), manifest)
         if check:
             check_files(path, run.summary, manifest)
         return run
+
+    @classmethod
+    def _so_far(cls, path: Path, manifest: Manifest, point: ResumePoint) -> Self:
+        """A run that is not finished, with a summary of what there is.
+
+        Raises RunDirectoryError where the rows are not what `resume.json` says that they were.
+        """
+        for name, written in point.parts.items():
+            if not starts_with(part_path(path / name), written):
+                raise RunDirectoryError(
+                    f"{part_path(path / name)} is not as it was left", hint="is it written anew just now?"
+                )
+        names, judge = list(manifest.judge["metrics"]), manifest.judge
+        rule = VerdictRule(judge["threshold"], 0.0, judge.get("thresholds", {}))
+        run = cls(path, Totals([], rule).summary(manifest.signature, card_of(manifest)), manifest, point)
+        groups = None if manifest.data["clusters_sha256"] is None else run.cluster_of
+        totals = Totals(names, rule, groups, kept_rubrics(manifest))
+        rows = evaluations_of(run.iter_scores(), run.iter_verdicts())
+        for sample_id, of_sample in groupby(rows, key=lambda evaluation: evaluation.sample_id):
+            evaluations = list(of_sample)
+            metrics = [evaluation.metric for evaluation in evaluations]
+            if metrics != names or (groups is not None and sample_id not in groups):
+                raise RunDirectoryError(
+                    f"the rows of {excerpt(sample_id)} in {path} are not those of its metrics", hint=BY_HAND
+                )
+            totals.add(evaluations)
+        return replace(run, summary=totals.summary(manifest.signature, card_of(manifest)))
 
     @property
     def judge(self) -> JudgeCard:
@@ -229,6 +241,11 @@ class Run:
     def max_failed(self) -> int:
         """How many samples of a metric were allowed to fail."""
         return int(self.manifest.environment["settings"]["max_failed"])
+
+    @property
+    def index(self) -> list[IndexLevel]:
+        """The index of the pandas frame that was evaluated; nothing of other data, and of rows that are counted."""
+        return [IndexLevel.model_validate(level) for level in self.manifest.environment.get("index", ())]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.summary.metrics)
@@ -259,30 +276,6 @@ class Run:
         more = [f"and {len(shown) - _SHOWN_METRICS} more"] if len(shown) > _SHOWN_METRICS else []
         parts = [repr(str(self.directory)), numbered(summary.samples, "sample"), *shown[:_SHOWN_METRICS], *more]
         return f"Run({', '.join(parts)}, judge {printable(str(self.judge))})"
-
-    def _repr_html_(self) -> str | None:
-        """What a notebook shows in place of the `repr`."""
-        view = type(self).html_view
-        return None if view is None else view(self)
-
-    def to_pandas(self, rows: FrameRows = "samples") -> "pandas.DataFrame":
-        """A row for each sample, with its texts and a column for each metric; or a row for each verdict.
-
-        Raises UsageError if pandas is not installed.
-        """
-        return pandas_frame(self._columns(rows))
-
-    def to_polars(self, rows: FrameRows = "samples") -> "polars.DataFrame":
-        """As `to_pandas`. Raises UsageError if polars is not installed."""
-        return polars_frame(self._columns(rows))
-
-    def _columns(self, rows: FrameRows) -> FrameColumns:
-        match rows:
-            case "samples":
-                return columns_of_samples(self.iter_scored_samples(), list(self.summary.metrics))
-            case "verdicts":
-                return columns_of_verdicts(self.iter_verdicts())
-        raise UsageError(f"there are no rows {rows!r}", hint='rows are "samples" and "verdicts"')
 
     def iter_scores(self) -> Iterator[ScoreRow]:
         """One row for each sample and metric, in the order of the data, then of the metrics; one row is held.
@@ -382,45 +375,6 @@ class Run:
     def cluster_of(self) -> dict[str, str] | None:
         """The group of each sample by its id; None if each stands alone."""
         return stored_clusters(self.directory / STORE)
-
-
-def _run_so_far(path: Path, manifest: Manifest, point: ResumePoint) -> Run:
-    """A run that is not finished, with a summary of what there is.
-
-    Raises RunDirectoryError where the rows are not what `resume.json` says that they were.
-    """
-    for name, written in point.parts.items():
-        if not starts_with(part_path(path / name), written):
-            raise RunDirectoryError(
-                f"{part_path(path / name)} is not as it was left", hint="is it written anew just now?"
-            )
-    names, judge = list(manifest.judge["metrics"]), manifest.judge
-    rule = VerdictRule(judge["threshold"], 0.0, judge.get("thresholds", {}))
-    run = Run(path, _summary_of(Totals([], rule), rule, manifest), manifest, point)
-    groups = None if manifest.data["clusters_sha256"] is None else run.cluster_of
-    totals = Totals(names, rule, groups, kept_rubrics(manifest))
-    rows = evaluations_of(run.iter_scores(), run.iter_verdicts())
-    for sample_id, of_sample in groupby(rows, key=lambda evaluation: evaluation.sample_id):
-        evaluations = list(of_sample)
-        metrics = [evaluation.metric for evaluation in evaluations]
-        if metrics != names or (groups is not None and sample_id not in groups):
-            raise RunDirectoryError(
-                f"the rows of {excerpt(sample_id)} in {path} are not those of its metrics", hint=BY_HAND
-            )
-        totals.add(evaluations)
-    return replace(run, summary=_summary_of(totals, rule, manifest))
-
-
-def _summary_of(totals: Totals, rule: VerdictRule, manifest: Manifest) -> Summary:
-    return Summary(
-        signature=manifest.signature,
-        threshold=rule.threshold,
-        thresholds=dict(rule.thresholds),
-        samples=totals.samples,
-        judge=card_of(manifest),
-        verdicts=totals.verdicts,
-        metrics=totals.metrics,
-    )
 
 
 def unknown_sample(run: Run, sample_id: str) -> RunDirectoryError:

@@ -235,7 +235,7 @@ _IDS = TypeAdapter(tuple[str, int])
 _ANSWER = TypeAdapter(Answer)
 _NO_ANSWER = TypeAdapter(NoAnswer)
 _KEYED_ANSWER = TypeAdapter(tuple[str, float | None, float | None, str | None, str | None, str | None])
-_ANSWER_ROW = TypeAdapter(tuple[int, float | None, float | None, str | None, str | None, str | None])
+_NUMBERED_ANSWER = TypeAdapter(tuple[int, float | None, float | None, str | None, str | None, str | None])
 _ANSWER_COLUMNS = ("p_yes", "legal_mass", "raw", "reason", "error")
 
 
@@ -449,19 +449,19 @@ def rows_named(reader: Reader, kind: TypeAdapter[_Row], query: str, names: Itera
 
 def answers_by_key(reader: Reader, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
     """The answers to the requests with these keys that are there."""
-    query = f"SELECT key, {', '.join(_ANSWER_COLUMNS)} FROM request JOIN answer ON request = id WHERE key IN "
-    return {
-        key: _answer(reader, dict(zip(_ANSWER_COLUMNS, columns, strict=True)))
-        for key, *columns in rows_named(reader, _KEYED_ANSWER, query, keys)
-    }
+    return _answers(reader, _KEYED_ANSWER, "key", keys)
 
 
 def answers_by_number(reader: Reader, numbers: Iterable[int]) -> dict[int, Answer | NoAnswer]:
     """The answers to the requests with these numbers that are there."""
-    query = f"SELECT request, {', '.join(_ANSWER_COLUMNS)} FROM answer WHERE request IN "
+    return _answers(reader, _NUMBERED_ANSWER, "request", numbers)
+
+
+def _answers(reader: Reader, kind: TypeAdapter[Any], name: str, values: Iterable[Any]) -> dict[Any, Answer | NoAnswer]:
+    query = f"SELECT {name}, {', '.join(_ANSWER_COLUMNS)} FROM answer JOIN request ON request = id WHERE {name} IN "
     return {
-        number: _answer(reader, dict(zip(_ANSWER_COLUMNS, columns, strict=True)))
-        for number, *columns in rows_named(reader, _ANSWER_ROW, query, numbers)
+        value: _answer(reader, dict(zip(_ANSWER_COLUMNS, columns, strict=True)))
+        for value, *columns in rows_named(reader, kind, query, values)
     }
 
 

@@ -12,7 +12,7 @@ Characters that XML cannot hold are written as visible escapes.
     | metric | mean | ...
     | outcome | gate | why |
 
-The Markdown is of GitHub's flavour. Without `with_texts` it holds no text and no id of a sample, since it is made for
+The Markdown is of GitHub's flavour. It holds no text and no id of a sample, since it is made for
 places that keep it: samples are called by their row in the data, as `localjudge show RUN ROW` takes them. Texts of
 users, models and other packages stand in code alone: there no pipe ends a cell, nothing is a tag, a link, a mention or
 a reference to an issue. Long ones are cut: a comment has 65,536 characters.
@@ -34,7 +34,6 @@ from localjudge.report.terminal import as_markdown, markdown_block, number
 from localjudge.words import numbered, printable
 
 _NO_CHARACTERS = re.compile("[\ufffe\uffff]")
-_MOST_UNITS = 5
 _MOST_LINES = 60
 _SIGN = {"pass": "✅ pass", "fail": "❌ fail", "undecided": "❔ undecided"}
 
@@ -82,7 +81,7 @@ def _legal(text: str) -> str:
     return _NO_CHARACTERS.sub(lambda match: f"\\u{ord(match.group()):04x}", printable(text))
 
 
-def run_markdown(run: Run, checked: Check, *, with_texts: bool = False) -> str:
+def run_markdown(run: Run, checked: Check) -> str:
     """The run's gates, its comparison with the baseline, its table, and who judged."""
     summary = summary_view(run, max_failed=run.max_failed)
     parts = [f"## localjudge: {_headline(run, checked)}", as_markdown(replace(summary, notes=()))]
@@ -91,7 +90,7 @@ def run_markdown(run: Run, checked: Check, *, with_texts: bool = False) -> str:
         rows = [(_SIGN[str(outcome)], *cells) for outcome, *cells in gates.rows]
         parts.append(as_markdown(replace(gates, rows=rows)))
     if checked.comparison:
-        parts += ["### Against the baseline (A), this run (B)", *_comparison(run, checked.comparison, with_texts)]
+        parts += ["### Against the baseline (A), this run (B)", *_comparison(run, checked.comparison)]
     return "\n\n".join([*parts, markdown_block(map(str, summary.notes))]) + "\n"
 
 
@@ -109,11 +108,11 @@ def _headline(run: Run, checked: Check) -> str:
     return f"{numbered(run.summary.samples, 'sample')} scored"
 
 
-def _comparison(run: Run, comparison: RunComparison, with_texts: bool) -> Iterator[str]:
+def _comparison(run: Run, comparison: RunComparison) -> Iterator[str]:
     moved = [(name, sample) for name, change in comparison.metrics.items() for sample in change.moved]
     unmoved = {name: change.model_copy(update={"moved": ()}) for name, change in comparison.metrics.items()}
     yield from map(as_markdown, comparison_view(comparison.model_copy(update={"metrics": unmoved, "by": None})))
-    lines = list(_moved_texts(moved) if with_texts else _moved_rows(run, moved))
+    lines = list(_moved_rows(run, moved))
     if len(lines) > _MOST_LINES:
         lines[_MOST_LINES:] = [f"and {len(lines) - _MOST_LINES:,} more lines"]
     if lines:
@@ -127,12 +126,3 @@ def _moved_rows(run: Run, moved: Sequence[tuple[str, SampleChange]]) -> Iterator
         verdicts = ", ".join(f"{count:,} x {flip}" for flip, count in sorted(flips.items()))
         scores = f"{metric} {number(sample.before)} -> {number(sample.after)}"
         yield f"row {rows[sample.sample_id]:,}: {scores}{verdicts and f' (verdicts: {verdicts})'}"
-
-
-def _moved_texts(moved: Sequence[tuple[str, SampleChange]]) -> Iterator[str]:
-    for metric, sample in moved:
-        yield f"{sample.sample_id}: {metric} {number(sample.before)} -> {number(sample.after)}"
-        for unit in sample.units[:_MOST_UNITS]:
-            yield f"  {label_cell(unit.before)} -> {label_cell(unit.after)}  {unit.text}"
-        if len(sample.units) > _MOST_UNITS:
-            yield f"  and {len(sample.units) - _MOST_UNITS:,} more"

@@ -1,32 +1,19 @@
-"""A run's results in shapes that other programs read.
+"""A run's results in shapes that other programs read: files, and data frames of pandas and polars.
 
     ragas, ragas-csv, ragas-parquet   one row per sample, as in ragas's result: its texts, and a column for each metric
     ragas-classifications             {"id", "classifications": [{"statement", "reason", "attributed"}]}
-    inspect                           scores for inspect's own log, as `inspect_scores` says
-    jsonl, csv, parquet               for programs, for spreadsheets, for data frames
+    inspect                           {"id", "value": {metric: score or NaN}, "explanation"} for each sample
+    jsonl, csv, parquet, frames       scores, verdicts, or one row per sample with a column for each metric
 
-Rows of the last three are the scores, the verdicts, or one row per sample with a column for each metric; the texts of
-the sample and its other columns can be added. A column that has the name of another one gets `data.` in front. In CSV
-and Parquet a list or an object is JSON text, and so is a Parquet column that holds numbers and texts. In a CSV a text
-that a spreadsheet would take for a formula gets an apostrophe in front.
+All tables are made by `table_of`: flat rows, to which the texts of the sample and its other columns can be added. A
+column that has the name of another one gets `data.` in front. The type of a column does not depend on what is in it,
+but for the user's own. A metric without a score, undefined or failed, is null in JSON and Parquet, NaN in pandas and
+empty in CSV: never a number. So are contexts of which only the ids are known.
 
-ragas's columns are `user_input, retrieved_contexts, reference_contexts, response, reference`, then the metrics by name
-(its `EvaluationResult.to_pandas`); reference contexts are there if any sample has some. Contexts are lists of texts; in
-CSV a list stands as Python prints it, which is how ragas's own `to_csv` writes it and `ast.literal_eval` reads it. A
-metric without a score, undefined or failed, is null in JSON and Parquet and empty in CSV: never a number. So are
-contexts of which only the ids are known, in every format.
-
-A run's scores as inspect takes scores that were computed elsewhere: `inspect_ai.scorer.precomputed_scores`.
-
-    {"id": "s1", "value": {"context_recall": 0.5, "faithfulness": NaN}, "explanation": "context_recall: 1/2 = ..."}
-
-(inspect_ai 0.3.) One record for each sample. A metric without a score is NaN, which inspect leaves out of its means and
-counts as unscored; a null it would count as 0, and a metric that is not there is an error. A sample that was read from
-the log of a later epoch gets its id there, and the epoch.
-
-Rows as a Parquet file, some at a time: the types of its columns are those of all rows, so the rows are read twice.
-
-rows ──types of each block──> the types of all     rows ──a row group of each block──> the file, part by part
+In CSV and Parquet a list or an object is JSON text, and so is a Parquet column of numbers and texts; for ragas, lists
+stand in a CSV as Python prints them, which its `ast.literal_eval` reads. In a CSV a text that a spreadsheet would take
+for a formula gets an apostrophe in front. What inspect (0.3.) reads as `precomputed_scores` has NaN where there is no
+score: that is left out of its means, and a null would count as 0.
 """
 
 import csv
@@ -34,50 +21,381 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import fields
 from itertools import chain, groupby, islice
-from typing import Any, Literal, NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.record.directory import excerpt
-from localjudge.record.result_rows import TEXTS, ScoreRow, VerdictRow, flat_values, json_line, sample_row, sample_texts
+from localjudge.record.manifest import combination_of
+from localjudge.record.result_rows import ScoreRow, VerdictRow, flat_values, json_line
 from localjudge.record.run import Run
 from localjudge.report.sample import outcome_of
+from localjudge.types import CONTEXT_FIELDS, Sample, known_texts
 from localjudge.words import inert, option_name
 
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
 Row = dict[str, Any]
+Format = Literal["ragas", "ragas-csv", "ragas-parquet", "ragas-classifications", "inspect", "jsonl", "csv", "parquet"]
+Rows = Literal["scores", "verdicts", "samples"]
+CLASSIFIED_METRIC = "context_recall"
 ROWS_OF_GROUP = 65_536
+MOST_COLUMNS = 1_000
+_LARGEST = 2**63
+_Kind = Literal["text", "texts", "number", "whole", "flag"]
+_TEXTS: dict[str, _Kind] = {
+    "user_input": "text",
+    "retrieved_contexts": "texts",
+    "reference_contexts": "texts",
+    "response": "text",
+    "reference": "text",
+}
+"""The texts of a sample, in the order of ragas."""
+_KINDS: dict[str, _Kind] = {
+    **dict.fromkeys(("index", "source_index", "start", "end", "label", "window", "position"), "whole"),
+    **dict.fromkeys(("p_yes", "legal_mass", "score", "numerator", "denominator"), "number"),
+}
+"""All others are texts; `against`, which is a number or `reference`, is one, too."""
+_OF_TYPES: dict[frozenset[str], _Kind] = {
+    frozenset({"int"}): "whole",
+    frozenset({"float"}): "number",
+    frozenset({"int", "float"}): "number",
+    frozenset({"bool"}): "flag",
+}
+_NO_GROUP: tuple[str | None, Iterable[VerdictRow]] = (None, ())
 
 
-def parquet_parts(rows: Callable[[], Iterator[Row]]) -> Iterator[bytes]:
-    """The file in parts; `rows` gives the same rows each time, all with the same keys.
+class Added(NamedTuple):
+    """What is added to the rows of their sample."""
 
-    Raises UsageError if the package that writes it is not installed.
+    texts: bool = False
+    columns: bool = False
+
+
+class FlatTable(NamedTuple):
+    """The columns with their kinds, and the rows, which have them all; each reading begins anew."""
+
+    kinds: dict[str, _Kind]
+    rows: Callable[[], Iterator[Row]]
+    own: Mapping[str, str] = MappingProxyType({})
+    """Columns of the user, and what they are called here."""
+
+    def of(self, names: Sequence[str]) -> "FlatTable":
+        """The same with these columns alone, in their order."""
+        kinds = {name: self.kinds[name] for name in names}
+        return FlatTable(kinds, lambda: ({name: row[name] for name in names} for row in self.rows()), self.own)
+
+    def columns(self, rows: Iterable[Row]) -> dict[str, list[Any]]:
+        """The values of some rows by column, all of a column of its one kind."""
+        block = list(rows)
+        return {name: [_of_kind(row[name], kind) for row in block] for name, kind in self.kinds.items()}
+
+
+_NOTHING_ADDED = Added()
+
+
+def table_of(run: Run, rows: Rows, added: Added = _NOTHING_ADDED) -> FlatTable:
+    """Scores, verdicts or samples, with what is added behind them.
+
+    Raises UsageError for other rows and too many columns, RunDirectoryError where scores and samples are not of one
+    order.
     """
+    kinds = _kinds(run, rows)
+    if not any(added):
+        return FlatTable(kinds, lambda: plain_rows(run, rows))
+    if rows != "samples" and not run.in_one_order():
+        raise RunDirectoryError(
+            f"the samples in {run.directory} are in another order than their scores",
+            hint="run the same command again to go on, or export without texts and columns",
+        )
+    kinds |= _TEXTS if added.texts else {}
+    own = _own_kinds(run) if added.columns else {}
+    names = _free_names(own, set(kinds))
+
+    def with_data() -> Iterator[Row]:
+        data = zip(run.iter_samples(), run.iter_extras(), strict=True)
+        for sample_id, of_sample in groupby(plain_rows(run, rows), key=lambda row: row["sample_id"]):
+            sample, (_, extras) = next(entry for entry in data if entry[0].id == sample_id)
+            more = _texts_of(sample) if added.texts else {}
+            more |= {names[column]: extras.get(column) for column in own}
+            yield from (row | more for row in of_sample)
+
+    kinds |= {names[column]: kind for column, kind in own.items()}
+    return FlatTable(kinds, with_data, names)
+
+
+def plain_rows(run: Run, rows: Rows) -> Iterator[Row]:
+    """The rows as flat objects, all with the same keys."""
+    match rows:
+        case "scores":
+            return (dict(vars(row)) for row in run.iter_scores())
+        case "verdicts":
+            return map(flat_values, run.iter_verdicts())
+        case "samples":
+            return (_sample_row(sample, scores, run.summary.metrics) for sample, scores in run.iter_scored_samples())
+
+
+def _sample_row(sample: Sample, scores: Mapping[str, ScoreRow], metrics: Iterable[str]) -> Row:
+    row: Row = {"sample_id": sample.id}
+    for metric in metrics:
+        score = scores.get(metric)
+        row |= {metric: score and score.score, f"{metric}_status": score and score.status}
+    return row
+
+
+def _texts_of(sample: Sample) -> Row:
+    contexts = {name: known_texts(getattr(sample, name)) for name in CONTEXT_FIELDS}
+    return {name: contexts[name] if name in contexts else getattr(sample, name) for name in _TEXTS}
+
+
+def _kinds(run: Run, rows: Rows) -> dict[str, _Kind]:
+    match rows:
+        case "scores":
+            return {field.name: _KINDS.get(field.name, "text") for field in fields(ScoreRow)}
+        case "verdicts":
+            names = [field.name for field in fields(VerdictRow) if field.name != "judges"]
+            combination = combination_of(run.manifest)
+            judges: dict[str, _Kind] = {f"p_yes of {name}": "number" for name in combination.ids} if combination else {}
+            return {name: _KINDS.get(name, "text") for name in names} | judges
+        case "samples":
+            kinds: dict[str, _Kind] = {"sample_id": "text"}
+            for metric in run.summary.metrics:
+                kinds |= {metric: "number", f"{metric}_status": "text"}
+            return kinds
+    raise UsageError(f"there are no rows {rows!r}", hint='rows are "samples", "scores" and "verdicts"')
+
+
+def _own_kinds(run: Run) -> dict[str, _Kind]:
+    """The user's columns in the order in which they appear, and of which kind their values are."""
+    types: dict[str, set[str]] = {}
+    for _, extras in run.iter_extras():
+        for name, value in extras.items():
+            large = isinstance(value, int) and not -_LARGEST <= value < _LARGEST
+            types.setdefault(name, set()).add("large" if large else type(value).__name__)
+        if len(types) > MOST_COLUMNS:
+            raise UsageError(
+                f"the data has more than {MOST_COLUMNS:,} columns, such as {excerpt(next(iter(types)))}",
+                hint="leave out --with-columns",
+            )
+    return {name: _OF_TYPES.get(frozenset(of_column - {"NoneType"}), "text") for name, of_column in types.items()}
+
+
+def _free_names(columns: Iterable[str], taken: set[str]) -> dict[str, str]:
+    names = {}
+    for column in columns:
+        name = column
+        while name in taken:
+            name = f"data.{name}"
+        taken.add(name)
+        names[column] = name
+    return names
+
+
+def _of_kind(value: Any, kind: _Kind) -> Any:
+    match kind:
+        case "number" if value is not None:
+            return float(value)
+        case "text" if value is not None and not isinstance(value, str):
+            return json.dumps(value, ensure_ascii=False)
+    return value
+
+
+def pandas_frame(run: Run, rows: Rows) -> "pandas.DataFrame":
+    """The rows as pandas has them; samples with texts, own columns, and the index that they came with.
+
+    Raises UsageError if pandas is not installed.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise _not_installed("pandas") from error
+    types: dict[_Kind, Any] = {"text": object, "texts": object, "number": "float64", "whole": "Int64"}
+    table = _frame_table(run, rows)
+    entries = list(table.rows())
+    own = set(table.own.values())
+    values = table.columns(entries) | {name: [row[name] for row in entries] for name in own}
+    columns = {
+        name: pandas.Series(values[name], dtype=None if name in own else types[kind])
+        for name, kind in table.kinds.items()
+    }
+    frame = pandas.DataFrame(columns)
+    return _with_index(frame, run, table) if rows == "samples" and run.index else frame
+
+
+def _with_index(frame: "pandas.DataFrame", run: Run, table: FlatTable) -> "pandas.DataFrame":
+    """The frame with the index that the data had, whose levels were read as columns."""
+    import pandas
+
+    ids = run.manifest.environment["mapping"].get("id")
+    levels = []
+    for level in run.index:
+        values = frame["sample_id" if level.column == ids else table.own[level.column]]
+        with suppress(TypeError, ValueError):  # what JSON holds of it is not what it was: then it stays that
+            values = values.astype(level.dtype)
+        levels.append(pandas.Index(values.array, name=level.name))
+    index = levels[0] if len(levels) == 1 else pandas.MultiIndex.from_arrays(levels)
+    return frame.drop(columns=[table.own[level.column] for level in run.index if level.column != ids]).set_index(index)
+
+
+def polars_frame(run: Run, rows: Rows) -> "polars.DataFrame":
+    """As `pandas_frame`, for polars. Raises UsageError if it is not installed."""
+    try:
+        import polars
+    except ImportError as error:
+        raise _not_installed("polars") from error
+    types: dict[_Kind, Any] = {
+        "text": polars.String,
+        "texts": polars.List(polars.String),
+        "number": polars.Float64,
+        "whole": polars.Int64,
+        "flag": polars.Boolean,
+    }
+    table = _frame_table(run, rows)
+    schema = {name: types[kind] for name, kind in table.kinds.items()}
+    return polars.DataFrame(table.columns(table.rows()), schema=schema)
+
+
+def _frame_table(run: Run, rows: Rows) -> FlatTable:
+    if rows != "samples":
+        return table_of(run, rows)
+    table = table_of(run, rows, Added(texts=True, columns=True))
+    first = ["sample_id", *_TEXTS, *table.own.values()]
+    return table.of([*first, *(name for name in table.kinds if name not in first)])
+
+
+def _not_installed(package: str) -> UsageError:
+    return UsageError(f"the package {package} is not installed", hint=f"install it with: pip install {package}")
+
+
+def exported(run: Run, as_format: Format, rows: Rows = "scores", added: Added = _NOTHING_ADDED) -> bytes:
+    """The whole file. Raises UsageError for what the run does not hold, or a package that is not installed."""
+    return b"".join(exported_parts(run, as_format, rows, added))
+
+
+def exported_parts(
+    run: Run, as_format: Format, rows: Rows = "scores", added: Added = _NOTHING_ADDED
+) -> Iterator[bytes]:
+    """The file in parts, as the rows are read; raises what `exported` raises, most of it before the first part."""
+    tool, _, encoding = as_format.rpartition("-")
+    if any(added) and as_format.startswith(("ragas", "inspect")):
+        raise UsageError(
+            f"{as_format} has the columns that {tool or as_format} has",
+            hint="texts and columns go with jsonl, csv, parquet",
+        )
+    match as_format:
+        case "ragas-classifications":
+            return map(_json_bytes, _classifications(run))
+        case "inspect":
+            return (f"{json.dumps(record, ensure_ascii=False)}\n".encode() for record in _inspect_records(run))
+        case "ragas" | "ragas-csv" | "ragas-parquet":
+            table = _ragas_table(run)
+        case _:
+            table = table_of(run, rows, added)
+    match encoding:
+        case "csv":
+            return _csv(table, lists_as_json=not tool)
+        case "parquet":
+            return _parquet(table)
+    return map(_json_bytes, table.rows())
+
+
+def _ragas_table(run: Run) -> FlatTable:
+    """The columns of ragas's `EvaluationResult.to_pandas`; reference contexts are there if any sample has some."""
+    names = [*_TEXTS, *run.summary.metrics]
+    if all(sample.reference_contexts is None for sample in run.iter_samples()):
+        names.remove("reference_contexts")
+    return table_of(run, "samples", Added(texts=True)).of(names)
+
+
+def _classifications(run: Run) -> Iterator[Row]:
+    """One object for each sample with its statements as given. `attributed` is null where there is no verdict."""
+    if CLASSIFIED_METRIC not in run.summary.metrics:
+        raise UsageError(
+            f"the run in {run.directory} has no {CLASSIFIED_METRIC}, which this format is for",
+            hint=f"run it with {option_name('metrics')} {CLASSIFIED_METRIC}, or export it as jsonl",
+        )
+    verdicts = (verdict for verdict in run.iter_verdicts() if verdict.metric == CLASSIFIED_METRIC)
+    groups = groupby(verdicts, key=lambda verdict: verdict.sample_id)
+    sample_id, of_sample = next(groups, _NO_GROUP)
+    for score in run.iter_scores():
+        if score.metric == CLASSIFIED_METRIC:
+            rows: list[Row] = []
+            if sample_id == score.sample_id:
+                rows = [
+                    {"statement": verdict.text, "reason": verdict.reason or "", "attributed": verdict.label}
+                    for verdict in of_sample
+                ]
+                sample_id, of_sample = next(groups, _NO_GROUP)
+            yield {"id": score.sample_id, "classifications": rows}
+
+
+def _inspect_records(run: Run) -> Iterator[Row]:
+    """One for each sample; one that was read from the log of a later epoch gets its id there, and the epoch."""
+    for (sample, scores), (_, extras) in zip(run.iter_scored_samples(), run.iter_extras(), strict=True):
+        rows = {metric: scores.get(metric) for metric in run.summary.metrics}
+        named: Row = {"id": sample.id}
+        epoch = extras.get("epoch")
+        if isinstance(epoch, int) and epoch > 1 and sample.id.endswith(ending := f"_epoch_{epoch}"):
+            named = {"id": sample.id.removesuffix(ending), "epoch": epoch}
+        yield {
+            **named,
+            "value": {metric: inspect_value(row) for metric, row in rows.items()},
+            "explanation": "\n".join(f"{metric}: {explained(row)}" for metric, row in rows.items()),
+        }
+
+
+def inspect_value(row: ScoreRow | None) -> float:
+    """The score, NaN where there is none."""
+    return math.nan if row is None or row.score is None else row.score
+
+
+def explained(row: ScoreRow | None) -> str:
+    """What the score was divided from, or why there is none."""
+    return "not computed" if row is None else outcome_of(row)
+
+
+def _json_bytes(row: Row) -> bytes:
+    return json_line(row).encode()
+
+
+def _csv(table: FlatTable, *, lists_as_json: bool) -> Iterator[bytes]:
+    """A line of names and one for each row; nothing but an empty line where there are no rows."""
+    rows = table.rows()
+    first = next(rows, None)
+    lines = [] if first is None else [list(table.kinds), list(first.values())]
+    for cells in chain(lines or [[]], (row.values() for row in rows)):
+        text = io.StringIO(newline="")
+        as_json = (_of_kind(cell, "text") if isinstance(cell, list | dict) else cell for cell in cells)
+        csv.writer(text).writerow(map(inert, as_json if lists_as_json else cells))
+        yield text.getvalue().encode()
+
+
+def _parquet(table: FlatTable) -> Iterator[bytes]:
+    """The file, a row group of each block of rows. Raises UsageError if the package that writes it is not installed."""
     try:
         import pyarrow  # type: ignore[import-untyped]
         from pyarrow import parquet
     except ImportError as error:
         raise UsageError("Parquet needs the package pyarrow", hint="install it with: pip install pyarrow") from error
-    schemas = [pyarrow.table(columns).schema for columns in _blocks(rows())]
-    schema = pyarrow.unify_schemas(schemas, promote_options="permissive")
-    sink = _Sink()
+    types = {
+        "text": pyarrow.string(),
+        "texts": pyarrow.list_(pyarrow.string()),
+        "number": pyarrow.float64(),
+        "whole": pyarrow.int64(),
+        "flag": pyarrow.bool_(),
+    }
+    schema = pyarrow.schema([(name, types[kind]) for name, kind in table.kinds.items()])
+    rows, sink = table.rows(), _Sink()
     with parquet.ParquetWriter(sink, schema) as writer:
-        for columns in _blocks(rows()):
-            writer.write_table(pyarrow.table(columns, schema=schema))
+        while block := list(islice(rows, ROWS_OF_GROUP)):
+            writer.write_table(pyarrow.table(table.columns(block), schema=schema))
             yield sink.taken()
     yield sink.taken()
-
-
-def _blocks(rows: Iterator[Row]) -> Iterator[dict[str, list[Any]]]:
-    """The columns of some rows at a time; once without any if there are no rows."""
-    block = list(islice(rows, ROWS_OF_GROUP))
-    yield _columns(block)
-    while block := list(islice(rows, ROWS_OF_GROUP)):
-        yield _columns(block)
-
-
-def _columns(rows: Sequence[Row]) -> dict[str, list[Any]]:
-    return {column: [row[column] for row in rows] for column in (rows[0] if rows else ())}
 
 
 class _Sink(io.BytesIO):
@@ -96,233 +414,3 @@ class _Sink(io.BytesIO):
         self.seek(0)
         self.truncate()
         return part
-
-
-def inspect_lines(run: Run) -> Iterator[bytes]:
-    """The records as JSON lines. Raises RunDirectoryError for a score of a sample that the run does not hold."""
-    for (sample, scores), (_, extras) in zip(run.iter_scored_samples(), run.iter_extras(), strict=True):
-        given = {metric: scores.get(metric) for metric in run.summary.metrics}
-        record: Row = {
-            **_sample_of_log(sample.id, extras),
-            "value": {metric: inspect_value(row) for metric, row in given.items()},
-            "explanation": "\n".join(f"{metric}: {explained(row)}" for metric, row in given.items()),
-        }
-        yield f"{json.dumps(record, ensure_ascii=False)}\n".encode()
-
-
-def _sample_of_log(sample_id: str, extras: Mapping[str, Any]) -> Row:
-    epoch = extras.get("epoch")
-    if isinstance(epoch, int) and epoch > 1 and sample_id.endswith(ending := f"_epoch_{epoch}"):
-        return {"id": sample_id.removesuffix(ending), "epoch": epoch}
-    return {"id": sample_id}
-
-
-def inspect_value(row: ScoreRow | None) -> float:
-    """The score, NaN where there is none."""
-    return math.nan if row is None or row.score is None else row.score
-
-
-def explained(row: ScoreRow | None) -> str:
-    """What the score was divided from, or why there is none."""
-    return "not computed" if row is None else outcome_of(row)
-
-
-Format = Literal["ragas", "ragas-csv", "ragas-parquet", "ragas-classifications", "inspect", "jsonl", "csv", "parquet"]
-Rows = Literal["scores", "verdicts", "samples"]
-CLASSIFIED_METRIC = "context_recall"
-
-MOST_COLUMNS = 1_000
-_LARGEST = 2**63
-_Cell = Callable[[Any], Any]
-
-
-class Added(NamedTuple):
-    """What is added to the rows of their sample."""
-
-    texts: bool = False
-    columns: bool = False
-
-
-_NOTHING_ADDED = Added()
-_NO_GROUP: tuple[str | None, Iterable[VerdictRow]] = (None, ())
-
-
-def exported(run: Run, as_format: Format, rows: Rows = "scores", added: Added = _NOTHING_ADDED) -> bytes:
-    """The whole file. Raises UsageError for what the run does not hold, or a package that is not installed."""
-    return b"".join(exported_parts(run, as_format, rows, added))
-
-
-def exported_parts(
-    run: Run, as_format: Format, rows: Rows = "scores", added: Added = _NOTHING_ADDED
-) -> Iterator[bytes]:
-    """The file in parts, as the rows are read; raises what `exported` raises, most of it before the first part."""
-    if any(added) and as_format.startswith(("ragas", "inspect")):
-        tool = as_format.partition("-")[0]
-        raise UsageError(
-            f"{as_format} has the columns that {tool} has", hint="texts and columns go with jsonl, csv, parquet"
-        )
-    match as_format:
-        case "ragas" | "ragas-csv" | "ragas-parquet":
-            return _encoded(lambda: ragas_rows(run), as_format.removeprefix("ragas-"))
-        case "ragas-classifications":
-            return _encoded(lambda: classification_rows(run), "jsonl")
-        case "inspect":
-            return inspect_lines(run)
-        case _:
-            if any(added):
-                return _encoded(lambda: _rows_with_data(run, plain_rows(run, rows), added, as_format), as_format)
-            return _encoded(lambda: plain_rows(run, rows), as_format)
-
-
-def _encoded(rows: Callable[[], Iterator[Row]], as_format: str) -> Iterator[bytes]:
-    match as_format:
-        case "csv":
-            return _csv(rows())
-        case "parquet":
-            return parquet_parts(lambda: map(_with_one_type_a_column, rows()))
-        case _:
-            return (json_line(row).encode() for row in rows())
-
-
-def ragas_rows(run: Run) -> Iterator[Row]:
-    """One object for each sample: its texts under ragas's names, and its score of each metric, None without one.
-
-    Raises RunDirectoryError for a score of a sample that the run does not hold.
-    """
-    columns = [*TEXTS, *run.summary.metrics]
-    if all(sample.reference_contexts is None for sample in run.iter_samples()):
-        columns.remove("reference_contexts")
-    return ({name: row[name] for name in columns} for row in _sample_rows(run))
-
-
-def classification_rows(run: Run) -> Iterator[Row]:
-    """One object for each sample with its statements as given. `attributed` is null where there is no verdict."""
-    if CLASSIFIED_METRIC not in run.summary.metrics:
-        raise UsageError(
-            f"the run in {run.directory} has no {CLASSIFIED_METRIC}, which this format is for",
-            hint=f"run it with {option_name('metrics')} {CLASSIFIED_METRIC}, or export it as jsonl",
-        )
-    verdicts = (verdict for verdict in run.iter_verdicts() if verdict.metric == CLASSIFIED_METRIC)
-    groups = groupby(verdicts, key=lambda verdict: verdict.sample_id)
-    of, found = next(groups, _NO_GROUP)
-    for score in run.iter_scores():
-        if score.metric == CLASSIFIED_METRIC:
-            rows: list[Row] = []
-            if of == score.sample_id:
-                rows = [
-                    {"statement": verdict.text, "reason": verdict.reason or "", "attributed": verdict.label}
-                    for verdict in found
-                ]
-                of, found = next(groups, _NO_GROUP)
-            yield {"id": score.sample_id, "classifications": rows}
-
-
-def plain_rows(run: Run, rows: Rows) -> Iterator[Row]:
-    """The rows as flat objects, all with the same keys."""
-    match rows:
-        case "scores":
-            return map(vars, run.iter_scores())
-        case "verdicts":
-            return map(flat_values, run.iter_verdicts())
-        case "samples":
-            return ({name: row[name] for name in row if name not in TEXTS} for row in _sample_rows(run))
-
-
-def _sample_rows(run: Run) -> Iterator[Row]:
-    return (sample_row(sample, scores, run.summary.metrics) for sample, scores in run.iter_scored_samples())
-
-
-def _rows_with_data(run: Run, rows: Iterator[Row], added: Added, as_format: Format) -> Iterator[Row]:
-    """The rows, which are in the order of the data, each with texts and columns of its sample.
-
-    Raises UsageError for too many columns, RunDirectoryError where scores and stored samples are not of the same order.
-    """
-    first = next(rows, None)
-    if first is None:
-        return
-    if not run.in_one_order():
-        raise RunDirectoryError(
-            f"the samples in {run.directory} are in another order than their scores",
-            hint="run the same command again to go on, or export without texts and columns",
-        )
-    texts: dict[str, _Cell] = dict.fromkeys(TEXTS if added.texts else (), _as_json if as_format == "csv" else _as_is)
-    columns = _cells(run, as_format) if added.columns else {}
-    keys = _free_keys(columns, {*first, *texts})
-    data = zip(run.iter_samples(), run.iter_extras(), strict=True)
-    for sample_id, rows_of_sample in groupby(chain([first], rows), key=lambda row: row["sample_id"]):
-        sample, (_, extras) = next(entry for entry in data if entry[0].id == sample_id)
-        values = sample_texts(sample)
-        more = {name: cell(values[name]) for name, cell in texts.items()}
-        more |= {keys[name]: cell(extras.get(name)) for name, cell in columns.items()}
-        yield from (row | more for row in rows_of_sample)
-
-
-def _free_keys(columns: Iterable[str], taken: set[str]) -> dict[str, str]:
-    keys = {}
-    for name in columns:
-        key = name
-        while key in taken:
-            key = f"data.{key}"
-        taken.add(key)
-        keys[name] = key
-    return keys
-
-
-def _cells(run: Run, as_format: Format) -> dict[str, _Cell]:
-    """The columns of the data in the order in which they appear, and how a value of each is written."""
-    kinds: dict[str, set[str]] = {}
-    for _, extras in run.iter_extras():
-        for name, value in extras.items():
-            kinds.setdefault(name, set()).add(_kind(value))
-        if len(kinds) > MOST_COLUMNS:
-            raise UsageError(
-                f"the data has more than {MOST_COLUMNS:,} columns, such as {excerpt(next(iter(kinds)))}",
-                hint="leave out --with-columns",
-            )
-    return {name: _cell(of_column - {"NoneType"}, as_format) for name, of_column in kinds.items()}
-
-
-def _cell(kinds: set[str], as_format: Format) -> _Cell:
-    if as_format != "parquet":
-        return _as_json if as_format == "csv" else _as_is
-    if kinds == {"int", "float"}:
-        return lambda value: None if value is None else float(value)
-    return _as_is if len(kinds) <= 1 and not kinds & {"list", "dict", "large int"} else _as_text
-
-
-def _kind(value: Any) -> str:
-    large = isinstance(value, int) and not -_LARGEST <= value < _LARGEST
-    return "large int" if large else type(value).__name__
-
-
-def _as_is(value: Any) -> Any:
-    return value
-
-
-def _as_json(value: Any) -> Any:
-    """A list or an object as JSON; what is a cell by itself as it is."""
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
-
-
-def _as_text(value: Any) -> Any:
-    return value if value is None or isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _with_one_type_a_column(row: Row) -> Row:
-    """What a verdict was held against is the number of a context or `reference`: in a column of one type, texts."""
-    against = row.get("against")
-    return row if against is None else {**row, "against": str(against)}
-
-
-def _csv(rows: Iterator[Row]) -> Iterator[bytes]:
-    first = next(rows, {})
-    yield _csv_line(first)
-    if first:
-        for row in chain([first], rows):
-            yield _csv_line(row.values())
-
-
-def _csv_line(cells: Iterable[Any]) -> bytes:
-    text = io.StringIO(newline="")
-    csv.writer(text).writerow(map(inert, cells))
-    return text.getvalue().encode()

@@ -1,6 +1,6 @@
 """Writes a run as one private HTML page that asks nothing of any network, whole or not at all.
 
-    localjudge.write_report("runs/demo-57143f90", baseline="runs/last-week", gates=["context_recall>=0.8"])
+    Run.open("runs/demo-57143f90").report(baseline="runs/last-week", gates=["context_recall>=0.8"])
 
     page.html     the template: the first screen needs no script; user text in it is escaped
     *.css, *.js   the only style and script, allowed by their sha256 in the page's Content-Security-Policy
@@ -96,7 +96,7 @@ def write_report(
 ) -> Path:
     """Write the report of a finished run, and say where it is: by default `report.html` in its directory.
 
-    Takes a baseline and gates as `localjudge.check` does, labels as `localjudge.corrected_means` does, and raises what
+    Takes a baseline and gates as `check` does, labels as `corrected_means` does, and raises what
     these raise. An earlier report is replaced; UsageError for another file of that name, and for one that cannot be
     written.
     """

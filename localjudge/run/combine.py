@@ -70,8 +70,8 @@ def combine_runs(
     questions. Raises UsageError for runs that do not judge the same units, or are of one judge, and for weights of
     other judges, RunDirectoryError where a run cannot be read or the directory cannot be written or holds another run.
     """
-    told = Noted(progress)
-    combined = CombinedRuns([as_run(run) for run in runs], weights, told)
+    noted = Noted(progress)
+    combined = CombinedRuns([as_run(run) for run in runs], weights, noted)
     path, first = Path(os.path.expanduser(out)), combined.runs[0]
     if any(path.resolve() == run.directory.resolve() for run in combined.runs):
         raise UsageError(f"{path} is one of the runs", hint=f"name another directory with {option('out')}")
@@ -82,18 +82,18 @@ def combine_runs(
             manifests.refuse_other_run(path, there, manifest)
         write_manifest(directory, manifests.with_environment(manifest, manifests.finished_part(there)))
         store = stack.enter_context(closing(Store(path / STORE)))
-        stack.callback(told.close)
+        stack.callback(noted.close)
         store.add_samples(stored_rows(first.directory / STORE), first.cluster_of)
         results = stack.enter_context(closing(ResultFiles(directory)))
         results.begin()
         totals = combined.totals()
-        for evaluations in combined.evaluations(told):
+        for evaluations in combined.evaluations(noted):
             totals.add(evaluations)
             results.add(evaluations, totals.samples, 0)
         summary = combined.summary(totals)
         extras = {"extras_sha256": extras_fingerprint(stored_extras(path / STORE))}
         manifest = results.finish(summary, manifests.with_environment(manifest, extras))
-    return Run(path, summary, manifest, notes=tuple(told.notes))
+    return Run(path, summary, manifest, notes=tuple(noted.notes))
 
 
 class CombinedRuns:
@@ -159,16 +159,7 @@ class CombinedRuns:
 
     def summary(self, totals: Totals) -> Summary:
         """The summary of the combined run."""
-        return Summary(
-            signature=self.manifest.signature,
-            threshold=self.rule.threshold,
-            thresholds=dict(self.rule.thresholds),
-            samples=totals.samples,
-            skipped_rows=self.runs[0].summary.skipped_rows,
-            judge=self.combination.card,
-            verdicts=totals.verdicts,
-            metrics=totals.metrics,
-        )
+        return totals.summary(self.manifest.signature, self.combination.card, self.runs[0].summary.skipped_rows)
 
     def _verdict(
         self, asked: AskedTask, judged: Sequence[Mapping[tuple[str, str, int], JudgedUnit]]
@@ -193,7 +184,9 @@ def combined_verdict(
     Its legal mass is the least, its window that of the first judge that was asked in windows. The reasons stand one
     behind the other, each with its judge.
     """
-    votes = tuple(JudgeVote(name, one.p_yes if isinstance(one, Verdict) else None) for name, one in verdicts.items())
+    votes = tuple(
+        JudgeVote(name, verdict.p_yes if isinstance(verdict, Verdict) else None) for name, verdict in verdicts.items()
+    )
     answered: dict[str, Verdict] = {}
     for name, verdict in verdicts.items():
         if isinstance(verdict, NoAnswer):
@@ -203,12 +196,15 @@ def combined_verdict(
     if not probabilities:  # nobody had to be asked
         return next(iter(answered.values())).model_copy(update={"votes": votes})
     p_yes = combination.rule_of(metric).combined(probabilities)
+    masses = [verdict.legal_mass for verdict in answered.values() if verdict.legal_mass is not None]
+    reasons = [f"{name}: {verdict.reason}" for name, verdict in answered.items() if verdict.reason]
+    windows = (verdict.window for verdict in answered.values() if verdict.window is not None)
     return Verdict(
         label=1 if p_yes >= rule.of(metric).threshold else 0,
         p_yes=p_yes,
-        legal_mass=min((one.legal_mass for one in answered.values() if one.legal_mass is not None), default=None),
-        reason=" | ".join(f"{name}: {one.reason}" for name, one in answered.items() if one.reason) or None,
-        window=next((one.window for one in answered.values() if one.window is not None), None),
+        legal_mass=min(masses, default=None),
+        reason=" | ".join(reasons) or None,
+        window=next(windows, None),
         votes=votes,
     )
 
@@ -269,17 +265,13 @@ def _judge_id(run: Run) -> str:
 def _named(runs: Sequence[Run]) -> list[CombinedRun]:
     """The runs, with the names of their judges; where two have one name, their ids stand behind it."""
     names = Counter(run.summary.judge.name for run in runs)
-    return [
-        CombinedRun(
-            name=run.summary.judge.name
-            if names[run.summary.judge.name] == 1
-            else f"{run.summary.judge.name} {_judge_id(run)}",
-            judge=_judge_id(run),
-            run=str(run.directory.absolute()),
-            signature=run.manifest.signature,
-        )
-        for run in runs
-    ]
+    named = []
+    for run in runs:
+        name, judge = run.summary.judge.name, _judge_id(run)
+        path, signature = str(run.directory.absolute()), run.manifest.signature
+        name = name if names[name] == 1 else f"{name} {judge}"
+        named.append(CombinedRun(name=name, judge=judge, run=path, signature=signature))
+    return named
 
 
 def _combined_part(runs: Sequence[Run], rules: Mapping[str, CombiningRule]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ with the first of them: a metric's share is what it adds to those before it, and
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from itertools import islice
-from typing import Unpack
+from typing import Any
 
 from localjudge.engine.protocol import Engine
 from localjudge.metrics.metric import Metric, Sentences
@@ -32,7 +32,7 @@ from localjudge.run.judges import (
 )
 from localjudge.run.loop import AskedTask, Worded, Wording, answers_in_order, blocks, distinct, evaluate_samples
 from localjudge.run.plan import Data, Noted, Plan, plan, tell
-from localjudge.run.settings import Options, checked
+from localjudge.run.settings import checked
 from localjudge.types import NoAnswer, Record, Sample, Verdict, VerdictRequest
 
 _MEASURED_TOKENS = 1024
@@ -83,10 +83,10 @@ def estimate(
     data: Data,
     *,
     judge: JudgeName = DEFAULT_JUDGE,
-    metrics: Sequence[str] | None = None,
+    metrics: object = None,
     engine: Engine | None = None,
     progress: Progress | None = None,
-    **options: Unpack[Options],
+    **options: Any,
 ) -> Estimate:
     """Count and measure what `evaluate` with the same arguments would do; raises what it would raise at the start."""
     settings, told = checked(options), progress or Silence()

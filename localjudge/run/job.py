@@ -11,10 +11,11 @@ import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from localjudge.engine.protocol import Engine, EngineStats
 from localjudge.errors import RunDirectoryError, UsageError
@@ -26,8 +27,9 @@ from localjudge.record.archive import stored_extras
 from localjudge.record.cache import EarlierAnswers
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.examination import examinations_here
-from localjudge.record.files import ResultFiles, Summary, Totals, resume_point, write_manifest
+from localjudge.record.files import ResultFiles, ResumePoint, Summary, Totals, resume_point, write_manifest
 from localjudge.record.manifest import combination_of, kept_calibrations, kept_criteria
+from localjudge.record.result_rows import Evaluation
 from localjudge.record.run import Run, as_run, read_manifest
 from localjudge.record.store import Store, canonical_sha256, extras_fingerprint
 from localjudge.run.judges import (
@@ -45,20 +47,11 @@ from localjudge.run.plan import (
     Noted,
     Plan,
     default_directory,
-    list_names,
     plan_again,
-    refuse_taken_names,
     tell,
-    with_criteria,
+    wanted_metrics,
 )
-from localjudge.run.settings import (
-    ONE_HALF,
-    RunSettings,
-    checked,
-    judge_of,
-    settings_again,
-    settings_with,
-)
+from localjudge.run.settings import ONE_HALF, RunSettings, checked, judge_of, settings_again, settings_with
 from localjudge.types import Sample
 from localjudge.words import numbered, option, option_name
 
@@ -91,12 +84,13 @@ def _scored(planned: Plan, judge: OpenJudge, out: str | Path | None, progress: N
         progress.note(line)
     part = judge_part_of(judge, planned.metrics, planned.settings)
     check_calibrations(part, planned.metrics, planned.settings, progress)
-    return _Job(planned, judge, part, progress).run(None if out is None else Path(os.path.expanduser(out)))
+    job = _Job(planned, judge, part, progress)
+    return job.run(job.default_directory if out is None else Path(os.path.expanduser(out)))
 
 
 def rescore_run(
     run: Run | str | Path,
-    metrics: Sequence[str] | None,
+    metrics: object,
     options: Mapping[str, Any],
     *,
     out: str | Path | None = None,
@@ -124,17 +118,12 @@ def rescore_run(
             hint="rescore those, and combine them again",
         )
     given = checked(options)
-    refuse_taken_names(given.criteria)
-    kept = kept_criteria(before.manifest)
-    changed = {
-        "reuse": (str(before.directory), *given.reuse),
-        "criteria": tuple((kept | {criterion.name: criterion for criterion in given.criteria}).values()),
-    }
-    listed = list_names(metrics)
-    names = list(before.summary.metrics) if listed is None else listed
-    changed |= _thresholds(before, options, given, names)
+    asked_for = list(before.summary.metrics) if metrics is None else metrics
+    wanted = wanted_metrics(asked_for, given.criteria, kept_criteria(before.manifest))
+    changed = {"reuse": (str(before.directory), *given.reuse)}
+    changed |= _thresholds(before, options, given, wanted.names or ())
     settings = settings_again(before.manifest, **{**options, **changed})
-    planned = plan_again(before, with_criteria(names, given.criteria), settings)
+    planned = plan_again(before, wanted, settings)
     named = judge or judge_of(before, needed=engine is None)
     with opened_judge(named, engine, settings) as opened:
         return _scored(planned, opened, out, Noted(progress))
@@ -153,58 +142,40 @@ def _thresholds(before: Run, options: Mapping[str, Any], given: RunSettings, nam
     return {"calibration": tuple(found.values()), **({"threshold": ONE_HALF} if given.calibration else {})}
 
 
-class _Session(NamedTuple):
-    """One start of the job: when, when it ended, and what it asked. The times are UTC."""
-
-    started: str
-    finished: str | None = None
-    asked: int | None = None
-    effort: dict[str, Any] | None = None
-
-
-class _Resumed(NamedTuple):
-    """What an earlier start left: totals of the samples that are done, the others, the answers those rest on."""
-
-    totals: Totals
-    rest: Iterator[Sample]
-    answers: int
-
-
 class _Job:
     """A plan with its open judge, and the judge's part of the signature."""
 
     def __init__(self, planned: Plan, judge: OpenJudge, part: dict[str, Any], progress: Noted) -> None:
         self._plan = planned
         self._judge = judge
-        self._settings = settings = planned.settings
-        self._rule = settings.rule_for(planned.metrics)
         self._progress = progress
-        self._segmenter = settings.sentences
-        dataset = planned.dataset
+        self._rule = planned.settings.rule_for(planned.metrics)
         self._judge_part = part
-        groups = planned.cluster_of
+        dataset, groups = planned.dataset, planned.cluster_of
         groups_hash = None if groups is None else canonical_sha256(groups)
         self._data_part = manifests.data_part(dataset.fingerprint, len(dataset.samples), groups_hash)
-        self._signature = manifests.signature(self._judge_part, self._data_part)
+        self._signature = manifests.signature(part, self._data_part)
 
-    def run(self, out: Path | None) -> Run:
+    @property
+    def default_directory(self) -> Path:
+        """That of the same data, judge and settings, under `runs/`."""
+        return default_directory(self._plan, self._judge_part, self._data_part)
+
+    def run(self, path: Path) -> Run:
         """Judge what is not judged yet, in the directory, and write the results."""
-        path = out or default_directory(self._plan, self._judge_part, self._data_part)
         with ExitStack() as stack:
-            earlier = stack.enter_context(earlier_answers(self._judge, self._plan.metrics, self._settings))
+            earlier = stack.enter_context(earlier_answers(self._judge, self._plan.metrics, self._plan.settings))
             directory = stack.enter_context(closing(RunDirectory(path)))
-            before = self._manifest_before(path)
+            before = read_manifest(path)
+            if before is not None:
+                manifests.refuse_other_run(path, before, self._manifest([]))
             sessions = before.environment["sessions"] if before else []
-            session = _Session(started=_now())
+            session: dict[str, Any] = {"started": _now(), "finished": None, "asked": None, "effort": None}
             done = manifests.finished_part(before)
-            write_manifest(directory, self._manifest([*sessions, session._asdict()], **done))
+            write_manifest(directory, self._manifest([*sessions, session], **done))
             store = stack.enter_context(closing(Store(path / STORE)))
             stack.callback(self._progress.close)
-            table = self._plan.dataset.table
-            storing = counted(table.rows(), self._progress, "storing", len(table))
-            changed = store.add_samples(storing, self._plan.cluster_of)
-            if known := store.answer_count:
-                self._progress.note(f"resuming: {numbered(known, 'answer')} already stored")
+            changed = self._store_data(store)
             results = stack.enter_context(closing(ResultFiles(directory)))
             judging = self._judging(store, earlier)
             summary = None if changed else self._finished(path)
@@ -214,26 +185,26 @@ class _Job:
                 done = {"extras_sha256": extras_fingerprint(stored_extras(path / STORE))}
                 for metric, reason in totals.failed_everywhere.items():
                     self._progress.note(f"{metric} failed on every sample: {reason}")
-            session = session._replace(
-                finished=_now(), asked=judging.asked, effort=self._judge.engine.stats.model_dump()
-            )
+            session |= {"finished": _now(), "asked": judging.asked, "effort": self._judge.engine.stats.model_dump()}
             reused = store.reused_from()
             done["answers"] = {"asked": store.answer_count - sum(reused.values()), "reused": reused}
-            manifest = self._manifest([*sessions, session._asdict()], **done)
+            manifest = self._manifest([*sessions, session], **done)
             if "files" in done:
                 write_manifest(directory, manifest)
             else:
                 manifest = results.finish(summary, manifest)
-        stats = self._judge.engine.stats
-        self._progress.note(f"asked {numbered(judging.asked, 'verdict')} in {stats.seconds_total:.1f} s")
-        _log.debug(_work_done(stats))
-        for source, count in reused.items():
-            self._progress.note(f"reused {numbered(count, 'answer')} of {source}")
-        if self._settings.shard:
-            self._progress.note(f"shard {self._settings.shard}: localjudge merge makes one run of all")
-        elif manifests.part_of(manifest):
-            self._progress.note(f"all samples, without asking about these again: {option('reuse', str(path))}")
-        return Run(path, summary, manifest, notes=tuple(self._progress.notes))
+        run = Run(path, summary, manifest)
+        self._say_what_was_done(run, judging.asked)
+        return replace(run, notes=tuple(self._progress.notes))
+
+    def _store_data(self, store: Store) -> bool:
+        """Whether other rows, or another order of them, are stored now."""
+        table = self._plan.dataset.table
+        rows = counted(table.rows(), self._progress, "storing", len(table))
+        changed = store.add_samples(rows, self._plan.cluster_of)
+        if answers := store.answer_count:
+            self._progress.note(f"resuming: {numbered(answers, 'answer')} already stored")
+        return changed
 
     def _finished(self, path: Path) -> Summary | None:
         """The summary that is there, if its run is this one to the end: the same rows in one order, no byte changed."""
@@ -246,58 +217,60 @@ class _Job:
         failed_everywhere = any(metric.failed == run.summary.samples for metric in run.summary.metrics.values())
         return run.summary if same and not failed_everywhere and run.in_one_order() else None
 
-    def _judged(self, judging: Blocks, results: ResultFiles, store: Store) -> Totals:
-        """The totals of all samples, when their rows are written."""
-        samples = self._plan.dataset.samples
-        resumed = self._resumed(results, store.answer_count)
-        if resumed is None:
-            results.begin()
-        totals, rest, answered = resumed or _Resumed(self._totals(), iter(samples), 0)
-        for evaluations in judging.evaluations(rest, len(samples), done=totals.samples, answered=answered):
-            totals.add(evaluations)
-            results.add(evaluations, totals.samples, store.answer_count)
-        return totals
-
-    def _resumed(self, results: ResultFiles, answers: int) -> "_Resumed | None":
-        """What is done, if a run that was stopped left the rows of these samples in this order."""
-        point = results.resume(answers)
-        if point is None:
-            return None
-        totals, samples = self._totals(), iter(self._plan.dataset.samples)
-        names = [metric.name for metric in self._plan.metrics]
-        rows = counted(results.evaluations(), self._progress, "going on", point.samples * len(names))
-        for sample_id, of_sample in groupby(rows, key=lambda evaluation: evaluation.sample_id):
-            evaluations, sample = list(of_sample), next(samples, None)
-            if sample is None or sample.id != sample_id or [one.metric for one in evaluations] != names:
-                return None
-            totals.add(evaluations)
-        return _Resumed(totals, samples, point.answers) if totals.samples == point.samples else None
-
-    def _totals(self) -> Totals:
-        metrics = self._plan.metrics
-        return Totals([metric.name for metric in metrics], self._rule, self._plan.cluster_of, rubrics(metrics))
-
     def _judging(self, store: Store, earlier: Sequence[EarlierAnswers]) -> Blocks:
         return Blocks(
             self._judge,
             store,
             metrics=self._plan.metrics,
-            segmenter=self._segmenter,
+            segmenter=self._plan.settings.sentences,
             rule=self._rule,
             progress=self._progress,
             earlier=earlier,
         )
 
-    def _manifest_before(self, path: Path) -> manifests.Manifest | None:
-        """The manifest of the same run that is there already; None if there is none."""
-        before = read_manifest(path)
-        if before is not None:
-            manifests.refuse_other_run(path, before, self._manifest([]))
-        return before
+    def _judged(self, judging: Blocks, results: ResultFiles, store: Store) -> Totals:
+        """The totals of all samples, when their rows are written; what a run that was stopped left is in them."""
+        samples = self._plan.dataset.samples
+        totals, rest, answered = self._totals(), iter(samples), 0
+        if point := results.resume(store.answer_count):
+            if self._add_resumed(totals, rest, results.evaluations(), point):
+                answered = point.answers
+            else:
+                totals, rest, point = self._totals(), iter(samples), None
+        if point is None:
+            results.begin()
+        for evaluations in judging.evaluations(rest, len(samples), done=totals.samples, answered=answered):
+            totals.add(evaluations)
+            results.add(evaluations, totals.samples, store.answer_count)
+        return totals
+
+    def _add_resumed(
+        self, totals: Totals, samples: Iterator[Sample], stored: Iterator[Evaluation], point: ResumePoint
+    ) -> bool:
+        """Whether the rows that are there are those of the first samples in this order; then they are counted."""
+        names = [metric.name for metric in self._plan.metrics]
+        rows = counted(stored, self._progress, "going on", point.samples * len(names))
+        for sample_id, of_sample in groupby(rows, key=lambda evaluation: evaluation.sample_id):
+            evaluations, sample = list(of_sample), next(samples, None)
+            metrics = [evaluation.metric for evaluation in evaluations]
+            if sample is None or sample.id != sample_id or metrics != names:
+                return False
+            totals.add(evaluations)
+        return totals.samples == point.samples
+
+    def _totals(self) -> Totals:
+        metrics = self._plan.metrics
+        return Totals([metric.name for metric in metrics], self._rule, self._plan.cluster_of, rubrics(metrics))
 
     def _manifest(self, sessions: Sequence[dict[str, Any]], **done: Any) -> manifests.Manifest:
         """What the run rests on, and what is known of it when it is done."""
-        dataset = self._plan.dataset
+        planned, dataset = self._plan, self._plan.dataset
+        where_it_applies = {
+            "shard_of": planned.among and planned.among.for_manifest,
+            "index": list(planned.frame_index),
+            "suite": dict(planned.suite or {}),
+            "examined": examinations_here(self._judge_part),
+        }
         return manifests.Manifest(
             signature=self._signature,
             judge=self._judge_part,
@@ -305,18 +278,27 @@ class _Job:
             environment={
                 "judge": self._judge.source,
                 "sources": list(dataset.sources),
-                "samples_read": self._plan.whole,
+                "samples_read": planned.whole,
                 "skipped_rows": dataset.skipped,
-                **({"shard_of": self._plan.among.for_manifest} if self._plan.among else {}),
                 "mapping": dataset.mapping,
-                "settings": self._settings.model_dump(mode="json"),
-                **({"suite": dict(self._plan.suite)} if self._plan.suite else {}),
-                **({"examined": examined} if (examined := examinations_here(self._judge_part)) else {}),
+                "settings": planned.settings.model_dump(mode="json"),
+                **{name: value for name, value in where_it_applies.items() if value},
                 "host": manifests.host(),
                 "sessions": list(sessions),
                 **done,
             },
         )
+
+    def _say_what_was_done(self, run: Run, asked: int) -> None:
+        stats, say = self._judge.engine.stats, self._progress.note
+        say(f"asked {numbered(asked, 'verdict')} in {stats.seconds_total:.1f} s")
+        _log.debug(_work_done(stats))
+        for source, count in run.manifest.environment["answers"]["reused"].items():
+            say(f"reused {numbered(count, 'answer')} of {source}")
+        if shard := self._plan.settings.shard:
+            say(f"shard {shard}: localjudge merge makes one run of all")
+        elif run.part:
+            say(f"all samples, without asking about these again: {option('reuse', str(run.directory))}")
 
 
 def _work_done(effort: EngineStats) -> str:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypedDict
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, field_validator, model_validator
 
@@ -43,40 +43,6 @@ _KINDS = {
     "tuple": "a list",
     "dict": "a mapping",
 }
-
-
-class Options(TypedDict, total=False):
-    """The settings as keywords; `RunSettings` says what each means."""
-
-    criteria: str | Path | Criterion | Sequence[str | Path | Criterion]
-    threshold: float
-    calibration: str | Path | Calibration | Sequence[str | Path | Calibration]
-    min_legal_mass: float
-    language: str
-    segmenter: str | None
-    abbreviations: str | Path | Sequence[str] | None
-    profile: str | Path | ProfileFolder | None
-    prompts: str | Path | OwnPrompt | Sequence[str | Path | OwnPrompt]
-    reasons: Reasons
-    protocol: JudgingProtocol
-    mapping: Mapping[str, str]
-    context_separator: str | None
-    rows: str | None
-    skip_bad_rows: bool
-    cluster_by: str | None
-    max_failed: int
-    reuse: str | Path | Sequence[str | Path]
-    limit: int | None
-    sample: int | None
-    seed: int
-    shard: str | None
-    n_ctx: int | None
-    threads: int | None
-    gpu_layers: int | None
-    ray: str | None
-    ray_workers: int | None
-    allow_host: str | Sequence[str]
-    cache: bool | int
 
 
 class RunSettings(EngineSettings):
@@ -256,8 +222,7 @@ def checked(options: Mapping[str, Any]) -> RunSettings:
     """Settings from keywords, with what files say in them. Raises UsageError that names the first that is wrong."""
     for name in options:
         if name == "gates":
-            hint = "decide them when it is done: localjudge.check(run, gates=[...])"
-            raise UsageError("a run takes no gates", hint=hint)
+            raise UsageError("a run takes no gates", hint="decide them when it is done: run.check([...])")
         if name not in SETTINGS:
             raise UsageError(f"there is no option {name!r}", hint=suggestion(name, SETTINGS, "the options"))
     if "threshold" in options and options.get("calibration"):

@@ -1,6 +1,6 @@
 """Arrays in, numbers out: what a mean, a difference, a gate or a judge's agreement with people is worth."""
 
-from localjudge.stats.interval import Bounds, Interval, mean_bounds, mean_interval, statistic_interval
+from localjudge.stats.interval import Interval, mean_bounds, mean_interval, statistic_interval
 from localjudge.stats.paired import (
     Comparison,
     Decision,
@@ -12,7 +12,6 @@ from localjudge.stats.paired import (
 )
 
 __all__ = [
-    "Bounds",
     "Comparison",
     "Decision",
     "Interval",

@@ -91,13 +91,6 @@ class Interval(NamedTuple):
         return None if self.one_cluster else (self.low, self.high)
 
 
-class Bounds(NamedTuple):
-    """The least and the greatest that a mean can be."""
-
-    low: float
-    high: float
-
-
 class Draws(NamedTuple):
     """What a bootstrap draws: clusters of these sums and sizes, in these numbers, which need not be whole.
 
@@ -143,8 +136,8 @@ def mean_interval(
     return Interval(exact_mean(scores), low, high, method, len(scores), draws.clusters, confidence)
 
 
-def mean_bounds(values: npt.ArrayLike, failed: int) -> Bounds:
-    """Bounds of the mean over all samples: those scored `values` (n,), in [0, 1], and `failed` unknown ones.
+def mean_bounds(values: npt.ArrayLike, failed: int) -> tuple[float, float]:
+    """Least and greatest mean over all samples: those scored `values` (n,), in [0, 1], and `failed` unknown ones.
 
         scored 1, 1, 0, one failed:   mean 2/3   bounds [2/4, 3/4]
 
@@ -157,7 +150,7 @@ def mean_bounds(values: npt.ArrayLike, failed: int) -> Bounds:
     if samples == 0 or failed < 0:
         raise ValueError(f"no mean of {len(scores)} scored and {failed} failed samples")
     total = math.fsum(scores.tolist())
-    return Bounds(total / samples, (total + failed) / samples)
+    return total / samples, (total + failed) / samples
 
 
 def exact_mean(values: Floats) -> float:

@@ -49,10 +49,10 @@ def written(words: Iterable[str], *, capitals: bool = False) -> frozenset[str]:
 
     `capitals`: also in capitals alone, "ETC", which for a title or a company may be something else: "He has MS.".
     """
-    given = list(words)
-    first = (word[0].upper() + word[1:] for word in given if len(word) > 1)
-    whole = (word.upper() for word in given if capitals and len(word) > 1 and "." not in word)
-    return frozenset([*given, *first, *whole])
+    words = list(words)
+    first = (word[0].upper() + word[1:] for word in words if len(word) > 1)
+    whole = (word.upper() for word in words if capitals and len(word) > 1 and "." not in word)
+    return frozenset([*words, *first, *whole])
 
 
 MOST_CHARACTERS = 40
@@ -337,13 +337,13 @@ def _by_script(sample: str, language: str) -> _Look | None:
 def _by_words(sample: str, language: str) -> _Look | None:
     """The language whose function words the texts are full of, where those of `language` are rare."""
     words = Counter(word.lower() for word in _WORD.findall(sample))
-    ours = _frequent(language)
-    if words.total() < _MIN_WORDS or ours is None:
+    frequent = _frequent(language)
+    if words.total() < _MIN_WORDS or frequent is None:
         return None
     others = {code: words_of(code, "frequent") for code in _NAMES if code != language}
     code = max(others, key=lambda code: _count(words, others[code]))
-    found, against = _count(words, others[code] - ours), _count(words, ours - others[code])
-    if found < max(_MIN_HITS, _MIN_SHARE * words.total(), _TIMES * against):
+    hits, against = _count(words, others[code] - frequent), _count(words, frequent - others[code])
+    if hits < max(_MIN_HITS, _MIN_SHARE * words.total(), _TIMES * against):
         return None
     return _Look(code, _NAMES[code])
 
@@ -355,5 +355,5 @@ def _frequent(language: str) -> frozenset[str] | None:
     return frozenset() if language in _OTHER_SCRIPT else None
 
 
-def _count(words: Counter[str], wanted: frozenset[str]) -> int:
-    return sum(words[word] for word in wanted)
+def _count(words: Counter[str], looked_for: frozenset[str]) -> int:
+    return sum(words[word] for word in looked_for)

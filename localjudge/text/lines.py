@@ -81,11 +81,11 @@ def _following(text: str, piece: TextPiece, marker: re.Match[str]) -> Iterator[i
         if number.isupper() and after == ".":
             return
         pattern = rf"(?<=\s)(?:[{_BULLET}]\s*)?\(?(?P<number>{number}){re.escape(after)}(?=\s)"
-        found = re.compile(pattern).search(text, marker.end(), piece.end)
-        if not found or _ENUMERATION.search(text, max(piece.start, found.start() - _BEFORE), found.start()):
+        following = re.compile(pattern).search(text, marker.end(), piece.end)
+        if not following or _ENUMERATION.search(text, max(piece.start, following.start() - _BEFORE), following.start()):
             return
-        yield found.start()
-        marker = found
+        yield following.start()
+        marker = following
 
 
 def _next_number(number: str) -> str:

@@ -369,8 +369,8 @@ def abbreviation(stop: Stop, conventions: Conventions, text: str) -> bool | None
 
 def _is_surname_next(stop: Stop, conventions: Conventions) -> bool:
     """Whether a surname of several words follows an initial: "J. Van der Berg", "C. De Luca"."""
-    found = _PARTICLE.match(stop.ahead)
-    return found is not None and found["particle"] in conventions.particles and found["name"].isupper()
+    surname = _PARTICLE.match(stop.ahead)
+    return surname is not None and surname["particle"] in conventions.particles and surname["name"].isupper()
 
 
 def _is_reading(stop: Stop, conventions: Conventions) -> bool:

@@ -22,18 +22,8 @@ from gguf.quants import quantize
 
 from . import committed as names
 from .committed import HEAD_WIDTH, LONGEST, Inputs, Token
-from .network import (
-    BALLAST,
-    BALLAST_SIZE,
-    FREQUENCY_BASE,
-    HEADS,
-    OUTPUT,
-    PRODUCTS,
-    WIDTH,
-    embedding,
-    frequency_factors,
-    layers,
-)
+from .layout import BALLAST, BALLAST_SIZE, OUTPUT, WIDTH, embedding
+from .network import FREQUENCY_BASE, HEADS, PRODUCTS, frequency_factors, layers
 
 _NORMAL, _UNKNOWN, _CONTROL = 1, 2, 3
 _LEAF, _VALUE = 1 << 8, 1 << 31

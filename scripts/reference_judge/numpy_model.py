@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from . import committed as names
-from . import network
+from . import layout, network
 from .committed import Floats, Scalars, Vocabulary
 from .network import STEEPNESS
 
@@ -59,9 +59,9 @@ class NumpyJudge:
 
     def __init__(self, vocabulary: Vocabulary, scalars: Scalars) -> None:
         self._scalars = scalars
-        known = [network.facts(token) for token in vocabulary.tokens]
+        known = [layout.facts(token) for token in vocabulary.tokens]
         self._facts = {name: np.array([row[name] for row in known]) for name in known[0]}
-        self._identity = np.array([network.identity_code(token) for token in vocabulary.tokens])
+        self._identity = np.array([layout.identity_code(token) for token in vocabulary.tokens])
 
     def log_odds(self, tokens: Sequence[int]) -> float:
         """Log of the odds of label 1, for a prompt that ends in the answer's part."""
@@ -86,8 +86,8 @@ class NumpyJudge:
         kinds = ("is_context", "is_question", "is_b_marker", "is_answer_marker")
         markers = sum(part * facts[kind] for part, kind in zip((_CONTEXT, _QUESTION, _B, _ANSWER), kinds, strict=True))
         identity = self._identity[ids]
-        previous = np.zeros((len(ids), len(network.PREVIOUS)))
-        previous[1:] = network.CODE_SCALE * identity[:-1, list(network.PREVIOUS_CODE)]
+        previous = np.zeros((len(ids), len(layout.PREVIOUS)))
+        previous[1:] = network.CODE_SCALE * identity[:-1, list(layout.PREVIOUS_CODE)]
         previous[markers > 0] = 0
         return Words(identity, previous, facts, np.maximum.accumulate(markers).round().astype(np.int64))
 
@@ -102,7 +102,7 @@ def _missing(words: Words) -> dict[str, float]:
     matched_pair = _mass(network.PAIR_GAIN * pair, network.PAIR_GAIN * network.PAIR_THRESHOLD, marker)
     missing = _soft_step(1 - matched)
     facts = {name: values[judged] for name, values in words.facts.items()}
-    weight = _normalised(network.LOG_SPAN * facts["log_weight"])
+    weight = _normalised(layout.LOG_SPAN * facts["log_weight"])
     return {
         "mean_missing": float(weight @ (1 - matched)),
         "mean_missing_pair": float(weight @ (1 - matched_pair)),
@@ -112,8 +112,8 @@ def _missing(words: Words) -> dict[str, float]:
 
 
 def _missing_names(matched: Floats, facts: dict[str, Floats]) -> float:
-    marker = facts["is_b_marker"] * (network.LOG_SPAN + math.log(network.ASSUMED_NAMES))
-    weight = _normalised(network.LOG_SPAN * facts["log_name_weight"] + marker)
+    marker = facts["is_b_marker"] * (layout.LOG_SPAN + math.log(network.ASSUMED_NAMES))
+    weight = _normalised(layout.LOG_SPAN * facts["log_name_weight"] + marker)
     return float(weight @ (facts["is_word"] - matched))
 
 
@@ -127,7 +127,7 @@ def _mass(logits: Floats, threshold: float, marker: NDArray[np.bool_]) -> Floats
 def _coverage(words: Words) -> float:
     """The feature of relevance: what of the question is in B, and how distinctive that is among the contexts."""
     asked, judged = words.part == _QUESTION, words.part == _B
-    logits = network.LOG_SPAN * words.facts["log_question_weight"]
+    logits = layout.LOG_SPAN * words.facts["log_question_weight"]
     repeated = network.REPEATED * (1 - _first(words.identity[asked], words.identity[judged]))
     covered = np.exp(logits[judged] + network.COVERED + repeated)
     found = covered @ _distinctive(words.identity[words.part == _CONTEXT], words.identity[judged])

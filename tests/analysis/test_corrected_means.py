@@ -11,8 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localjudge import Criterion, DataError, Run, corrected_means, label_sheet
-from localjudge.analysis.correct import FEW, NO_SHARE
+from localjudge import Criterion, DataError, Run
+from localjudge.analysis.correct import FEW, NO_SHARE, corrected_means
+from localjudge.analysis.label_sheet import label_sheet
 from tests.analysis.conftest import human, human_of, p_yes
 
 JudgedRun = Callable[..., Run]
@@ -121,7 +122,7 @@ def test_where_no_is_the_good_answer_a_label_of_0_counts(scripted_run: Callable[
     rude = Criterion(name="rude", question="Is it rude?", good="no")
     rows = [{"id": f"s{n}", "response": f"Fact 0 of sample {n} is so.", "retrieved_contexts": ["x"]} for n in range(20)]
     script = {f"Fact 0 of sample {n} is so.": 0.9 if n < 4 else 0.1 for n in range(20)}
-    run = scripted_run("rude", rows, script, metrics=["faithfulness"], criteria=[rude])
+    run = scripted_run("rude", rows, script, metrics=["faithfulness", rude])
     path = labelled(run, tmp_path / "l.jsonl", lambda text: int(int(text.split()[4]) < 2), n=99, metrics=["rude"])
     one = corrected_means(run, path).metrics["rude"]
     assert one.judged.mean == pytest.approx(0.8)

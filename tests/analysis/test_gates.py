@@ -7,7 +7,7 @@ import pytest
 
 import localjudge
 from localjudge import Run
-from localjudge.analysis.check import Gate, GateDecision, decide_gates, parse_gate, refuse_without_baseline
+from localjudge.analysis.check import Gate, GateDecision, check, decide_gates, parse_gate, refuse_without_baseline
 from localjudge.analysis.compare import compare
 from localjudge.errors import UsageError
 from localjudge.stats.interval import mean_interval
@@ -241,30 +241,30 @@ ROWS: list[dict[str, Any]] = [
 def test_a_gate_is_decided_on_the_interval(scripted_run: ScriptedRun) -> None:
     """40 of 40: the interval is .912 to 1 (Clopper-Pearson: .025 ** (1 / 40) = .9119), so .9 is kept and 1 is not."""
     run = scripted_run("run", ROWS, {})
-    kept, undecided = localjudge.check(run, gates=["context_recall>=0.9", "context_recall>=0.95"]).decisions
+    kept, undecided = check(run, gates=["context_recall>=0.9", "context_recall>=0.95"]).decisions
     assert (kept.outcome, kept.kept) == ("pass", True)
     assert (undecided.outcome, undecided.kept) == ("undecided", False)
-    assert localjudge.check(run, gates=["context_recall>=0.95"], undecided="pass").kept
-    assert not localjudge.check(run.directory, gates="context_recall<0.5").kept
+    assert check(run, gates=["context_recall>=0.95"], undecided="pass").kept
+    assert not check(run.directory, gates="context_recall<0.5").kept
 
 
 def test_a_difference_is_decided_against_a_baseline(scripted_run: ScriptedRun) -> None:
     """Half of the sentences fall: the mean falls by .5."""
     before = scripted_run("before", ROWS, {})
     after = scripted_run("after", ROWS, {f"Sentence {number}.": 0.0 for number in range(20)})
-    check = localjudge.check(after, gates=["context_recall.delta>=-0.1"], baseline=before.directory)
-    assert check.decisions[0].outcome == "fail"
-    assert check.comparison is not None
-    assert check.comparison.metrics["context_recall"].compared == 40
+    checked = check(after, gates=["context_recall.delta>=-0.1"], baseline=before.directory)
+    assert checked.decisions[0].outcome == "fail"
+    assert checked.comparison is not None
+    assert checked.comparison.metrics["context_recall"].compared == 40
 
 
 def test_a_run_without_gates_keeps_all_of_them(scripted_run: ScriptedRun) -> None:
-    assert localjudge.check(scripted_run("run", ROWS[:1], {})) == localjudge.check(
+    assert check(scripted_run("run", ROWS[:1], {})) == check(
         localjudge.Run.open(scripted_run("same", ROWS[:1], {}).directory)
     )
 
 
 def test_a_run_takes_no_gates(scripted_run: ScriptedRun) -> None:
     """They were taken, and decided nothing."""
-    with pytest.raises(UsageError, match=r"localjudge\.check"):
+    with pytest.raises(UsageError, match=r"run\.check"):
         scripted_run("run", ROWS[:1], {}, gates=["context_recall>=0.99"])

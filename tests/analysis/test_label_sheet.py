@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from localjudge import Criterion, DataError, Run, UsageError, label_sheet
-from localjudge.analysis.label_sheet import Labelling, default_path, drawn_rows
+from localjudge import Criterion, DataError, Run, UsageError
+from localjudge.analysis.label_sheet import Labelling, default_path, drawn_rows, label_sheet
 from localjudge.analysis.labels import read_labels, unit_frames
 
 JudgedRun = Callable[..., Run]
@@ -166,7 +166,7 @@ def test_a_criterion_asks_its_own_question_and_a_rubric_is_not_drawn(scripted_ru
     kind = Criterion(name="kind", question="Is it kind?")
     levels = {1: "rude", 2: "curt", 3: "plain", 4: "warm", 5: "courteous"}
     run = scripted_run(
-        "run", [ROW], {}, metrics=["faithfulness"], criteria=[kind, Criterion(name="tone", question="?", levels=levels)]
+        "run", [ROW], {}, metrics=["faithfulness", kind, Criterion(name="tone", question="?", levels=levels)]
     )
     rows = drawn_rows(run, 9, None, 0)
     assert {row["metric"]: row["asks"] for row in rows}["kind"] == "Is it kind?"

@@ -62,7 +62,7 @@ def test_quiet_hides_notes_and_not_the_warning_that_a_column_may_be_what_is_miss
         for more in ([], ["--quiet"])
     )
     assert "columns not used: gold_standard, lang\n" in loud
-    assert "no column for response, so left out: faithfulness\n" in loud
+    assert "no column for response, so left out: faithfulness; " in loud
     assert quiet.startswith("gold_standard may be the reference missing for context_recall, answer_correctness: --map ")
     assert quiet.count("\n") == 1
     assert quiet in loud

@@ -1,4 +1,4 @@
-"""What goes wrong around a command: a full output, a field mapped twice, a directory that others can read."""
+"""What goes wrong around a command: a full output, a directory that others can read."""
 
 import json
 import os
@@ -32,14 +32,6 @@ def test_a_full_output_is_said_and_is_no_usage_error(tmp_path: Path) -> None:
     assert "the output cannot be written" in done.stderr
     assert "Traceback" not in done.stderr
     assert (tmp_path / "run" / "summary.json").is_file()
-
-
-def test_a_field_that_is_mapped_twice_is_refused(tmp_path: Path) -> None:
-    """The last one does not win in silence."""
-    done = localjudge("run", DEMO, "--map", "reference=a", "--map", "reference=reference", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "mapped twice" in done.stderr
-    assert "retrieved_contexts=a,b" in done.stderr
 
 
 def test_files_of_a_run_are_private_in_a_directory_that_was_there(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from localjudge.errors import DataError, UsageError
 from localjudge.metrics import catalog
 from localjudge.report.export import Added, exported
 from localjudge.report.terminal import Lines
+from localjudge.run.verify import verify_run as verify
 from localjudge.text import sentences
 from localjudge.types import Context, Outcome, Sample, Scored, Undefined
 
@@ -69,7 +70,7 @@ def test_another_id_is_another_sample_and_no_text_is_not_an_empty_text() -> None
 
 
 def test_a_context_without_text_and_id_is_nothing() -> None:
-    with pytest.raises(ValueError, match="a context has a text, an id or both"):
+    with pytest.raises(UsageError, match="a context has a text, an id or both"):
         Context(score=1)
 
 
@@ -106,9 +107,9 @@ def test_ids_alone_are_compared_by_id_and_no_context_is_judged(tmp_path: Path) -
     assert result.summary.metrics["document_recall_multi_hit(compare_by=id)"].mean == 1 / 2
     assert result.summary.metrics["document_mrr(compare_by=id)"].mean == 1 / 4
     assert {verdict.metric for verdict in result.verdicts} == {"answer_relevancy"}
-    assert "reference_contexts, retrieved_contexts: ids and no texts; documents are compared by id" in stream.getvalue()
+    assert "reference_contexts, retrieved_contexts: ids and no texts, documents are compared by id" in stream.getvalue()
     assert result.manifest.judge["metrics"]["document_mrr(compare_by=id)"] == {"version": 1, "compare_by": "id"}
-    assert localjudge.verify(result, engine=ScriptedEngine({}, default=0.9)).result == "bit-identical"
+    assert verify(result, engine=ScriptedEngine({}, default=0.9)).result == "bit-identical"
 
 
 def test_what_ids_alone_are_compared_by_may_be_asked_for(tmp_path: Path) -> None:
@@ -117,7 +118,7 @@ def test_what_ids_alone_are_compared_by_may_be_asked_for(tmp_path: Path) -> None
     names = ["document_mrr", "document_mrr(compare_by=id)", "document_map(compare_by=meta.page)"]
     result = run(tmp_path, RAGAS, metrics=names, progress=Lines(stream))
     assert list(result.summary.metrics) == ["document_mrr(compare_by=id)", "document_map(compare_by=meta.page)"]
-    assert "ids and no texts; documents are compared by id, meta.page" in stream.getvalue()
+    assert "ids and no texts, documents are compared by id, meta.page" in stream.getvalue()
 
 
 def test_a_judged_metric_of_ids_alone_is_refused(tmp_path: Path) -> None:

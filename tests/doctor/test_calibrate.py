@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import Calibration, ScriptedEngine
+from localjudge import ScriptedEngine
 from localjudge.errors import DataError, RunDirectoryError, UsageError
-from localjudge.record.manifest import calibration_file, calibrations_of, read_calibration
+from localjudge.record.manifest import Calibration, calibration_file, calibrations_of, read_calibration
+from localjudge.run.verify import verify_run as verify
 
 PAIRS = 40
 
@@ -82,7 +83,7 @@ def test_statements_are_asked_whole_and_once() -> None:
     again = ScriptedEngine(SCRIPT)
     calibrated(engine=again, out="run", cluster_by="doc")
     assert (len(engine.asked), len(again.asked)) == (PAIRS, 0)
-    assert localjudge.verify("run", engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
+    assert verify("run", engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
 
 
 def test_a_cluster_is_what_was_drawn_together() -> None:
@@ -179,7 +180,7 @@ def test_what_does_not_go_together_is_said(run: localjudge.Run) -> None:
         localjudge.calibrate(rows, run=run, judge="reference")
     with pytest.raises(UsageError, match="the judge is asked about them"):
         calibrated(metrics=["faithfulness"])
-    with pytest.raises(UsageError, match="takes no threshold"):
+    with pytest.raises(UsageError, match="there is no option 'threshold'"):
         calibrated(threshold=0.4)
     with pytest.raises(UsageError, match=r"cannot be called '\.\./x'"):
         calibrated(name="../x")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from localjudge.doctor import fitness
 from localjudge.doctor.fitness import Admission, ProbeFigures, Skill, admissions, limits_json, skill
 from localjudge.doctor.health_check import HealthCheck, Use
-from localjudge.doctor.judgement import Choice
+from localjudge.doctor.judgement import Portion
 from localjudge.doctor.probes import Probe, passages, probe_tasks, probes, rearranged
 from localjudge.stats.interval import Interval
 from localjudge.types import Answer, Task
@@ -39,7 +39,7 @@ def measure(p: Scripted, *, count: int = 32, mass: float = 1.0) -> tuple[ProbeFi
         for item in probes(count)
         if (p_yes := p(item)) is not None
     }
-    figures, checks = fitness.measure(Choice(count, "as asked for" if count < 32 else ""), answers)
+    figures, checks = fitness.measure(Portion(count, "as asked for" if count < 32 else ""), answers)
     return figures, {check.name: check for check in checks}
 
 
@@ -139,7 +139,7 @@ def test_moves_are_in_log_odds_and_flips_are_across_the_threshold(
         if pair.effect == "needed chunk last":
             for task, p_yes in ((pair.before, before), (pair.after, after)):
                 answers[task] = Answer(p_yes=p_yes, legal_mass=1.0, raw="")
-    figures, (_, check) = fitness.measure(Choice(32, ""), answers)
+    figures, (_, check) = fitness.measure(Portion(32, ""), answers)
     assert (check.name, check.status, figures.flipped) == ("order", "warning" if flipped else "ok", flipped)
     effect = check.figures["needed chunk last"]
     assert (effect["asked"], effect["flipped"]) == (32, 32 * flipped)

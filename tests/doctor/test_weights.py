@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import Calibration, Run, ScriptedEngine, combine
+from localjudge import Run, ScriptedEngine, combine
 from localjudge.errors import DataError, UsageError
+from localjudge.record.manifest import Calibration
+from localjudge.run.verify import verify_run as verify
 
 COUNT = 120
 _RANDOM = random.Random(4)
@@ -83,7 +85,7 @@ def test_runs_are_combined_by_the_weights_and_verify_finds_the_same() -> None:
         total = rule.intercept + sum(weight[name] * value for name, value in odds.items())
         assert row.p_yes == pytest.approx(1 / (1 + math.exp(-total)))
         assert row.label == int((row.p_yes or 0) >= calibration.threshold)
-    assert localjudge.verify(weighed).result == "bit-identical"
+    assert verify(weighed).result == "bit-identical"
     assert str(weighed.judge).endswith(" by mean log odds, faithfulness by weighted log odds")
 
 

@@ -14,19 +14,19 @@ import os, sys
 from localjudge import Judge, LocaljudgeError
 rows = [{"id": "a", "retrieved_contexts": ["A tower is in Ulm."], "response": "It is in Ulm."}]
 with Judge.open("reference", threads=2) as judge:
-    before = judge.scores(rows, ["faithfulness"])
+    before = judge.evaluate(rows, ["faithfulness"]).scores
     if not os.fork():
         try:
-            judge.scores(rows, ["faithfulness"])
+            judge.evaluate(rows, ["faithfulness"]).scores
         except LocaljudgeError as error:
             print(error, flush=True)
         judge.close()
         os._exit(0)
     os.wait()
-    assert judge.scores(rows, ["faithfulness"]) == before
+    assert judge.evaluate(rows, ["faithfulness"]).scores == before
 """
 MEMORY = """
-import os
+import gc, os
 from localjudge import Judge
 def resident():
     with open("/proc/self/statm") as file:
@@ -35,7 +35,8 @@ rows = [{"id": "a", "retrieved_contexts": ["A tower is in Ulm."], "response": "I
 sizes = []
 for _ in range(10):
     with Judge.open("reference", threads=1, n_ctx=512) as judge:
-        judge.scores(rows, ["faithfulness"])
+        judge.evaluate(rows, ["faithfulness"]).scores
+    gc.collect()
     sizes.append(resident())
 print(sizes[-1] - sizes[2])
 """
@@ -81,5 +82,8 @@ def test_a_forked_process_is_told_to_open_its_own_judge() -> None:
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="this system tells no process its memory")
 def test_memory_does_not_grow_with_the_judges_that_were_opened_and_closed() -> None:
-    """From the third to the tenth less than 4 MiB for each; a model that is kept takes 11."""
-    assert float(output_of("-c", MEMORY)) < 7 * 4
+    """From the third to the tenth less than one model takes (11 MiB), if 7 are freed.
+
+    Measured: 5 MiB, after a full collection. Without one it was 13, because what Python frees late is not a model.
+    """
+    assert float(output_of("-c", MEMORY)) < 11

@@ -28,6 +28,7 @@ from localjudge.engine.ray_engine import RayEngine, Work
 from localjudge.errors import ModelError, OutOfResource, UsageError
 from localjudge.judge import profile as grammars
 from localjudge.progress import Silence
+from localjudge.run.verify import verify_run as verify
 from localjudge.types import NoAnswer, Piece, VerdictRequest
 from tests.engine.conftest import Asker, ModelMaker
 from tests.engine.scripted_workers import SCRIPTED, asked_by, model_in, said
@@ -125,7 +126,7 @@ def test_a_run_has_the_same_bytes_and_is_verified_without_ray(tmp_path: Path) ->
     for name in FILES:
         assert (ours.directory / name).read_bytes() == (alone.directory / name).read_bytes()
         assert (both.directory / name).read_bytes() == (alone.directory / name).read_bytes()
-    assert localjudge.verify(both.directory, count=20).result == "bit-identical"
+    assert verify(both.directory, count=20).result == "bit-identical"
 
 
 class StopAsking(Exception):
@@ -267,7 +268,7 @@ def test_an_address_where_no_cluster_is_is_refused(address: str, tmp_path: Path)
 
 def test_a_run_is_verified_in_a_cluster(tmp_path: Path) -> None:
     run = localjudge.evaluate(made_up_data(tmp_path, 4), metrics=["context_recall"], out=tmp_path / "run", threads=1)
-    assert localjudge.verify(run, ray="local", ray_workers=1).result == "bit-identical"
+    assert verify(run, ray="local", ray_workers=1).result == "bit-identical"
 
 
 def asked(context: str, unit: str) -> VerdictRequest:

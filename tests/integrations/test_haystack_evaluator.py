@@ -150,12 +150,11 @@ def test_documents_of_which_only_the_ids_are_known_are_compared_by_them(
 def test_options_are_written_as_values(evaluator: Evaluator, tmp_path: Any) -> None:
     """A criterion as its words, so that the file stands for itself; its metric is an output."""
     kind = localjudge.Criterion(name="kind", question="Is it kind?", of="sentence")
-    component = evaluator(["faithfulness"], judge=tmp_path / "model.gguf", criteria=[kind], threshold=0.7)
+    component = evaluator(["faithfulness", kind], judge=tmp_path / "model.gguf", threshold=0.7)
     written = component.to_dict()["init_parameters"]
     assert written == {
-        "metrics": ["faithfulness"],
+        "metrics": ["faithfulness", {"name": "kind", "question": "Is it kind?", "of": "sentence"}],
         "judge": str(tmp_path / "model.gguf"),
-        "criteria": [{"name": "kind", "question": "Is it kind?", "of": "sentence"}],
         "threshold": 0.7,
     }
     again = evaluator.from_dict(component.to_dict())  # type: ignore[attr-defined]
@@ -166,7 +165,7 @@ def test_options_are_written_as_values(evaluator: Evaluator, tmp_path: Any) -> N
 def test_what_cannot_be_is_refused_before_a_model_is_loaded(evaluator: Evaluator, judge: localjudge.Judge) -> None:
     with pytest.raises(UsageError, match="faithfulnes"):
         evaluator(["faithfulnes"])
-    with pytest.raises(UsageError, match="limit is about the data of a run"):
+    with pytest.raises(UsageError, match="an open judge takes no limit"):
         evaluator(["faithfulness"], limit=3)
     with pytest.raises(UsageError, match="the judge is open, and threshold cannot be given any more"):
         evaluator(["faithfulness"], judge=judge, threshold=0.7)
@@ -180,4 +179,7 @@ def test_closing_the_pipeline_leaves_a_judge_open_that_was_open(evaluator: Evalu
     component.warm_up()
     component.close()
     component.close()
-    assert judge.scores([{"retrieved_contexts": ["Rain."], "response": "It rains."}], ["faithfulness"])[0].score == 1
+    assert (
+        judge.evaluate([{"retrieved_contexts": ["Rain."], "response": "It rains."}], ["faithfulness"]).scores[0].score
+        == 1
+    )

@@ -108,7 +108,7 @@ def test_what_has_no_score_is_unscored_with_its_reason(judge: localjudge.Judge, 
     assert first.value["context_recall"] == 1
     assert math.isnan(first.value["faithfulness"])
     assert "faithfulness: undefined: the response has no sentence" in first.explanation
-    assert "faithfulness: failed (no verdict for 1 of 1 units: no words)\n  no words It fails." in second.explanation
+    assert "faithfulness: failed: no verdict for 1 of 1 units: no words\n  no words It fails." in second.explanation
     by_name = {one.name: one for one in scored.results.scores}
     assert by_name["faithfulness"].unscored_samples == 2
     assert math.isnan(by_name["faithfulness"].metrics["mean"].value)
@@ -161,14 +161,14 @@ def test_a_sample_is_read_as_it_is_read_from_a_log(judge: localjudge.Judge, log:
         for sample in log.samples:
             sample.input, sample.target = [ChatMessageUser(content=question)], ["It is so.", "It is so."]
         write_eval_log(log, path)
-        scores = [row.score for row in reading.scores(path, ["context_recall"])]
+        scores = [row.score for row in reading.evaluate(path, ["context_recall"]).scores]
         scored = score(log, localjudge_scorer(["context_recall"], judge=reading), display="none")
     assert [one.value["context_recall"] for sample in scored.samples for one in sample.scores.values()] == scores
     assert all("Where does\nit rise?" in prompt for prompt in asked)
     log.samples[0].target = ["Paris is the capital", "The capital is called Paris"]
     write_eval_log(log, path)
     with pytest.raises(localjudge.DataError, match="2 reference answers"):
-        judge.scores(path, ["context_recall"])
+        judge.evaluate(path, ["context_recall"])
     with pytest.raises(Exception, match="2 reference answers"):  # inspect wraps it as it likes
         score(log, localjudge_scorer(["context_recall"], judge=judge), display="none")
 

@@ -12,9 +12,11 @@ import pytest
 
 import localjudge
 from localjudge import Run, RunDirectoryError, ScriptedEngine
+from localjudge.analysis.compare import compare
 from localjudge.cli.main import main
 from localjudge.record.manifest import signature
 from localjudge.report.export import exported
+from localjudge.run.verify import verify_run as verify
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "retrieved_contexts": ["One. Two.", "Three."], "reference": "Four. Five.", "topic": "x"},
@@ -140,7 +142,7 @@ def test_a_finished_run_stays_open_to_readers_while_it_is_begun_once_more(tmp_pa
 
 def test_verify_opens_what_was_changed_and_names_the_value(directory: Path) -> None:
     edited("summary.json", '"mean": ', '"mean": 0.9, "x": ')(directory)
-    found = localjudge.verify(Run.open(directory, check=False), engine=ScriptedEngine(SCRIPT, default=0.2))
+    found = verify(Run.open(directory, check=False), engine=ScriptedEngine(SCRIPT, default=0.2))
     assert (found.result, list(found.files)) == ("different", ["summary.json"])
 
 
@@ -176,7 +178,7 @@ def test_a_score_of_a_sample_that_is_not_stored_is_not_exported(directory: Path)
         store.execute("DELETE FROM sample WHERE id = 'c'")
     for read in (
         lambda: exported(Run.open(directory), "ragas"),
-        lambda: localjudge.compare(*[Run.open(directory)] * 2),
+        lambda: compare(*[Run.open(directory)] * 2),
     ):
         with pytest.raises(RunDirectoryError, match=r"run\.sqlite lacks the sample c, which scores\.jsonl has a score"):
             read()

@@ -11,10 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge import Run, ScriptedEngine, evaluate, rescore, verify
+from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.dataset.samples import extras_text
 from localjudge.errors import RunDirectoryError
 from localjudge.record.store import extras_fingerprint
+from localjudge.run.verify import verify_run as verify
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "contexts": ["It rains."], "ground_truth": "One.", "topic": "x", "meta": {"year": 2026, "tags": ["t"]}},
@@ -82,7 +83,7 @@ def test_a_stranger_s_columns_are_refused(tmp_path: Path, content: str) -> None:
 def test_a_rescored_run_has_them_too(tmp_path: Path) -> None:
     """And can be grouped by one of them, also where the first run was not."""
     first = judged(tmp_path / "first", [{**row, "topic": row["id"]} for row in ROWS])
-    again = rescore(first, out=tmp_path / "again", engine=engine(), cluster_by="topic")
+    again = first.rescore(out=tmp_path / "again", engine=engine(), cluster_by="topic")
     assert list(again.iter_extras()) == list(first.iter_extras())
     assert again.cluster_of is not None
     assert [again.cluster_of[name] for name in "abc"] == ["a", "b", "c"]

@@ -85,6 +85,47 @@ def test_a_package_that_is_not_there_is_named(run: Run, package: str, monkeypatc
         getattr(run, f"to_{package}")()
 
 
-def test_rows_of_another_kind_are_refused(run: Run) -> None:
-    with pytest.raises(UsageError, match="no rows 'scores'"):
-        run.to_pandas("scores")  # type: ignore[arg-type] # what a user may write
+def test_own_columns_order_and_index_come_back(tmp_path: Path) -> None:
+    """A frame that was sorted, with ids as its index: columns of its own, and one that is called like a score."""
+    rows: list[dict[str, Any]] = [
+        {"id": number, "response": "It rains.", "retrieved_contexts": ["x"], "topic": f"t{number}"} for number in (7, 3)
+    ]
+    rows[1] |= {"faithfulness": 0.25, "tags": ["a"]}
+    frame = pandas.DataFrame(rows).set_index("id")
+    engine = ScriptedEngine({}, default=0.9)
+    run = evaluate(frame, metrics=["faithfulness"], engine=engine, out=tmp_path / "run")
+    scored = run.to_pandas()
+    assert scored.index.equals(frame.index)
+    assert list(scored["topic"]) == ["t7", "t3"]
+    assert scored["tags"][3] == ["a"]
+    assert (scored["faithfulness"][3], scored["data.faithfulness"][3]) == (1.0, 0.25)
+    assert frame.join(scored["faithfulness_status"])["faithfulness_status"].to_list() == ["scored"] * 2
+    again = evaluate(scored, metrics=["faithfulness"], engine=engine, out=tmp_path / "again")
+    assert [sample.id for sample in again.samples] == ["7", "3"]
+    assert Run.open(tmp_path / "again").to_pandas().index.equals(frame.index)
+    assert run.to_polars()["topic"].to_list() == ["t7", "t3"]
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pandas.Index([5, 2]),
+        pandas.Index(["x", "y"], name="row"),
+        pandas.MultiIndex.from_tuples([("a", 1), ("b", 2)], names=["letter", None]),
+        pandas.to_datetime(["2024-01-01", "2025-02-02"]),
+        pandas.Index([0.5, 0.25], name="response"),
+    ],
+    ids=["numbers", "named", "levels", "dates", "taken"],
+)
+def test_any_index_comes_back(index: Any, tmp_path: Path) -> None:
+    frame = pandas.DataFrame({"response": ["It rains.", "So."], "retrieved_contexts": [["x"], ["y"]]}, index=index)
+    run = evaluate(frame, metrics=["faithfulness"], engine=ScriptedEngine({}, default=0.9), out=tmp_path / "run")
+    assert run.to_pandas().index.equals(index)
+    assert run.to_pandas().index.names == index.names
+    assert run.to_pandas().index.dtype == index.dtype
+    assert "response" in run.to_pandas().columns
+
+
+def test_an_index_that_only_counts_is_no_column(run: Run) -> None:
+    assert run.index == []
+    assert list(run.to_pandas().index) == [0, 1, 2]

@@ -17,9 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge import Run, RunDirectoryError, ScriptedEngine, UsageError, compare, evaluate, merge, rescore, verify
+from localjudge import Run, RunDirectoryError, ScriptedEngine, UsageError, evaluate, merge
+from localjudge.analysis.compare import compare
 from localjudge.engine.scripted import unit_text
 from localjudge.report.export import exported
+from localjudge.run.verify import verify_run as verify
 from localjudge.types import NoAnswer, VerdictRequest
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
@@ -165,8 +167,8 @@ def test_it_is_a_run_like_any_other(folder: Path, tmp_path: Path) -> None:
     assert exported(merged, "ragas") == exported(whole, "ragas")
     assert list(merged.iter_extras()) == list(whole.iter_extras())
     engine = Engine()
-    again = rescore(merged, threshold=0.7, out=tmp_path / "again", engine=engine)
-    expected = rescore(whole, threshold=0.7, out=tmp_path / "expected", engine=engine)
+    again = merged.rescore(threshold=0.7, out=tmp_path / "again", engine=engine)
+    expected = whole.rescore(threshold=0.7, out=tmp_path / "expected", engine=engine)
     assert results(again) == results(expected)
     failed = sum("a logit" in row.decode() for row in (folder / "whole" / "verdicts.jsonl").read_bytes().splitlines())
     assert failed
@@ -214,9 +216,9 @@ def test_shards_of_a_part_come_to_the_part(tmp_path: Path) -> None:
 def test_rescored_shards_are_shards(tmp_path: Path) -> None:
     """They keep the positions of their samples, and say where their answers are from."""
     whole = judged(rows(30), tmp_path / "whole")
-    again = rescore(whole, threshold=0.8, out=tmp_path / "again", engine=Engine())
+    again = whole.rescore(threshold=0.8, out=tmp_path / "again", engine=Engine())
     shards = [
-        rescore(one, threshold=0.8, out=tmp_path / f"again-{one.name}", engine=Engine())
+        Run.open(one).rescore(threshold=0.8, out=tmp_path / f"again-{one.name}", engine=Engine())
         for one in sharded(rows(30), tmp_path, 3)
     ]
     merged = merge(shards, out=tmp_path / "merged")

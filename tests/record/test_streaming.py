@@ -11,6 +11,7 @@ import pytest
 
 import localjudge
 from localjudge import Run, ScriptedEngine
+from localjudge.analysis.compare import RunComparison, compare
 from localjudge.record.result_rows import ScoreRow
 from localjudge.report.export import Format, exported_parts
 from localjudge.report.tables import worst_scores
@@ -60,8 +61,8 @@ def test_rows_and_samples_come_without_those_before(run: Run, read: Callable[[Ru
 
 def test_a_comparison_holds_no_text(run: Run) -> None:
     """Of two runs with texts of 12 MB each, ids, hashes and numbers are held; 256 samples of 4 KB are read at once."""
-    found: list[localjudge.RunComparison] = []
-    assert peak(lambda: found.append(localjudge.compare(run, run))) < 8_000_000
+    found: list[RunComparison] = []
+    assert peak(lambda: found.append(compare(run, run))) < 8_000_000
     assert found[0].samples.by_id == SAMPLES
 
 

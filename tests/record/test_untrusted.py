@@ -11,10 +11,14 @@ import pytest
 
 import localjudge
 from localjudge import LocaljudgeError, Run, RunDirectoryError, ScriptedEngine
+from localjudge.analysis.compare import compare
+from localjudge.analysis.label_sheet import label_sheet
 from localjudge.record.directory import read_rows
 from localjudge.record.result_rows import SCORE_ROWS
 from localjudge.report.export import exported
+from localjudge.report.html_page import write_report
 from localjudge.report.sample import prompts_view, sample_view
+from localjudge.run.verify import verify_run as verify
 from tests.conftest import ScriptedRun
 
 Attack = Callable[[Path], object]
@@ -54,13 +58,13 @@ def shown(directory: Path) -> None:
 READERS: dict[str, Callable[[Path], object]] = {
     "open": Run.open,
     "sample": shown,
-    "compare": lambda directory: localjudge.compare(Run.open(directory), Run.open(directory)),
+    "compare": lambda directory: compare(Run.open(directory), Run.open(directory)),
     "export": lambda directory: exported(Run.open(directory), "ragas"),
-    "report": lambda directory: localjudge.write_report(directory, baseline=directory),
+    "report": lambda directory: write_report(directory, baseline=directory),
     "check": lambda directory: Run.open(directory).summary,
-    "verify": lambda directory: localjudge.verify(Run.open(directory, check=False), engine=engine()),
+    "verify": lambda directory: verify(Run.open(directory, check=False), engine=engine()),
     "merge": lambda directory: localjudge.merge([directory], out=directory.parent / "whole"),
-    "label": lambda directory: localjudge.label_sheet(directory, out=directory.parent / "sheet.jsonl", n=2),
+    "label": lambda directory: label_sheet(directory, out=directory.parent / "sheet.jsonl", n=2),
     "resume": made,
 }
 
@@ -220,8 +224,8 @@ REFUSED: dict[str, tuple[Attack, set[str], str]] = {
     "sample, not UTF-8": (stored_as("CAST(x'ff' AS TEXT)"), READ_BACK, "Could not decode to UTF-8"),
     "store, not a database": (put("run.sqlite", b"text" * 999), STORED, "file is not a database"),
     "store of another version": (sql("PRAGMA user_version = 7"), STORED, "has schema version 7"),
-    "answer 7": (sql("UPDATE answer SET p_yes = 7"), ASKED | {"resume"}, "p_yes: Input should be less than"),
-    "answer to nothing": (sql("UPDATE answer SET p_yes = NULL"), ASKED | {"resume"}, "p_yes: Input should be"),
+    "answer 7": (sql("UPDATE answer SET p_yes = 7"), ASKED, "p_yes: Input should be less than"),
+    "answer to nothing": (sql("UPDATE answer SET p_yes = NULL"), ASKED, "p_yes: Input should be"),
     "request of nothing": (sql("UPDATE request SET path = '[99]'"), ASKED | {"sample"}, "lacks row 99"),
     "request of texts": (sql("UPDATE request SET path = '[\"a\"]'"), ASKED | {"sample"}, "valid integer"),
     "request, the 9th verdict": (sql("UPDATE request SET entry = 9"), ASKED, "asks for verdict 9 of 1"),
@@ -260,12 +264,24 @@ def test_what_show_does_not_need_has_no_effect_on_it(directory: Path, name: str)
     shown(directory)
 
 
+@pytest.mark.parametrize("p_yes", ["7", "NULL"])
+def test_a_run_that_is_not_finished_does_not_go_on_with_such_an_answer(directory: Path, p_yes: str) -> None:
+    """One that is finished is opened, and reads no answer."""
+    sql(f"UPDATE answer SET p_yes = {p_yes}")(directory)
+    made(directory)
+    (directory / "summary.json").unlink()
+    with pytest.raises(RunDirectoryError, match="p_yes: Input should be"):
+        made(directory)
+
+
 def test_a_grammar_that_is_not_the_judge_s_is_not_asked(directory: Path) -> None:
     """`(.*a.*b.*c.*){500}` keeps a compiler of grammars busy for minutes."""
     sql("UPDATE shape SET content = replace(content, '(0|1)', '(.*a.*b.*c.*){500}')")(directory)
     asked = engine()
-    found = localjudge.verify(Run.open(directory), engine=asked)
-    assert (found.result, found.asked_again, asked.asked) == ("different", 0, ())
+    found = verify(Run.open(directory), engine=asked)
+    assert found.result == "different"
+    assert asked.asked
+    assert not any("{500}" in request.shape for request in asked.asked)
     assert found.altered_requests == found.stored_requests > 0
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from gguf import GGMLQuantizationType, dequantize
 from gguf.quants import quantize
-from reference_judge import derivation, network
+from reference_judge import derivation, layout, rules
 from reference_judge.committed import LONGEST, Inputs
 from reference_judge.model_file import charsmap
 
@@ -16,7 +16,7 @@ def test_the_previous_word_s_head_prefers_distance_1_by_far(known: Inputs) -> No
 
 
 def test_the_embedding_loses_nothing_that_matters_in_q8_0(known: Inputs) -> None:
-    rows = network.embedding(known.vocabulary)
+    rows = layout.embedding(known.vocabulary)
     read_back = dequantize(quantize(rows, GGMLQuantizationType.Q8_0), GGMLQuantizationType.Q8_0)
     plain = np.ones(len(rows), dtype=bool)
     plain[[known.vocabulary.ids["0"], known.vocabulary.ids["1"]]] = False  # their verdict shares a block with codes
@@ -25,7 +25,7 @@ def test_the_embedding_loses_nothing_that_matters_in_q8_0(known: Inputs) -> None
 
 def test_identity_codes_of_different_classes_are_far_below_the_threshold_of_a_match(known: Inputs) -> None:
     tokens = [token for token in known.vocabulary.tokens if token.weight > 0][::40]
-    codes = np.array([network.identity_code(token) for token in tokens])
+    codes = np.array([layout.identity_code(token) for token in tokens])
     same = np.array([[one.identity == other.identity for other in tokens] for one in tokens])
     assert (codes @ codes.T)[~same].max() < 0.75
 
@@ -52,6 +52,6 @@ def test_a_rule_s_weights_keep_their_sign() -> None:
     chance = np.random.default_rng(1)
     features = chance.normal(size=(200, 2))
     labels = (features[:, 0] - features[:, 1] + chance.normal(size=200) > 0).astype(np.int64)
-    rule = derivation.fit(features, labels, np.repeat(["a", "b"], 100), [1, 1])
+    rule = rules.fit(features, labels, np.repeat(["a", "b"], 100), [1, 1])
     assert rule[0] > 0
     assert rule[1] == 0  # wants to be negative, and may not

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reference_judge import derivation, labelled
+from reference_judge import labelled, rules
 from reference_judge.committed import Inputs
 from reference_judge.labelled import Example
 from reference_judge.numpy_model import NumpyJudge
@@ -26,8 +26,6 @@ def test_the_judge_ranks_better_than_word_overlap(
 ) -> None:
     examples = labelled.examples(labelled_data, task)
     labels = np.array([example.label for example in examples])
-    logits = np.array(
-        [numpy_judge.log_odds(derivation.prompt(known.vocabulary, task, example)) for example in examples]
-    )
+    logits = np.array([numpy_judge.log_odds(rules.prompt(known.vocabulary, task, example)) for example in examples])
     overlap = np.array([word_overlap(example, task) for example in examples])
     assert roc_auc(labels, logits) >= max(least, float(roc_auc(labels, overlap)))

@@ -14,7 +14,7 @@ from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.dataset import load
 from localjudge.dataset.identity import content_hash
 from localjudge.errors import UsageError
-from localjudge.report.export import Added, Format, Rows, exported, parquet_parts, plain_rows
+from localjudge.report.export import Added, Format, Rows, exported, plain_rows
 from localjudge.words import inert
 
 
@@ -191,21 +191,20 @@ def test_everything_else_is_left_as_it_is(cell: Any) -> None:
     assert inert(cell) == cell
 
 
-def as_before(rows: list[dict[str, Any]]) -> bytes:
-    """A Parquet file of all rows at once."""
-    import pyarrow
-    from pyarrow import parquet
-
-    sink = pyarrow.BufferOutputStream()
-    parquet.write_table(pyarrow.table({column: [row[column] for row in rows] for column in rows[0]}), sink)
-    content: bytes = sink.getvalue().to_pybytes()
-    return content
-
-
 @pytest.mark.parametrize("rows", ["scores", "verdicts", "samples"])
-def test_parquet_in_one_row_group_is_the_file_of_all_rows_at_once(ragas_run: Run, rows: Rows) -> None:
-    """Byte for byte: fewer rows than a group holds are written as one table."""
-    assert exported(ragas_run, "parquet", rows) == as_before(list(plain_rows(ragas_run, rows)))
+def test_parquet_in_row_groups_holds_the_same_and_its_types_do_not_depend_on_it(
+    ragas_run: Run, rows: Rows, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    from pyarrow import BufferReader, parquet
+
+    whole = parquet.read_table(BufferReader(exported(ragas_run, "parquet", rows)))
+    monkeypatch.setattr("localjudge.report.export.ROWS_OF_GROUP", 1)
+    file = parquet.ParquetFile(BufferReader(exported(ragas_run, "parquet", rows)))
+    assert (file.num_row_groups, file.read()) == (len(whole), whole)
+    nothing = [{"id": "n", "retrieved_contexts": ["x"], "reference": None, "response": None}]
+    metrics = list(ragas_run)
+    empty = evaluate(nothing, engine=ScriptedEngine({}), metrics=metrics, out=tmp_path / "empty")
+    assert parquet.read_schema(BufferReader(exported(empty, "parquet", rows))) == whole.schema
 
 
 def test_verdicts_against_the_reference_and_against_contexts_share_a_column(tmp_path: Path) -> None:
@@ -217,21 +216,6 @@ def test_verdicts_against_the_reference_and_against_contexts_share_a_column(tmp_
     found = parquet.read_table(BufferReader(exported(run, "parquet", "verdicts"))).to_pylist()
     assert [row["against"] for row in found] == ["reference", "0", "0"]
     assert [row["against"] for row in lines(exported(run, "jsonl", "verdicts"))] == ["reference", 0, 0]
-
-
-def test_the_types_of_parquet_are_those_of_all_row_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing, then whole numbers, then one half: a column of floats, as all rows at once would be."""
-    from pyarrow import BufferReader, parquet
-
-    monkeypatch.setattr("localjudge.report.export.ROWS_OF_GROUP", 1)
-    values: list[dict[str, Any]] = [
-        {"n": None, "texts": None, "empty": None},
-        {"n": 1, "texts": [], "empty": None},
-        {"n": 0.5, "texts": ["a"], "empty": None},
-    ]
-    file = parquet.ParquetFile(BufferReader(b"".join(parquet_parts(lambda: iter(values)))))
-    assert (file.num_row_groups, file.read().to_pylist()) == (3, values)
-    assert file.schema_arrow == parquet.read_schema(BufferReader(as_before(values)))
 
 
 def test_scores_for_inspect_have_every_metric_and_none_that_is_missing_is_a_number(ragas_run: Run) -> None:

@@ -16,11 +16,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge import Run, ScriptedEngine, UsageError, evaluate, verify, write_report
+from localjudge import Run, ScriptedEngine, UsageError, evaluate
 from localjudge.analysis.check import Check
 from localjudge.errors import RunDirectoryError
 from localjudge.report import html_page
-from localjudge.report.html_page import DataBlock, data_blocks, page, place_in_browser
+from localjudge.report.html_page import DataBlock, data_blocks, page, place_in_browser, write_report
+from localjudge.run.verify import verify_run as verify
 
 ScriptedRun = Callable[..., Run]
 HOSTILE = (

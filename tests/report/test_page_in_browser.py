@@ -16,7 +16,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Error, Page, expect, sync_playwright
 
-from localjudge import Run, ScriptedEngine, evaluate, write_report
+from localjudge import Run, ScriptedEngine, evaluate
+from localjudge.report.html_page import write_report
 from localjudge.words import printable, printable_lines
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

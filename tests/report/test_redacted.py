@@ -14,9 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge import Criterion, CriterionExample, Run, RunDirectoryError, ScriptedEngine, UsageError, evaluate
+from localjudge import Criterion, Run, RunDirectoryError, ScriptedEngine, UsageError, evaluate
 from localjudge.cli.main import main
 from localjudge.engine.scripted import unit_text
+from localjudge.metrics.criterion import CriterionExample
 from localjudge.report.redacted import check_redacted, redacted_lines, salt_in, salt_of
 from localjudge.run.job import run_plan
 from localjudge.run.plan import plan
@@ -111,7 +112,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
         abbreviations=("Abernathy-Smythe.",),
     )
     planned = plan(str(data), ["context_recall", "faithfulness", CRITERION.name], options)
-    return run_plan(planned._replace(suite=SUITE), engine=Talkative(), out=folder / "run-about-Kowalczyk")
+    return Run.of(run_plan(planned._replace(suite=SUITE), engine=Talkative(), out=folder / "run-about-Kowalczyk"))
 
 
 def secrets(run: Run) -> list[str]:

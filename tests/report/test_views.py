@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from localjudge import Run, ScriptedEngine, check, compare, evaluate, verify
-from localjudge.analysis.check import GateDecision, signed
+from localjudge import Run, ScriptedEngine, evaluate
+from localjudge.analysis.check import check
+from localjudge.analysis.compare import compare
 from localjudge.errors import UsageError
 from localjudge.record.manifest import ReliabilityFigure
 from localjudge.record.result_rows import ScoreRow
@@ -24,40 +25,11 @@ from localjudge.report.label_tables import reliability_plot
 from localjudge.report.sample import find_sample, prompts_view, sample_view, verdicts_view
 from localjudge.report.tables import comparison_view, gates_view, summary_view, worst_scores, worst_view
 from localjudge.report.terminal import Table, View, as_html, as_markdown, drawn
+from localjudge.run.verify import verify_run as verify
 from localjudge.types import VerdictRequest
-from tests.conftest import ScriptedRun
-from tests.doctor.test_judgement import users_text
-from tests.report.conftest import EVIL
+from tests.report.conftest import EVIL, lines_of, one_each, printed
 
 METRICS = ["context_recall", "context_relevancy_chunk", "matrix_recall", "noise_sensitivity"]
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-
-
-def printed(view: Table | View, width: int = 120, *, colour: bool = False) -> str:
-    console = Console(
-        file=io.StringIO(),
-        width=width,
-        markup=False,
-        emoji=False,
-        highlight=False,
-        force_terminal=colour,
-        color_system="standard" if colour else None,
-    )
-    text = drawn(view, console)
-    assert colour == bool(_COLOUR.search(text))
-    return _COLOUR.sub("", text)
-
-
-def lines_of(view: Table | View, width: int = 100) -> list[str]:
-    return [line.strip() for line in printed(view, width).splitlines()]
-
-
-def row(name: str, *sentences: str) -> dict[str, Any]:
-    return {"id": name, "reference": " ".join(sentences), "retrieved_contexts": ["A context."]}
-
-
-def one_each(count: int) -> list[dict[str, Any]]:
-    return [row(str(number), f"Sentence {number}.") for number in range(count)]
 
 
 @pytest.fixture(scope="module")
@@ -276,133 +248,6 @@ def test_the_worst_come_first_each_once_failures_before_low_scores(run: Run, fai
 def test_the_worst_samples_have_their_question_on_one_line(runs: tuple[Run, Run]) -> None:
     lines = printed(worst_view(runs[0], count=10), 80).splitlines()
     assert len([line for line in lines if "sample-with-a-rather-lo…" in line and "Which of the" in line]) == 3
-
-
-def test_a_comparison_shows_scores_counts_and_what_can_be_told(scripted_run: ScriptedRun) -> None:
-    """Two of three improve by 1/2; 1/2, 1/2, 1 before and 1, 1, 1 after; nothing can be told from three."""
-    rows = [row("a", "A one.", "A two."), row("b", "B one.", "B two."), row("c", "C.")]
-    old = scripted_run("old", rows, {"A one.": 0.0, "B two.": 0.0})
-    lines = lines_of(comparison_view(compare(old, scripted_run("new", rows, {}))))
-    first, second, *_ = [line.split() for line in lines if line.startswith("context_recall ")]
-    assert first[:4] == ["context_recall", "0.667", "1.000", "+0.333"]
-    assert second == ["context_recall", "2", "0", "1", "0", "2", "0"]
-    assert "context_recall: not significant; with 3 samples, no difference can be detected" in lines
-    assert "samples: 3 paired (3 by id), 3 of them with the same content" in lines
-    assert "A and B: judge scripted" in lines
-    assert next(line for line in lines if "signature" in line).startswith(f"A: signature {old.summary.signature}, run")
-
-
-@pytest.mark.parametrize(("swap", "word"), [(False, "better"), (True, "worse")])
-def test_a_difference_that_can_be_told_is_said_in_words(scripted_run: ScriptedRun, swap: bool, word: str) -> None:
-    """Twenty of twenty verdicts flip: p = 2 / 2^20."""
-    rows = one_each(20)
-    runs = [scripted_run("none", rows, {f"Sentence {number}.": 0.0 for number in range(20)})]
-    runs.append(scripted_run("all", rows, {}))
-    lines = lines_of(comparison_view(compare(*(runs[::-1] if swap else runs))))
-    assert f"context_recall: B is {word} than A on samples like these" in lines
-    assert "context_recall: one verdict a sample: McNemar's test gives p = 1.91e-06" in lines
-
-
-def test_what_so_many_samples_could_have_shown_is_said(scripted_run: ScriptedRun) -> None:
-    run = scripted_run("run", one_each(100), {})
-    comparison = compare(run, run)
-    scores = comparison.metrics["context_recall"].scores
-    assert scores is not None
-    smallest = f"with 100 samples, differences of {scores.smallest_detectable:.3f} or more can be detected"
-    assert f"context_recall: not significant; {smallest}" in lines_of(comparison_view(comparison))
-
-
-def test_moved_samples_show_the_units_that_moved_ten_at_most(scripted_run: ScriptedRun) -> None:
-    rows = [row("a", "A one.", "A two.")]
-    old, new = scripted_run("old", rows, {"A one.": 0.25}), scripted_run("new", [{**rows[0], "id": "b"}], {})
-    assert lines_of(comparison_view(compare(old, new)))[-2:] == [
-        "b (in A: a): context_recall 0.500 -> 1.000",
-        "0 -> 1  0.250 -> 1.000  A one.",
-    ]
-    sentences = [f"This is {letter * 3} word." for letter in "abcdefghijkl"]
-    many = [row("a", *sentences)]
-    old, new = scripted_run("none", many, dict.fromkeys(sentences, 0.0)), scripted_run("all", many, {})
-    lines = lines_of(comparison_view(compare(old, new)))
-    assert len([line for line in lines if "word." in line]) == 10
-    assert "and 2 more" in lines
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(0.125, "+0.125"), (-0.02, "-0.020"), (0.0, "0.000"), (-0.0001, "0.000"), (1e-9, "0.000")]
-)
-def test_a_difference_has_a_sign_unless_it_is_nothing(value: float, text: str) -> None:
-    assert signed(value) == text
-
-
-def test_where_lower_is_better_a_fall_is_an_improvement(tmp_path: Path) -> None:
-    """One of two sentences is noise before, none after: 1/2 -> 0 in each of twenty samples."""
-
-    def run(response: str) -> Run:
-        rows = [
-            {"id": name, "retrieved_contexts": [f"A {name}."], "reference": f"So {name}.", "response": response}
-            for name in map(str, range(20))
-        ]
-        engine = ScriptedEngine(lambda request: 0.1 if {"Wrong.", "So"} <= set(users_text(request).split()) else 0.9)
-        return evaluate(rows, engine=engine, metrics=["noise_sensitivity"], out=tmp_path / response)
-
-    lines = lines_of(comparison_view(compare(run("Right. Wrong."), run("Right. Right."))))
-    first, second, *_ = [line.split() for line in lines if line.startswith("noise_sensitivity ")]
-    assert first[:4] == ["noise_sensitivity", "0.500", "0.000", "-0.500"]
-    assert second[:4] == ["noise_sensitivity", "20", "0", "0"]
-    assert "noise_sensitivity: B is better than A on samples like these" in lines
-
-
-def test_gates_are_shown_with_their_reasons(scripted_run: ScriptedRun) -> None:
-    """Metrics of other packages may have any name, which cannot act on the terminal."""
-    run = scripted_run("run", one_each(20), {})
-    decisions = check(run, gates=["context_recall>=0.8", "context_recall>=0.9", "context_recall<0.5"]).decisions
-    _, _, first, *others = lines_of(gates_view(decisions))
-    assert first.split(maxsplit=2) == ["pass", "context_recall>=0.8", "1.000, 95 % interval 0.832 to 1.000, 20 samples"]
-    assert [line.split()[0] for line in others if "context_recall" in line] == ["undecided", "fail"]
-    assert "(counts as failed)" in " ".join(others)
-    evil = decisions[0].model_copy(update={"gate": "\x1b[2J>=0.5", "reason": "\x07"})
-    assert isinstance(evil, GateDecision)
-    assert {"\\x1b[2J>=0.5", "\\x07"} <= set(lines_of(gates_view([evil]))[2].split())
-
-
-def test_a_verified_run_is_said_in_four_lines(scripted_run: ScriptedRun) -> None:
-    run = scripted_run("run", one_each(2), {})
-    assert lines_of(verification_view(verify(run, engine=ScriptedEngine({}, default=1.0)))) == [
-        "bit-identical: 2 of 2 stored answers asked for again, every bit the same",
-        "judge scripted",
-        "data, requests and result files are as the run left them",
-        f"signature {run.summary.signature}",
-    ]
-
-
-class OtherProcessor(ScriptedEngine):
-    """Rounds otherwise, and says that it is another kind."""
-
-    @property
-    def identity(self) -> dict[str, Any]:
-        """As the scripted engine of the runs here, on another processor."""
-        return {**ScriptedEngine({}, default=1.0).identity, "system": "CPU : NEON = 1"}
-
-
-def test_on_another_processor_bytes_are_not_promised(scripted_run: ScriptedRun) -> None:
-    """One of two verdicts moves."""
-    run = scripted_run("run", one_each(2), {})
-    verification = verify(run, engine=OtherProcessor({"Sentence 1.": 0.25}, default=1.0))
-    text = " ".join(lines_of(verification_view(verification)))
-    assert text.startswith("not verified: 2 of 2 stored answers asked for again, 1 the same; 1 of 2 verdicts")
-    assert "bytes are promised per kind of processor, not across; 1 of 2 verdicts moved" in text
-    assert "changed since: engine.system: None then, CPU : NEON = 1 now" in text
-    assert "1 -> 0  1.000000 -> 0.250000  1 context_recall 0: Sentence 1." in text
-
-
-def test_what_was_changed_by_hand_is_said(scripted_run: ScriptedRun, tmp_path: Path) -> None:
-    run = scripted_run("run", one_each(2), {})
-    summary = tmp_path / "run" / "summary.json"
-    summary.write_text(summary.read_text().replace('"mean": 1.0', '"mean": 0.9'))
-    text = " ".join(lines_of(verification_view(verify(run, engine=ScriptedEngine({}, default=1.0)))))
-    assert text.startswith(
-        "not verified: the judge repeats all 2 answers, but summary.json was changed (metrics.context_recall.mean)"
-    )
 
 
 def _wet_is_sure(request: VerdictRequest) -> float:

@@ -10,13 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import localjudge
-from localjudge import Calibration, Run, ScriptedEngine
+from localjudge import Run, ScriptedEngine
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.judge.profile import task_name
 from localjudge.metrics import catalog
 from localjudge.metrics.faithfulness import Faithfulness
-from localjudge.progress import Silence
-from localjudge.record.manifest import Manifest, answering_part, kept_calibrations, measured_part
+from localjudge.record.manifest import Calibration, Manifest, answering_part, kept_calibrations, measured_part
 from localjudge.report.tables import calibration_lines
 from localjudge.run.settings import RunSettings
 from localjudge.run.verify import verify_run as verify
@@ -36,7 +35,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def judged(out: str, metrics: list[str] | None = None, **options: Any) -> Run:
+def judged(out: str, metrics: list[Any] | None = None, **options: Any) -> Run:
     options = {"engine": ScriptedEngine(SCRIPT), **options}
     return localjudge.evaluate(ROWS, metrics=metrics or METRICS, out=out, **options)
 
@@ -90,7 +89,7 @@ def test_a_run_needs_no_file_but_its_own(calibration: Calibration) -> None:
     Path("file.json").unlink()
     shutil.rmtree("home")
     assert verify(run, engine=ScriptedEngine(SCRIPT)).result == "bit-identical"
-    again = localjudge.rescore("run", max_failed=1, engine=ScriptedEngine(SCRIPT), out="again")
+    again = localjudge.Run.open("run").rescore(max_failed=1, engine=ScriptedEngine(SCRIPT), out="again")
     assert again.manifest.signature == run.manifest.signature
     assert Path("again/verdicts.jsonl").read_bytes() == Path("run/verdicts.jsonl").read_bytes()
 
@@ -98,11 +97,11 @@ def test_a_run_needs_no_file_but_its_own(calibration: Calibration) -> None:
 def test_rescoring_takes_a_calibration_and_a_threshold_takes_its_place(calibration: Calibration) -> None:
     judged("plain", threshold=0.7)
     engine = ScriptedEngine(SCRIPT)
-    with_it = localjudge.rescore("plain", calibration=calibration, engine=engine, out="with")
+    with_it = localjudge.Run.open("plain").rescore(calibration=calibration, engine=engine, out="with")
     assert (with_it.summary.threshold, with_it.summary.thresholds) == (0.5, {"faithfulness": 0.4})
-    without = localjudge.rescore(with_it, threshold=0.3, engine=engine, out="without")
+    without = with_it.rescore(threshold=0.3, engine=engine, out="without")
     assert (without.summary.threshold, without.summary.thresholds) == (0.3, {})
-    other = localjudge.rescore(with_it, metrics=["context_relevancy"], engine=engine, out="other")
+    other = with_it.rescore(metrics=["context_relevancy"], engine=engine, out="other")
     assert (other.summary.thresholds, other.manifest.environment["settings"]["calibration"]) == ({}, [])
     assert engine.asked == ()
 
@@ -118,35 +117,28 @@ def test_a_calibration_of_another_judge_is_refused_by_name(calibration: Calibrat
 def test_a_criterion_of_other_words_is_another_question(calibration: Calibration) -> None:
     """Its name is the same; what it asks is not, and that is in what was measured."""
     first, second = (localjudge.Criterion(name="kind", question=f"Is it {word}?", of="sentence") for word in ("a", "b"))
-    run = judged("labelled kind", ["kind"], criteria=[first])
+    run = judged("labelled kind", [first])
     rows = [
         {**vars(row), "human": int(row.text.startswith("One") == (row.sample_id != "3"))} for row in run.iter_verdicts()
     ]
     Path("kind.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = localjudge.calibrate("kind.jsonl", run=run, name="kind")
     assert found.question == "kind"
-    assert judged("same", ["kind"], criteria=[first], calibration="kind").summary.thresholds == {
-        "kind": found.threshold
-    }
+    assert judged("same", [first], calibration="kind").summary.thresholds == {"kind": found.threshold}
     with pytest.raises(UsageError, match=r"another judge:\n  metrics\.kind\.criterion_sha256: "):
-        judged("other", ["kind"], criteria=[second], calibration="kind")
+        judged("other", [second], calibration="kind")
 
 
 def test_rounding_elsewhere_is_said_and_not_refused(calibration: Calibration) -> None:
     judge = {**calibration.judge, "versions": {**calibration.judge["versions"], "numpy": "0.0"}}
-    notes: list[str] = []
-
-    class Noting(Silence):
-        def note(self, text: str) -> None:
-            notes.append(text)
-
-    judged("run", calibration=calibration.model_copy(update={"judge": judge}), progress=Noting())
-    assert any("threshold 0.4 for faithfulness; made where rounding differs:" in note for note in notes)
+    run = judged("run", calibration=calibration.model_copy(update={"judge": judge}))
+    assert any("threshold 0.4 for faithfulness; made where rounding differs:" in note for note in run.notes)
 
 
 def test_what_does_not_go_together_is_refused(calibration: Calibration) -> None:
-    with pytest.raises(UsageError, match="threshold and calibration cannot both be given"):
-        judged("run", calibration=calibration, threshold=0.4)
+    for threshold in (0.4, 0.5):  # also where it is that of no calibration
+        with pytest.raises(UsageError, match="threshold and calibration cannot both be given"):
+            judged("run", calibration=calibration, threshold=threshold)
     with pytest.raises(UsageError, match="is of attribution, which no metric of this run asks"):
         judged("run", ["context_relevancy"], calibration=calibration)
     with pytest.raises(UsageError, match="no calibration 'nobody'"):
@@ -219,17 +211,11 @@ def test_what_a_calibration_holds_of_the_judge_is_what_moves_answers(calibration
     assert RunSettings(calibration=[calibration.model_dump(mode="json")]).calibration == (calibration,)  # type: ignore[arg-type]
 
 
-def test_a_threshold_that_is_given_is_not_ignored_beside_a_calibration(calibration: Calibration) -> None:
-    """Also where it is that of no calibration, one half."""
-    with pytest.raises(UsageError, match="threshold and calibration cannot both be given"):
-        judged("run", calibration=calibration, threshold=0.5)
-
-
 def test_an_open_judge_uses_the_calibrations_that_apply(calibration: Calibration) -> None:
     """Faithfulness at .4, both sentences; relevance, which it is not of, at .5; and a threshold takes its place."""
     with localjudge.Judge.open(engine=ScriptedEngine(SCRIPT), calibration=calibration) as judge:
-        assert {row.label for row in judge.verdicts(ROWS, ["faithfulness"])} == {1}
-        assert {row.label for row in judge.verdicts(ROWS, ["context_relevancy"])} == {0}
+        assert {row.label for row in judge.evaluate(ROWS, ["faithfulness"]).verdicts} == {1}
+        assert {row.label for row in judge.evaluate(ROWS, ["context_relevancy"]).verdicts} == {0}
         run = localjudge.evaluate(ROWS, judge=judge, metrics=["context_relevancy"], out="open", progress=False)
         assert run.summary.thresholds == {}
         half = localjudge.evaluate(

@@ -8,19 +8,10 @@ from typing import Any
 
 import pytest
 
-from localjudge import (
-    Run,
-    RunDirectoryError,
-    ScriptedEngine,
-    UsageError,
-    check,
-    combine,
-    compare,
-    evaluate,
-    merge,
-    rescore,
-    verify,
-)
+from localjudge import Run, RunDirectoryError, ScriptedEngine, UsageError, combine, evaluate, merge
+from localjudge.analysis.check import check
+from localjudge.analysis.compare import compare
+from localjudge.run.verify import verify_run as verify
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
 ROWS = [
@@ -156,7 +147,7 @@ def test_what_cannot_be_combined_is_refused(both: Run, runs: list[Run], tmp_path
     with pytest.raises(UsageError, match="is one of the runs"):
         combine(runs, out=runs[1].directory)
     with pytest.raises(UsageError, match="rescore those"):
-        rescore(both, threshold=0.3)
+        both.rescore(threshold=0.3)
     with pytest.raises(UsageError, match="are of another judge"):
         judged(tmp_path / "other", Named("A"), reuse=both.directory)
 

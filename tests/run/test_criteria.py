@@ -8,9 +8,11 @@ import pytest
 
 import localjudge
 from localjudge import Criterion, Run, ScriptedEngine, UsageError, model_registry
+from localjudge.analysis.check import check
 from localjudge.metrics.criterion import read_criterion
 from localjudge.report.tables import remarks
 from localjudge.run.estimate import estimate
+from localjudge.run.verify import verify_run as verify
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "user_input": "Why?", "retrieved_contexts": ["It rained."], "response": "It rained. So there."},
@@ -37,8 +39,8 @@ def engine() -> ScriptedEngine:
     return ScriptedEngine(SCRIPT, default=0.5)
 
 
-def run(out: Path, *criteria: Any, **options: Any) -> Run:
-    return localjudge.evaluate(ROWS, out=out, engine=engine(), criteria=criteria, **options)
+def run(out: Path, *metrics: Any, **options: Any) -> Run:
+    return localjudge.evaluate(ROWS, out=out, engine=engine(), metrics=metrics, **options)
 
 
 def manifest_of(directory: Path) -> Any:
@@ -57,15 +59,15 @@ def test_a_criterion_is_a_metric_like_any_other(tmp_path: Path) -> None:
     assert scores["a", "tone"].detail == "expected level 1.80 of 1 to 5"
     assert scores["c", "refuses"].detail == "response is null"
     assert found["refuses"].ci95 is not None
-    assert localjudge.check(found, gates=["refuses>=0.9"]).decisions[0].outcome == "undecided"
+    assert check(found, gates=["refuses>=0.9"]).decisions[0].outcome == "undecided"
 
 
 def test_levels_do_not_make_a_judge_undecided(tmp_path: Path) -> None:
     """An expected level of 3 is no doubt about anything; the run says so when it is made, opened and verified."""
     undecided = ScriptedEngine({}, default=0.5)
-    found = localjudge.evaluate(ROWS, out=tmp_path, engine=undecided, criteria=[TONE])
+    found = localjudge.evaluate(ROWS, out=tmp_path, engine=undecided, metrics=[TONE])
     assert found.summary.verdicts == Run.open(tmp_path).summary.verdicts
-    assert localjudge.verify(found, engine=ScriptedEngine({}, default=0.5)).files == {}
+    assert verify(found, engine=ScriptedEngine({}, default=0.5)).files == {}
     for metric in (None, "tone"):
         said = list(remarks(found, metric=metric))
         assert "no verdict has a probability of 1; median legal mass 1.000" in said
@@ -74,7 +76,7 @@ def test_levels_do_not_make_a_judge_undecided(tmp_path: Path) -> None:
 
 def test_the_prompt_holds_the_words_the_examples_and_what_is_shown(tmp_path: Path) -> None:
     asked = engine()
-    localjudge.evaluate(ROWS, out=tmp_path / "run", engine=asked, criteria=["names_its_source"])
+    localjudge.evaluate(ROWS, out=tmp_path / "run", engine=asked, metrics=["names_its_source"])
     names = read_criterion("names_its_source")
     prompt = "".join(piece.text for node in asked.asked[0].path for piece in node)
     for text in (names.question, *(example.text for example in names.examples), "It rained. So there."):
@@ -89,8 +91,8 @@ def test_named_beside_metrics_it_is_one_of_them(tmp_path: Path) -> None:
     """Alone it is all that is computed; named in `metrics` as well it is computed once."""
     names = ["faithfulness", "kind"]
     assert list(run(tmp_path / "alone", KIND).summary.metrics) == ["kind"]
-    assert list(run(tmp_path / "beside", KIND, metrics=["faithfulness"]).summary.metrics) == names
-    assert list(run(tmp_path / "twice", KIND, metrics=["kind", "faithfulness"]).summary.metrics) == names
+    assert list(run(tmp_path / "beside", KIND, "faithfulness").summary.metrics) == names
+    assert list(run(tmp_path / "twice", KIND, "kind", "faithfulness").summary.metrics) == names
 
 
 def test_its_words_are_in_the_signature_and_its_path_is_not(tmp_path: Path) -> None:
@@ -114,10 +116,10 @@ def test_a_run_is_opened_verified_and_gone_on_with_without_the_file(tmp_path: Pa
     file.write_text('name = "kind"\nquestion = "Is it kind?"\nof = "sentence"\n')
     first = run(tmp_path / "run", file, TONE)
     file.unlink()
-    found = localjudge.verify(Run.open(tmp_path / "run"), engine=engine())
+    found = verify(Run.open(tmp_path / "run"), engine=engine())
     assert (found.result, found.judge_changes, found.files) == ("bit-identical", (), {})
     again = engine()
-    assert localjudge.evaluate(ROWS, out=tmp_path / "run", engine=again, criteria=[KIND, TONE]).summary == first.summary
+    assert localjudge.evaluate(ROWS, out=tmp_path / "run", engine=again, metrics=[KIND, TONE]).summary == first.summary
     assert not again.asked
     with pytest.raises(UsageError, match=r"metrics\.kind\.criterion_sha256"):
         run(tmp_path / "run", KIND.model_copy(update={"good": "no"}), TONE)
@@ -127,24 +129,24 @@ def test_it_is_rescored_without_the_file_and_another_is_added(tmp_path: Path) ->
     """At .95 no answer of kind is yes: 0. What is added alone is asked."""
     first = run(tmp_path / "run", KIND)
     asked = engine()
-    stricter = localjudge.rescore(first, threshold=0.95, out=tmp_path / "stricter", engine=asked)
+    stricter = first.rescore(threshold=0.95, out=tmp_path / "stricter", engine=asked)
     assert (stricter["kind"].mean, asked.asked) == (0, ())
-    more = localjudge.rescore(first, criteria=[TONE], out=tmp_path / "more", engine=asked)
+    more = first.rescore(["kind", TONE], out=tmp_path / "more", engine=asked)
     assert list(more.summary.metrics) == ["kind", "tone"]
     assert len(asked.asked) == 2
-    only = localjudge.rescore(more, metrics=["tone"], out=tmp_path / "only", engine=asked)
+    only = more.rescore(metrics=["tone"], out=tmp_path / "only", engine=asked)
     assert list(only.summary.metrics) == ["tone"]
-    assert localjudge.verify(only, engine=engine()).result == "bit-identical"
+    assert verify(only, engine=engine()).result == "bit-identical"
 
 
-@pytest.mark.parametrize("criterion", ["refuses", KIND, TONE], ids=str)
+@pytest.mark.parametrize("criterion", ["refuses", KIND, TONE, "refusal", "context_sufficiency", "abstention"], ids=str)
 def test_the_reference_judge_is_refused_before_anything_is_asked(tmp_path: Path, criterion: Any) -> None:
     """It compares words: it would answer any question with how many of them are new."""
     lexical = Lexical({})
     with pytest.raises(UsageError, match=r"cannot be asked what .* asks: it does not read instructions"):
-        localjudge.evaluate(ROWS, out=tmp_path / "run", criteria=[criterion], engine=lexical)
+        localjudge.evaluate(ROWS, out=tmp_path / "run", metrics=[criterion, "faithfulness"], engine=lexical)
     with pytest.raises(UsageError, match="does not read instructions"):
-        estimate(ROWS, criteria=criterion, engine=lexical)
+        estimate(ROWS, metrics=criterion, engine=lexical)
     assert not lexical.asked
     assert not (tmp_path / "run").exists()
 
@@ -155,7 +157,7 @@ def test_it_cannot_be_called_like_a_metric(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match=f"cannot be called '{name}'"):
         run(tmp_path / "run", taken)
     with pytest.raises(UsageError, match=f"cannot be called '{name}'"):
-        localjudge.rescore(run(tmp_path / "kind", KIND), criteria=taken, engine=engine())
+        run(tmp_path / "kind", KIND).rescore(taken, engine=engine())
 
 
 def test_a_field_that_it_shows_and_the_data_lacks_is_named(tmp_path: Path) -> None:
@@ -168,7 +170,7 @@ def test_what_does_not_fit_is_failed_and_never_cut(tmp_path: Path) -> None:
     chunk = Criterion(name="kind", question="Is it?", of="chunk")
     rows = [{"id": "a", "retrieved_contexts": ["Word after word. " * 200]}]
     small = ScriptedEngine({}, default=0.9, capacity=1_500)
-    found = localjudge.evaluate(rows, out=tmp_path / "run", engine=small, criteria=chunk)
+    found = localjudge.evaluate(rows, out=tmp_path / "run", engine=small, metrics=chunk)
     assert (found["kind"].failed, found["kind"].mean) == (1, None)
     assert "do not fit" in (found.scores[0].detail or "")
 
@@ -178,8 +180,8 @@ def test_what_does_not_fit_is_failed_and_never_cut(tmp_path: Path) -> None:
     [
         ([], "criterion kind: its words in manifest.json are not those of its checksum"),
         ([{**KIND.model_dump(mode="json"), "good": "no"}], "criterion kind: its words"),
-        (["/etc/hostname"], "criteria is not a list of them"),
-        ({"kind": 1}, "criteria is not a list of them"),
+        (["/etc/hostname"], "criteria is not a list of objects"),
+        ({"kind": 1}, "criteria is not a list of objects"),
         ([{"name": "kind"}], "manifest.json: a criterion cannot be asked: question"),
     ],
 )
@@ -191,11 +193,3 @@ def test_words_that_a_stranger_changed_are_refused(tmp_path: Path, kept: Any, co
     (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(UsageError, match=complaint):
         Run.open(tmp_path / "run")
-
-
-def test_a_manifest_of_a_time_without_criteria_opens(tmp_path: Path) -> None:
-    localjudge.evaluate(ROWS, out=tmp_path / "run", engine=engine(), metrics=["faithfulness"])
-    manifest = manifest_of(tmp_path / "run")
-    del manifest["environment"]["settings"]["criteria"]
-    (tmp_path / "run" / "manifest.json").write_text(json.dumps(manifest))
-    assert localjudge.verify(tmp_path / "run", engine=engine()).result == "bit-identical"

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from localjudge import ScriptedEngine, UsageError, evaluate
+from localjudge import ScriptedEngine, evaluate
 from localjudge.report.tables import estimate_view
 from localjudge.run.estimate import Estimate, estimate
 
@@ -18,21 +18,16 @@ ROWS = [
 ]
 
 
-def test_the_estimate_counts_what_the_run_then_asks(tmp_path: Path) -> None:
+def test_the_estimate_counts_what_the_run_then_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Recall: 2 + 3 + 1 statements, of which "One." is asked once for a and b, and c has no context: 4 requests."""
+    monkeypatch.chdir(tmp_path)
     planned = estimate(ROWS, metrics=["context_recall"], engine=ScriptedEngine({}, default=0.5))
     assert (planned.samples, planned.verdicts, planned.requests) == (3, 6, 4)
+    assert list(tmp_path.iterdir()) == []
     asked = ScriptedEngine({}, default=0.5)
     evaluate(ROWS, metrics=["context_recall"], engine=asked, out=tmp_path / "run")
     assert len(asked.asked) == planned.requests
     assert planned.tokens == asked.distinct_tokens(asked.asked)
-
-
-def test_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dry run leaves no directory."""
-    monkeypatch.chdir(tmp_path)
-    estimate(ROWS, engine=ScriptedEngine({}, default=0.5))
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_that_asks_nothing_has_no_time() -> None:
@@ -54,18 +49,6 @@ def test_shares_of_metrics_sum_up_to_the_whole(tmp_path: Path) -> None:
     assert sum(share.seconds or 0 for share in shares.values()) == pytest.approx(found.seconds)
     assert shares["matrix_recall"].verdicts == shares["matrix_precision"].verdicts > 0
     assert (shares["matrix_precision"].requests, shares["matrix_precision"].tokens) == (0, 0)
-
-
-def test_a_share_is_what_the_metric_adds_to_those_before_it() -> None:
-    """Alone it takes as many tokens as its share where it is the first, and no fewer than its share where it is not."""
-    names = ["context_recall", "context_relevancy", "matrix_recall"]
-    engine = ScriptedEngine({}, default=0.5)
-    together = estimate(ROWS, metrics=names, engine=engine).by_metric
-    alone = {name: estimate(ROWS, metrics=[name], engine=engine) for name in names}
-    assert alone[names[0]].tokens == together[names[0]].tokens
-    for name in names:
-        assert together[name].verdicts == alone[name].verdicts
-        assert together[name].tokens <= alone[name].tokens
 
 
 def test_a_question_of_an_earlier_block_belongs_to_the_metric_that_asked_it_first() -> None:
@@ -101,12 +84,6 @@ def test_a_question_that_two_runs_have_answered_is_counted_once(tmp_path: Path) 
     assert sum(share.answered for share in planned.by_metric.values()) == 4
     alone = estimate(ROWS, metrics=["context_recall"], engine=engine, reuse=names)
     assert (alone.remaining, alone.tokens, alone.seconds) == (0, 0, None)
-
-
-def test_a_run_of_another_judge_is_refused_before_it_is_counted(tmp_path: Path) -> None:
-    evaluate(ROWS, metrics=["context_recall"], engine=ScriptedEngine({}, default=0.5), out=tmp_path / "run")
-    with pytest.raises(UsageError, match="are of another judge"):
-        estimate(ROWS, engine=ScriptedEngine({}, default=0.6), reuse=[str(tmp_path / "run")])
 
 
 def test_what_is_answered_is_shown(tmp_path: Path) -> None:

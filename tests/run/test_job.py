@@ -205,12 +205,6 @@ def test_metrics_come_in_the_catalogue_s_order_whatever_was_asked(tmp_path: Path
     assert list(found.summary.metrics) == ["context_recall", "context_relevancy"]
 
 
-def test_default_metrics_are_those_whose_columns_the_data_has(tmp_path: Path) -> None:
-    """Those of a first picture: there is no response, so nothing that judges one."""
-    found = run(tmp_path, metrics=None)
-    assert list(found.summary.metrics) == ["context_recall"]
-
-
 def test_rows_left_out_are_counted_and_named(tmp_path: Path) -> None:
     """On standard error, and in the summary."""
     stream = io.StringIO()

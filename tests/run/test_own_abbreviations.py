@@ -1,6 +1,5 @@
 """A run cuts with the user's abbreviations, keeps them, and can be gone on with and verified without their file."""
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +7,6 @@ import pytest
 
 import localjudge
 from localjudge import Run, ScriptedEngine, UsageError
-from localjudge.run.estimate import estimate
 from localjudge.run.verify import verify_run as verify
 
 ROWS = [{"id": "a", "reference": "Seen by Exkmt. The rest is clear.", "retrieved_contexts": ["Rain."]}]
@@ -43,15 +41,9 @@ def test_a_file_and_a_list_cut_alike(tmp_path: Path, file: Path) -> None:
     assert len({found.summary.signature for found in (plain, read, other)}) == 3
 
 
-def test_the_manifest_keeps_the_words(tmp_path: Path, file: Path) -> None:
-    run(tmp_path / "run", abbreviations=file)
-    manifest = json.loads((tmp_path / "run" / "manifest.json").read_text())
-    assert manifest["environment"]["settings"]["abbreviations"] == ["Exkmt", "Pat"]
-    assert manifest["judge"]["segmenter"]["abbreviations_sha256"]
-
-
 def test_a_run_is_verified_without_the_file(tmp_path: Path, file: Path) -> None:
-    run(tmp_path / "run", abbreviations=file)
+    kept = run(tmp_path / "run", abbreviations=file).manifest.environment["settings"]["abbreviations"]
+    assert kept == ["Exkmt", "Pat"]
     file.unlink()
     found = verify(Run.open(tmp_path / "run"), engine=engine())
     assert (found.result, found.judge_changes, found.files) == ("bit-identical", (), {})
@@ -66,14 +58,6 @@ def test_the_same_call_goes_on_and_another_list_is_another_run(tmp_path: Path, f
     assert (len(again.asked), statements(found)) == (0, [ROWS[0]["reference"]])
     with pytest.raises(UsageError, match="abbreviations_sha256"):
         run(tmp_path / "run", abbreviations=["Exkmt"])
-
-
-def test_a_dry_run_counts_what_the_run_would_ask(file: Path) -> None:
-    counted = [
-        estimate(ROWS, metrics=["context_recall"], engine=engine(), abbreviations=given).verdicts
-        for given in (None, file)
-    ]
-    assert counted == [2, 1]
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from localjudge import Run, ScriptedEngine, evaluate, rescore, verify
+from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.errors import UsageError
 from localjudge.report.tables import summary_view
 from localjudge.report.terminal import Lines, terminal
+from localjudge.run.verify import verify_run as verify
 
 ROWS: list[dict[str, Any]] = [
     {"id": str(number), "retrieved_contexts": ["It rains."], "reference": f"One {number}.", "topic": str(number % 2)}
@@ -55,9 +56,9 @@ def test_it_says_that_it_is_a_part(
     """Before anything is judged, under its table, and of a run that was rescored."""
     stream = io.StringIO()
     run = judged(tmp_path / "part", progress=Lines(stream), **options)
-    assert stream.getvalue().startswith(f"{said}\n")
+    assert stream.getvalue().startswith(f"{said}; ")
     assert f"all samples, without asking about these again: reuse={str(tmp_path / 'part')!r}\n" in stream.getvalue()
-    again = rescore(run, threshold=0.9, out=tmp_path / "again", engine=ScriptedEngine({}, default=0.8))
+    again = run.rescore(threshold=0.9, out=tmp_path / "again", engine=ScriptedEngine({}, default=0.8))
     for one in (run, again):
         terminal().print(summary_view(one))
         assert f"{said} " in capsys.readouterr().out.replace("\n", " \n")

@@ -14,6 +14,7 @@ from localjudge.judge import profile as prompts
 from localjudge.record.run import Run
 from localjudge.run.judges import judge_on
 from localjudge.run.settings import RunSettings, checked
+from localjudge.run.verify import verify_run as verify
 from localjudge.types import ChatEnds
 from tests.judge.trained_templates import CHATML
 
@@ -65,7 +66,7 @@ def test_a_model_is_asked_by_the_profile_that_is_made_for_it(tmp_path: Path) -> 
     assert found.manifest.judge["judge"]["profile"] == "minicheck"
     assert found.manifest.judge["judge"]["profile_sha256"] == prompts.load_profile("minicheck").sha256
     assert found.scores[0].score == 1.0
-    assert localjudge.verify(found, engine=MiniCheck({"It opened in 1889.": 0.9})).result == "bit-identical"
+    assert verify(found, engine=MiniCheck({"It opened in 1889.": 0.9})).result == "bit-identical"
 
 
 def test_the_announcement_says_which_and_why() -> None:
@@ -108,9 +109,9 @@ def test_a_run_keeps_the_words_of_its_profile(tmp_path: Path, monkeypatch: pytes
     assert found.manifest.judge["judge"]["profile"] == "house"
     shutil.rmtree("house")
     monkeypatch.chdir("/")
-    assert localjudge.verify(found, engine=ScriptedEngine(script)).result == "bit-identical"
+    assert verify(found, engine=ScriptedEngine(script)).result == "bit-identical"
     found.manifest.environment["settings"]["profile"]["files"]["attribution.toml"] += "# another\n"
-    again = localjudge.verify(found, engine=ScriptedEngine(script))
+    again = verify(found, engine=ScriptedEngine(script))
     assert [change.ingredient for change in again.judge_changes] == ["judge.profile_sha256"]
 
 

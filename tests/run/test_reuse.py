@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from localjudge import Run, ScriptedEngine, evaluate, rescore, verify
+from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.errors import RunDirectoryError, UsageError
+from localjudge.run.verify import verify_run as verify
 
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
 SCRIPT: dict[str, float | str] = {"Two 1.": 0.4, "Two 2.": "it does not fit"}
@@ -165,11 +166,6 @@ def test_answers_of_another_judge_are_refused(
     assert not (tmp_path / "second").exists()
 
 
-def test_answers_of_another_engine_are_refused(tmp_path: Path, first: Run) -> None:
-    with pytest.raises(UsageError, match=r"another judge:\n  engine\.script_sha256: "):
-        judged(tmp_path / "second", engine({"One 0.": 0.1}), reuse=first.directory)
-
-
 def test_what_is_no_run_is_refused_before_anything_is_written(tmp_path: Path) -> None:
     with pytest.raises(RunDirectoryError, match=r"nothing holds no run\n  hint: name the directory of one"):
         judged(tmp_path / "second", engine(), reuse=tmp_path / "nothing")
@@ -205,7 +201,7 @@ def test_rescoring_asks_only_what_is_new(tmp_path: Path, first: Run) -> None:
     """The third sample's error is asked again, and the three answers for faithfulness."""
     using = engine()
     metrics = ["context_recall", "faithfulness"]
-    again = rescore(first, threshold=0.3, metrics=metrics, out=tmp_path / "again", engine=using)
+    again = first.rescore(threshold=0.3, metrics=metrics, out=tmp_path / "again", engine=using)
     whole = judged(tmp_path / "whole", engine(), threshold=0.3, metrics=metrics)
     assert len(using.asked) == 1 + 3
     assert results(again) == results(whole)
@@ -217,24 +213,9 @@ def test_rescoring_keeps_settings_groups_and_skipped_rows(tmp_path: Path) -> Non
     first = judged(
         tmp_path / "first", using, data, cluster_by="topic", skip_bad_rows=True, max_failed=2, min_legal_mass=0.2
     )
-    again = rescore(first.directory, out=tmp_path / "again", engine=engine({}))
+    again = Run.open(first.directory).rescore(out=tmp_path / "again", engine=engine({}))
     assert results(again) == results(first)
     assert again.summary.metrics["context_recall"].clusters == 2
     assert (again.summary.skipped_rows, again.max_failed) == (1, 2)
     settings = [run.manifest.environment["settings"] for run in (first, again)]
     assert settings[1] == {**settings[0], "reuse": [str(first.directory)]}
-
-
-def test_a_run_is_not_rescored_with_what_asks_other_questions(first: Run) -> None:
-    with pytest.raises(UsageError, match="cannot be rescored with another language"):
-        rescore(first, language="de", engine=engine())
-
-
-def test_a_metric_that_the_data_cannot_have_is_refused(first: Run) -> None:
-    with pytest.raises(UsageError, match="document_mrr needs reference_contexts"):
-        rescore(first, metrics=["document_mrr"], engine=engine())
-
-
-def test_rescoring_a_run_of_a_python_engine_needs_one(first: Run) -> None:
-    with pytest.raises(UsageError, match="does not say which judge"):
-        rescore(first)

@@ -1,11 +1,11 @@
 """What is said of a setting that cannot be: the argument by its name, what it must be, and what was given."""
 
-from typing import Any, get_type_hints
+from typing import Any
 
 import pytest
 
 from localjudge.errors import UsageError
-from localjudge.run.settings import NOT_IN_FILES, Options, RunSettings, checked
+from localjudge.run.settings import NOT_IN_FILES, checked
 
 
 @pytest.mark.parametrize(
@@ -51,11 +51,6 @@ def test_a_name_that_is_like_no_other_is_told_what_there_is() -> None:
     """The first twenty of them, in their order."""
     with pytest.raises(UsageError, match=r"no option 'xyz'\n  hint: the options are n_ctx, .* and 9 more$"):
         checked({"xyz": 1})
-
-
-def test_type_checkers_know_every_setting() -> None:
-    """`Options` lists them with all that each takes."""
-    assert set(RunSettings.model_fields) == set(get_type_hints(Options))
 
 
 def test_what_is_about_a_cluster_needs_one() -> None:

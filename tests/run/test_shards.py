@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from localjudge import Run, ScriptedEngine, UsageError, evaluate, rescore, verify
+from localjudge import Run, ScriptedEngine, UsageError, evaluate
 from localjudge.dataset.part import Shard, shard_number
 from localjudge.run.settings import RunSettings
+from localjudge.run.verify import verify_run as verify
 
 ROWS: list[dict[str, Any]] = [
     {"id": str(number), "retrieved_contexts": ["It rains."], "reference": f"One {number}.", "topic": str(number % 2)}
@@ -96,7 +97,7 @@ def test_a_shard_goes_on_and_can_be_rescored(tmp_path: Path) -> None:
     run = judged(ROWS, tmp_path / "run", shard="1/2")
     engine = ScriptedEngine({}, default=0.8)
     evaluate(ROWS, metrics=["context_recall"], out=tmp_path / "run", engine=engine, shard="1/2")
-    again = rescore(run, threshold=0.9, out=tmp_path / "again", engine=engine)
+    again = run.rescore(threshold=0.9, out=tmp_path / "again", engine=engine)
     assert engine.asked == ()
     assert again.part == run.part
     assert again.manifest.environment["shard_of"] == run.manifest.environment["shard_of"]

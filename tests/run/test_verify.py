@@ -69,10 +69,6 @@ def test_the_same_judge_gives_the_same_bits(run: Run) -> None:
     assert (found.judge_changes, found.data_changes, found.files, found.altered_requests) == ((), (), {}, 0)
 
 
-def test_a_run_may_be_named_by_its_directory(run: Run) -> None:
-    assert verify(str(run.directory), engine=same()) == verify(run, engine=same())
-
-
 def test_the_judge_is_asked_what_it_was_asked(tmp_path: Path) -> None:
     """The requests come out of the file as they went in."""
     first, again = ScriptedEngine(SCRIPT, default=1.0), same()
@@ -147,6 +143,7 @@ def test_a_sample_of_the_requests_is_drawn_by_its_seed(run: Run) -> None:
         return sorted(map(unit_text, engine.asked))
 
     assert asked(1) == asked(1)
+    assert verify(run, engine=same(), count=1000).asked_again == 5
     assert len({tuple(asked(seed)) for seed in range(5)}) > 1
 
 
@@ -160,23 +157,20 @@ def test_the_drawn_requests_are_those_drawn_from_the_sorted_keys(run: Run) -> No
     assert {of.keyed(request).key for request in engine.asked} == set(random.Random(4).sample(keys, 3))
 
 
-def test_blocks_of_requests_move_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read and asked for one by one, the same comes out as at once."""
+def test_blocks_of_samples_move_nothing(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One by one, the same comes out as at once."""
     changed: dict[str, float | str] = {"One.": 0.6, "Three.": 0.4}
     at_once = verify(run, engine=moved(changed))
-    monkeypatch.setattr("localjudge.run.verify._ASKED_AT_ONCE", 1)
-    monkeypatch.setattr("localjudge.record.archive._REQUESTS_AT_ONCE", 1)
+    monkeypatch.setattr("localjudge.run.verify.blocks", lambda samples: ([sample] for sample in samples))
     assert verify(run, engine=moved(changed)) == at_once
-
-
-def test_more_than_there_are_is_all(run: Run) -> None:
-    assert verify(run, engine=same(), count=1000).asked_again == 5
 
 
 def test_nothing_in_the_run_changes(run: Run) -> None:
     before = files(run)
     verify(run, engine=moved({"One.": 0.1}))
     assert files(run) == before
+    with pytest.raises(UsageError, match="does not say which judge"):
+        verify(str(run.directory))
 
 
 def test_the_ingredient_that_changed_is_named(run: Run) -> None:
@@ -275,18 +269,15 @@ def test_a_row_of_a_joint_answer_shows_its_own_text(scripted_run: ScriptedRun) -
     assert [row.text for row in found.rows] == ["One.", "Two."]
 
 
-def test_clusters_and_failures_come_out_as_they_were(scripted_run: ScriptedRun) -> None:
+@pytest.mark.parametrize("options", [{"cluster_by": "topic"}, {"protocol": "joint"}, {"reasons": "after"}], ids=str)
+def test_clusters_failures_and_protocols_come_out_as_they_were(
+    scripted_run: ScriptedRun, options: dict[str, Any]
+) -> None:
     rows = [{**row, "topic": number % 2} for number, row in enumerate(ROWS)]
     script: dict[str, float | str] = {**SCRIPT, "Two.": "too long"}
-    run = scripted_run("run", rows, script, cluster_by="topic")
+    run = scripted_run("run", rows, script, **options)
     engine = Another(script, ScriptedEngine(script, default=1.0))
     assert verify(run, engine=engine).result == "bit-identical"
-
-
-def test_joint_answers_and_reasons_are_asked_for_again(scripted_run: ScriptedRun) -> None:
-    for options in ({"protocol": "joint"}, {"reasons": "after"}):
-        run = scripted_run(str(options), ROWS, SCRIPT, **options)
-        assert verify(run, engine=same()).result == "bit-identical"
 
 
 def test_a_run_that_asked_nothing_is_verified_by_its_files(scripted_run: ScriptedRun) -> None:
@@ -294,11 +285,6 @@ def test_a_run_that_asked_nothing_is_verified_by_its_files(scripted_run: Scripte
     run = scripted_run("run", rows, SCRIPT)
     found = verify(run, engine=same())
     assert (found.result, found.stored_requests, found.verdicts) == ("bit-identical", 0, 0)
-
-
-def test_a_run_with_an_engine_of_one_s_own_does_not_say_which_judge_to_take(run: Run) -> None:
-    with pytest.raises(UsageError, match="does not say which judge"):
-        verify(run)
 
 
 def test_it_is_plain_values_for_scripts(run: Run) -> None:

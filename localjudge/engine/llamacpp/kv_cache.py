@@ -1,30 +1,17 @@
-"""llama.cpp's context: cells that remember what was evaluated, and the one way to evaluate more.
+"""llama.cpp's context: cells that hold one path, what requests share evaluated once, and the one way to evaluate more.
 
-    cells     instructions ─ context ─ statement 1 {"attributed":      one path, from its first token to its last
-    cut to    instructions ─ context
+    holds        instructions ─ context ─ statement 1 {"attributed":
+    asked for    instructions ─ context ─ statement 2 {"attributed":
+    go back to   instructions ─ context                                 and evaluate what is new
 
-Flash attention is off: with it, one-token steps over 512 cells or more differ between 1 and 2 threads.
+Every node is a step of its own, whether or not anything is shared, and a place to go back to. Cells of attention are
+cut. A recurrent layer (Mamba, gated delta networks, short convolutions) keeps one state for all that it has read, which
+the next token overwrites: it is copied out at the ends of nodes, and back in. The copy is exact, so what follows is
+bit-identical to an evaluation from scratch.
 
-The batch is filled through NumPy views of the arrays that llama.cpp reads: filling 512 tokens one by one in Python
-takes as long as evaluating them with a small model.
-
-The path that the cells hold: what requests share, evaluated once.
-
-    holds        instructions ─ context ─ statement 1
-    wanted       instructions ─ context ─ statement 2
-    go back to   instructions ─ context                and evaluate what is new
-
-Every node is a step of its own, whether or not anything is shared, and a place to go back to.
-
-States of a memory that cannot be cut back, saved at the ends of nodes.
-
-    instructions ▪ context ▪ statement 1        ▪ = saved
-    restore      ▪ context ▪
-    instructions ▪ context ▪ statement 2
-
-A recurrent layer (Mamba, gated delta networks, short convolutions) keeps one state for all that it has read, which is
-overwritten by the next token. llama.cpp copies such states out and in; where a model also has attention layers, their
-cells are cut as usual. The copy is exact, so what follows is bit-identical to an evaluation from scratch.
+Flash attention is off: with it, one-token steps over 512 cells or more differ between 1 and 2 threads. The batch is
+filled through NumPy views of the arrays that llama.cpp reads: filling 512 tokens one by one in Python takes as long as
+evaluating them with a small model.
 """
 
 import ctypes

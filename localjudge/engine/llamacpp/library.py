@@ -1,13 +1,9 @@
-"""Holds interrupts back while native code calls Python.
-
-An interrupt that arrives inside a callback of llama.cpp is raised there, printed and lost: the run would go on. It is
-noted instead, and raised when the native call is over.
-
-llama.cpp, as every module of the engine uses it: `from localjudge.engine.llamacpp.library import llama_cpp`.
+"""llama.cpp, as every module of the engine uses it: `from localjudge.engine.llamacpp.library import llama_cpp`.
 
 Its bindings load a compiled library when they are imported. A library that was built for a newer system, that needs
 another one which is not there, or that is of another version than the bindings is told here in one error of ours.
-llama.cpp itself tells of errors in its log: they are kept for our own messages.
+llama.cpp tells of errors in its log: they are kept for our own messages. An interrupt that arrives inside a callback of
+llama.cpp would be raised there, printed and lost: it is noted instead, and raised when the native call is over.
 """
 
 import ctypes

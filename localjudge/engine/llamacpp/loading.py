@@ -1,16 +1,9 @@
 """Loads a GGUF model into llama.cpp, or says why it cannot be used.
 
-the file's header      is it a model that can judge, is it whole, does it fit into memory?
-a process of its own   does llama.cpp survive it, and are logits behind a way back right?     once per machine
-this process           the model
-
-Invariant: the weights in memory are the bytes whose checksum the run records.
-
-The first meeting with a model: tried out in a process of its own, once per model, settings, build and machine.
-
-    child process   load the model ─ open a context ─ prefix + a ─ back to the prefix ─ + b ─┐ the same logits?
-                                                       from nothing: prefix + b ─────────────┘
-    this process    remembers the result in the state directory, or says what became of the child
+    the file's header      is it a model that can judge, is it whole, does it fit into memory?
+    a process of its own   load the model ─ open a context ─ prefix + a ─ back to the prefix ─ + b ─┐ the same logits?
+                           (once per machine)                 from nothing: prefix + b ─────────────┘
+    this process           the model; the weights in memory are the bytes whose checksum the run records
 
 Three things cannot be known from a file. llama.cpp ends the process on some damaged or unknown models: then it is the
 child that ends. Some builds end it on the weights that they repack for the processor (GCC 12 mistranslates the set-up
@@ -85,10 +78,12 @@ class SelfCheckInput(Record):
     @property
     def settings(self) -> str:
         """What another check of the same model may differ in, as a person reads it."""
-        said = [f"a context of {self.n_ctx:,} tokens"]
+        differences = [f"a context of {self.n_ctx:,} tokens"]
         if self.gpu_layers:
-            said.append("all layers on the GPU" if self.gpu_layers < 0 else f"{self.gpu_layers:,} layers on the GPU")
-        return ", ".join(said)
+            differences.append(
+                "all layers on the GPU" if self.gpu_layers < 0 else f"{self.gpu_layers:,} layers on the GPU"
+            )
+        return ", ".join(differences)
 
 
 class SelfCheckResult(Record):
@@ -174,10 +169,10 @@ def _said(wanted: SelfCheckInput, done: "subprocess.CompletedProcess[str]") -> S
     """The child's result. Raises ModelError with its own, or with how it ended."""
     if done.returncode:
         raise _ended(wanted.path, done)
-    said: dict[str, Any] = json.loads(done.stdout)
-    if "error" in said:
-        raise (OutOfResource if said["out_of_resource"] else ModelError)(said["error"], hint=said["hint"])
-    return SelfCheckResult.model_validate(said)
+    reply: dict[str, Any] = json.loads(done.stdout)
+    if "error" in reply:
+        raise (OutOfResource if reply["out_of_resource"] else ModelError)(reply["error"], hint=reply["hint"])
+    return SelfCheckResult.model_validate(reply)
 
 
 def _ended(path: Path, done: "subprocess.CompletedProcess[str]") -> LocaljudgeError:
@@ -209,11 +204,11 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     wanted = SelfCheckInput.model_validate_json(sys.stdin.read())
     try:
-        said = check_here(wanted).model_dump_json()
+        reply = check_here(wanted).model_dump_json()
     except (ModelError, OutOfResource) as error:
         out_of_resource = isinstance(error, OutOfResource)
-        said = json.dumps({"error": error.message, "hint": error.hint, "out_of_resource": out_of_resource})
-    sys.stdout.write(said)
+        reply = json.dumps({"error": error.message, "hint": error.hint, "out_of_resource": out_of_resource})
+    sys.stdout.write(reply)
 
 
 def check_here(wanted: SelfCheckInput) -> SelfCheckResult:

@@ -89,16 +89,16 @@ def vocabulary_of_file(path: Path) -> Iterator[Vocabulary]:
 
 
 def _refused(path: Path) -> LocaljudgeError:
-    said = complaints() or "it gave no reason"
-    if memory.was_refused(said):
+    complaint = complaints() or "it gave no reason"
+    if memory.was_refused(complaint):
         return OutOfResource(
-            f"llama.cpp was refused memory or threads to load {path}: {said}", hint=memory.what_to_do()
+            f"llama.cpp was refused memory or threads to load {path}: {complaint}", hint=memory.what_to_do()
         )
-    if _UNKNOWN_ARCHITECTURE in said:
+    if _UNKNOWN_ARCHITECTURE in complaint:
         hint = f"llama-cpp-python {version('llama-cpp-python')} does not know it: update it, or use another model"
     else:
         hint = "the file is damaged, or made for another version of llama.cpp: use another conversion of the model"
-    return ModelError(f"llama.cpp cannot load {path}: {said}", hint=hint)
+    return ModelError(f"llama.cpp cannot load {path}: {complaint}", hint=hint)
 
 
 def _metadata(pointer: Any, key: str) -> str:
@@ -142,10 +142,10 @@ def _tokenized(pointer: Any, data: bytes) -> list[int]:
     room = len(data) + 16
     while True:
         buffer = (llama_cpp.llama_token * room)()
-        found = llama_cpp.llama_tokenize(pointer, data, len(data), buffer, room, False, False)
-        if found >= 0:
-            return list(buffer[:found])
-        room = -found
+        count = llama_cpp.llama_tokenize(pointer, data, len(data), buffer, room, False, False)
+        if count >= 0:
+            return list(buffer[:count])
+        room = -count
 
 
 def _piece(pointer: Any, token: int) -> bytes:

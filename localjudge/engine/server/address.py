@@ -57,13 +57,13 @@ def read_address(judge: str) -> ServerAddress:
             hint="bring the server's port to this machine (ssh -L 8080:localhost:8080 HOST), and name "
             "http://127.0.0.1:8080",
         )
-    found = _HTTP.fullmatch(rest.removeprefix("//"))
-    port = int(found["port"] or _PORT) if found else 0
-    if not found or not 0 < port <= _LAST_PORT:
+    match = _HTTP.fullmatch(rest.removeprefix("//"))
+    port = int(match["port"] or _PORT) if match else 0
+    if not match or not 0 < port <= _LAST_PORT:
         raise UsageError(
             f"{judge!r:.200} is not the address of a server", hint="it has a host and a port: http://127.0.0.1:8080"
         )
-    return ServerAddress(found["host"].strip("[]"), port)
+    return ServerAddress(match["host"].strip("[]"), port)
 
 
 def is_loopback(address: ServerAddress) -> bool:

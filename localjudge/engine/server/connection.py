@@ -95,10 +95,10 @@ class ServerConnection:
 
     def get_rows(self, path: str) -> list[Any]:
         """What the server lists there."""
-        found = self._json("GET", path, None)
-        if not isinstance(found, list):
-            raise ModelError(f"the server at {self.address} answered with what is no list: {found!r:.80}")
-        return found
+        rows = self._json("GET", path, None)
+        if not isinstance(rows, list):
+            raise ModelError(f"the server at {self.address} answered with what is no list: {rows!r:.80}")
+        return rows
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """The answer to a question. A server that is still loading its model is waited for."""
@@ -115,21 +115,21 @@ class ServerConnection:
             self._http.close()
         self._http = None
 
-    def _object(self, found: Any) -> dict[str, Any]:
-        if not isinstance(found, dict):
-            shown = _shown(json.dumps(found).encode())
-            raise ModelError(f"the server at {self.address} answered with what is no object: {shown}")
-        return found
+    def _object(self, reply: Any) -> dict[str, Any]:
+        if not isinstance(reply, dict):
+            start = _shown(json.dumps(reply).encode())
+            raise ModelError(f"the server at {self.address} answered with what is no object: {start}")
+        return reply
 
     def _json(self, method: str, path: str, body: bytes | None) -> Any:
-        until, told = monotonic() + self._patience.loading, False
+        until, announced = monotonic() + self._patience.loading, False
         while True:
             status, data = self._reply(method, path, body)
             if status != _LOADING or monotonic() > until:
                 break
-            if not told:
+            if not announced:
                 _log.warning(f"the server at {self.address} is still loading its model: waiting for it")
-                told = True
+                announced = True
             sleep(min(_BETWEEN_TRIES, self._patience.loading / 10))
         if status != _OK:
             self._not_ok(status, data)
@@ -164,12 +164,12 @@ class ServerConnection:
 
     def _reply(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         """Status and content. A connection that was kept open may have been closed by now: once, another is made."""
-        kept = self._http is not None
+        reused = self._http is not None
         try:
             return self._exchanged(method, path, body)
         except _Closed:
             self.close()
-            if not kept:
+            if not reused:
                 raise self._gone("closed the connection without an answer") from None
         try:
             return self._exchanged(method, path, body)
@@ -232,13 +232,13 @@ class ServerConnection:
 
     def _to_port(self) -> _TimedSocket:
         try:
-            found = socket.getaddrinfo(self.address.host, self.address.port, type=socket.SOCK_STREAM)
+            addresses = socket.getaddrinfo(self.address.host, self.address.port, type=socket.SOCK_STREAM)
         except UnicodeError as error:  # a label of more than 63 characters
             raise OSError(f"{self.address.host[:80]!r} is no name of a host") from error
-        for *_, target in found:
+        for *_, target in addresses:
             require_allowed(self.address, str(target[0]), self._allowed)
         failure: OSError = OSError("no address")
-        for family, kind, protocol, _, target in found:
+        for family, kind, protocol, _, target in addresses:
             with ExitStack() as undo:
                 made = undo.enter_context(closing(_TimedSocket(family, kind, protocol)))
                 try:
@@ -272,12 +272,12 @@ def _no_number(name: str) -> NoReturn:
 def _error_in(data: bytes) -> str:
     """What a server says is wrong, in its own words where they are found."""
     try:
-        found = json.loads(data)
-        said = found.get("error", found.get("detail", found.get("message")))
-        said = said.get("message", said) if isinstance(said, dict) else said
+        reply = json.loads(data)
+        message = reply.get("error", reply.get("detail", reply.get("message")))
+        message = message.get("message", message) if isinstance(message, dict) else message
     except (ValueError, RecursionError, AttributeError):
         return _shown(data)
-    return printable(str(said))[:_SHOWN]
+    return printable(str(message))[:_SHOWN]
 
 
 def _shown(data: bytes) -> str:

@@ -191,18 +191,18 @@ class LlamaServer(ModelServer):
         """Of the raw logits. Two calls where a legal token is not among the most likely ones, else one."""
         raised = [[token, _RAISED] for token in wanted]
         likely = inside(self._at(place, n_probs=_LISTED, logit_bias=raised), "completion_probabilities", 0)
-        found = by_token(inside(likely, "top_logprobs"), self.model.vocabulary_size)
-        found |= by_token([likely], self.model.vocabulary_size)
-        missing = [token for token in wanted if token not in found]
+        by_id = by_token(inside(likely, "top_logprobs"), self.model.vocabulary_size)
+        by_id |= by_token([likely], self.model.vocabulary_size)
+        missing = [token for token in wanted if token not in by_id]
         if not missing:
-            return {token: found[token] for token in wanted}
+            return {token: by_id[token] for token in wanted}
         shares = self._at(place, n_probs=len(wanted), logit_bias=raised, post_sampling_probs=True)
         share = self._shares(inside(shares, "completion_probabilities", 0, "top_probs"))
-        known = max(found.keys() & share.keys(), key=share.__getitem__, default=None)
-        if known is None:
+        reference = max(by_id.keys() & share.keys(), key=share.__getitem__, default=None)
+        if reference is None:
             raise ModelError(f"the server at {self.model.address} gives shares of tokens that it did not choose among")
-        scale = found[known] - share[known]
-        return {token: found.get(token, max(share.get(token, _LEAST) + scale, _LEAST)) for token in wanted}
+        scale = by_id[reference] - share[reference]
+        return {token: by_id.get(token, max(share.get(token, _LEAST) + scale, _LEAST)) for token in wanted}
 
     def written(self, place: AnswerPlace, *, end: str, most: int) -> list[int]:
         """Under a grammar of one line, the most likely token at each step."""
@@ -264,19 +264,19 @@ class LlamaServer(ModelServer):
         """Whether a shared beginning can be gone back to, and gives the same bits each time."""
         tokens = self._tokenized(_TRIAL, special=False)
         shared, own = tuple(tokens[:-_TRIAL_OWN]), tuple(tokens[-_TRIAL_OWN:])
-        wanted = tokens[:2]
-        self.log_probabilities(AnswerPlace((), (*shared, *own)), wanted)
+        tokens_read = tokens[:2]
+        self.log_probabilities(AnswerPlace((), (*shared, *own)), tokens_read)
         if not shared:
             return False
         self.reuses_prefixes = True
         try:
-            found = [self.log_probabilities(AnswerPlace(shared, own), wanted) for _ in range(_TRIES)]
+            trials = [self.log_probabilities(AnswerPlace(shared, own), tokens_read) for _ in range(_TRIES)]
         except OutOfResource:
             return False
         finally:
             self.reuses_prefixes = False
             self._held = ()
-        return all(one == found[0] for one in found)
+        return all(trial == trials[0] for trial in trials)
 
     def _tokenized(self, text: str, *, special: bool, begin: bool = False) -> list[int]:
         reply = self._asked("/tokenize", {"content": text, "add_special": begin, "parse_special": special})
@@ -287,9 +287,9 @@ class LlamaServer(ModelServer):
 
     def _pieces(self, calls: TokenCalls) -> list[bytes]:
         """The bytes of each token, from a list of probabilities of all."""
-        [one, *_] = calls.plain("a")
+        [any_token, *_] = calls.plain("a")
         size = self.model.vocabulary_size
-        reply = self._completed((one,), cached=None, n_probs=size, logit_bias=[[one, _RAISED]])
+        reply = self._completed((any_token,), cached=None, n_probs=size, logit_bias=[[any_token, _RAISED]])
         rows = inside(reply, "completion_probabilities", 0, "top_logprobs")
         try:
             pieces = {whole(row["id"], "a token", most=size - 1): bytes(row["bytes"]) for row in rows}
@@ -304,14 +304,14 @@ class LlamaServer(ModelServer):
         if not isinstance(rows, list):
             raise ModelError(f"the server at {self.model.address} gives {rows!r:.40} as a list of shares")
         most = self.model.vocabulary_size - 1
-        found = {whole(inside(row, "id"), "a token", most=most): inside(row, "prob") for row in rows}
+        by_id = {whole(inside(row, "id"), "a token", most=most): inside(row, "prob") for row in rows}
         sound = {
             token: math.log(share)
-            for token, share in found.items()
+            for token, share in by_id.items()
             if isinstance(share, float | int) and 0 < share <= 1
         }
-        if not sound or len(sound) != len(found):
-            raise ModelError(f"the server at {self.model.address} gives shares that are none: {found!r:.80}")
+        if not sound or len(sound) != len(by_id):
+            raise ModelError(f"the server at {self.model.address} gives shares that are none: {by_id!r:.80}")
         return sound
 
 
@@ -395,8 +395,8 @@ def _context_of(connection: ServerConnection) -> int:
     try:
         connection.post("/v1/completions", {"prompt": _TOO_LONG, "max_tokens": 1})
     except Refused as error:
-        if found := _CONTEXT.search(error.said):
-            return int(found[1])
+        if match := _CONTEXT.search(error.said):
+            return int(match[1])
     raise ModelError(f"the server at {connection.address} does not say how many tokens it takes")
 
 
@@ -449,8 +449,8 @@ class PythonServer(ModelServer):
 
     def log_probabilities(self, place: AnswerPlace, wanted: Sequence[int]) -> Mapping[int, float]:
         """Of the raw logits; one call, and one for each token that its answer does not tell."""
-        found = self._read(place, wanted)
-        return {token: found[token] if token in found else self._read(place, [token])[token] for token in wanted}
+        by_id = self._read(place, wanted)
+        return {token: by_id[token] if token in by_id else self._read(place, [token])[token] for token in wanted}
 
     def written(self, place: AnswerPlace, *, end: str, most: int) -> list[int]:
         """Under a grammar of one line, the most likely token at each step; tokenised again here."""
@@ -464,9 +464,9 @@ class PythonServer(ModelServer):
         """What one call tells of these tokens; of a single one, always its probability."""
         bias = {str(token): _RAISED for token in raised}
         reply = self._at(place, logit_bias=bias, logit_bias_type="input_ids", logprobs=_PYTHON_SERVER_LISTED)
-        told = inside(reply, "choices", 0, "logprobs")
-        taken, listed = inside(told, "tokens", 0), inside(told, "top_logprobs", 0)
-        of_taken = log_probability(inside(told, "token_logprobs", 0))
+        reading = inside(reply, "choices", 0, "logprobs")
+        taken, listed = inside(reading, "tokens", 0), inside(reading, "top_logprobs", 0)
+        of_taken = log_probability(inside(reading, "token_logprobs", 0))
         texts = {token: self.vocabulary.pieces[token].decode(errors="ignore") for token in raised}
         if taken not in texts.values():
             raise ModelError(f"the server at {self.model.address} took {taken!r:.40}, which was not to be chosen")

@@ -4,44 +4,24 @@ r"""The engine on a server: prompts and grammars are ours, the tokens' probabili
                                          server: the likely text of a reason            ──> its tokens, each checked
 
 Only the evaluation is elsewhere. What is legal, what it means, and how much of the model's probability went to it is
-decided here, with the same code as for a model's file. A reason is written under a grammar by the server; the verdict
-is then read in a call of its own.
+decided here, with the same code as for a model's file. A reason is written by the server under a grammar of one line
+(GBNF), which may allow more than the answer's own; the verdict is then read in a call of its own.
 
 What a server does besides cannot be seen from here: other people's requests in one batch with ours, options of its
 start, a cache of quantised numbers. So an answer is not promised to be the same for ever, and the identity says
-"not isolated"; how near it comes is a matter of each server, and stands in its module.
+"not isolated"; how near it comes is a matter of each server, and stands in `kinds.py`.
 
-A grammar for one line of a reason, in llama.cpp's notation (GBNF), for a server that writes it.
+Which model it is, it says itself. A name that is the whole path of a file on this machine, with as many tokens and as
+many bytes of weights, is proved by that file's checksum: registered profile, card and caution are that file's. (It is
+the checksum of the file as it lies there now; a server that was started before the file was replaced tells of nothing.)
+Anything else is a name, and who runs the server answers for the rest. Behind the address there has to be the same model
+from the first call to the last: a reply over a new connection counts once all that the server says of its model is
+what it was. Numbers out of a stranger's JSON: what is missing, or none, is an error that says where.
 
-    root ::= ([^"\\\x00-\x1F\x7F-\x9F] | "\\" ["\\/bfnrt])+ "\""        ended by a quotation mark, inside JSON
-    root ::= [^\[\x00-\x1F\x7F-\x9F]+ "["                              ended by another character
-
-It may allow more than the answer's own grammar: each token that comes back is held against that.
-
-The vocabulary of a server that lists its tokens, for a model whose file is not at hand.
-
-A list of probabilities of all tokens is a list of all tokens, each with its bytes; control tokens are those whose bytes
-are empty there, and a call that turns tokens to text gives their literals.
-
-What a list does not say is which tokens match in plain text whatever it is (llama.cpp's USER_DEFINED). So every token
-that looks like markup counts as reserved, `<div>` with `<|im_end|>`: user text is then cut inside it, which spells the
-same text by other tokens.
-
-A server that is asked for probabilities: behind its address there has to be the same model from first call to last.
-
-call ──> reply ──same connection as when it was compared──────────────────────────> the reply
-               ──another connection──> what the server says of its model, all of it ──equal──> the reply
-                                                                                    ──else───> thrown away, each time
-
-Numbers out of a stranger's JSON: what is missing, or none, is an error that says where.
-
-What a server says of its model, and whether the model's bytes are proved.
-
-    names a file that is on this machine  ──whole path, as many tokens, as many bytes of weights──>  its sha256
-    anything else                         ──>  a name, and what the server tells: who runs it answers for the rest
-
-A model that is proved is known by its checksum like any file: registered profile, card and caution are that file's. The
-checksum is of the file as it lies there now; a server that was started before the file was replaced is told by nothing.
+A model whose file is not at hand has the vocabulary that its server lists: each token with its bytes, control tokens
+with none, so that their literals are asked for. Which tokens match in plain text whatever it is (llama.cpp's
+USER_DEFINED) no list says. So every token that looks like markup counts as reserved, `<div>` with `<|im_end|>`: user
+text is then cut inside it, which spells the same text by other tokens.
 """
 
 import logging
@@ -157,14 +137,14 @@ _LEAST = -1e39  # where single precision ends
 
 def inside(reply: Any, *way: str | int) -> Any:
     """The value at the end of this way of keys and places. Raises ModelError where it leads nowhere."""
-    found = reply
+    value = reply
     for step in way:
         try:
-            found = found[step]
+            value = value[step]
         except (LookupError, TypeError) as error:
             spelled = ".".join(map(str, way))
             raise ModelError(f"the server's answer has no {spelled}: is it of a version that is too old?") from error
-    return found
+    return value
 
 
 def whole(value: Any, what: str, *, most: int | None = None) -> int:
@@ -195,14 +175,14 @@ def by_token(rows: Any, vocabulary_size: int) -> dict[int, float]:
     """
     if not isinstance(rows, list):
         raise ModelError(f"the server gives {rows!r:.40} as a list of probabilities")
-    found = {
+    by_id = {
         whole(inside(row, "id"), "a token", most=vocabulary_size - 1): log_probability(inside(row, "logprob"))
         for row in rows
     }
-    total = math.fsum(map(math.exp, found.values()))
+    total = math.fsum(map(math.exp, by_id.values()))
     if total > 1 + _ROUNDING:
         raise ModelError(f"the server's probabilities add up to {total:.3g}")
-    return found
+    return by_id
 
 
 _VOCABULARY = "tokenizer.ggml.tokens"
@@ -255,16 +235,16 @@ class ServedModel(NamedTuple):
     @property
     def profile(self) -> str | None:
         """The profile that the model is registered with, if it is proved and registered."""
-        known = model_registry.registered_as(self.proved.sha256) if self.proved else None
-        return known.profile if known else None
+        registered = model_registry.registered_as(self.proved.sha256) if self.proved else None
+        return registered.profile if registered else None
 
     @property
     def name(self) -> str:
         """What people call the model: as a file of its bytes is called, or as the server calls it."""
         if not self.proved:
             return Path(self.called).name.removesuffix(".gguf") or self.kind
-        known = model_registry.registered_as(self.proved.sha256)
-        return known.name if known else self.proved.path.stem
+        registered = model_registry.registered_as(self.proved.sha256)
+        return registered.name if registered else self.proved.path.stem
 
     @property
     def metadata(self) -> Mapping[str, str]:
@@ -504,11 +484,11 @@ class ServerEngine(DecodingEngine):
 
     def _decided(self, answer: ConstrainedAnswer, place: AnswerPlace) -> tuple[int, ...]:
         """The tokens behind a verdict, which is read from the legal tokens; what is left of 1 is no answer's."""
-        found = self._server.log_probabilities(place, answer.wanted)
+        logarithms = self._server.log_probabilities(place, answer.wanted)
         scores = np.full(self.vocabulary.size, -np.inf, dtype=np.float64)
-        scores[list(found)] = list(found.values())
+        scores[list(logarithms)] = list(logarithms.values())
         legal = float(np.exp(scores).sum())
-        beside = next(token for token in range(len(scores)) if token not in found)
+        beside = next(token for token in range(len(scores)) if token not in logarithms)
         scores[beside] = np.log(max(1.0 - legal, np.finfo(np.float64).tiny))
         answer.take(scores)
         return (*place.own, *answer.pending)
@@ -526,7 +506,7 @@ class ServerEngine(DecodingEngine):
         for token in (*written, *end):
             if answer.finished or answer.wanted:
                 break
-            legal = next((one for one in (token, *end) if answer.is_legal(one)), None)
+            legal = next((candidate for candidate in (token, *end) if answer.is_legal(candidate)), None)
             if legal is None:
                 raise SampleError("the server wrote a reason that the grammar does not allow")
             answer.take(self._only(legal))

@@ -25,6 +25,7 @@ from localjudge.run.estimate import estimate_plan
 from localjudge.run.judges import opened_judge
 from localjudge.run.plan import plan
 from localjudge.run.settings import RunSettings, settings_again, settings_with
+from localjudge.run.verify import verify_run as verify
 from localjudge.types import Answer
 from tests.engine.server.fake_server import FakeServer, log_probabilities, serving
 
@@ -192,14 +193,14 @@ def test_a_run_of_a_server_elsewhere_is_asked_again_only_where_it_is_typed(
 
     with monkeypatch.context() as patched:
         patched.setattr(socket, "getaddrinfo", refuse)
-        for again in (localjudge.verify, localjudge.rescore):
+        for again in (verify, lambda directory: localjudge.Run.open(directory).rescore()):
             with pytest.raises(
                 UsageError, match=r"was judged by http://evil\.example:8080, which may be another"
             ) as error:
                 again(run.directory)
             assert error.value.hint == "if you want that, name the judge yourself with judge=..."
     assert settings_again(localjudge.Run.open(run.directory).manifest).allow_host == ()
-    assert localjudge.verify(run.directory, judge=fake.url).result == "bit-identical"
+    assert verify(run.directory, judge=fake.url).result == "bit-identical"
 
 
 def test_verify_and_rescore_take_a_host_that_is_allowed(
@@ -209,8 +210,8 @@ def test_verify_and_rescore_take_a_host_that_is_allowed(
     for module in ("address", "connection"):
         monkeypatch.setattr(f"localjudge.engine.server.{module}.is_this_machine", lambda _: False)
     with pytest.raises(UsageError, match="is not this machine"):
-        localjudge.verify(run, judge=fake.url)
-    found = localjudge.verify(run, judge=fake.url, allow_host="127.0.0.1")
+        verify(run, judge=fake.url)
+    found = verify(run, judge=fake.url, allow_host="127.0.0.1")
     assert [change.ingredient for change in found.judge_changes] == ["engine.host"]
     assert "allow_host" in settings_with("rescorable")
 
@@ -232,7 +233,7 @@ def test_a_run_with_a_server_is_verified_and_reused(fake: FakeServer, tmp_path: 
     assert run.judge.sha256 is None
     assert "bytes not proved" in str(run.judge)
     assert run.manifest.environment["judge"] == fake.url
-    assert localjudge.verify(run).result == "bit-identical"
+    assert verify(run).result == "bit-identical"
     before = len(fake.asked)
     again = localjudge.evaluate(
         ROWS, judge=fake.url, metrics=["faithfulness"], out=tmp_path / "again", reuse=str(tmp_path / "run")
@@ -256,7 +257,7 @@ def test_a_server_whose_bits_moved_gives_the_same_verdicts(fake: FakeServer, tmp
         return status, reply
 
     fake.spoil["/completion"] = less
-    found = localjudge.verify(run)
+    found = verify(run)
     assert (found.result, found.isolated, found.verdicts_moved) == ("same verdicts", False, 0)
     assert found.largest_move < 1e-9
     told = io.StringIO()
@@ -311,7 +312,7 @@ def test_a_run_goes_on_after_its_server_died(tmp_path: Path) -> None:
 
 def test_an_open_judge_may_be_a_server(fake: FakeServer) -> None:
     with localjudge.Judge.open(fake.url) as judge:
-        rows = judge.scores(ROWS, ["faithfulness"])
+        rows = judge.evaluate(ROWS, ["faithfulness"]).scores
     assert [row.status for row in rows] == ["scored", "scored"]
 
 

@@ -1,0 +1,344 @@
+"""A run as Python's users have it: the record of it, with all that can be asked of one.
+
+    run = localjudge.evaluate(...)       run["faithfulness"].mean, run.to_pandas()
+    run.compare(before), run.check(["faithfulness>=0.8"]), run.verify(), run.rescore(threshold=0.7)
+    run.report(), run.export("scores.csv"), run.label_sheet("sheet.csv"), run.corrected_means("sheet.csv")
+
+What it does stands elsewhere, each in its own chapter; here it is called, with progress where somebody looks on, and
+drawn as tables for notebooks.
+"""
+
+import shutil
+import sys
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, fields
+from functools import wraps
+from importlib.util import find_spec
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Self, TypeVar, cast, get_args
+
+from localjudge.analysis import check as gate_checks
+from localjudge.analysis.check import Check, Undecided
+from localjudge.analysis.compare import MOVED_SAMPLES, RunComparison, compare
+from localjudge.engine.protocol import Engine
+from localjudge.errors import UsageError
+from localjudge.metrics import Metric
+from localjudge.progress import Progress, Silence
+from localjudge.record import run as record
+from localjudge.record.manifest import Calibration
+from localjudge.run.job import rescore_run
+from localjudge.run.judges import JudgeName
+from localjudge.run.settings import RunSettings
+from localjudge.run.verify import Verification, verify_run
+from localjudge.words import suggestion
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+    from localjudge.analysis.correct import CorrectedMeans
+    from localjudge.report.export import Format, Rows
+
+RunLike = record.Run | str | Path
+"""A run, or its directory."""
+Output = str | Path | Literal[False] | None
+"""A directory, None for one under `runs/`, False for one that goes with the result."""
+
+
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+def check_names(function: Callable[_Arguments, _Result]) -> Callable[_Arguments, _Result]:
+    """A function that raises UsageError for an argument that it does not have, with the name that may be meant."""
+    names = signature(function).parameters
+
+    @wraps(function)
+    def call(*arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
+        for name in options:
+            if name == "gates" and name not in names:
+                raise UsageError("a run takes no gates", hint="decide them when it is done: run.check(gates)")
+            if name not in names:
+                raise UsageError(f"there is no option {name!r}", hint=suggestion(name, names, "the options"))
+        return function(*arguments, **options)
+
+    return call
+
+
+class Comparison(RunComparison):
+    """What changed from one run to another."""
+
+    def _repr_html_(self) -> str:
+        from localjudge.report.tables import comparison_view
+        from localjudge.report.terminal import as_html
+
+        return as_html(comparison_view(self))
+
+
+class CheckedGates(Check):
+    """What became of each gate, and the comparison with the baseline, if there is one."""
+
+    def _repr_html_(self) -> str:
+        from localjudge.report.tables import gates_view
+        from localjudge.report.terminal import as_html
+
+        return as_html(gates_view(self.decisions))
+
+
+class _Folder:
+    """A private folder that is there as long as somebody has this."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="localjudge-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class Run(record.Run):
+    """A finished run: a mapping of its metrics to their means, intervals and counts.
+
+    `run["faithfulness"].mean` is in [0, 1], or None where no sample was scored; `ci95` is its 95 % interval. `scores`
+    has a row for each sample and metric, `verdicts` one for each judged sentence or chunk, `samples` the data;
+    `iter_scores`, `iter_verdicts` and `iter_samples` hold one at a time. `summary` and `manifest` say what was
+    measured and on what it rests, `notes` what was said while the run was made.
+    """
+
+    folder: _Folder | None = field(default=None, compare=False)
+    """Of a run that was made with `out=False`: where its files are, as long as it is."""
+
+    @classmethod
+    def of(cls, run: record.Run, folder: _Folder | None = None) -> Self:
+        """The run of a record."""
+        values = {part.name: getattr(run, part.name) for part in fields(record.Run)}
+        return cls(**values, folder=folder)
+
+    def to_pandas(self, rows: "Rows" = "samples") -> "pandas.DataFrame":
+        """A row for each sample, in the order of the data and with its index: texts, your own columns, scores.
+
+        `rows` are "samples", "scores" or "verdicts". A metric has two columns: its score in [0, 1], NaN where there is
+        none, and its status: scored, undefined or failed. Raises UsageError if pandas is not installed.
+        """
+        from localjudge.report.export import pandas_frame
+
+        return pandas_frame(self, rows)
+
+    def to_polars(self, rows: "Rows" = "samples") -> "polars.DataFrame":
+        """As `to_pandas`, with null where there is no score. Raises UsageError if polars is not installed."""
+        from localjudge.report.export import polars_frame
+
+        return polars_frame(self, rows)
+
+    def compare(self, baseline: RunLike, *, by: str | None = None, moved: int = MOVED_SAMPLES) -> Comparison:
+        """What changed from the baseline to this run, by paired intervals.
+
+        `by` names a column of this run's data: each metric is then also compared by its values. At most `moved` samples
+        of each metric are listed. Raises RunDirectoryError for a directory without a finished run, UsageError for a
+        column that cannot be compared by.
+        """
+        return Comparison(**vars(compare(baseline, self, moved=moved, by=by)))
+
+    def check(
+        self, gates: Sequence[str] = (), *, baseline: RunLike | None = None, undecided: Undecided = "fail"
+    ) -> CheckedGates:
+        """Decide gates such as "context_recall>=0.8" on their 95 % intervals; "delta(...)" ones against a baseline.
+
+        `undecided` ("fail" or "pass") is what a gate counts as that so few samples cannot decide. Raises UsageError for
+        a gate that cannot be decided.
+        """
+        checked = gate_checks.check(self, gates=_texts(gates, "gates"), baseline=baseline, undecided=undecided)
+        return CheckedGates(**vars(checked))
+
+    @check_names
+    def verify(  # noqa: PLR0913 # each by its name, so that editors offer them
+        self,
+        *,
+        judge: JudgeName | None = None,
+        engine: Engine | None = None,
+        count: int | None = None,
+        seed: int = 0,
+        metrics: Sequence[Metric] = (),
+        progress: Progress | bool | None = None,
+        threads: int | None = None,
+        ray: str | None = None,
+        allow_host: str | Sequence[str] | None = None,
+    ) -> Verification:
+        """Ask the judge again, work out the files again, and say what is the same; nothing is changed.
+
+        judge: where the run's model is now; None for where it was.
+        count: ask `count` of the stored questions, drawn by `seed`; None for all. Files and data are always checked.
+        metrics: metric objects of yours that the run computed.
+
+        `progress`, `threads`, `ray`, `allow_host` and `engine` are those of `localjudge.evaluate`. Raises UsageError
+        (ModelError, RunDirectoryError) where the judge or the run cannot be opened.
+        """
+        options = named_settings(locals())
+        arguments: dict[str, Any] = {"count": count, "seed": seed, "metrics": metrics, **options}
+        return verify_run(self, judge=judge, engine=engine, progress=progress_for(progress), **arguments)
+
+    @check_names
+    def rescore(  # noqa: PLR0913 # each by its name, so that editors offer them
+        self,
+        metrics: "str | Metric | Sequence[str | Metric] | None" = None,
+        *,
+        out: Output = None,
+        judge: JudgeName | None = None,
+        engine: Engine | None = None,
+        progress: Progress | bool | None = None,
+        threshold: float | None = None,
+        calibration: "str | Path | Calibration | Sequence[str | Path | Calibration] | None" = None,
+        min_legal_mass: float | None = None,
+        cluster_by: str | None = None,
+        max_failed: int | None = None,
+        reuse: str | Path | Sequence[str | Path] | None = None,
+        cache: bool | int | None = None,
+        threads: int | None = None,
+        ray: str | None = None,
+        allow_host: str | Sequence[str] | None = None,
+    ) -> "Run":
+        """Score the samples once more, with other metrics or settings: only what this run did not ask is asked.
+
+        The result is a run of its own. What is None is as it is here; `judge` says where the run's model is now. The
+        arguments are those of `localjudge.evaluate`. Raises what that raises, and UsageError if the judge, or a package
+        that it rests on, is another one now.
+        """
+        options = named_settings(locals())
+        directory, folder = directory_for(out)
+        with closing(progress_for(progress)) as shown:
+            run = rescore_run(self, metrics, options, out=directory, judge=judge, engine=engine, progress=shown)
+        return Run.of(run, folder)
+
+    def report(
+        self,
+        out: str | Path | None = None,
+        *,
+        baseline: RunLike | None = None,
+        gates: Sequence[str] = (),
+        undecided: Undecided = "fail",
+        labels: str | Path | None = None,
+    ) -> Path:
+        """Write the run as one HTML page, by default `report.html` in its directory; returns its path.
+
+        Takes baseline and gates as `check` does, labels as `corrected_means` does. An earlier report is replaced;
+        UsageError for another file of that name.
+        """
+        from localjudge.report.html_page import write_report
+
+        gates = _texts(gates, "gates")
+        return write_report(self, baseline=baseline, gates=gates, undecided=undecided, labels=labels, out=out)
+
+    def export(
+        self,
+        file: str | Path,
+        format: "Format | None" = None,  # as pandas and others call it
+        *,
+        rows: "Rows" = "scores",
+        texts: bool = False,
+        columns: bool = False,
+    ) -> Path:
+        """Write the results for another program; returns the path.
+
+        format: "jsonl", "csv" or "parquet", of `rows` "scores", "verdicts" or "samples", with the `texts` and your own
+            `columns` if wanted; "ragas", "ragas-csv", "ragas-parquet", "ragas-classifications" or "inspect". None for
+            the one that the file's name ends with. Raises UsageError for what the run does not hold.
+        """
+        from localjudge.report.export import Added, Format, exported_parts
+        from localjudge.resources import write_output
+
+        path = Path(file).expanduser()
+        name = cast("Format", format or path.suffix.removeprefix("."))
+        if name not in get_args(Format):
+            raise UsageError(
+                f"{path.name} does not say in which format", hint=f"name one: format={get_args(Format)[-3]!r}"
+            )
+        write_output(path, exported_parts(self, name, rows, Added(texts, columns)))
+        return path
+
+    def label_sheet(
+        self, out: str | Path, *, n: int = 100, metrics: Sequence[str] | None = None, seed: int = 0
+    ) -> Path:
+        """Draw `n` verdicts, evenly over the metrics, and write them as .csv or .jsonl for people to label.
+
+        `metrics` are None for those whose means labels can correct. Raises UsageError for a metric without verdicts of
+        a judge, and for a file that is there already.
+        """
+        from localjudge.analysis.label_sheet import label_sheet
+
+        return label_sheet(self, out, n=n, metrics=metrics, seed=seed)
+
+    def corrected_means(self, labels: str | Path) -> "CorrectedMeans":
+        """The means as people's labels correct them, with their intervals; `label_sheet` makes such a file.
+
+        Raises DataError for a file that holds no labels of this run.
+        """
+        from localjudge.analysis.correct import corrected_means
+
+        return corrected_means(self, labels)
+
+    def _repr_html_(self) -> str:
+        from localjudge.report.tables import run_html
+
+        return run_html(self)
+
+
+def directory_for(out: object) -> tuple[Path | None, _Folder | None]:
+    """The directory of a new run, and its folder where it goes with the run. Raises UsageError for what names none."""
+    if out is None:
+        return None, None
+    if out is False:
+        folder = _Folder()
+        return folder.path / "run", folder
+    if not isinstance(out, str | Path):
+        raise UsageError(f"out must be a directory, None or False, got {out!r:.80}", hint="False leaves none behind")
+    return Path(out).expanduser(), None
+
+
+def progress_for(wanted: object) -> Progress:
+    """What shows the progress. Raises UsageError for what is none."""
+    if wanted is None:
+        wanted = in_notebook() or sys.stderr.isatty()
+    if isinstance(wanted, Progress):
+        return wanted
+    if not isinstance(wanted, bool):
+        raise UsageError(
+            f"progress must be True, False, None or a localjudge.progress.Progress, got {wanted!r:.80}",
+            hint="leave it out for a bar in notebooks and on terminals",
+        )
+    if not wanted:
+        return Silence()
+    from localjudge.report.terminal import Bar, progress_on
+
+    # A notebook paints stderr red, and without widgets a bar cannot be drawn there.
+    if in_notebook():
+        return Bar(sys.stdout) if find_spec("ipywidgets") else progress_on(sys.stdout)
+    return progress_on(sys.stderr)
+
+
+def in_notebook() -> bool:
+    """Whether a notebook's kernel runs this, and not a terminal."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def named_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a run among the arguments of a call, but for those that are None."""
+    return {name: value for name in RunSettings.model_fields if (value := arguments.get(name)) is not None}
+
+
+def runs_in(runs: object) -> list[RunLike]:
+    """The runs in a list. Raises UsageError for one alone, and for what is no list."""
+    if isinstance(runs, record.Run | str | Path) or not isinstance(runs, Iterable):
+        raise UsageError(f"runs must be a list of runs or directories, got {runs!r:.80}", hint="name two or more")
+    return list(runs)
+
+
+def _texts(values: object, name: str) -> list[str]:
+    """The texts in a list, or the one. Raises UsageError for anything else."""
+    texts = list(values) if isinstance(values, Iterable) and not isinstance(values, str) else [values]
+    if not all(isinstance(text, str) for text in texts):
+        raise UsageError(f"{name} must be a list of texts, got {values!r:.80}", hint="such as 'context_recall>=0.8'")
+    return cast("list[str]", texts)
