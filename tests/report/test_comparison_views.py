@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
-from localjudge import Run, ScriptedEngine, check, compare, evaluate, verify
-from localjudge.analysis.check import GateDecision, signed
+from localjudge import Run, ScriptedEngine, evaluate
+from localjudge.analysis.check import GateDecision, check, signed
+from localjudge.analysis.compare import compare
 from localjudge.report.checks import verification_view
 from localjudge.report.tables import comparison_view, gates_view
+from localjudge.run.verify import verify_run as verify
 from tests.conftest import ScriptedRun
 from tests.doctor.test_judgement import users_text
 from tests.report.conftest import lines_of, one_each, row
