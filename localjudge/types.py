@@ -167,7 +167,7 @@ class Refusal(Record):
     user_input: str | None = None
 
 
-class OwnQuestion(Record):
+class CustomQuestion(Record):
     """The user's own question about the unit, in the words of a criterion, beside the texts that it shows.
 
     With `levels`, the descriptions of the levels 1, 2 ... in their order, the answer is one of them; else yes or no.
@@ -186,11 +186,11 @@ class OwnQuestion(Record):
 class AnsweredQuestion(Record):
     """An example of an own question: what is shown, and the answer as the judge would write it."""
 
-    asked: OwnQuestion
+    asked: CustomQuestion
     answer: str
 
 
-Task = Attribution | Relevance | Usefulness | Sufficiency | Refusal | OwnQuestion
+Task = Attribution | Relevance | Usefulness | Sufficiency | Refusal | CustomQuestion
 
 
 class Piece(NamedTuple):

@@ -51,9 +51,9 @@ from localjudge.errors import SampleError, UsageError
 from localjudge.resources import parse_toml
 from localjudge.types import (
     Attribution,
+    CustomQuestion,
     Grammar,
     Label,
-    OwnQuestion,
     Record,
     Refusal,
     Relevance,
@@ -368,7 +368,7 @@ def task_name(task: Task) -> str:
             return "sufficiency"
         case Refusal():
             return "refusal"
-        case OwnQuestion():
+        case CustomQuestion():
             return "rubric" if task.levels else "criterion"
 
 

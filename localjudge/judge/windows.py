@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from typing import NamedTuple
 
-from localjudge.types import Attribution, OwnQuestion, Refusal, Relevance, Span, Sufficiency, Task, Unit, Usefulness
+from localjudge.types import Attribution, CustomQuestion, Refusal, Relevance, Span, Sufficiency, Task, Unit, Usefulness
 
 _BesideContexts = Attribution | Relevance | Sufficiency
 Cost = Callable[[Task], int]
@@ -50,7 +50,7 @@ class Windows:
         """The task itself if it fits, otherwise its windows, in order."""
         if not self._far_too_long(task) and self._cost(task) <= self._capacity:
             return (Window(task, None),)
-        if task.unit.kind == "chunk" and not isinstance(task, OwnQuestion):
+        if task.unit.kind == "chunk" and not isinstance(task, CustomQuestion):
             return tuple(Window(part, number) for number, part in enumerate(self._runs_of_unit(task)))
         match task:
             case Attribution() | Sufficiency():
@@ -63,7 +63,7 @@ class Windows:
 
     def _far_too_long(self, task: Task) -> bool:
         """Whether what the latest contexts came to shows, without another look at all of them, that it cannot fit."""
-        if isinstance(task, Usefulness | Refusal | OwnQuestion) or self._latest[0] != _shared(task):
+        if isinstance(task, Usefulness | Refusal | CustomQuestion) or self._latest[0] != _shared(task):
             return False
         alone = self._alone(task)
         cut = self._latest[1].get(self._room(alone))

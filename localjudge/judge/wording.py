@@ -45,9 +45,9 @@ from localjudge.judge.profile import (
 from localjudge.types import (
     Attribution,
     ChatEnds,
+    CustomQuestion,
     Grammar,
     Node,
-    OwnQuestion,
     Piece,
     Refusal,
     RenderChat,
@@ -263,7 +263,7 @@ def render(prompt: TaskPrompt, tasks: Sequence[Task], *, form: str) -> list[Role
     """The nodes of a prompt about one task, or about several with the same contexts and question."""
     task = tasks[0]
     texts, contexts = _texts(task), _contexts(task)
-    examples = task.examples if isinstance(task, OwnQuestion) else ()
+    examples = task.examples if isinstance(task, CustomQuestion) else ()
     is_there = {**texts, "contexts": any(map(str.strip, contexts)), "examples": examples}
     our_texts = {
         "{form}": form,
@@ -302,7 +302,7 @@ def _contexts(task: Task) -> tuple[str, ...]:
 
 
 def _levels(task: Task) -> list[tuple[int, str]]:
-    return list(enumerate(task.levels, start=1)) if isinstance(task, OwnQuestion) else []
+    return list(enumerate(task.levels, start=1)) if isinstance(task, CustomQuestion) else []
 
 
 def _texts(task: Task) -> dict[str, str]:
@@ -311,7 +311,7 @@ def _texts(task: Task) -> dict[str, str]:
     match task:
         case Usefulness():
             texts["reference"] = task.reference
-        case OwnQuestion():
+        case CustomQuestion():
             levels = "\n".join(f"{level}: {meaning}" for level, meaning in _levels(task))
             texts |= {"reference": (task.reference or "").strip(), "response": (task.response or "").strip()}
             texts |= {"own_question": task.question, "levels": levels}
@@ -320,7 +320,7 @@ def _texts(task: Task) -> dict[str, str]:
 
 def _not_shown(prompt: TaskPrompt, task: Task) -> list[str]:
     """What an own question holds and its prompt has no place for: it would be asked about less than it says."""
-    if not isinstance(task, OwnQuestion):
+    if not isinstance(task, CustomQuestion):
         return []
     held = {name for name in ("reference", "response") if _texts(task)[name]}
     held |= {"context"} if any(map(str.strip, task.contexts)) else set()
@@ -334,7 +334,7 @@ def _context_nodes(template: str, contexts: tuple[str, ...], texts: tuple[tuple[
     return tuple(_fill(template, {**dict(texts), "context": context}) for context in contexts if context.strip())
 
 
-def _example_node(prompt: TaskPrompt, heading: str, asked: OwnQuestion, answer: str) -> Node:
+def _example_node(prompt: TaskPrompt, heading: str, asked: CustomQuestion, answer: str) -> Node:
     """An example of an own question: the heading, then what it shows as the real texts are shown."""
     visible = tuple(node for node in prompt.node[1:] if "examples" not in (node.when, node.for_each))
     nodes = render(prompt.model_copy(update={"node": visible}), [asked], form="")

@@ -49,7 +49,7 @@ It is installed by entry points, each under the name that the metric gives itsel
 
 Then `localjudge run data.jsonl --metrics correctness,brevity` computes it. A task is one question about one unit of
 text: `Attribution` (can the statement be attributed to these contexts?), `Relevance` (is the sentence or chunk needed
-for the question?), `Usefulness` (does the chunk help to arrive at the reference?), or an `OwnQuestion` in any words,
+for the question?), `Usefulness` (does the chunk help to arrive at the reference?), or an `CustomQuestion` in any words,
 which only a judge that reads instructions can be asked: its metric says `special_tasks = frozenset({"criterion"})`. A
 judge that was trained on a few tasks alone is refused before anything is asked if a metric names the others that it
 asks, too: `common_tasks = frozenset({"attribution"})`. A verdict's `label` is 1 for yes and 0 for no; `steps` may
@@ -63,10 +63,10 @@ from localjudge.metrics.metric import Metric, Sentences, Steps
 from localjudge.types import (
     Attribution,
     Context,
+    CustomQuestion,
     Failed,
     Label,
     Outcome,
-    OwnQuestion,
     Relevance,
     Sample,
     Scored,
@@ -81,11 +81,11 @@ from localjudge.types import (
 __all__ = [
     "Attribution",
     "Context",
+    "CustomQuestion",
     "Failed",
     "Label",
     "Metric",
     "Outcome",
-    "OwnQuestion",
     "Relevance",
     "Sample",
     "SampleError",

@@ -76,7 +76,7 @@ FIRST_CHOICES = (*(names[0] for names in _QUESTIONS), *_DOCUMENTS)
 ALL_CHOICES = (*(name for names in _QUESTIONS for name in names), *_DOCUMENTS)
 
 
-def first_picture(possible: Collection[str]) -> tuple[str, ...]:
+def default_metrics(possible: Collection[str]) -> tuple[str, ...]:
     """The metrics to compute, of those that are possible."""
     documents = [name for name in _DOCUMENTS if name in possible]
     asked = [next((name for name in names if name in possible), None) for names in _QUESTIONS]

@@ -41,8 +41,8 @@ from localjudge.metrics.metric import About, Sentences, Steps, chunks
 from localjudge.resources import parse_toml
 from localjudge.types import (
     AnsweredQuestion,
+    CustomQuestion,
     Label,
-    OwnQuestion,
     Record,
     Sample,
     Scored,
@@ -196,8 +196,8 @@ class Criterion(Record):
         for index, span in enumerate(whole if self.of == "response" else spans):
             yield Unit(kind=self.of, index=index, source="response", span=span)
 
-    def _asked(self, sample: Sample, unit: Unit) -> OwnQuestion:
-        return OwnQuestion(
+    def _asked(self, sample: Sample, unit: Unit) -> CustomQuestion:
+        return CustomQuestion(
             unit=unit,
             question=self.question,
             levels=tuple(self.levels.values()),
@@ -210,7 +210,7 @@ class Criterion(Record):
 
     def _example(self, example: CriterionExample) -> AnsweredQuestion:
         source: Literal["retrieved_contexts", "response"] = "retrieved_contexts" if self.of == "chunk" else "response"
-        asked = OwnQuestion(
+        asked = CustomQuestion(
             unit=Unit(kind=self.of, index=0, source=source, span=Span.whole(example.text)),
             question=self.question,
             user_input=example.user_input,

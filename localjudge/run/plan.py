@@ -30,7 +30,7 @@ from localjudge.dataset.part import Shard, drawn, first, in_shard
 from localjudge.dataset.problems import shown
 from localjudge.errors import UsageError
 from localjudge.metrics import Metric, catalog
-from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, first_picture
+from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metrics
 from localjudge.metrics.criterion import Criterion, read_criterion
 from localjudge.metrics.metric import options_of
 from localjudge.progress import Progress, Silence
@@ -216,7 +216,7 @@ def _choose(wanted: WantedMetrics, dataset: Dataset) -> _Choice:
         raise UsageError("no metric was named", hint=f"metrics are {', '.join(catalog.names())}")
     lacks = {name: _lacking_fields(catalog.example(name), dataset) for name in catalog.our_names()}
     possible = [name for name, fields in lacks.items() if not fields]
-    names = first_picture(possible) if wanted.names is None else wanted.names
+    names = default_metrics(possible) if wanted.names is None else wanted.names
     if not names:
         raise _enough_for_none({name: lacks[name] for name in ALL_CHOICES}, dataset)
     metrics = [wanted.own.get(name) or catalog.get(name) for name in names]

@@ -15,7 +15,7 @@ from localjudge.judge.wording import PromptWriter
 from localjudge.types import (
     AnsweredQuestion,
     Attribution,
-    OwnQuestion,
+    CustomQuestion,
     Piece,
     Refusal,
     Relevance,
@@ -58,9 +58,9 @@ def special_tasks(text: str, other: str = "other") -> list[Task]:
     ]
 
 
-def own_question(text: str, *, levels: tuple[str, ...]) -> OwnQuestion:
+def own_question(text: str, *, levels: tuple[str, ...]) -> CustomQuestion:
     """One that shows all that can be shown, with an example that does."""
-    shown = OwnQuestion(
+    shown = CustomQuestion(
         unit=unit("chunk", text),
         question=text,
         user_input=text,

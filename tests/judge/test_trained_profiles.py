@@ -17,8 +17,8 @@ from localjudge.types import (
     AnsweredQuestion,
     Attribution,
     ChatEnds,
+    CustomQuestion,
     Grammar,
-    OwnQuestion,
     Piece,
     Relevance,
     Span,
@@ -51,8 +51,8 @@ def passage(text: str = "The tower opened in 1889.", question: str = "When did i
     return Relevance(unit=unit("chunk", text), user_input=question)
 
 
-def rubric(text: str = "In 1889.", **shown: Any) -> OwnQuestion:
-    return OwnQuestion(
+def rubric(text: str = "In 1889.", **shown: Any) -> CustomQuestion:
+    return CustomQuestion(
         unit=unit("response", text), question="Is it polite?", levels=LEVELS, user_input="When did it open?", **shown
     )
 

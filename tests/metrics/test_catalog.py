@@ -13,7 +13,7 @@ from localjudge import metrics
 from localjudge.errors import UsageError
 from localjudge.metrics import Metric, Outcome, Sample, Scored, Task, catalog
 from localjudge.metrics import metric as naming
-from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, first_picture
+from localjudge.metrics.catalog import ALL_CHOICES, FIRST_CHOICES, default_metrics
 from localjudge.metrics.documents import DocumentMetric
 from localjudge.text import sentences
 from localjudge.types import FieldName
@@ -312,7 +312,7 @@ def possible(*fields: str) -> list[str]:
 def test_one_metric_for_each_question_that_the_columns_can_answer(
     fields: tuple[str, ...], chosen: tuple[str, ...]
 ) -> None:
-    assert first_picture(possible(*fields)) == chosen
+    assert default_metrics(possible(*fields)) == chosen
 
 
 def test_what_is_chosen_is_in_the_catalogue_and_can_be_asked_of_every_judge() -> None:

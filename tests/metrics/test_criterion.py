@@ -7,7 +7,7 @@ import pytest
 
 from localjudge import resources
 from localjudge.errors import UsageError
-from localjudge.metrics import Context, OwnQuestion, Sample, Scored, Undefined
+from localjudge.metrics import Context, CustomQuestion, Sample, Scored, Undefined
 from localjudge.metrics.criterion import Criterion, CriterionExample, criteria_of, read_criterion
 from localjudge.text import sentences
 from localjudge.types import Outcome, Verdict
@@ -25,10 +25,10 @@ def own(**fields: Any) -> Criterion:
     return Criterion.model_validate({"name": "kind", "question": "Is it kind?", **fields})
 
 
-def scored(criterion: Criterion, sample: Sample, *values: float) -> tuple[list[OwnQuestion], Outcome]:
+def scored(criterion: Criterion, sample: Sample, *values: float) -> tuple[list[CustomQuestion], Outcome]:
     """What is asked, and what comes of these probabilities at the threshold .5."""
     steps = criterion.steps(sample, sentences)
-    asked: list[OwnQuestion] = []
+    asked: list[CustomQuestion] = []
     try:
         asked += next(steps)  # type: ignore[arg-type]
         steps.send([Verdict(label=1 if value >= 0.5 else 0, p_yes=value) for value in values])
