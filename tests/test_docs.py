@@ -27,6 +27,8 @@ from localjudge.dataset.columns import ALIASES, LOOSE_NAMES
 from localjudge.metrics import catalog
 from localjudge.model_registry import registered, requirement_of
 
+pytestmark = pytest.mark.engine
+
 ROOT = Path(__file__).parent.parent
 PAGES = ("README.md", *(f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))))
 """What users read."""

@@ -17,6 +17,8 @@ from localjudge.progress import Silence
 from localjudge.types import Answer, NoAnswer, VerdictRequest
 from tests.cli.conftest import called, suite_here
 
+pytestmark = pytest.mark.engine
+
 OF_THE_MACHINE = ["packages", "memory", "state folder", "answer cache", "processor", "gpu"]
 OF_THE_PROBES = ["attribution", "relevance", "bias", "sensitivity", "order"]
 OF_THE_JUDGE = ["model file", "model", "model memory", "shared prompts", "chat template", "prompts", "answers"]

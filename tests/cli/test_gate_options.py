@@ -9,6 +9,8 @@ import pytest
 
 from tests.cli.conftest import called, suite_here
 
+pytestmark = pytest.mark.engine
+
 ARGUMENTS = ("--metrics", "context_recall", "--quiet", "--threads", "1")
 ROWS: list[dict[str, Any]] = [
     {"id": "rome", "reference": "It rains in Rome.", "retrieved_contexts": ["It rains in Rome."]},

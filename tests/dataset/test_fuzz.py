@@ -19,6 +19,8 @@ from localjudge.dataset.rows import says_nothing
 from localjudge.errors import DataError, UsageError
 from localjudge.types import Context, Sample
 
+pytestmark = pytest.mark.engine
+
 FUZZ = settings(deadline=None, max_examples=150)
 NAMES = sorted({name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names})
 ENDINGS = ["jsonl", "json", "csv", "tsv", "txt", "parquet", "jsonl.gz", ""]
