@@ -79,7 +79,7 @@ def evaluate(  # noqa: PLR0913 # each by its name, so that editors offer them
         open, and whose settings hold where these arguments name no others; other threads that use it wait.
     metrics: names, metric objects and `Criterion` objects, or one; None for those that the columns are enough for and
         that take few verdicts. A mean is a share from 0 to 1, and more is better but for refusal and noise_sensitivity.
-        Names, by the columns that they need (`localjudge run --list-metrics` says what each asks):
+        Names, by the columns that they need (docs/metrics.md says what each asks):
         retrieved_contexts and reference: context_recall, matrix_recall, matrix_recall@k, matrix_precision; with the
             user_input (the question) context_precision; with the response noise_sensitivity
         retrieved_contexts and user_input: context_relevancy, context_relevancy_chunk, context_sufficiency

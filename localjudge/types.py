@@ -64,6 +64,8 @@ def _html_cell(value: object) -> str:
             return _html_table([*headings, *cells])
         case list() | tuple() if value and all(isinstance(entry, Record) for entry in value):
             return _html_cell(dict(enumerate(value, 1)))
+        case list() | tuple():
+            return ", ".join(map(_html_cell, value))
     text = f"{value:.3f}" if isinstance(value, float) else "" if value is None else str(value)
     return html.escape("".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text))
 

@@ -1,7 +1,7 @@
-"""What every test may rely on: no internet, and a state directory of its own. And which tests are of which tier.
+"""What every test may rely on: no internet, and a state directory of its own. And the tiers of tests.
 
 unit     opens no model, under a minute in all          scripts/test -m unit
-engine   the other tests of an ordinary run             scripts/test              unit and engine
+engine   marked so: opens a model, or takes seconds     scripts/test              unit and engine
 slow     minutes                                        scripts/test -m slow
 """
 
@@ -18,64 +18,22 @@ import localjudge
 
 ScriptedRun = Callable[..., localjudge.Run]
 
-ENGINE = (
-    "tests/analysis/test_slices.py",
-    "tests/benchmark/",
-    "tests/cli/test_calibrate_command.py",
-    "tests/cli/test_data_options.py",
-    "tests/cli/test_doctor_command.py",
-    "tests/cli/test_edges.py",
-    "tests/cli/test_exit_codes.py",
-    "tests/cli/test_gate_options.py",
-    "tests/cli/test_judge_named.py",
-    "tests/cli/test_combine_command.py",
-    "tests/cli/test_ray_command.py",
-    "tests/cli/test_judge_of_a_program.py",
-    "tests/cli/test_label_command.py::test_one_key",  # processes in a terminal
-    "tests/cli/test_label_command.py::test_control_c",
-    "tests/cli/test_report_command.py::test_run_writes",
-    "tests/cli/test_rescore_command.py",
-    "tests/cli/test_suite_options.py",
-    "tests/cli/test_verify_command.py",
-    "tests/dataset/test_fuzz.py",  # thousands of made-up files
-    "tests/doctor/test_doctor_trained.py",
-    "tests/doctor/test_injection.py::test_the_reference_judge",
-    "tests/doctor/test_injection.py::test_what_an_attempt_does_to_a_real_judge",
-    "tests/doctor/test_calibrate.py::test_a_calibration_that_is_killed",
-    "tests/engine/",
-    "tests/grammars/",
-    "tests/integrations/test_adapters_offline.py",
-    "tests/integrations/test_deepeval_model.py::test_the_reference_judge",
-    "tests/integrations/test_files_of_peers.py::test_the_reference_judge",
-    "tests/integrations/test_haystack_evaluator.py::test_the_reference_judge",
-    "tests/integrations/test_inspect_scorer.py::test_the_reference_judge",
-    "tests/cli/test_resume_command.py::test_the_command_goes_on_with_the_run",
-    "tests/record/test_manifest_ingredients.py",
-    "tests/record/test_merge.py",  # a hundred runs
-    "tests/record/test_streaming.py",  # 2,000 samples of 4 KB, with memory traced
-    "tests/reference_judge/",
-    "tests/report/test_page_in_browser.py",
-    "tests/run/test_judges.py",
-    "tests/run/test_kills.py",
-    "tests/stats/test_coverage.py",  # simulations
-    "tests/test_docs.py",
-    "tests/test_offline.py",
-    "tests/test_packaging.py",
-    "tests/test_pytest_plugin.py",  # sessions in processes of their own
-)
-"""How the ids of tests begin that open a model, by themselves or in a process that they start, or that take long."""
 
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every test that is not slow is of the tier `unit` or `engine`."""
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """A test without a tier is a unit test. A slow one in a module of the engine's runs only where `-m` says slow."""
     for item in items:
-        if not item.get_closest_marker("slow"):  # item.keywords has the names of folders, too
-            item.add_marker("engine" if item.nodeid.startswith(ENGINE) else "unit")
+        if not item.get_closest_marker("engine") and not item.get_closest_marker("slow"):
+            item.add_marker("unit")
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    if slow and "slow" not in config.option.markexpr:
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if not item.get_closest_marker("slow")]
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
-    """A unit test that opens a model in this process, or whose fixtures do, fails: name it in ENGINE."""
+    """A unit test that opens a model in this process, or whose fixtures do, fails: mark it `engine`."""
     if not item.get_closest_marker("unit"):
         return (yield)
     from localjudge.engine.llamacpp.library import llama_cpp

@@ -9,6 +9,8 @@ import pytest
 
 import localjudge
 
+pytestmark = pytest.mark.engine
+
 ROOT = Path(__file__).resolve().parents[1]
 CONFTEST = """
 import pytest

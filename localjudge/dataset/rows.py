@@ -27,13 +27,14 @@ import dataclasses
 import io
 import math
 import re
+import sys
 import tokenize
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, time
 from decimal import Decimal
 from enum import Enum
-from itertools import accumulate, compress
+from itertools import compress
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -58,6 +59,10 @@ from localjudge.errors import DataError, UsageError
 from localjudge.types import CONTEXT_FIELDS
 from localjudge.words import option
 
+ROW = "an object with columns"
+_OURS = re.compile(r"^\w+")
+_LISTS = (*CONTEXT_FIELDS, *ID_COLUMNS)
+
 NOTHING = frozenset(
     {*("NaN", "nan", "-NaN", "-nan", "NaT", "NULL", "null", "None", "<NA>", "NA", "N/A", "n/a", "#N/A", "#N/A N/A")}
     | {*("#NA", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "-", "\\N")}
@@ -66,15 +71,145 @@ NOTHING = frozenset(
 
 Not "none" or "nil", which are answers.
 """
-_OPENING = frozenset("([{")
-_CLOSING = frozenset(")]}")
+
+
+class RawRow(NamedTuple):
+    """A row as it was read: their columns and values. `typed` is False where every value is text (CSV).
+
+    Of a `conversation` the values have the last turn alone. A `whole` row is all that a file of JSON holds, and so may
+    hold the rows. A `literal` one is a sample already: its texts say what they say.
+    """
+
+    place: Place
+    values: Mapping[str, Any]
+    typed: bool = True
+    conversation: bool = False
+    whole: bool = False
+    literal: bool = False
+
+
+class CheckedRow(NamedTuple):
+    """A row in our words. `values` are the arguments of `Sample`, contexts as objects; its id may still be missing.
+
+    `nothing` has for each value that only says that there is nothing its column (with `[]` for an element of a list)
+    and the word.
+    """
+
+    place: Place
+    values: dict[str, Any]
+    extras: dict[str, Any]
+    nothing: tuple[tuple[str, str], ...]
+
+
+Split = Callable[[Any, Place, str], Any]
+"""Takes a value, the place of its row and its column; gives the value, or the pieces of a text."""
+
+
+def raw_row(value: Any, place: Place) -> RawRow | Problem:
+    """A value that was read as a row, if it is an object."""
+    if isinstance(value, Mapping):
+        return RawRow(place, value)
+    return Problem.at(place, None, describe(value), ROW)
+
+
+def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | list[Problem]:
+    """The row as a sample's values, or all its problems. Raises DataError where `split` refuses a text."""
+    problems: list[Problem] = []
+
+    def report(field: str, found: str, expected: str) -> None:
+        column = _OURS.sub(lambda ours: resolved.get(ours.group(), ours.group()), field, count=1)
+        problems.append(Problem.at(row.place, column, found, expected))
+
+    nothing: list[tuple[str, str]] = []
+    cells = _cells(row, resolved, split, report, nothing)
+    values: dict[str, Any] = {"id": check_id(cells.get("id"), "id", report)}
+    for field in ("user_input", "reference", "response"):
+        cell = cells.get(field)
+        inside = f" (what is inside is named with a dot: {option('mapping', {field: f'{resolved.get(field)}.NAME'})})"
+        values[field] = check_text(cell, field, report, f"text or null{inside if isinstance(cell, Mapping) else ''}")
+    for ids, field in ID_COLUMNS.items():
+        contexts = _check_contexts(cells.get(field), field, report, resolved.get(field, field))
+        values[field] = _with_ids(contexts, cells.get(ids), ids, report)
+    used = columns_of(resolved)
+    extras = {name: value for name, value in row.values.items() if name not in used}
+    return problems or CheckedRow(row.place, values, extras, tuple(nothing))
+
+
+def _cells(
+    row: RawRow, resolved: Resolved, split: Split, report: Report, nothing: list[tuple[str, str]]
+) -> dict[str, Any]:
+    """What the row has for each field: printed lists read, texts of contexts split, null for what says nothing."""
+    cells = {field: _cell(row, field, column, report) for field, column in resolved.items()}
+    if isinstance(references := cells.get("reference"), list | tuple):
+        if any(other != references[0] for other in references):
+            report("reference", f"{len(references)} reference answers", "one: which of them counts is yours to say")
+        cells["reference"] = references[0] if references else None
+    for field in [] if row.literal else [field for field, cell in cells.items() if says_nothing(cell)]:
+        nothing.append((resolved[field], _word(cells[field])))
+        cells[field] = None
+    cells |= {field: split(cells[field], row.place, resolved[field]) for field in _LISTS if field in cells}
+    for ids, contexts in () if row.literal else ID_COLUMNS.items():
+        words = _leave_out_elements(cells, contexts, ids)
+        nothing += [(f"{resolved[contexts]}[]", word) for word in words]
+    return cells
+
+
+def _cell(row: RawRow, field: str, column: str, report: Report) -> Any:
+    """The value of a column; of several columns of contexts one list, null if all are."""
+    if field not in _LISTS:
+        value = lookup(row.values, column)
+        return None if value == "" and not row.typed else value
+    names = [column] if column in row.values else column.split(",")
+    values = [_list_in(lookup(row.values, name), field, row, report) for name in names]
+    if len(values) == 1:
+        _check_all_of_a_list(row, field, column, values[0])
+        return values[0]
+    filled = [value for value in values if value is not None]
+    return [item for value in filled for item in (value if isinstance(value, list | tuple) else [value])] or None
+
+
+def _list_in(value: Any, field: str, row: RawRow, report: Report) -> Any:
+    """What a text says, where it is a list. CSV cannot tell an empty text from a missing one, so it is null there."""
+    if not isinstance(value, str):
+        return value
+    if value.lstrip().startswith("{") and _objects_of_columns(columns := printed_value(value.strip())):
+        return columns
+    return read_cell(value, field, report) if value or row.typed else None
+
+
+def _check_all_of_a_list(row: RawRow, field: str, column: str, value: Any) -> None:
+    """Raise UsageError for a name that takes one context of a list: the others would be missing without a word."""
+    all_of_them = through_each(column)
+    if column in row.values or all_of_them == column or not isinstance(value, str | Mapping):
+        return
+    if isinstance(lookup(row.values, all_of_them), list | tuple):
+        raise UsageError(
+            f"{row.place}: {field}={column} takes one context of a list",
+            hint=f"to take all of them: {option('mapping', {field: all_of_them})}",
+        )
 
 
 def says_nothing(value: Any) -> bool:
     """Whether the value stands for one that is missing."""
-    if isinstance(value, str):
-        return value.strip() in NOTHING
-    return isinstance(value, float) and math.isnan(value)
+    return value.strip() in NOTHING if isinstance(value, str) else isinstance(value, float) and math.isnan(value)
+
+
+def _word(value: Any) -> str:
+    return value.strip() if isinstance(value, str) else "NaN"
+
+
+def _leave_out_elements(cells: dict[str, Any], field: str, ids: str) -> list[str]:
+    """Leave out contexts whose text says nothing, with their ids; a list of nothing else is null. Gives the words."""
+    elements = _objects_of_columns(cells.get(field)) or cells.get(field)
+    if not isinstance(elements, list | tuple):
+        return []
+    texts = [_take(dict(item), _TEXTS) if isinstance(item, Mapping) else item for item in elements]
+    keep = [not (isinstance(text, str) and says_nothing(text)) for text in texts]
+    if not all(keep):
+        cells[field] = [*compress(elements, keep)] or None
+        if isinstance(cells.get(ids), list | tuple) and len(cells[ids]) == len(keep):
+            cells[ids] = [*compress(cells[ids], keep)] or None
+    return [_word(text) for text, stays in zip(texts, keep, strict=True) if not stays]
 
 
 def read_cell(cell: str, field: str, report: Report) -> Any:
@@ -82,13 +217,12 @@ def read_cell(cell: str, field: str, report: Report) -> Any:
 
     A cell that begins like a list of texts or objects and cannot be read is reported, not taken for a text.
     """
-    stripped = cell.strip()
-    if not (stripped.startswith("[") and stripped.endswith("]")) and not _begins_like_list(stripped):
-        return cell
-    value = printed_value(stripped)
+    text = cell.strip()
+    begins_like_list = text.startswith("[") and text[1:].lstrip()[:1] in {'"', "'", "{"}
+    value = printed_value(text) if begins_like_list or (text.startswith("[") and text.endswith("]")) else None
     if isinstance(value, list):
         return value
-    if not _begins_like_list(stripped):
+    if not begins_like_list:
         return cell
     report(field, f"a list that cannot be read ({describe(cell)})", 'a JSON list, such as ["one text", "another"]')
     return None
@@ -96,7 +230,7 @@ def read_cell(cell: str, field: str, report: Report) -> Any:
 
 def printed_value(text: str) -> Any:
     """The list or the object that a text is as JSON, as Python prints it or as NumPy does; None for any other text."""
-    for read in (DECODER.decode, _printed_list):
+    for read in (DECODER.decode, _printed_by_python):
         try:
             value = read(text)
         except RepeatedKeyError:
@@ -108,56 +242,43 @@ def printed_value(text: str) -> Any:
     return None
 
 
-def _begins_like_list(text: str) -> bool:
-    return text.startswith("[") and text[1:].lstrip()[:1] in {'"', "'", "{"}
-
-
-def _printed_list(text: str) -> Any:
+def _printed_by_python(text: str) -> Any:
     """A list as Python prints it (ragas and pandas write it into CSV), or as NumPy does, which leaves the commas out.
 
     Python would read two texts without a comma as one. Raises ValueError where some commas are missing, or values that
     NumPy left out of a long list.
     """
-    gaps, commas = _commas(text)
+    tokens: list[tuple[int, str]] = []
+    commas, gaps, depth, ended = 0, 0, 0, False
+    for kind, string, *_ in tokenize.generate_tokens(io.StringIO(text).readline):
+        if kind in {tokenize.NL, tokenize.NEWLINE}:
+            continue
+        opens, closes = string in {"(", "[", "{"}, string in {")", "]", "}"}
+        gap = ended and (opens or kind == tokenize.STRING)
+        if string == "..." or (gap and depth != 1):
+            raise ValueError("values were left out, or stand without a comma inside another value")
+        tokens += [(tokenize.OP, ","), (kind, string)] if gap else [(kind, string)]
+        gaps += gap
+        commas += depth == 1 and string == ","
+        depth += opens - closes
+        ended = closes or kind == tokenize.STRING
     if gaps and commas:
         raise ValueError("commas between some values only")
-    for gap in reversed(gaps):
-        text = f"{text[:gap]},{text[gap:]}"
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # an escape that Python does not know was not printed by Python
-        return ast.literal_eval(text)
-
-
-def _commas(text: str) -> tuple[list[int], int]:
-    """Where a comma is missing between two values of the outermost list, and how many commas are there."""
-    begins = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
-    gaps, commas, depth, ended = [], 0, 0, False
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type in {tokenize.NL, tokenize.NEWLINE}:
-            continue
-        opens, closes = token.string in _OPENING, token.string in _CLOSING
-        if ended and (opens or token.type == tokenize.STRING):
-            if depth != 1:
-                raise ValueError("two values without a comma between them")
-            gaps.append(begins[token.start[0] - 1] + token.start[1])
-        if token.string == "...":
-            raise ValueError("values were left out")
-        commas += depth == 1 and token.string == ","
-        depth += opens - closes
-        ended = closes or token.type == tokenize.STRING
-    return gaps, commas
+        return ast.literal_eval(tokenize.untokenize(tokens) if gaps else text)
 
 
 _TEXTS = ("text", "content", "page_content")
 _IDS = ("id", "id_", "doc_id")
 _METAS = ("meta", "metadata")
 _NODE = ("text", "id_", "metadata")
-_LARGEST = 1.7976931348623157e308
-"""The largest float: a greater whole number cannot become one. No NaN is at most this either."""
+"""What counts of LlamaIndex's node; the rest is how it is shown and what belongs to its index."""
+_NODE_ALONE = frozenset({"node", "class_name"})
 _SHAPE = "text, a list of texts, or a list of objects with a text"
 
 
-def check_contexts(value: Any, field: str, report: Report, column: str) -> list[dict[str, Any]] | None:
+def _check_contexts(value: Any, field: str, report: Report, column: str) -> list[dict[str, Any]] | None:
     """The contexts of one row as arguments of `Context`, None for null; what is wrong with them is reported.
 
     `column` is what a mapping calls the value, to say how a mapping would reach into it.
@@ -166,21 +287,24 @@ def check_contexts(value: Any, field: str, report: Report, column: str) -> list[
         case None:
             return None
         case [list() | tuple() as inner]:
-            return check_contexts(inner, field, report, f"{column}[]")
-        case Mapping() if objects := objects_of_columns(value):
-            return check_contexts(objects, field, report, column)
+            return _check_contexts(inner, field, report, f"{column}[]")
+        case Mapping() if objects := _objects_of_columns(value):
+            return _check_contexts(objects, field, report, column)
         case str() | Mapping():
             return [_context(value, field, report, column)]
         case list() | tuple():
             contexts = [_context(item, f"{field}[{index}]", report, f"{column}[]") for index, item in enumerate(value)]
-            _check_all_or_no_text(contexts, field, report)
+            bare = [index for index, context in enumerate(contexts) if context["text"] is None]
+            for index in bare if len(bare) < len(contexts) else ():  # one id among texts is a text that was lost
+                said = "an id without a text, beside contexts with one"
+                report(f"{field}[{index}]", said, "a text in each, or in none")
             return contexts
         case _:
             report(field, describe(value), _SHAPE)
             return None
 
 
-def objects_of_columns(value: Any) -> list[dict[str, Any]] | None:
+def _objects_of_columns(value: Any) -> list[dict[str, Any]] | None:
     """The objects of which each value of an object is a list, one of them texts; None for any other value."""
     if not isinstance(value, Mapping) or not any(isinstance(value.get(name), list | tuple) for name in _TEXTS):
         return None
@@ -190,58 +314,38 @@ def objects_of_columns(value: Any) -> list[dict[str, Any]] | None:
     return [dict(zip(value, items, strict=True)) for items in zip(*value.values(), strict=True)]
 
 
-def context_text(item: Any) -> Any:
-    """The text of an element of a list of contexts, under whichever of the names of ours."""
-    if not isinstance(item, Mapping):
-        return item
-    return next((text for name in _TEXTS if (text := item.get(name)) is not None), None)
-
-
-def add_ids(contexts: list[dict[str, Any]] | None, ids: Any, field: str, report: Report) -> list[dict[str, Any]] | None:
+def _with_ids(
+    contexts: list[dict[str, Any]] | None, ids: Any, field: str, report: Report
+) -> list[dict[str, Any]] | None:
     """The contexts with the ids that stand in a column of their own (ragas: `retrieved_context_ids`).
 
-    Where the row gives ids and no contexts, the ids are all that is known of them.
+    Where the row has ids and no contexts, the ids are all that is known of them.
     """
     if ids is None:
         return contexts
     if not isinstance(ids, list | tuple):
         report(field, describe(ids), "a list of ids")
-    elif contexts is None:
-        return [{"id": _only_id(value, f"{field}[{index}]", report)} for index, value in enumerate(ids)]
-    elif len(ids) != len(contexts):
+        return contexts
+    if contexts is not None and len(ids) != len(contexts):
         report(field, f"{len(ids)} for {len(contexts)} contexts", "one id for each context")
-    else:
-        for index, (context, value) in enumerate(zip(contexts, ids, strict=True)):
-            _add_id(context, check_id(value, f"{field}[{index}]", report), f"{field}[{index}]", report)
-    return contexts
-
-
-def _check_all_or_no_text(contexts: list[dict[str, Any]], field: str, report: Report) -> None:
-    """Ids alone may stand for what was retrieved; one among texts is a text that was lost."""
-    without = [index for index, context in enumerate(contexts) if context["text"] is None]
-    if 0 < len(without) < len(contexts):
-        for index in without:
-            report(f"{field}[{index}]", "an id without a text, beside contexts with one", "a text in each, or in none")
-
-
-def _only_id(value: Any, field: str, report: Report) -> str | None:
-    identifier = check_id(value, field, report)
-    if value is None or (isinstance(value, str) and not value.strip()):
-        report(field, describe(value), "an id")
-    return identifier
-
-
-def _add_id(context: dict[str, Any], identifier: str | None, field: str, report: Report) -> None:
-    own = context.get("id")
-    if own is not None and identifier is not None and own != identifier:
-        report(field, f"the id {identifier!r} for a context with the id {own!r}", "the same id")
-    elif identifier is not None:
-        context["id"] = identifier
+        return contexts
+    identified = []
+    for index, value in enumerate(ids):
+        place = f"{field}[{index}]"
+        identifier = check_id(value, place, report)
+        context = {"id": None} if contexts is None else contexts[index]
+        own = context.get("id")
+        if contexts is None and (value is None or (isinstance(value, str) and not value.strip())):
+            report(place, describe(value), "an id")
+        if own is not None and identifier is not None and own != identifier:
+            report(place, f"the id {identifier!r} for a context with the id {own!r}", "the same id")
+        identified.append({**context, "id": own if identifier is None else identifier})
+    return identified
 
 
 def _context(value: Any, field: str, report: Report, column: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        return {"text": _given_text(value, field, report)}
+        return {"text": _required_text(value, field, report)}
     rest = _unwrapped(value)
     text = _take(rest, _TEXTS, field, report)
     identifier = check_id(_take(rest, _IDS, field, report), f"{field}.id", report)
@@ -255,45 +359,45 @@ def _context(value: Any, field: str, report: Report, column: str) -> dict[str, A
         meta = None
     if not (check_writable(rest, field, report) and check_writable(meta, f"{field}.meta", report)):
         rest, meta = {}, None
-    twice = [key for key in rest if key in (meta or {}) and rest[key] != (meta or {})[key]]
-    if twice:
-        report(field, f"{shown(str(twice[0]))} both in the object and in its meta", "only one of them")
+    for key in [key for key in rest if key in (meta or {}) and rest[key] != (meta or {})[key]][:1]:
+        report(field, f"{shown(str(key))} both in the object and in its meta", "only one of them")
     return {
-        "text": text if text is None else _given_text(text, field, report),
+        "text": text if text is None else _required_text(text, field, report),
         "id": identifier,
         "meta": _without_nulls({**rest, **(meta or {})}),
         "score": _score(score, f"{field}.score", report),
     }
 
 
-def _mapping_to_text(value: Mapping[str, Any], field: str, column: str) -> str:
-    """How to name the key under which the object has its longest text; "" if it has none."""
-    texts = {
-        key: max(
-            (text for text in (item if isinstance(item, list) else [item]) if isinstance(text, str)),
-            key=len,
-            default="",
-        )
-        for key, item in value.items()
-    }
-    key = max(texts, key=lambda name: len(texts[name]), default=None)
-    if key is None or not texts[key]:
-        return ""
-    return f" (for the text under another key: {option('mapping', {field.partition('[')[0]: f'{column}.{key}'})})"
-
-
 def _unwrapped(value: Mapping[str, Any]) -> dict[str, Any]:
-    """What the object says of its text, where it stands one level down; a node of LlamaIndex without its index."""
+    """What the object says of its text, where it stands one level down."""
     match value:
         case {"lc": int(), "kwargs": Mapping() as fields}:
             return dict(fields)
         case {"node": Mapping() as node} if value.keys().isdisjoint(_TEXTS):
-            rest = {name: item for name, item in value.items() if name not in ("node", "class_name")}
-            return {**{name: node[name] for name in _NODE if name in node}, **rest}
+            rest = {name: item for name, item in value.items() if name not in _NODE_ALONE}
+            return {name: node[name] for name in _NODE if name in node} | rest
         case {"id_": _, "class_name": str()}:
             return {name: value[name] for name in _NODE if name in value}
         case _:
             return dict(value)
+
+
+def _take(rest: dict[str, Any], names: Sequence[str], field: str = "", report: Report | None = None) -> Any:
+    """Take the value under any of the names out of an object; more than one is reported, where that is asked for."""
+    values = {name: value for name in names if (value := rest.pop(name, None)) is not None}
+    if report and len(values) > 1:
+        report(field, f"an object with {' and '.join(values)}", "only one of them")
+    return next(iter(values.values()), None)
+
+
+def _mapping_to_text(value: Mapping[str, Any], field: str, column: str) -> str:
+    """How to name the key under which the object has its longest text; "" if it has none."""
+    lengths = {key: len(_text_of(item)) for key, item in value.items()}
+    key = max(lengths, key=lambda name: lengths[name], default=None)
+    if key is None or not lengths[key]:
+        return ""
+    return f" (for the text under another key: {option('mapping', {field.partition('[')[0]: f'{column}.{key}'})})"
 
 
 def _without_nulls(meta: Mapping[str, Any]) -> dict[str, Any]:
@@ -305,24 +409,17 @@ def _without_nulls(meta: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _given_text(value: Any, field: str, report: Report) -> str:
+def _required_text(value: Any, field: str, report: Report) -> str:
     if value is None:
         report(field, "null", "text")
     return check_text(value, field, report, "text, or an object with a text") or ""
 
 
-def _take(rest: dict[str, Any], names: tuple[str, ...], field: str, report: Report) -> Any:
-    given = {name: rest.pop(name) for name in names if name in rest}
-    present = [name for name, value in given.items() if value is not None]
-    if len(present) > 1:
-        report(field, f"an object with {' and '.join(present)}", "only one of them")
-    return given[present[0]] if present else None
-
-
 def _score(value: Any, field: str, report: Report) -> float | None:
     if value is None:
         return None
-    if isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _LARGEST:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if number and abs(value) <= sys.float_info.max:  # a greater whole number cannot become a float, and NaN is not <=
         return float(value)
     report(field, describe(value), "a finite number or null")
     return None
@@ -351,34 +448,29 @@ def with_last_turn(values: Mapping[str, Any], column: str | None) -> Mapping[str
             return None
         turn = last_turn(value) if isinstance(value, list | tuple) else None
         if turn:
-            has_response = any(has_value(values, other) for other in ALIASES["response"])
-            response = {} if has_response or turn.answer is None else {"response": turn.answer}
-            return {**values, name: turn.question} | response
+            answered = turn.answer is None or any(has_value(values, other) for other in ALIASES["response"])
+            return {**values, name: turn.question} | ({} if answered else {"response": turn.answer})
     return None
 
 
 def last_turn(messages: Sequence[Any]) -> Turn | None:
-    """The last turn of a conversation; None for what is not one, or one in which the user said nothing.
-
-    Messages are those of the chat APIs and of inspect (`role`), or of ragas and LangChain (`type`).
-    """
-    turns = []
+    """The last turn of a conversation; None for what is none, or one in which the user said nothing."""
+    turn = None
     for message in messages:
-        role = message.get("role", message.get("type")) if isinstance(message, Mapping) else None
-        if not (isinstance(role, str) and role in _ROLES and "content" in message):
+        role = isinstance(message, Mapping) and "content" in message and message.get("role", message.get("type"))
+        if not isinstance(role, str) or role not in _ROLES:
             return None
-        turns.append((role, _message_text(message["content"])))
-    asked = [place for place, (role, text) in enumerate(turns) if role in _USER and text]
-    if not asked:
-        return None
-    answers = [text for role, text in turns[asked[-1] + 1 :] if role in _ASSISTANT and text]
-    return Turn(turns[asked[-1]][1], answers[-1] if answers else None)
+        text = _text_of(message["content"])
+        if text and role in _USER:
+            turn = Turn(text, None)
+        elif text and role in _ASSISTANT and turn:
+            turn = turn._replace(answer=text)
+    return turn
 
 
-def _message_text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list | tuple) else ()
+def _text_of(content: Any) -> str:
+    """The text of a message: its content, or the texts of its parts, one on each line."""
+    parts = [content] if isinstance(content, str) else content if isinstance(content, list | tuple) else ()
     texts = (part.get("text") if isinstance(part, Mapping) else part for part in parts)
     return "\n".join(text for text in texts if isinstance(text, str))
 
@@ -392,9 +484,6 @@ _GLUED = re.compile(r"(?<![\s|])\|(?![\s|])")
 _TABLE = re.compile(r"^[ \t]*\||-\||\|:?-", re.MULTILINE)
 """A line that begins with the mark, or the line below the head of a table in Markdown."""
 
-Split = Callable[[Any, Place, str], Any]
-"""Takes a value, the place of its row and its column; gives the value, or the pieces of a text."""
-
 
 def check_separator(separator: str | None) -> None:
     """Raise UsageError for a separator that stands between no two characters."""
@@ -403,23 +492,26 @@ def check_separator(separator: str | None) -> None:
 
 
 def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
-    """How the texts of one source are split; `has` tells whether it has a column.
+    """How the texts of one source are split into contexts; `has` tells whether it has a column.
 
-    With a separator at every place where it stands, outer white space trimmed and empty pieces left out. Without one,
-    what this gives raises DataError for a joined list: any text with the mark in a file with DeepEval's own columns
-    (read in its version 4.3.1); where only those of its test cases were kept, which others use as well, a text whose
-    mark has no white space on either side, outside of a table.
+    At every place where the separator stands; outer white space of the pieces is trimmed, empty pieces are left out.
+    Lists and objects stay what they are, and so do contexts in several columns.
+
+    DeepEval writes lists as `first|second` into CSV and JSONL (`EvaluationDataset.save_as`, read in version 4.3.1).
+    Taken for one context, such a text gives other sentences, and a score that nobody would doubt. So without a
+    separator what is given raises DataError for a text with the mark in a file that has DeepEval's own columns; where
+    only the columns of its test cases were kept, which others use as well, for a text whose mark has no white space on
+    either side, outside of a table. Elsewhere a text may hold any mark: tables in Markdown are full of it.
     """
-    if separator is not None:
-        return lambda value, _place, _column: (
-            [piece for piece in map(str.strip, value.split(separator)) if piece] if isinstance(value, str) else value
-        )
-    is_deepeval, is_test_case = any(map(has, _OF_DEEPEVAL)), all(map(has, _TEST_CASE))
+    of_deepeval, of_test_cases = any(map(has, _OF_DEEPEVAL)), all(map(has, _TEST_CASE))
 
-    def check(value: Any, place: Place, column: str) -> Any:
-        if isinstance(value, str) and (
-            (is_deepeval and _MARK in value) or (is_test_case and _GLUED.search(value) and not _TABLE.search(value))
-        ):
+    def split(value: Any, place: Place, column: str) -> Any:
+        if not isinstance(value, str):
+            return value
+        if separator is not None:
+            return [piece for piece in map(str.strip, value.split(separator)) if piece]
+        glued = of_test_cases and _GLUED.search(value) and not _TABLE.search(value)
+        if glued or (of_deepeval and _MARK in value):
             raise DataError(
                 f"{place}: {shown(column)}: found one text with {_MARK!r} in it, in a file with the columns of "
                 "DeepEval, which writes a list so",
@@ -428,7 +520,7 @@ def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
             )
         return value
 
-    return check
+    return split
 
 
 _PLAIN = frozenset({str, int, float, bool, type(None)})
@@ -437,9 +529,14 @@ _MISSING = {"NAType", "NaTType"}
 
 
 def plain(value: Any, levels: int = DEEPEST + 2) -> Any:
-    """The value with everything in it made plain, down to as many levels as the checks allow.
+    """Values of Python programs as the values that JSON knows, so that rows mean the same wherever they come from.
 
-    What is of no known kind, or deeper, is left for the checks to name.
+        numpy array -> list      datetime -> "2024-05-01T12:00:00"      Decimal("0.5") -> "0.5"      Enum -> its value
+        pydantic model, dataclass -> object with its fields
+
+    Samples of ragas, test cases of DeepEval and documents of LangChain and LlamaIndex are pydantic models; documents
+    and answers of Haystack are dataclasses. What is of no known kind, or deeper than the checks allow, is left for
+    them to name.
     """
     if levels == 0 or type(value) in _PLAIN:
         return value
@@ -462,167 +559,22 @@ def fields_of(value: Any) -> dict[str, Any] | None:
     return None
 
 
+def _plain_scalar(value: Any) -> Any:
+    if type(value).__name__ in _MISSING:  # before dates: NaT is one
+        return None
+    match value:
+        case Enum():
+            return plain(value.value)
+        case date() | time():
+            return value.isoformat()
+        case Decimal() | UUID():
+            return str(value)
+        case _:
+            return plain(value.tolist()) if hasattr(value, "tolist") else value
+
+
 def without_nan(row: Any) -> Any:
     """The row with null for every value that is NaN, which is how pandas marks a text that is missing."""
     if not isinstance(row, dict):
         return row
     return {name: None if isinstance(value, float) and math.isnan(value) else value for name, value in row.items()}
-
-
-def _plain_scalar(value: Any) -> Any:
-    if type(value).__name__ in _MISSING:
-        return None
-    if isinstance(value, date | time):
-        return value.isoformat()
-    if isinstance(value, Decimal | UUID):
-        return str(value)
-    inside = value.value if isinstance(value, Enum) else value.tolist() if hasattr(value, "tolist") else value
-    return value if inside is value else plain(inside)
-
-
-TEXT_FIELDS = ("user_input", "reference", "response")
-_OURS = re.compile(r"^\w+")
-ROW = "an object with columns"
-_LISTS = (*CONTEXT_FIELDS, *ID_COLUMNS)
-
-
-class RawRow(NamedTuple):
-    """A row as it was read: their columns and values. `typed` is False where every value is text (CSV).
-
-    Of a `conversation` the values have the last turn alone. A `whole` row is all that a file of JSON holds, and so may
-    hold the rows. A `literal` one is a sample already: its texts say what they say.
-    """
-
-    place: Place
-    values: Mapping[str, Any]
-    typed: bool = True
-    conversation: bool = False
-    whole: bool = False
-    literal: bool = False
-
-
-def raw_row(value: Any, place: Place) -> RawRow | Problem:
-    """A value that was read as a row, if it is an object."""
-    if isinstance(value, Mapping):
-        return RawRow(place, value)
-    return Problem.at(place, None, describe(value), ROW)
-
-
-class CheckedRow(NamedTuple):
-    """A row in our words. `values` are the arguments of `Sample`, contexts as objects; its id may still be missing.
-
-    `nothing` has for each value that only says that there is nothing its column (with `[]` for an element of a list)
-    and the word.
-    """
-
-    place: Place
-    values: dict[str, Any]
-    extras: dict[str, Any]
-    nothing: tuple[tuple[str, str], ...]
-
-
-def check_row(row: RawRow, resolved: Resolved, split: Split) -> CheckedRow | list[Problem]:
-    """The row as a sample's values, or all its problems. Raises DataError where `split` refuses a text."""
-    problems: list[Problem] = []
-
-    def report(field: str, found: str, expected: str) -> None:
-        column = _OURS.sub(lambda ours: resolved.get(ours.group(), ours.group()), field, count=1)
-        problems.append(Problem.at(row.place, column, found, expected))
-
-    nothing: list[tuple[str, str]] = []
-    given = _given(row, resolved, split, report, nothing)
-    values: dict[str, Any] = {"id": check_id(given.get("id"), "id", report)}
-    for field in TEXT_FIELDS:
-        value, expected = given.get(field), "text or null"
-        if isinstance(value, Mapping):
-            inside = option("mapping", {field: f"{resolved.get(field)}.NAME"})
-            expected += f" (what is inside is named with a dot: {inside})"
-        values[field] = check_text(value, field, report, expected)
-    for field in CONTEXT_FIELDS:
-        values[field] = check_contexts(given.get(field), field, report, resolved.get(field, field))
-    for ids, contexts in ID_COLUMNS.items():
-        values[contexts] = add_ids(values[contexts], given.get(ids), ids, report)
-    used = columns_of(resolved)
-    extras = {name: value for name, value in row.values.items() if name not in used}
-    if problems:
-        return problems
-    return CheckedRow(row.place, values, extras, tuple(nothing))
-
-
-def _given(
-    row: RawRow, resolved: Resolved, split: Split, report: Report, nothing: list[tuple[str, str]]
-) -> dict[str, Any]:
-    """The value of each field as the row gives it: cells read, texts of contexts split, what says nothing null."""
-    given = {field: _value(row, field, column, report) for field, column in resolved.items()}
-    if "reference" in given:
-        given["reference"] = _single(given["reference"], report)
-    for field in [] if row.literal else [field for field, value in given.items() if says_nothing(value)]:
-        nothing.append((resolved[field], _word(given[field])))
-        given[field] = None
-    given |= {field: split(given[field], row.place, resolved[field]) for field in _LISTS if field in given}
-    for ids, contexts in () if row.literal else ID_COLUMNS.items():
-        words = _leave_out_elements(given, contexts, ids)
-        nothing += [(f"{resolved[contexts]}[]", word) for word in words]
-    return given
-
-
-def _leave_out_elements(given: dict[str, Any], field: str, ids: str) -> list[str]:
-    """Leave out contexts whose text says nothing, with their ids; a list of nothing else is null. Gives the words."""
-    elements = objects_of_columns(given.get(field)) or given.get(field)
-    if not isinstance(elements, list | tuple):
-        return []
-    texts = [context_text(element) for element in elements]
-    keep = [not (isinstance(text, str) and says_nothing(text)) for text in texts]
-    if not all(keep):
-        given[field] = [*compress(elements, keep)] or None
-        if isinstance(given.get(ids), list | tuple) and len(given[ids]) == len(keep):
-            given[ids] = [*compress(given[ids], keep)] or None
-    return [_word(text) for text, kept in zip(texts, keep, strict=True) if not kept]
-
-
-def _word(value: Any) -> str:
-    return value.strip() if isinstance(value, str) else "NaN"
-
-
-def _value(row: RawRow, field: str, column: str, report: Report) -> Any:
-    """The value of a column; of several columns of contexts one list, null if all are."""
-    if field not in _LISTS:
-        value = lookup(row.values, column)
-        return None if value == "" and not row.typed else value
-    names = [column] if column in row.values else column.split(",")
-    values = [_list_in(lookup(row.values, name), field, row, report) for name in names]
-    if len(values) == 1:
-        _refuse_one_of_a_list(row, field, column, values[0])
-        return values[0]
-    given = [value for value in values if value is not None]
-    return [item for value in given for item in (value if isinstance(value, list | tuple) else [value])] or None
-
-
-def _list_in(value: Any, field: str, row: RawRow, report: Report) -> Any:
-    """What a text says, where it is a list. CSV cannot tell an empty text from a missing one, so it is null there."""
-    if not isinstance(value, str):
-        return value
-    if value.lstrip().startswith("{") and objects_of_columns(columns := printed_value(value.strip())):
-        return columns
-    return read_cell(value, field, report) if value or row.typed else None
-
-
-def _refuse_one_of_a_list(row: RawRow, field: str, column: str, value: Any) -> None:
-    """Raise UsageError for a name that takes one context of a list: the others would be missing without a word."""
-    all_of_them = through_each(column)
-    if column in row.values or all_of_them == column or not isinstance(value, str | Mapping):
-        return
-    if isinstance(lookup(row.values, all_of_them), list | tuple):
-        raise UsageError(
-            f"{row.place}: {field}={column} takes one context of a list",
-            hint=f"to take all of them: {option('mapping', {field: all_of_them})}",
-        )
-
-
-def _single(reference: Any, report: Report) -> Any:
-    """The one reference of a list (older ragas, Haystack, SQuAD). Several that differ cannot all be the reference."""
-    if not isinstance(reference, list | tuple):
-        return reference
-    if any(other != reference[0] for other in reference):
-        report("reference", f"{len(reference)} reference answers", "one: which of them counts is yours to say")
-    return reference[0] if reference else None

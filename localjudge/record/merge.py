@@ -28,7 +28,7 @@ from localjudge.dataset.part import Shard, shard_number
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
-from localjudge.record.archive import numbered_requests, reading, stored_extras, stored_ids, stored_rows
+from localjudge.record.archive import StoredRequest, numbered_requests, reading, stored_extras, stored_ids, stored_rows
 from localjudge.record.directory import STORE, RunDirectory, excerpt, placed_rows
 from localjudge.record.files import SCORES, VERDICTS, ResultFiles, Totals, write_manifest
 from localjudge.record.manifest import Manifest, differences, in_lines, shard_of
@@ -77,15 +77,8 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
         raise UsageError(f"{path} is one of the shards", hint=f"name another directory with {option('out')}")
     _check_same_run(parts)
     groups = _check_data(parts, progress)
-    first = parts[0].run
-    whole = shard_of(first.manifest)
-    data = manifests.data_part(whole.sha256, whole.rows, canonical_sha256(groups) if groups else None)
-    manifest = Manifest(
-        signature=manifests.signature(first.manifest.judge, data),
-        judge=first.manifest.judge,
-        data=data,
-        environment=_environment(parts),
-    )
+    first, whole = parts[0].run, shard_of(parts[0].run.manifest)
+    manifest = _manifest(parts, groups)
     with ExitStack() as stack:
         directory = stack.enter_context(closing(RunDirectory(path)))
         if (there := read_manifest(path)) is not None:
@@ -112,6 +105,14 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
         }
         manifest = results.finish(summary, manifests.with_environment(manifest, done))
     return Run(path, summary, manifest)
+
+
+def _manifest(parts: Sequence[_ShardRun], groups: dict[str, str] | None) -> Manifest:
+    first = parts[0].run.manifest
+    whole = shard_of(first)
+    data = manifests.data_part(whole.sha256, whole.rows, canonical_sha256(groups) if groups else None)
+    signature = manifests.signature(first.judge, data)
+    return Manifest(signature=signature, judge=first.judge, data=data, environment=_environment(parts))
 
 
 def _in_order(runs: Sequence[Run]) -> list[_ShardRun]:
@@ -242,15 +243,7 @@ def _copy_answers(directory: Path, into: Store, progress: Progress) -> None:
             requests = {request.number: request for request in numbered_requests(reader, numbers)}
             sources = rows_named(reader, _REUSED, "SELECT request, source FROM reused WHERE request IN ", numbers)
             source_of = dict(sources)
-        keyed = {
-            request.key: KeyedRequest(
-                request.key,
-                tuple(map(canonical_sha256, request.request.path)),
-                request.request.shape,
-                request.request,
-            )
-            for request in requests.values()
-        }
+        keyed = {request.key: _keyed(request) for request in requests.values()}
         into.add_requests(keyed, (Asking(*unit[:4], requests[unit[4]].key) for unit in units))
         there = into.answers_to(keyed)
         new: dict[str, dict[str, Answer | NoAnswer]] = defaultdict(dict)
@@ -266,6 +259,11 @@ def _copy_answers(directory: Path, into: Store, progress: Progress) -> None:
                 new[source_of.get(request.number, "") if is_reused else ""][request.key] = request.answer
         for source, answers in new.items():
             into.add_answers(answers, source or None)
+
+
+def _keyed(stored: StoredRequest) -> KeyedRequest:
+    node_keys = tuple(map(canonical_sha256, stored.request.path))
+    return KeyedRequest(stored.key, node_keys, stored.request.shape, stored.request)
 
 
 def _rows(parts: Sequence[_ShardRun]) -> Iterator[list[Evaluation]]:

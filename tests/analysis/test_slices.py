@@ -16,6 +16,8 @@ from localjudge.stats import paired_difference
 from tests.cli.conftest import called
 from tests.conftest import ScriptedRun
 
+pytestmark = pytest.mark.engine
+
 
 def row(number: int, **columns: Any) -> dict[str, Any]:
     text = "Right" if number % 3 else "Wrong"

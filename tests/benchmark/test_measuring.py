@@ -18,6 +18,8 @@ from benchmark.ways import Order, gbnf, list_answers
 
 from localjudge.judge import profile as grammars
 
+pytestmark = pytest.mark.engine
+
 BENCH = [sys.executable, str(Path(__file__).resolve().parents[2] / "scripts" / "bench")]
 TABLE = Table("house", "ab" * 32, 94, 2, "localjudge 1")
 ORDER = Order("", "house", "house.gguf", 2)

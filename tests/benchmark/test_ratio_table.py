@@ -3,8 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from benchmark.table import NAMES, markdown, progress_line
 from benchmark.turns import Measurement, Table
+
+pytestmark = pytest.mark.engine
 
 HOUSE = Table("house", "ab" * 32, 94, 2, "localjudge 1")
 OURS = Measurement(HOUSE, "ours", "short", "a", "done", 2.0, 4, 311, verdicts=4)

@@ -8,6 +8,8 @@ import pytest
 from localjudge.resources import demo_file
 from tests.cli.conftest import called
 
+pytestmark = pytest.mark.engine
+
 WORDS = ("river", "tower", "bridge", "garden", "school", "market")
 
 

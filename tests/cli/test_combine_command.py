@@ -10,6 +10,8 @@ import random_model
 
 from tests.cli.conftest import called, suite_here
 
+pytestmark = pytest.mark.engine
+
 ROWS = [
     {"id": "eiffel", "retrieved_contexts": ["It opened in 1889."], "reference": "It opened in 1889. It is in Paris."},
     {"id": "mars", "retrieved_contexts": ["The king lives."], "reference": "Mars is red."},

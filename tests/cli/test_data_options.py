@@ -9,6 +9,8 @@ import pytest
 
 from tests.cli.conftest import called, suite_here
 
+pytestmark = pytest.mark.engine
+
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

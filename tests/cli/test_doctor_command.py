@@ -17,6 +17,8 @@ from localjudge.progress import Silence
 from localjudge.types import Answer, NoAnswer, VerdictRequest
 from tests.cli.conftest import called, suite_here
 
+pytestmark = pytest.mark.engine
+
 OF_THE_MACHINE = ["packages", "memory", "state folder", "answer cache", "processor", "gpu"]
 OF_THE_PROBES = ["attribution", "relevance", "bias", "sensitivity", "order"]
 OF_THE_JUDGE = ["model file", "model", "model memory", "shared prompts", "chat template", "prompts", "answers"]
@@ -198,7 +200,7 @@ def test_a_wording_that_is_none_is_a_failed_check(tmp_path: Path, capfd: pytest.
     suite_here(prompts=str(wording.name))
     code, checks, not_made = diagnosed(capfd)
     assert (code, checks["prompts"]["status"]) == (1, "failed")
-    assert str(wording) in checks["prompts"]["found"]
+    assert wording.name in checks["prompts"]["found"]
     assert not_made[0] == "model"
 
 

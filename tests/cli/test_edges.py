@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.engine
+
 DEMO = str(Path(__file__).parent.parent.parent / "localjudge" / "dataset" / "demo.jsonl")
 
 

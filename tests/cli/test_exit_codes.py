@@ -16,6 +16,8 @@ from localjudge.cli import main as command_line
 from localjudge.errors import OutOfResource, UsageError
 from tests.cli.conftest import suite_here
 
+pytestmark = pytest.mark.engine
+
 ROOT = Path(__file__).parent.parent.parent
 ROWS: list[dict[str, Any]] = [
     {

@@ -9,6 +9,8 @@ import pytest
 from localjudge.model_registry import registered
 from tests.cli.conftest import called
 
+pytestmark = pytest.mark.engine
+
 ROWS = [
     {"id": "eiffel", "retrieved_contexts": ["It opened in 1889."], "reference": "It opened in 1889. It is in Paris."},
     {"id": "mars", "retrieved_contexts": ["The king lives."], "reference": "Mars is red."},

@@ -14,6 +14,8 @@ from localjudge.run.settings import judge_of
 from tests.cli.conftest import called
 from tests.local_models.conftest import pulled, user
 
+pytestmark = pytest.mark.engine
+
 __all__ = ["user"]
 
 ROWS = [{"id": "a", "retrieved_contexts": ["It opened in 1936."], "reference": "It opened in 1936. It was closed."}]

@@ -205,6 +205,7 @@ def seen(controller: int, words: str) -> str:
     return text
 
 
+@pytest.mark.engine
 def test_one_key_is_one_verdict_in_a_real_terminal_and_a_kill_loses_none(run: Run) -> None:
     """No Enter; an arrow and Home, which send digits in what they send, are no verdicts; killed after two labels."""
     with in_a_terminal("label", "run", "--sample", "4") as (process, controller):
@@ -228,6 +229,7 @@ def test_one_key_is_one_verdict_in_a_real_terminal_and_a_kill_loses_none(run: Ru
     assert humans(Path("labels-run.jsonl")) == [1, 1, 1, None]
 
 
+@pytest.mark.engine
 def test_control_c_leaves_what_was_labelled_and_says_how_to_go_on(run: Run) -> None:
     with in_a_terminal("label", "run", "--sample", "3") as (process, controller):
         seen(controller, "0 of 3 labelled")

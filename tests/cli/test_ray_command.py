@@ -18,7 +18,10 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="NOT CHECKED: the extra ray is not installed")
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.skipif(find_spec("ray") is None, reason="NOT CHECKED: the extra ray is not installed"),
+]
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
 PATIENCE_SECONDS = 60
 SAMPLES = 300

@@ -70,6 +70,7 @@ def test_the_path_of_a_report_cannot_act_on_the_terminal(folder: Path, capfd: py
     assert output.strip() == "report a\\x1b[2J.html"
 
 
+@pytest.mark.engine
 def test_run_writes_its_report_at_once(folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "data.jsonl").write_text(json.dumps(ROW))
     arguments = ("run", "data.jsonl", "--metrics", "context_recall", "--quiet", "--threads", "1", "--out", "run")

@@ -8,6 +8,8 @@ import pytest
 from localjudge.resources import demo_file
 from tests.cli.conftest import called, suite_here
 
+pytestmark = pytest.mark.engine
+
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,6 +103,7 @@ def test_what_no_command_began_has_none(manifest: MakeManifest, environment: dic
     assert resume_command(Path("x"), manifest(**environment)) is None
 
 
+@pytest.mark.engine
 def test_the_command_goes_on_with_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,8 @@ import pytest
 
 from tests.cli.conftest import called
 
+pytestmark = pytest.mark.engine
+
 SUITE = 'data = "data.jsonl"\nmetrics = ["hit_rate@1", "recall@1"]\nout = "run"\ngates = ["hit_rate@1>=0.9"]\n'
 LENIENT = f'{SUITE}undecided = "pass"\n'
 

@@ -14,6 +14,8 @@ import random_model
 from localjudge import ScriptedEngine, evaluate, resources
 from tests.cli.conftest import called
 
+pytestmark = pytest.mark.engine
+
 ROWS = [
     {"id": "rome", "reference": "It rains in Rome. It is red.", "retrieved_contexts": ["It rains in Rome."]},
     {"id": "mars", "reference": "The king lives in Paris.", "retrieved_contexts": ["Water boils at sea level."]},

@@ -37,6 +37,8 @@ def problem(value: Any) -> str:
         ([{"text": "a", "metadata": {"p": 1}}], [Context(text="a", meta={"p": 1})]),
         ([{"content": "a", "id": None, "score": None, "meta": None, "blob": None}], [Context(text="a")]),
         ([Context(text="a", id="x")], [Context(text="a", id="x")]),
+        # Haystack writes the meta of a document beside its content.
+        ([{"content": "a", "url": {"u": 1}, "meta": {"p": 1}}], [Context(text="a", meta={"url": {"u": 1}, "p": 1})]),
     ],
 )
 def test_every_shape_is_read(value: Any, contexts: list[Context]) -> None:
@@ -45,13 +47,6 @@ def test_every_shape_is_read(value: Any, contexts: list[Context]) -> None:
 
 def test_a_null_is_no_list() -> None:
     assert read(None) is None
-
-
-def test_what_is_not_ours_in_an_object_is_kept_in_its_meta() -> None:
-    """Haystack writes the meta of a document beside its content."""
-    assert read([{"content": "a", "source": {"url": "u"}, "meta": {"p": 1}}]) == (
-        Context(text="a", meta={"source": {"url": "u"}, "p": 1}),
-    )
 
 
 @pytest.mark.parametrize(

@@ -60,35 +60,27 @@ def test_what_is_no_conversation_is_left_as_it_is(messages: list[Any]) -> None:
     assert last_turn(messages) is None
 
 
-@pytest.mark.parametrize("column", ["user_input", "messages", "input", "question"])
-def test_a_conversation_gives_question_and_response(column: str) -> None:
-    talk = [*EARLIER, said("user", "Where?"), said("assistant", "There.")]
-    data = from_rows([{column: talk, "contexts": ["a b"]}])
-    assert (data.samples[0].user_input, data.samples[0].response, data.conversations) == ("Where?", "There.", 1)
+TALK = [*EARLIER, said("user", "Where?"), said("assistant", "There.")]
 
 
-def test_a_conversation_inside_an_object_is_found() -> None:
-    """LangSmith's and MLflow's rows for chats."""
-    talk = [said("user", "Where?"), said("assistant", "There.")]
-    for inputs in ("inputs", "input"):
-        (sample,) = from_rows([{inputs: {"messages": talk}, "contexts": ["a b"]}]).samples
-        assert (sample.user_input, sample.response) == ("Where?", "There.")
-
-
-def test_a_response_of_its_own_goes_before_that_of_the_conversation() -> None:
-    talk = [said("user", "Where?"), said("assistant", "There.")]
-    assert from_rows([{"user_input": talk, "response": "Here."}]).samples[0].response == "Here."
-
-
-def test_a_question_goes_before_messages() -> None:
-    """Samples of inspect have both: the messages tell how it went."""
-    data = from_rows([{"input": "Where?", "messages": [said("user", "Other.")]}])
-    assert (data.samples[0].user_input, data.conversations) == ("Where?", 0)
-
-
-def test_the_mapping_says_where_the_conversation_is() -> None:
-    data = from_rows([{"talk": [said("user", "Where?")], "input": "x"}], mapping={"user_input": "talk"})
-    assert data.samples[0].user_input == "Where?"
+@pytest.mark.parametrize(
+    ("row", "mapping", "turn"),
+    [
+        *(({column: TALK}, {}, ("Where?", "There.", 1)) for column in ("user_input", "messages", "input", "question")),
+        # LangSmith's and MLflow's rows for chats.
+        ({"inputs": {"messages": TALK}}, {}, ("Where?", "There.", 1)),
+        ({"input": {"messages": TALK}}, {}, ("Where?", "There.", 1)),
+        ({"user_input": TALK, "response": "Here."}, {}, ("Where?", "Here.", 1)),
+        # Samples of inspect have both: the messages tell how it went.
+        ({"input": "Why?", "messages": TALK}, {}, ("Why?", None, 0)),
+        ({"talk": TALK, "input": "x"}, {"user_input": "talk"}, ("Where?", "There.", 1)),
+    ],
+)
+def test_a_conversation_gives_question_and_response_where_the_row_has_none(
+    row: dict[str, Any], mapping: dict[str, str], turn: tuple[Any, ...]
+) -> None:
+    data = from_rows([{**row, "contexts": ["a b"]}], mapping=mapping)
+    assert (data.samples[0].user_input, data.samples[0].response, data.conversations) == turn
 
 
 def test_a_list_that_is_no_conversation_is_refused() -> None:

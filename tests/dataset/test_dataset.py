@@ -6,10 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from localjudge.dataset import from_rows
+from localjudge.dataset import from_rows, load
 from localjudge.dataset.identity import content_hash
 from localjudge.errors import UsageError
-from localjudge.types import Context, Sample
+from localjudge.resources import demo_file
+from localjudge.types import Context, Sample, context_texts
 
 rows = st.lists(
     st.fixed_dictionaries(
@@ -101,16 +102,12 @@ def test_numpy_arrays_are_lists() -> None:
     assert sample == Sample(id="7", retrieved_contexts=(Context(text="a"), Context(text="b")))
 
 
-def test_columns_that_are_not_ours_are_kept_by_name() -> None:
-    data = from_rows([{"question": "q", "document": "d1", "meta": {"page": 3}}, {"question": "r", "document": None}])
+def test_columns_are_known_by_their_names_and_by_ours() -> None:
+    data = from_rows([{"id": 1, "question": "q", "document": "d1", "meta": {"page": 3}}, {"document": None}])
     assert data.column("document") == ("d1", None)
     assert data.column("meta.page") == (3, None)
-
-
-def test_a_column_of_ours_is_known_by_both_names() -> None:
-    data = from_rows([{"question": "q", "id": "1"}])
-    assert data.column("question") == data.column("user_input") == ("q",)
-    assert data.column("id") == ("1",)
+    assert data.column("question") == data.column("user_input") == ("q", None)
+    assert data.column("id")[0] == "1"
 
 
 def test_a_column_of_theirs_goes_before_a_field_of_ours() -> None:
@@ -119,21 +116,35 @@ def test_a_column_of_theirs_goes_before_a_field_of_ours() -> None:
     assert data.column("gold") == ("r", "s")
 
 
-def test_a_column_may_be_null_throughout() -> None:
-    assert from_rows([{"question": "q", "n": None}]).column("n") == (None,)
-
-
-def test_a_nan_in_a_column_is_null() -> None:
+def test_a_column_may_be_null_throughout_and_nan_is_null() -> None:
+    data = from_rows([{"question": "q", "ground_truth": None, "n": None}])
+    assert (data.column("n"), data.samples[0].reference) == ((None,), None)
+    assert data.fields == {"user_input", "reference"}
     assert from_rows([{"question": "q", "n": 1.0}, {"question": "q", "n": float("nan")}]).column("n") == (1.0, None)
 
 
-@pytest.mark.parametrize("name", ["missing", "meta.missing", "contexts"])
-def test_a_column_that_is_not_there_is_refused(name: str) -> None:
-    data = from_rows([{"question": "q", "contexts": [], "meta": {}}])
-    with pytest.raises(UsageError, match=f"the data has no column {name}"):
-        data.column(name)
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing", "the data has no column missing"),
+        ("meta.missing", "the data has no column meta.missing"),
+        ("contexts", "the data has no column contexts"),
+        ("tags", "the column tags holds a list of 1 in the sample s, not a text or a number"),
+    ],
+)
+def test_a_column_that_is_not_there_or_has_no_single_values_is_refused(name: str, message: str) -> None:
+    row = {"id": "s", "question": "q", "contexts": [], "meta": {}, "tags": ["a"]}
+    with pytest.raises(UsageError, match=message):
+        from_rows([row]).column(name)
 
 
-def test_a_column_of_lists_is_refused() -> None:
-    with pytest.raises(UsageError, match="the column tags holds a list of 1 in the sample s, not a text or a number"):
-        from_rows([{"id": "s", "question": "q", "tags": ["a"]}]).column("tags")
+def test_the_demo_shows_samples_of_several_contexts_and_sentences() -> None:
+    """And a response each, so that all metrics that ask a judge have something to ask."""
+    data = load(demo_file())
+    assert [sample.id for sample in data.samples] == ["eiffel-tower", "penicillin", "danube", "moon-landing"]
+    assert data.fields == {"user_input", "retrieved_contexts", "reference", "response"}
+    for sample in data.samples:
+        contexts = context_texts(sample.retrieved_contexts)
+        assert len(contexts) >= 2
+        for text in (sample.reference, sample.response, " ".join(contexts)):
+            assert len((text or "").split(". ")) >= 2

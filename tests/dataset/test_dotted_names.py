@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from localjudge.dataset import from_rows, load
-from localjudge.dataset.problems import MISSING, by_first_part, has_value, lookup
-from localjudge.errors import UsageError
+from localjudge.dataset.problems import MISSING, has_value, lookup
 from localjudge.types import Context
 
 ROW: dict[str, Any] = {
@@ -48,10 +47,6 @@ def test_a_name_reaches_a_value_or_none(name: str, value: Any) -> None:
     assert has_value(ROW, name) == (value is not MISSING)
 
 
-def test_names_are_grouped_by_what_they_reach_into() -> None:
-    assert by_first_part(["a.b", "a.c", "d"]) == {"a": {"a.b", "a.c"}, "d": {"d"}}
-
-
 def test_the_mapping_reaches_into_a_list_and_takes_several_columns() -> None:
     row = {
         "hits": [{"docs": ["a b"]}, {"docs": ["c d"]}],
@@ -62,11 +57,6 @@ def test_the_mapping_reaches_into_a_list_and_takes_several_columns() -> None:
     (sample,) = from_rows([row], mapping=mapping).samples
     assert sample.user_input == "When?"
     assert sample.retrieved_contexts == (Context(text="a b"), Context(text="c d"), Context(text="e f"))
-
-
-def test_a_number_that_no_row_reaches_is_no_column() -> None:
-    with pytest.raises(UsageError, match=r"user_input=turns\.2\.said names a column that no row of rows has"):
-        from_rows([{"turns": [{"said": "a"}], "answer": "x"}], mapping={"user_input": "turns.2.said"})
 
 
 def test_a_list_in_a_row_of_a_file_is_reached_too(tmp_path: Any) -> None:

@@ -91,12 +91,6 @@ def test_every_format_and_encoding_gives_the_same_samples(
     assert data.fingerprint == expected.fingerprint
 
 
-def test_parquet_gives_the_same_samples(tmp_path: Path, expected: Dataset) -> None:
-    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    parquet.write_table(pyarrow.Table.from_pylist(ROWS), tmp_path / "table.parquet")
-    assert load(tmp_path / "table.parquet").fingerprint == expected.fingerprint
-
-
 def test_parquet_keeps_objects_dates_and_numbers(tmp_path: Path) -> None:
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     from datetime import date
@@ -111,11 +105,14 @@ def test_parquet_keeps_objects_dates_and_numbers(tmp_path: Path) -> None:
     assert sample.retrieved_contexts[0].meta == {"day": "2024-05-01", "price": "0.50"}
 
 
-def test_parquet_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "table.parquet").write_bytes(b"PAR1....PAR1")
+@pytest.mark.parametrize("content", [b"PAR1....PAR1", b"\xff\xff\xff\xff\x10\x00\x00\x00"], ids=["Parquet", "Arrow"])
+def test_a_table_without_pyarrow_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    (tmp_path / "table").write_bytes(content)
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(UsageError, match="hint: install it with: pip install pyarrow"):
-        load(tmp_path / "table.parquet")
+        load(tmp_path / "table")
 
 
 @pytest.mark.parametrize("name", ["data.jsonl.gz", "data.gz", "data.jsonl"])
@@ -138,11 +135,6 @@ def test_standard_input_is_recognised_by_its_content(expected: Dataset, content:
     program = "from localjudge.dataset import load; data = load('-'); print(data.fingerprint, *data.sources)"
     done = subprocess.run([sys.executable, "-c", program], input=content, capture_output=True, check=True)
     assert done.stdout.decode().split() == [expected.fingerprint, "stdin"]
-
-
-def test_standard_input_need_not_be_a_file(monkeypatch: pytest.MonkeyPatch, expected: Dataset) -> None:
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(as_jsonl(ROWS).encode())))
-    assert load("-").samples == expected.samples
 
 
 def test_a_named_pipe_is_read(tmp_path: Path, expected: Dataset) -> None:
@@ -180,13 +172,6 @@ def test_the_same_file_twice_is_refused(tmp_path: Path) -> None:
         load([tmp_path / "a.jsonl", tmp_path / "b.jsonl"])
 
 
-def test_one_object_under_mapped_names_is_a_row(tmp_path: Path) -> None:
-    """Without the mapping the object would be taken for one that holds its rows under `passages`."""
-    (tmp_path / "a.jsonl").write_text('{"Q": "q", "passages": [{"text": "a"}]}\n')
-    data = load(tmp_path / "a.jsonl", mapping={"user_input": "Q", "retrieved_contexts": "passages"})
-    assert len(data.samples) == 1
-
-
 @pytest.mark.parametrize(
     ("content", "found"),
     [
@@ -208,12 +193,25 @@ def test_one_object_under_unknown_names_is_refused_with_its_own_names(
     assert f"a.jsonl: none of its columns is known (found: {found}" in str(caught.value)
 
 
-def test_rows_under_a_name_may_have_mapped_columns(tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text(
-        json.dumps({"version": 2, "tags": ["x"], "results": [{"Q": "Why?"}, {"Q": "How?"}]})
-    )
-    data = load(tmp_path / "a.json", mapping={"user_input": "Q"})
-    assert [sample.user_input for sample in data.samples] == ["Why?", "How?"]
+@pytest.mark.parametrize(
+    ("content", "mapping", "questions"),
+    [
+        # Without the mapping the object would be taken for one that holds its rows under `passages`.
+        ({"Q": "Why?", "passages": [{"text": "a"}]}, {"user_input": "Q", "retrieved_contexts": "passages"}, ["Why?"]),
+        # Columns by row number have the same numbers; the parts of a row have names of their own.
+        ({"test": {"Q": {"text": "Why?"}}, "response": {"output": "So."}}, {"user_input": "test.Q.text"}, ["Why?"]),
+        (
+            {"version": 2, "tags": ["x"], "results": [{"Q": "Why?"}, {"Q": "How?"}]},
+            {"user_input": "Q"},
+            ["Why?", "How?"],
+        ),
+    ],
+)
+def test_the_mapping_tells_a_row_from_an_object_that_holds_rows(
+    tmp_path: Path, content: dict[str, Any], mapping: dict[str, str], questions: list[str]
+) -> None:
+    (tmp_path / "a.json").write_text(json.dumps(content))
+    assert [sample.user_input for sample in load(tmp_path / "a.json", mapping=mapping).samples] == questions
 
 
 def promptfoo_row(question: str, answer: str) -> dict[str, Any]:
@@ -252,15 +250,6 @@ def test_results_of_promptfoo_are_read(tmp_path: Path, rows: list[dict[str, Any]
     )
 
 
-def test_one_row_of_objects_is_a_row_and_not_columns(tmp_path: Path) -> None:
-    """Columns by row number have the same numbers; the parts of a row have names of their own."""
-    path = tmp_path / "one.jsonl"
-    row = {"testCase": {"vars": {"question": "Why?"}}, "response": {"output": "So."}}
-    path.write_text(json.dumps(row) + "\n")
-    (sample,) = load(path, mapping={"user_input": "testCase.vars.question"}).samples
-    assert (sample.user_input, sample.response) == ("Why?", "So.")
-
-
 def test_the_samples_of_an_inspect_log_are_read(tmp_path: Path) -> None:
     """An inspect_ai log in JSON holds several lists; that of the samples has columns that are known."""
     output = {"model": "m", "choices": [{"message": {"role": "assistant", "content": "So."}}], "completion": "So."}
@@ -289,29 +278,37 @@ def test_a_problem_in_csv_has_the_line_on_which_its_row_begins(tmp_path: Path) -
         load(tmp_path / "a.csv")
 
 
-def arrow_file(path: Path, rows: list[dict[str, Any]], kind: str, batch_rows: int = 2) -> Path:
-    pyarrow, ipc = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.ipc")
-    table = pyarrow.Table.from_pylist(rows)
-    new = ipc.new_stream if kind == "stream" else ipc.new_file
-    with new(path, table.schema) as writer:
-        writer.write_table(table, max_chunksize=batch_rows)
-    return path
+def write_arrow(table: Any, path: Path, kind: str) -> None:
+    ipc = pytest.importorskip("pyarrow.ipc")
+    with (ipc.new_stream if kind == "stream" else ipc.new_file)(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
 
 
-@pytest.mark.parametrize("kind", ["stream", "file"])
+def write_feather(table: Any, path: Path, kind: str) -> None:
+    pytest.importorskip("pyarrow.feather").write_feather(table, path, compression=kind)
+
+
+def write_parquet(table: Any, path: Path, kind: str) -> None:
+    pytest.importorskip("pyarrow.parquet").write_table(table, path, compression=kind)
+
+
+@pytest.mark.parametrize(
+    ("write", "kind"),
+    [
+        *((write_arrow, kind) for kind in ("stream", "file")),
+        *((write_feather, kind) for kind in ("lz4", "zstd", "uncompressed")),
+        (write_parquet, "snappy"),
+    ],
+)
 @pytest.mark.parametrize("packed", [False, True])
-def test_arrow_gives_the_same_samples(tmp_path: Path, expected: Dataset, kind: str, packed: bool) -> None:
-    path = arrow_file(tmp_path / "table.arrow", ROWS, kind)
+def test_tables_in_files_give_the_same_samples(
+    tmp_path: Path, expected: Dataset, write: Any, kind: str, packed: bool
+) -> None:
+    path = tmp_path / "table"
+    write(pytest.importorskip("pyarrow").Table.from_pylist(ROWS), path, kind)
     if packed:
         path.write_bytes(gzip.compress(path.read_bytes()))
     assert load(path).fingerprint == expected.fingerprint
-
-
-@pytest.mark.parametrize("compression", ["lz4", "zstd", "uncompressed"])
-def test_feather_gives_the_same_samples(tmp_path: Path, expected: Dataset, compression: str) -> None:
-    pyarrow, feather = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.feather")
-    feather.write_feather(pyarrow.Table.from_pylist(ROWS), tmp_path / "table.feather", compression=compression)
-    assert load(tmp_path / "table.feather").fingerprint == expected.fingerprint
 
 
 def test_a_table_that_names_its_columns_once_gives_the_same_samples(tmp_path: Path, expected: Dataset) -> None:
@@ -323,25 +320,15 @@ def test_a_table_that_names_its_columns_once_gives_the_same_samples(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("table", "said"),
+    ("columns", "data", "row"),
     [
-        (
-            {"columns": ["question"], "data": [["q"], ["r", "s"]]},
-            "row 2 of data has a list of 2, and there are 1 columns",
-        ),
-        ({"columns": ["question"], "data": ["q"]}, "row 1 of data has text 'q', and there are 1 columns"),
-        ({"columns": [["a", "b"]], "data": [["q"]]}, "holds columns and data, but not as a table of pandas does"),
-        ({"columns": "question", "data": {}}, "holds columns and data, but not as a table of pandas does"),
+        (["question"], [["q"], ["r", "s"]], 2),
+        (["question"], ["q"], 1),
+        ([["a", "b"]], [["q"]], 1),
+        ("question", {}, 1),
     ],
 )
-def test_columns_and_data_that_are_no_table_are_refused(tmp_path: Path, table: dict[str, Any], said: str) -> None:
-    (tmp_path / "split.json").write_text(json.dumps(table))
-    with pytest.raises(DataError, match=said):
+def test_columns_and_data_that_are_no_table_are_refused(tmp_path: Path, columns: Any, data: Any, row: int) -> None:
+    (tmp_path / "split.json").write_text(json.dumps({"columns": columns, "data": data}))
+    with pytest.raises(DataError, match=rf"not as a table of pandas does \(orient='split'\): row {row}"):
         load(tmp_path / "split.json")
-
-
-def test_arrow_without_pyarrow_says_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "table.arrow").write_bytes(b"\xff\xff\xff\xff\x10\x00\x00\x00")
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(UsageError, match=r"an Arrow file, and pyarrow is not installed\n.*pip install pyarrow"):
-        load(tmp_path / "table.arrow")

@@ -58,7 +58,7 @@ def test_a_sample_whose_bytes_are_no_text_is_a_problem_of_its_row(tmp_path: Path
         archive.writestr("header.json", "{}")
         archive.writestr("samples/1.json", b'{"input": "caf\xe9"}')
         archive.writestr("samples/2.json", json.dumps(SAMPLE))
-    with pytest.raises(DataError, match="row 1: found no valid JSON: 'utf-8' codec"):
+    with pytest.raises(DataError, match="row 1: found the byte 0xE9, which is not UTF-8"):
         load(tmp_path / "a.eval")
     assert len(load(tmp_path / "a.eval", skip_bad_rows=True).samples) == 1
 
@@ -119,5 +119,32 @@ def test_bytes_that_changed_are_read_or_refused_and_end_no_process(tmp_path: Pat
     """300 damaged copies each, in a process of their own: Arrow's reader is C++."""
     pytest.importorskip("pyarrow")
     command = [sys.executable, "-c", BROKEN, str(file), str(tmp_path / file.name)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr[-2_000:]
+
+
+COUNTS = """
+import sys
+from pathlib import Path
+from localjudge.dataset import load
+from localjudge.errors import LocaljudgeError
+target = Path(sys.argv[1])
+whole = target.read_bytes()
+footer = int.from_bytes(whole[-8:-4], "little")
+for place in range(len(whole) - 8 - footer, len(whole) - 8):
+    target.write_bytes(whole[:place] + bytes([whole[place] ^ 16]) + whole[place + 1 :])
+    try:
+        load(target)
+    except LocaljudgeError:
+        pass
+"""
+
+
+def test_a_parquet_file_that_counts_wrong_ends_no_process(tmp_path: Path) -> None:
+    """In each byte of the footer the bit that makes a list of it one longer or shorter, such as a column's levels."""
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pyarrow.Table.from_pylist([{"contexts": ["a", "b"]}, {"contexts": []}])
+    parquet.write_table(table.replace_schema_metadata(None), tmp_path / "a.parquet", store_schema=False)
+    command = [sys.executable, "-c", COUNTS, str(tmp_path / "a.parquet")]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2_000:]

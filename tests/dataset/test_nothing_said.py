@@ -14,8 +14,7 @@ from localjudge.types import Sample
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
-pyarrow = pytest.importorskip("pyarrow")
-pytest.importorskip("pyarrow.parquet")
+pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
 ROWS = [{"question": f"q{word}", "answer": word} for word in ("NaN", " NULL ", "None", "N/A", "#N/A", "-", "none")]
 
 
@@ -27,7 +26,7 @@ def from_source(kind: str, rows: list[dict[str, Any]], folder: Path) -> Dataset:
         case "jsonl":
             path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
         case "parquet":
-            pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), path)
+            parquet.write_table(pyarrow.Table.from_pylist(rows), path)
         case "pandas":
             return from_rows(frame)
         case "polars":
@@ -105,8 +104,3 @@ def test_portions_of_a_frame_are_its_rows() -> None:
     whole = from_rows(pandas.read_csv(io.StringIO(text)))
     assert from_rows(pandas.read_csv(io.StringIO(text), chunksize=2)).samples == whole.samples
     assert from_rows([pyarrow.Table.from_pylist([{"question": "q", "answer": "a"}])]).samples == whole.samples[:1]
-
-
-def test_langchains_result_is_the_answer_beside_its_query() -> None:
-    assert from_rows([{"query": "q", "result": "an answer"}]).samples[0].response == "an answer"
-    assert from_rows([{"question": "q", "result": "failed"}]).samples[0].response is None

@@ -8,222 +8,129 @@ from localjudge.dataset import from_rows
 from localjudge.errors import DataError
 from localjudge.types import Context, Sample
 
-RETRIEVED, TRUTH = (Context(text="one text"), Context(text="two texts")), (Context(text="g"),)
+TWO = ["one text", "two texts"]
+CONTENTS, TEXTS = [{"content": text} for text in TWO], [{"text": text} for text in TWO]
+RETRIEVED = (Context(text="one text"), Context(text="two texts"))
 FULL = Sample(
     id="1",
     user_input="q",
     retrieved_contexts=RETRIEVED,
     reference="r",
     response="a",
-    reference_contexts=TRUTH,
+    reference_contexts=(Context(text="g"),),
 )
+QUESTION = {"question": "q"}
+ANSWER_OF_HAYSTACK: dict[str, Any] = {"data": "a", "query": "q", "documents": CONTENTS}
+NODES = [{"node": {"text": "one text", "class_name": "TextNode"}}, {"node": {"text": "two texts"}}]
 
 
 def only(row: dict[str, Any], **mapping: str) -> Sample:
     """The sample that one row becomes, under the id "1" where it has none."""
-    data = from_rows([{"id": "1", **row}], mapping=mapping)
-    return data.samples[0]
+    return from_rows([{"id": "1", **row}], mapping=mapping).samples[0]
+
+
+WITH_TRUTH: dict[str, dict[str, Any]] = {
+    "ragas 0.2": {
+        **{"user_input": "q", "retrieved_contexts": TWO, "reference": "r", "response": "a"},
+        "reference_contexts": ["g"],
+    },
+    "Haystack": {
+        **{"questions": "q", "retrieved_documents": CONTENTS, "ground_truth_answers": "r", "predicted_answers": "a"},
+        "ground_truth_documents": [{"content": "g"}],
+    },
+    "DeepEval": {
+        **{"input": "q", "retrieval_context": TWO, "expected_output": "r", "actual_output": "a"},
+        "context": ["g"],
+    },
+    "continuous-eval": {
+        **{"question": "q", "retrieved_context": TWO, "ground_truth_answers": ["r"], "answer": "a"},
+        "ground_truth_context": ["g"],
+    },
+}
+WITHOUT_TRUTH: dict[str, dict[str, Any]] = {
+    "ragas 0.1": {"question": "q", "contexts": TWO, "ground_truth": "r", "answer": "a"},
+    "older ragas": {"question": "q", "contexts": TWO, "ground_truths": ["r"], "answer": "a"},
+    "RAGChecker": {"query": "q", "retrieved_context": TEXTS, "gt_answer": "r", "response": "a"},
+    "promptfoo": {"vars": {"query": "q", "context": TWO, "expected": "r"}, "response": {"output": "a"}},
+    "autoevals": {"input": "q", "context": TWO, "expected": "r", "output": "a"},
+    "Opik": {"input": "q", "context": TWO, "expected_output": "r", "output": "a"},
+    "MLflow": {
+        "inputs": QUESTION,
+        "outputs": {"response": "a", "documents": TWO},
+        "expectations": {"expected_response": "r"},
+    },
+    "MLflow, with texts as outputs": {
+        "inputs": {"query": "q", "context": TWO},
+        "outputs": "a",
+        "expectations": {"expected_response": "r", "guidelines": ["Be kind."]},
+    },
+    "LangSmith": {
+        "inputs": QUESTION,
+        "outputs": {"answer": "a", "documents": [{"page_content": text} for text in TWO]},
+        "reference_outputs": {"answer": "r"},
+    },
+    "LangSmith's table": {
+        **{"inputs.question": "q", "outputs.output": "a", "outputs.contexts": TWO, "reference.output": "r"},
+        "feedback.correct": 1,
+    },
+    "Langfuse": {
+        **{"input": QUESTION, "expectedOutput": "r", "output": {"answer": "a"}},
+        "metadata": {"contexts": TWO},
+    },
+    "RAGBench": {"question": "q", "documents": TWO, "response": "a", "ground_truth": "r"},
+    "SQuAD": {
+        **{"question": "q", "context": TWO, "prediction": "a"},
+        "answers": {"text": ["r", "r"], "answer_start": [1, 1]},
+    },
+    "Haystack's GeneratedAnswer": {**ANSWER_OF_HAYSTACK, "reference": "r"},
+    "a pipeline of Haystack": {"answer_builder": {"answers": [ANSWER_OF_HAYSTACK]}, "reference": "r"},
+    "LlamaIndex": {"query": "q", "response": "a", "reference": "r", "source_nodes": NODES},
+    "LangChain's chain": {"query": "q", "result": "an answer", "source_documents": TWO, "reference": "r"},
+    # `samples_df` of inspect_ai 0.3.285, written as Parquet.
+    "inspect's table": {"input": "q", "metadata_contexts": '["one text", "two texts"]', "target": "r r", "output": "a"},
+}
+
+
+@pytest.mark.parametrize("tool", [*WITH_TRUTH, *WITHOUT_TRUTH])
+def test_a_row_of_another_tool_is_the_same_sample(tool: str) -> None:
+    own = {"LangChain's chain": {"response": "an answer"}, "inspect's table": {"reference": "r r"}}.get(tool, {})
+    if tool in WITH_TRUTH:
+        assert only(WITH_TRUTH[tool]) == FULL
+    else:
+        assert only(WITHOUT_TRUTH[tool]) == FULL.model_copy(update={"reference_contexts": None, **own})
 
 
 @pytest.mark.parametrize(
-    ("tool", "row", "has_truth"),
+    ("row", "field", "column"),
     [
-        (
-            "ragas 0.1",
-            {"question": "q", "contexts": ["one text", "two texts"], "ground_truth": "r", "answer": "a"},
-            False,
-        ),
-        (
-            "older ragas",
-            {"question": "q", "contexts": ["one text", "two texts"], "ground_truths": ["r"], "answer": "a"},
-            False,
-        ),
-        (
-            "ragas 0.2",
-            {
-                "user_input": "q",
-                "retrieved_contexts": ["one text", "two texts"],
-                "reference": "r",
-                "response": "a",
-                "reference_contexts": ["g"],
-            },
-            True,
-        ),
-        (
-            "Haystack",
-            {
-                "questions": "q",
-                "retrieved_documents": [{"content": "one text"}, {"content": "two texts"}],
-                "ground_truth_answers": "r",
-                "predicted_answers": "a",
-                "ground_truth_documents": [{"content": "g"}],
-            },
-            True,
-        ),
-        (
-            "DeepEval",
-            {
-                "input": "q",
-                "retrieval_context": ["one text", "two texts"],
-                "expected_output": "r",
-                "actual_output": "a",
-                "context": ["g"],
-            },
-            True,
-        ),
-        (
-            "RAGChecker",
-            {
-                "query": "q",
-                "retrieved_context": [{"text": "one text"}, {"text": "two texts"}],
-                "gt_answer": "r",
-                "response": "a",
-            },
-            False,
-        ),
-        (
-            "continuous-eval",
-            {
-                "question": "q",
-                "retrieved_context": ["one text", "two texts"],
-                "ground_truth_answers": ["r"],
-                "answer": "a",
-                "ground_truth_context": ["g"],
-            },
-            True,
-        ),
-        (
-            "promptfoo",
-            {
-                "vars": {"query": "q", "context": ["one text", "two texts"], "expected": "r"},
-                "response": {"output": "a"},
-            },
-            False,
-        ),
-        ("autoevals", {"input": "q", "context": ["one text", "two texts"], "expected": "r", "output": "a"}, False),
-        ("Opik", {"input": "q", "context": ["one text", "two texts"], "expected_output": "r", "output": "a"}, False),
-        (
-            "MLflow",
-            {
-                "inputs": {"question": "q"},
-                "outputs": {"response": "a", "documents": ["one text", "two texts"]},
-                "expectations": {"expected_response": "r"},
-            },
-            False,
-        ),
-        (
-            "MLflow, with texts as outputs",
-            {
-                "inputs": {"query": "q", "context": ["one text", "two texts"]},
-                "outputs": "a",
-                "expectations": {"expected_response": "r", "guidelines": ["Be kind."]},
-            },
-            False,
-        ),
-        (
-            "LangSmith",
-            {
-                "inputs": {"question": "q"},
-                "outputs": {"answer": "a", "documents": [{"page_content": "one text"}, {"page_content": "two texts"}]},
-                "reference_outputs": {"answer": "r"},
-            },
-            False,
-        ),
-        (
-            "LangSmith's table",
-            {
-                "inputs.question": "q",
-                "outputs.output": "a",
-                "outputs.contexts": ["one text", "two texts"],
-                "reference.output": "r",
-                "feedback.correct": 1,
-            },
-            False,
-        ),
-        (
-            "Langfuse",
-            {
-                "input": {"question": "q"},
-                "expectedOutput": "r",
-                "output": {"answer": "a"},
-                "metadata": {"contexts": ["one text", "two texts"]},
-            },
-            False,
-        ),
-        (
-            "RAGBench",
-            {"question": "q", "documents": ["one text", "two texts"], "response": "a", "ground_truth": "r"},
-            False,
-        ),
-        (
-            "SQuAD",
-            {
-                "question": "q",
-                "context": ["one text", "two texts"],
-                "answers": {"text": ["r", "r"], "answer_start": [1, 1]},
-                "prediction": "a",
-            },
-            False,
-        ),
-        (
-            "Haystack's GeneratedAnswer",
-            {
-                "data": "a",
-                "query": "q",
-                "documents": [{"content": "one text"}, {"content": "two texts"}],
-                "reference": "r",
-            },
-            False,
-        ),
-        (
-            "a pipeline of Haystack",
-            {
-                "answer_builder": {
-                    "answers": [
-                        {"data": "a", "query": "q", "documents": [{"content": "one text"}, {"content": "two texts"}]}
-                    ]
-                },
-                "reference": "r",
-            },
-            False,
-        ),
-        (
-            "LlamaIndex",
-            {
-                "query": "q",
-                "response": "a",
-                "reference": "r",
-                "source_nodes": [
-                    {"node": {"text": "one text", "class_name": "TextNode"}},
-                    {"node": {"text": "two texts"}},
-                ],
-            },
-            False,
-        ),
+        # An example of LangSmith keeps the right answer in `outputs`, a row of MLflow what was answered.
+        ({"inputs": QUESTION, "outputs": {"answer": "a"}}, "response", None),
+        ({"inputs": QUESTION, "outputs": {"answer": "a"}, "expectations": {}}, "response", "outputs.answer"),
+        ({"query": "q", "data": "a", "documents": CONTENTS}, "response", "data"),
+        ({"query": "q", "data": "a"}, "response", None),
+        ({"query": "q", "result": "an answer"}, "response", "result"),
+        ({"question": "q", "result": "failed"}, "response", None),
+        ({"query": "q", "query_id": 7}, "id", "query_id"),
+        ({"query": "q", "query_id": 7, "id": 8}, "id", "id"),
+        ({"question": "q", "context": "c"}, "retrieved_contexts", "context"),
+        ({"input": "q", "context": ["c"], "retrieval_context": "x"}, "reference_contexts", "context"),
+        ({"input": "q", "context": ["c"], "expected_output": "x"}, "reference_contexts", "context"),
+        ({"input": "q", "context": ["c"], "expected_output": "x", "output": "a"}, "retrieved_contexts", "context"),
+        # Promptfoo writes {"response": {"output": "a"}}, others {"response": "a"}: a path goes before its object.
+        ({"response": {"output": "a"}}, "response", "response.output"),
+        ({"output": {"completion": "a", "model": "m"}}, "response", "output.completion"),
+        # Many tools keep the whole prompt under it, contexts included.
+        ({"prompt": "Answer: q", "answer": "a"}, "user_input", None),
     ],
 )
-def test_a_row_of_another_tool_is_the_same_sample(tool: str, row: dict[str, Any], has_truth: bool) -> None:
-    assert only(row) == (FULL if has_truth else FULL.model_copy(update={"reference_contexts": None})), tool
+def test_what_stands_beside_a_column_decides_what_it_is(row: dict[str, Any], field: str, column: str | None) -> None:
+    assert from_rows([row]).mapping.get(field) == column
 
 
-def test_outputs_without_what_was_expected_are_not_taken_and_are_guessed() -> None:
-    """An example of LangSmith keeps the right answer in `outputs`, a row of MLflow what was answered."""
-    data = from_rows([{"inputs": {"question": "q"}, "outputs": {"answer": "a"}}])
-    assert data.mapping == {"user_input": "inputs.question"}
-    assert data.guesses["response"] == ["outputs.answer"]
-
-
-def test_data_is_an_answer_beside_query_and_documents_only() -> None:
-    documents = [{"content": "one text"}]
-    assert from_rows([{"query": "q", "data": "a", "documents": documents}]).mapping["response"] == "data"
-    assert "response" not in from_rows([{"query": "q", "data": "a"}]).mapping
-
-
-def test_context_is_what_was_retrieved_beside_opiks_output_and_truth_without_it() -> None:
-    row = {"input": "q", "context": ["one text"], "expected_output": "r"}
-    assert from_rows([row]).mapping["reference_contexts"] == "context"
-    assert from_rows([row | {"output": "a"}]).mapping["retrieved_contexts"] == "context"
-    assert from_rows([row | {"output": "a", "retrieval_context": []}]).mapping["reference_contexts"] == "context"
+def test_the_shape_is_that_of_the_whole_source_also_with_a_mapping() -> None:
+    rows = [{"input": "q", "context": ["c"]}, {"input": "q", "expected_output": "x"}]
+    assert from_rows(rows).mapping["reference_contexts"] == "context"
+    assert from_rows(rows, mapping={"reference": "expected_output"}).mapping["reference_contexts"] == "context"
 
 
 def test_references_that_are_all_the_same_are_one() -> None:
@@ -231,10 +138,3 @@ def test_references_that_are_all_the_same_are_one() -> None:
     assert only({"question": "q", "answers": {"text": ["r", "r", "r"]}}).reference == "r"
     with pytest.raises(DataError, match=r"answers\.text: found 2 reference answers, expected one"):
         only({"question": "q", "answers": {"text": ["r", "s"]}})
-
-
-def test_a_list_that_inspects_table_of_samples_holds_as_json_is_a_list() -> None:
-    """`samples_df` (inspect_ai 0.3.285), written as Parquet."""
-    texts = '["one text", "two texts"]'
-    assert only({"input": "q", "metadata_contexts": texts}).retrieved_contexts == RETRIEVED
-    assert only({"input": "q", "metadata_contexts": ["one text", "two texts"]}).retrieved_contexts == RETRIEVED

@@ -262,6 +262,7 @@ localjudge.calibrate("labels.jsonl", engine=Killed(SCRIPT), out="run", name="k")
 """
 
 
+@pytest.mark.engine
 def test_a_calibration_that_is_killed_while_it_asks_goes_on() -> None:
     """Killed in its 30th question: these are not asked again, and what comes out is what comes out in one go."""
     written(statements())

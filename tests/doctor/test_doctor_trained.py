@@ -9,6 +9,8 @@ from localjudge.doctor.examine import examine
 from localjudge.doctor.health_check import HealthCheck
 from tests.judge.trained_templates import CHATML
 
+pytestmark = pytest.mark.engine
+
 SHAPE = random_model.Shape(width=32, heads=2, kv_heads=1, feed_forward=32, context=8192)
 
 

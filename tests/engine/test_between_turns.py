@@ -4,6 +4,8 @@ import pytest
 
 from localjudge.engine.tokens import between_turns
 
+pytestmark = pytest.mark.engine
+
 LLAMA_2 = (
     "{% if messages[0].role == 'system' %}{% set system, turns = messages[0].content, messages[1:] %}"
     "{% else %}{% set system, turns = none, messages %}{% endif %}"

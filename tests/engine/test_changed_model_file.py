@@ -19,6 +19,8 @@ from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, NoAnswer, VerdictRequest
 from tests.engine.conftest import Asker, ModelMaker, Opener
 
+pytestmark = pytest.mark.engine
+
 QUANTISATIONS = ("F16", "Q8_0", "Q4_0")
 
 

@@ -10,6 +10,8 @@ from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter
 from localjudge.types import Attribution, ChatEnds, Span, Unit
 
+pytestmark = pytest.mark.engine
+
 CHATML = (
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
     "{{ '<|im_start|>assistant\n' }}"

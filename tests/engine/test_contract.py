@@ -16,6 +16,8 @@ from localjudge.engine.scripted import unit_text
 from localjudge.types import Answer, ChatEnds, NoAnswer, VerdictRequest
 from tests.engine.conftest import Asker, ModelMaker
 
+pytestmark = pytest.mark.engine
+
 Answers = Iterator[tuple[int, Answer | NoAnswer]]
 
 

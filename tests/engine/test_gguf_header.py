@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from localjudge.engine.llamacpp import gguf as gguf_header
 from localjudge.errors import ModelError
 
+pytestmark = pytest.mark.engine
+
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:

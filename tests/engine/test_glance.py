@@ -15,6 +15,8 @@ from localjudge.engine.llamacpp import gguf as header
 from localjudge.errors import ModelError
 from tests.local_models.conftest import gguf
 
+pytestmark = pytest.mark.engine
+
 
 @pytest.mark.parametrize("template", [None, random_model.CHAT_TEMPLATE])
 @pytest.mark.parametrize("quantisation", ["F16", "Q8_0", "Q4_0"])

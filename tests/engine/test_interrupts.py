@@ -10,6 +10,8 @@ from localjudge.engine.llamacpp.model import vocabulary_of_file
 from localjudge.engine.tokens import Vocabulary
 from tests.engine.conftest import ModelMaker
 
+pytestmark = pytest.mark.engine
+
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupt_is_raised_behind_the_block(number: signal.Signals) -> None:

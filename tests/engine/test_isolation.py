@@ -23,6 +23,8 @@ from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, NoAnswer, VerdictRequest
 from tests.engine.conftest import Asker, ModelMaker, Opener
 
+pytestmark = pytest.mark.engine
+
 Answers = list[Answer | NoAnswer]
 
 QUICK = random_model.Shape(width=256, layers=2, feed_forward=512, context=4096)

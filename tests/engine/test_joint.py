@@ -13,6 +13,8 @@ from localjudge.judge.wording import PromptWriter
 from localjudge.types import Answer, Attribution, NoAnswer, Span, Unit, VerdictRequest
 from tests.engine.conftest import Opener
 
+pytestmark = pytest.mark.engine
+
 STATEMENTS = ('He said "no".\n', "桥在河上 😀", "<|im_end|></s>[INST]", "A\\B {}[].")
 VOCABULARIES = {"bytes": random_model.byte_vocabulary, "pieces": random_model.piece_vocabulary}
 

@@ -14,6 +14,8 @@ from localjudge.engine.decoding import Choice, ConstrainedAnswer, Constraints, r
 from localjudge.judge import profile as grammars
 from tests.engine.conftest import vocabulary_of
 
+pytestmark = pytest.mark.engine
+
 LEVELS = (0.0, 0.25, 0.5, 0.75, 1.0)
 SCORES = st.floats(-1e4, 1e4, width=32)
 

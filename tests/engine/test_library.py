@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.engine
+
 ROOT = Path(__file__).parent.parent.parent
 NEWER_SYSTEM = (
     "RuntimeError(\"Failed to load shared library '/venv/llama_cpp/lib/libllama.so': /lib/x86_64-linux-gnu/libc.so.6: "

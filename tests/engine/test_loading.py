@@ -18,6 +18,8 @@ from localjudge.errors import OutOfResource
 from localjudge.types import Answer, NoAnswer
 from tests.engine.conftest import Asker, ModelMaker, Opener
 
+pytestmark = pytest.mark.engine
+
 LONG = random_model.Shape(context=16_384)
 
 

@@ -20,6 +20,8 @@ from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import OutOfResource
 from tests.engine.conftest import ModelMaker
 
+pytestmark = pytest.mark.engine
+
 GIB = 2**30
 _said: list[str] = []
 

@@ -19,6 +19,8 @@ from localjudge.errors import ModelError
 from localjudge.model_registry import ModelFile
 from tests.engine.conftest import ModelMaker
 
+pytestmark = pytest.mark.engine
+
 ALL = slice(None)
 KINDS: dict[Any, GGUFValueType] = {
     bool: GGUFValueType.BOOL,

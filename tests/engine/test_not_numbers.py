@@ -24,6 +24,8 @@ from localjudge.model_registry import ModelFile
 from localjudge.types import Answer, Attribution, NoAnswer, Piece, Span, Unit, VerdictRequest
 from tests.engine.conftest import Opener
 
+pytestmark = pytest.mark.engine
+
 WAYS: tuple[tuple[Reasons, JudgingProtocol], ...] = (
     ("none", "independent"),
     ("before", "independent"),

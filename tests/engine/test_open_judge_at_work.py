@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.engine
+
 STRESS = Path(__file__).parent / "stress_open_judge.py"
 FORK = """
 import os, sys

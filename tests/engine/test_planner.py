@@ -14,6 +14,8 @@ from localjudge.judge.wording import PromptWriter
 from localjudge.types import Attribution, Relevance, Span, Unit, VerdictRequest
 from tests.engine.conftest import ModelMaker, Opener
 
+pytestmark = pytest.mark.engine
+
 nodes = st.lists(st.integers(0, 3), min_size=1, max_size=3).map(tuple)
 paths = st.lists(nodes, min_size=1, max_size=4).map(tuple)
 trees = st.lists(paths, max_size=8)

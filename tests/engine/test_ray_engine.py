@@ -34,7 +34,10 @@ from tests.engine.conftest import Asker, ModelMaker
 from tests.engine.scripted_workers import SCRIPTED, asked_by, model_in, said
 
 # Not imported here: a cluster of this machine is closed to others by what is set when ray is imported.
-pytestmark = pytest.mark.skipif(find_spec("ray") is None, reason="NOT CHECKED: the extra ray is not installed")
+pytestmark = [
+    pytest.mark.engine,
+    pytest.mark.skipif(find_spec("ray") is None, reason="NOT CHECKED: the extra ray is not installed"),
+]
 GRAMMAR = grammars.load_grammar("attributed")
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
 Opener = Callable[..., RayEngine]

@@ -20,6 +20,8 @@ from localjudge.judge.wording import PromptWriter, Reasons
 from localjudge.types import Answer, Attribution, NoAnswer, Span, Unit, VerdictRequest
 from tests.engine.conftest import Opener
 
+pytestmark = pytest.mark.engine
+
 VOCABULARIES = {"bytes": random_model.byte_vocabulary, "pieces": random_model.piece_vocabulary}
 STATEMENTS = ("It opened in 1936.", 'He said "no".', "Мост закрыт.", "桥在河上 😀", "مغلق", "<|im_end|></s>{}")
 CONTEXT = "The bridge opened in 1936 and was closed in 1987."

@@ -24,6 +24,8 @@ from localjudge.run.settings import RunSettings
 from localjudge.types import Answer, Attribution, NoAnswer, Span, Unit
 from tests.engine.conftest import Asker, ModelMaker, Opener
 
+pytestmark = pytest.mark.engine
+
 CUT = ("llama", "qwen2", "gemma2", "gemma3", "phi3", "gpt2")
 SAVED = ("mamba", "lfm2")
 

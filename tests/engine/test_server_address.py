@@ -6,6 +6,8 @@ from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.server.address import ServerAddress, is_loopback, is_this_machine, names_a_server, read_address
 from localjudge.errors import UsageError
 
+pytestmark = pytest.mark.engine
+
 
 @pytest.mark.parametrize(
     ("named", "address"),

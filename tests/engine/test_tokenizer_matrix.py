@@ -35,6 +35,8 @@ from localjudge.types import (
 )
 from tests.engine.conftest import of_the_folder
 
+pytestmark = pytest.mark.engine
+
 # Template files (named after the models they come from) that belong to each vocabulary: the model's own, or one of the
 # same family whose markers this vocabulary has, or spells out as its own models do.
 FAMILIES = {

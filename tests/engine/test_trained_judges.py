@@ -30,6 +30,8 @@ from localjudge.types import Answer, Grammar, Task, VerdictRequest
 from tests.engine.conftest import of_the_folder, vocabulary_of
 from tests.judge.test_trained_profiles import ASKED, TEMPLATES, passage, rubric, statement
 
+pytestmark = pytest.mark.engine
+
 SHAPE = random_model.Shape(width=32, heads=2, kv_heads=1, feed_forward=32, context=8192)
 SMALL = (*random_model.MADE_UP, *of_the_folder("gpt-2", "llama-spm"))
 LARGE = of_the_folder("qwen2", "llama-bpe")

@@ -21,6 +21,8 @@ from localjudge.judge.wording import JudgingProtocol, PromptWriter
 from localjudge.types import Answer, Attribution, Span, Unit
 from tests.engine.conftest import ModelMaker, Opener, of_the_folder
 
+pytestmark = pytest.mark.engine
+
 LOOP = (
     "{{% for message in messages %}}{{% if message.role == 'user' %}}{user}{{% else %}}{assistant}{{% endif %}}"
     "{{% endfor %}}"

@@ -13,6 +13,8 @@ from localjudge.engine.tokens import Vocabulary
 from localjudge.errors import SampleError
 from tests.engine.conftest import LoadedVocabulary, ModelMaker, of_the_folder, vocabulary_of
 
+pytestmark = pytest.mark.engine
+
 REAL = ("command-r", "gemma-4", "gpt-2", "llama-bpe", "llama-spm", "phi-3", "qwen2", "qwen35")
 FAMILIAR = (
     "<|eot_id|>",

@@ -20,6 +20,8 @@ from localjudge.judge import profile as grammars
 from localjudge.types import Grammar
 from tests.engine.conftest import vocabulary_of
 
+pytestmark = pytest.mark.engine
+
 VERDICTS = {name: name for name in ("attributed", "relevant", "useful", "sufficient", "refused")}
 BEFORE = {f"reason_{key}": key for key in VERDICTS}
 AFTER = {f"{key}_reason": key for key in VERDICTS}

@@ -13,6 +13,8 @@ import pytest
 
 from tests.integrations import peers
 
+pytestmark = pytest.mark.engine
+
 ROOT = Path(__file__).parent.parent.parent
 WENT_OUT = 97
 WATCHED = f"""

@@ -58,6 +58,7 @@ def unasked() -> Any:
     return Unasked()
 
 
+@pytest.mark.engine
 def test_the_reference_judge_gives_its_own_recall_and_precision_in_hybrid_mode() -> None:
     """Of the references it attributes 2/2 and 1/2, as `context_recall` counts; each first context is useful."""
     from deepeval.metrics import ContextualPrecisionMetric, ContextualRecallMetric

@@ -93,6 +93,7 @@ def test_the_last_turn_of_a_conversation_is_counted() -> None:
     assert load(FILES / "ragas-0.4.3/samples.jsonl").conversations == 0
 
 
+@pytest.mark.engine
 @pytest.mark.parametrize("name", ["inspect-ai-0.3.285/log.eval", "promptfoo-0.121.20/results.json"])
 def test_the_reference_judge_gives_the_scores_that_the_example_has(name: str, tmp_path: Path) -> None:
     run = localjudge.evaluate(FILES / name, metrics=[*SCORES], out=tmp_path / "run")

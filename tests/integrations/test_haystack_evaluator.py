@@ -43,6 +43,7 @@ def pipeline_of(component: Any) -> Any:
     return pipeline
 
 
+@pytest.mark.engine
 def test_the_reference_judge_gives_the_scores_of_the_example_in_a_pipeline_that_was_written_and_read(
     evaluator: Evaluator,
 ) -> None:

@@ -41,6 +41,7 @@ def means(log: Any) -> dict[str, float]:
     return {score.name: score.metrics["mean"].value for score in log.results.scores}
 
 
+@pytest.mark.engine
 def test_the_reference_judge_gives_the_scores_of_the_example(log: Any) -> None:
     """And the log says by whom, so that inspect can score again by the name of the scorer."""
     from inspect_ai import score

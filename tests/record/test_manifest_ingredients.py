@@ -20,6 +20,8 @@ from localjudge.metrics.context_recall import ContextRecall
 from localjudge.record.manifest import Manifest, data_part, differences, judge_part
 from localjudge.types import ChatEnds, VerdictRule
 
+pytestmark = pytest.mark.engine
+
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "user_input": "Why?", "retrieved_contexts": ["Because.", "So."], "reference": "One. Zwei ä."},
     {"id": "b", "user_input": "How, then?", "retrieved_contexts": ["So."], "reference": 'Three "and" four.'},

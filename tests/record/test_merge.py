@@ -24,6 +24,8 @@ from localjudge.report.export import exported
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import NoAnswer, VerdictRequest
 
+pytestmark = pytest.mark.engine
+
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
 METRICS = ["context_recall", "faithfulness", "document_recall_single_hit"]
 

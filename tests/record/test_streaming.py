@@ -16,6 +16,8 @@ from localjudge.record.result_rows import ScoreRow
 from localjudge.report.export import Format, exported_parts
 from localjudge.report.tables import worst_scores
 
+pytestmark = pytest.mark.engine
+
 SAMPLES = 2_000
 PADDING = "x" * 2_000
 """Each text is that long, so that all samples or all verdict rows take more than 4 MB."""

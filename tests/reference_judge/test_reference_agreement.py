@@ -7,6 +7,8 @@ from bare_llama import BareModel
 from reference_judge.committed import CONTEXT, Vocabulary
 from reference_judge.numpy_model import NumpyJudge, attribution, relevance
 
+pytestmark = pytest.mark.engine
+
 Agree = Callable[..., bool]
 
 TOWER = "The Iron Gate was opened in 1936 by the city of Porto, which had paid 1,200 workers to build it."

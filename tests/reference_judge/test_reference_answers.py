@@ -8,6 +8,8 @@ from bare_llama import BareModel
 from reference_judge import numpy_model
 from reference_judge.committed import END, Vocabulary
 
+pytestmark = pytest.mark.engine
+
 CONTEXT = "Ada Lovelace wrote the first program in 1843. She was born in London and worked with Charles Babbage."
 
 

@@ -4,7 +4,10 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 from reference_judge import committed
+
+pytestmark = pytest.mark.engine
 
 SCRIPT = Path(__file__).resolve().parents[2] / "scripts" / "build-reference-judge"
 

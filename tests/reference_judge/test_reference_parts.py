@@ -8,6 +8,8 @@ from reference_judge import derivation, layout, rules
 from reference_judge.committed import LONGEST, Inputs
 from reference_judge.model_file import charsmap
 
+pytestmark = pytest.mark.engine
+
 
 def test_the_previous_word_s_head_prefers_distance_1_by_far(known: Inputs) -> None:
     logits = known.scalars.previous.logits(known.scalars.frequencies, np.arange(LONGEST))

@@ -12,6 +12,8 @@ from reference_judge.numpy_model import NumpyJudge
 
 from localjudge.stats.agreement import roc_auc
 
+pytestmark = pytest.mark.engine
+
 
 def word_overlap(example: Example, task: str) -> float:
     """The baseline: share of the statement's words in the context, or of the question's words in the sentence."""

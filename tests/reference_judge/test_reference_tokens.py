@@ -6,6 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reference_judge.committed import CONTROL, UNKNOWN, Vocabulary
 
+pytestmark = pytest.mark.engine
+
 TEXTS = (
     "The Eiffel Tower was completed in 1889 for the World's Fair in Paris.",
     "Été à l'Île-de-France; ÜBER straße, naïve café.",

@@ -20,6 +20,8 @@ from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.report.html_page import write_report
 from localjudge.words import printable, printable_lines
 
+pytestmark = pytest.mark.engine
+
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 UNSAFE = "".join(map(chr, (*range(32), *range(0x7F, 0xA0), 0x61C, 0x200E, 0x200F, *range(0x2028, 0x202F), 0x2066)))
 HOSTILE = (

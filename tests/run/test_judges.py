@@ -15,6 +15,8 @@ from localjudge.errors import ModelError, UsageError
 from localjudge.run.judges import judge_on, open_judge
 from localjudge.run.settings import RunSettings
 
+pytestmark = pytest.mark.engine
+
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "retrieved_contexts": ["It opened in 1936."], "reference": "It opened in 1936. It was closed."},
 ]

@@ -14,6 +14,8 @@ import pytest
 
 from localjudge import ScriptedEngine, evaluate
 
+pytestmark = pytest.mark.engine
+
 FILES = ("scores.jsonl", "verdicts.jsonl", "summary.json")
 
 # Judges with an engine that takes a moment for each answer, and notes each question before it answers. When it has

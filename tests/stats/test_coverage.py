@@ -12,6 +12,8 @@ from paired_coverage import SHAPES, measure
 
 from localjudge.stats.interval import Interval, mean_interval
 
+pytestmark = pytest.mark.engine
+
 REPEATS = 300
 
 

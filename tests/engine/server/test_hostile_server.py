@@ -21,6 +21,8 @@ from localjudge.engine.server.server_engine import ServerEngine
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource, UsageError
 from tests.engine.server.fake_server import FakeServer, serving
 
+pytestmark = pytest.mark.engine
+
 SETTINGS = EngineSettings()
 HASTY = Patience(connecting=1, describing=0.3, answering=0.6, loading=0.5, most_bytes=4096)
 

@@ -31,6 +31,8 @@ from localjudge.types import Answer
 from tests.engine.conftest import ModelMaker
 from tests.engine.server.fake_server import FakeServer, serving
 
+pytestmark = pytest.mark.engine
+
 TEMPLATE = random_model.CHAT_TEMPLATE.replace("<|im_start|>", "<start_of_turn>").replace("<|im_end|>", "<end_of_turn>")
 N_CTX = 2048
 SETTINGS = EngineSettings()

@@ -29,6 +29,8 @@ from localjudge.run.verify import verify_run as verify
 from localjudge.types import Answer
 from tests.engine.server.fake_server import FakeServer, log_probabilities, serving
 
+pytestmark = pytest.mark.engine
+
 ROWS = [
     {"id": "a", "retrieved_contexts": ["Paris is in France."], "response": "Paris is in France. It rains."},
     {"id": "b", "retrieved_contexts": ["Rome is old."], "response": "Rome is old."},
