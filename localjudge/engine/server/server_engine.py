@@ -395,6 +395,9 @@ class ServerEngine(DecodingEngine):
                 template=ChatTemplate(model.chat_template, model.bos, model.eos) if model.chat_template else None,
             )
             undo.pop_all()
+        self.name = model.name
+        self.metadata = model.metadata
+        self.forks = server.reuses_prefixes
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -416,25 +419,10 @@ class ServerEngine(DecodingEngine):
             "n_ctx": self._n_ctx,
             "server_n_ctx": model.n_ctx,
             "begin_of_text": bool(self._begin),
-            "shared_prompts": "reused" if self._server.reuses_prefixes else "evaluated again",
+            "shared_prompts": "reused" if self.forks else "evaluated again",
             "batching": "not isolated",
             **({"host": model.host} if model.host else {}),
         }
-
-    @property
-    def name(self) -> str:
-        """What people call the model."""
-        return self._model.name
-
-    @property
-    def metadata(self) -> Mapping[str, str]:
-        """What the model's file says of who it is, or the name that the server has for it."""
-        return self._model.metadata
-
-    @property
-    def forks(self) -> bool:
-        """Whether the server evaluates once what requests share."""
-        return self._server.reuses_prefixes
 
     def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
         """As for a model's file, unless the server would read a text of the user's as markup (SampleError)."""

@@ -26,3 +26,10 @@ def engine(fake: FakeServer) -> Iterator[ServerEngine]:
     """The engine on it."""
     with closing(engine_on(fake)) as opened:
         yield opened
+
+
+@pytest.fixture
+def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the server's address were not this machine's."""
+    for module in ("address", "connection"):
+        monkeypatch.setattr(f"localjudge.engine.server.{module}.is_this_machine", lambda _: False)

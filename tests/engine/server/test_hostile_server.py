@@ -255,10 +255,9 @@ def test_a_name_that_leads_elsewhere_is_refused_before_anything_is_sent(
     assert f'allow_host="{name}"' in str(error.value.hint) or f"allow_host='{name}'" in str(error.value.hint)
 
 
-def test_a_host_that_is_allowed_is_asked_and_named(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("elsewhere")
+def test_a_host_that_is_allowed_is_asked_and_named(fake: FakeServer) -> None:
     """Its own name is in the identity, and no file of ours is taken for its model's."""
-    monkeypatch.setattr("localjudge.engine.server.address.is_this_machine", lambda _: False)
-    monkeypatch.setattr("localjudge.engine.server.connection.is_this_machine", lambda _: False)
     settings = EngineSettings(allow_host=("127.0.0.1",))
     with closing(engine_on(fake, settings)) as engine:
         assert engine.identity["host"] == "127.0.0.1"

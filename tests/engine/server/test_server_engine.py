@@ -145,9 +145,8 @@ def test_nothing_of_an_unproved_model_is_kept_for_later(
     assert not cache_state().folder.exists()
 
 
+@pytest.mark.usefixtures("elsewhere")
 def test_where_texts_go_is_announced(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("address", "connection"):
-        monkeypatch.setattr(f"localjudge.engine.server.{module}.is_this_machine", lambda _: False)
     settings = RunSettings(allow_host=("127.0.0.1",))
     with opened_judge(fake.url, None, settings) as opened:
         assert opened.announcement.splitlines()[-1] == "the texts go to 127.0.0.1, unencrypted"
