@@ -49,7 +49,7 @@ def test_what_an_undecided_gate_counts_as_is_the_user_s_choice(
     found, output, _ = called(capfd, "run", "data.jsonl", *ARGUMENTS, *gate)
     assert found == code
     assert "undecided  context_recall>=0.4" in output
-    assert f"(counts as {'kept' if undecided == 'pass' else 'missed'})" in " ".join(output.split())
+    assert f"(counts as {'passed' if undecided == 'pass' else 'failed'})" in " ".join(output.split())
 
 
 def test_a_run_is_compared_with_its_baseline_in_one_go(capfd: pytest.CaptureFixture[str]) -> None:
@@ -63,7 +63,7 @@ def test_a_run_is_compared_with_its_baseline_in_one_go(capfd: pytest.CaptureFixt
         gate = ("--gate", "context_recall.delta>=-0.1")
         arguments = ("run", "now.jsonl", *ARGUMENTS, "--baseline", "old", *gate)
         assert (found := called(capfd, *arguments))[0] == code
-        assert f"{outcome}  context_recall.delta>=-0.1" in found[1]
+        assert f"{outcome} context_recall.delta>=-0.1" in " ".join(found[1].split())
         printed = json.loads(called(capfd, *arguments, "--json")[1])
         difference = 0.5 if outcome == "pass" else -0.5
         assert printed["comparison"]["metrics"]["context_recall"]["scores"]["difference"] == difference
