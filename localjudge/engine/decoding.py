@@ -102,7 +102,10 @@ class Constraints:
         """The grammar in tokens. Raises ModelError if this vocabulary cannot write its answers."""
         key = grammar.model_dump_json()
         if key not in self._compiled:
-            start = self._arrive(self._matcher(grammar), (), b"", grammar)
+            matcher = llguidance.LLMatcher(self._tokenizer, llguidance.LLMatcher.grammar_from_regex(grammar.pattern))
+            if matcher.is_error():
+                raise ModelError(f"the grammar {grammar.name!r} cannot be compiled: {matcher.get_error()}")
+            start = self._arrive(matcher, (), b"", grammar)
             self._compiled[key] = CompiledGrammar(grammar, start, self._longest(start, grammar))
             if len(self._compiled) > _GRAMMARS_KEPT:
                 self._compiled.popitem(last=False)
@@ -120,12 +123,6 @@ class Constraints:
         closing = choice.legal & self._ends(grammar.reason_end)
         return choice._replace(legal=closing) if closing.any() else choice
 
-    def _matcher(self, grammar: Grammar) -> llguidance.LLMatcher:
-        matcher = llguidance.LLMatcher(self._tokenizer, llguidance.LLMatcher.grammar_from_regex(grammar.pattern))
-        if matcher.is_error():
-            raise ModelError(f"the grammar {grammar.name!r} cannot be compiled: {matcher.get_error()}")
-        return matcher
-
     def _arrive(
         self, matcher: llguidance.LLMatcher, tokens: tuple[int, ...], text: bytes, grammar: Grammar
     ) -> Position:
@@ -139,8 +136,13 @@ class Constraints:
             ahead = self._vocabulary.user(forced)
             _consume(matcher, ahead, grammar)
             tokens, text = (*tokens, *ahead), text + forced.encode()
-        choice = None if matcher.is_accepting() else self._choice(matcher, grammar)
-        return Position(matcher, tokens, text, choice)
+        if matcher.is_accepting():
+            return Position(matcher, tokens, text, None)
+        legal = self._legal(matcher)
+        by_label = self._by_label(legal, grammar)
+        if not all(ids.size for ids in by_label.values()):
+            raise ModelError(f"this model's tokens cannot write every answer of the grammar {grammar.name!r}")
+        return Position(matcher, tokens, text, Choice(legal, by_label))
 
     def _before_space(self, matcher: llguidance.LLMatcher, forced: str, grammar: Grammar) -> Position | None:
         """The place behind the forced text and before the space that follows it, if a verdict is read there.
@@ -155,13 +157,6 @@ class Constraints:
         if not by_label or not all(ids.size for ids in by_label.values()):
             return None
         return Position(ahead, tuple(tokens), forced.encode(), Choice(legal, by_label))
-
-    def _choice(self, matcher: llguidance.LLMatcher, grammar: Grammar) -> Choice:
-        legal = self._legal(matcher)
-        by_label = self._by_label(legal, grammar)
-        if not all(ids.size for ids in by_label.values()):
-            raise ModelError(f"this model's tokens cannot write every answer of the grammar {grammar.name!r}")
-        return Choice(legal, by_label)
 
     def _legal(self, matcher: llguidance.LLMatcher) -> NDArray[np.bool_]:
         bits = np.frombuffer(matcher.compute_bitmask(), dtype=np.uint8)
@@ -180,13 +175,11 @@ class Constraints:
         while position.choice:
             has_reasons |= not position.choice.labels
             tokens += 1
-            position = self.after(position, self._soonest_closed(position.choice, grammar), grammar)
+            soonest_closed = int(np.argmax(self.closing(position.choice, grammar).legal))
+            position = self.after(position, soonest_closed, grammar)
             tokens += len(position.forced) - 1 if position.choice else 0
         reasons = grammar.verdicts if has_reasons else 0
         return tokens + reasons * (grammar.reason_tokens + _CLOSING_TOKENS)
-
-    def _soonest_closed(self, choice: Choice, grammar: Grammar) -> int:
-        return int(np.argmax(self.closing(choice, grammar).legal))
 
 
 def read(choice: Choice, logits: NDArray[np.floating[Any]]) -> Reading:
@@ -342,13 +335,23 @@ class ConstrainedAnswer:
         if choice is None:
             raise ValueError("the answer is finished")
         if choice.labels:
-            self._go_on(self._verdict(choice, logits))
-            return
-        self.free_tokens += 1
-        self._reason_tokens += 1
-        if self._reason_tokens > self._grammar.reason_tokens:
-            choice = self._constraints.closing(choice, self._grammar)
-        self._go_on(greedy(choice.legal, logits))
+            # Where a reason follows, other tokens may carry the label than where none does: it is read as if none did.
+            reading = read(self._verdict_alone or choice, logits)
+            self._verdict_alone = None
+            self._readings.append(reading)
+            self._reason_tokens = 0
+            carriers = choice.labels[reading.label]
+            token = int(carriers[np.argmax(logits[carriers])])
+        else:
+            self.free_tokens += 1
+            self._reason_tokens += 1
+            if self._reason_tokens > self._grammar.reason_tokens:
+                choice = self._constraints.closing(choice, self._grammar)
+            token = greedy(choice.legal, logits)
+        self._position = self._constraints.after(self._position, token, self._grammar)
+        self._text += self._position.text
+        if not self.finished:
+            self.continued_tokens += len(self.pending)
 
     @property
     def reason_end(self) -> str:
@@ -359,48 +362,26 @@ class ConstrainedAnswer:
         """One answer for each verdict, in their order."""
         entries = _entries(self._text.decode(), self._grammar)
         return tuple(
-            Answer(p_yes=reading.p_yes, legal_mass=reading.legal_mass, raw=entry.raw, reason=entry.reason)
-            for reading, entry in zip(self._readings, entries, strict=True)
+            Answer(p_yes=reading.p_yes, legal_mass=reading.legal_mass, raw=raw, reason=reason)
+            for reading, (raw, reason) in zip(self._readings, entries, strict=True)
         )
 
-    def _verdict(self, choice: Choice, logits: NDArray[np.floating[Any]]) -> int:
-        """Read the verdict, and give the token that writes it down.
 
-        Where a reason follows, other tokens may carry the label than where none does: it is read as if none did.
-        """
-        reading = read(self._verdict_alone or choice, logits)
-        self._verdict_alone = None
-        self._readings.append(reading)
-        self._reason_tokens = 0
-        carriers = choice.labels[reading.label]
-        return int(carriers[np.argmax(logits[carriers])])
-
-    def _go_on(self, token: int) -> None:
-        self._position = self._constraints.after(self._position, token, self._grammar)
-        self._text += self._position.text
-        if not self.finished:
-            self.continued_tokens += len(self.pending)
-
-
-class _Entry(NamedTuple):
-    raw: str
-    reason: str | None
-
-
-def _entries(raw: str, grammar: Grammar) -> list[_Entry]:
+def _entries(raw: str, grammar: Grammar) -> list[tuple[str, str | None]]:
     """The text of each verdict, verbatim, with its reason: the whole answer, or the entries of its one list."""
     if not grammar.reason_tokens:
-        return [_Entry(raw, None)]
+        return [(raw, None)]
     if _GROUP in grammar.pattern:
         match = re.fullmatch(grammar.pattern, raw)
-        return [_Entry(raw, match[_REASON].strip() if match else None)]
+        return [(raw, match[_REASON].strip() if match else None)]
     if grammar.verdicts == 1 and not raw.partition(":")[2].startswith("["):
-        return [_Entry(raw, json.loads(raw).get(_REASON))]
+        return [(raw, json.loads(raw).get(_REASON))]
     decoder = json.JSONDecoder()
-    entries, place = [], raw.index("[") + 1
+    entries: list[tuple[str, str | None]] = []
+    place = raw.index("[") + 1
     for _ in range(grammar.verdicts):
         entry, end = decoder.raw_decode(raw, place)
-        entries.append(_Entry(raw[place:end], entry.get(_REASON)))
+        entries.append((raw[place:end], entry.get(_REASON)))
         place = end + 1
     return entries
 

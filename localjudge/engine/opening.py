@@ -24,11 +24,6 @@ ENGINE_LIBRARIES = {"llama-cpp-python": "localjudge.engine.llamacpp.library", "l
 """The packages that models run on, each with the module whose import loads it."""
 
 
-def evaluates_here(judge: str) -> bool:
-    """Whether the model that a judge is named by is evaluated on this machine, by an engine of this process."""
-    return not names_a_server(judge)
-
-
 def is_in_place(judge: str) -> bool:
     """Whether there is a file where a judge's name says; nothing is read, and nobody is asked."""
     file = None if names_a_server(judge) else model_registry.place_of(judge)
@@ -90,7 +85,7 @@ def open_engine(model: NamedModel, settings: EngineSettings, *, begin_of_text: b
 
     if not isinstance(model, ServedModel):
         raise TypeError(f"{model!r} is neither a file nor a server's")
-    return ServerEngine.opened(open_server(model, settings), settings, begin_of_text=begin_of_text)
+    return ServerEngine(open_server(model, settings), settings, begin_of_text=begin_of_text)
 
 
 def model_facts(path: Path, n_ctx: int | None = None) -> ModelFacts:

@@ -105,14 +105,8 @@ class EngineSettings(Record):
     @property
     def used_threads(self) -> int:
         """Processor threads that an engine will use."""
-        return self.threads or _usable_processors()
-
-
-def _usable_processors() -> int:
-    """Processors that this process may use, where the system tells; all there are elsewhere."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return self.threads or usable
 
 
 class EngineStats(Record):

@@ -50,7 +50,13 @@ def connected(address: str, processors: int) -> Iterator[Any]:
     address where no cluster is, and if Ray does not start.
     """
     with _lock:
-        ray = _imported(address)
+        try:
+            with _environment(_IMPORTED | (_STARTED if address == LOCAL else {})):
+                import ray
+        except ImportError as error:
+            raise UsageError(
+                f"{option_name('ray')} needs the package ray: {error}", hint="install it with: pip install ray"
+            ) from error
         if _addresses and _addresses[0] != address:
             raise UsageError(
                 f"this process is in the Ray cluster {_addresses[0]} already, and not in {address}",
@@ -66,18 +72,6 @@ def connected(address: str, processors: int) -> Iterator[Any]:
             _addresses.pop()
             if not _addresses:
                 _undo.close()
-
-
-def _imported(address: str) -> Any:
-    """The package. Raises UsageError if it is not installed."""
-    try:
-        with _environment(_IMPORTED | (_STARTED if address == LOCAL else {})):
-            import ray
-    except ImportError as error:
-        raise UsageError(
-            f"{option_name('ray')} needs the package ray: {error}", hint="install it with: pip install ray"
-        ) from error
-    return ray
 
 
 def _connect(ray: Any, address: str, processors: int) -> None:

@@ -216,7 +216,15 @@ class RayEngine:
             yield from answers
             began = perf_counter()
         if work.set_aside:
-            raise _deadly([requests[index] for index in work.set_aside])
+            question = requests[work.set_aside[0]].path[-1]
+            text = "".join(piece.text for piece in question if not piece.trusted)
+            more = f", and of {len(work.set_aside) - 1} more" if len(work.set_aside) > 1 else ""
+            raise OutOfResource(
+                f"{_MOST_DEATHS} workers died of one question, the one about {printable(text[:80])!r}{more}; all that "
+                "was asked with it is answered and stored",
+                hint="give the workers more memory, or leave its sample out of the data, and run the same command "
+                "again",
+            )
 
     def close(self) -> None:
         """End the workers, and the cluster if it is our own."""
@@ -355,14 +363,3 @@ def _in_one_line(error: Exception) -> str:
     """What Ray says of a death, without the numbers that it calls things by."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return next((line for line in lines if line.startswith("The actor is dead because")), lines[-1] if lines else "")
-
-
-def _deadly(requests: Sequence[VerdictRequest]) -> OutOfResource:
-    """What is said of requests that no worker survives."""
-    text = "".join(piece.text for piece in requests[0].path[-1] if not piece.trusted)
-    more = f", and of {len(requests) - 1} more" if len(requests) > 1 else ""
-    return OutOfResource(
-        f"{_MOST_DEATHS} workers died of one question, the one about {printable(text[:80])!r}{more}; all that was "
-        "asked with it is answered and stored",
-        hint="give the workers more memory, or leave its sample out of the data, and run the same command again",
-    )

@@ -45,6 +45,9 @@ class ScriptedEngine:
     data.
     """
 
+    forks = True
+    memory_bytes = 0
+
     def __init__(
         self,
         script: Script,
@@ -82,11 +85,6 @@ class ScriptedEngine:
         return None
 
     @property
-    def forks(self) -> bool:
-        """Nothing is evaluated twice."""
-        return True
-
-    @property
     def stats(self) -> EngineStats:
         """No tokens are run."""
         return EngineStats()
@@ -104,11 +102,6 @@ class ScriptedEngine:
         """One token a code point, each distinct beginning of a path counted once."""
         nodes = {request.path[: depth + 1] for request in requests for depth in range(len(request.path))}
         return sum(len(piece.text) for path in nodes for piece in path[-1])
-
-    @property
-    def memory_bytes(self) -> int:
-        """No model is loaded."""
-        return 0
 
     def answers(self, requests: Sequence[VerdictRequest]) -> Iterator[tuple[int, Answer | NoAnswer]]:
         """Answer in the order given."""

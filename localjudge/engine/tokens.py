@@ -141,11 +141,6 @@ def _openers() -> tuple[tuple[str, str], ...]:
     return tuple((row["after"], row["add"]) for row in tomllib.loads(file.read_text(encoding="utf-8"))["opener"])
 
 
-def _without_marks(template: str) -> str:
-    """Without the tags that say where training computes its loss: they are not Jinja's own."""
-    return _GENERATION.sub(r"{#\1 \2#}", template)
-
-
 class _Rendered(NamedTuple):
     """What a template makes of conversations; `reads` names its variables, None if it cannot be parsed."""
 
@@ -183,7 +178,9 @@ def _render(
     variables = [
         {**usual, **arguments, "messages": messages, "bos_token": bos, "eos_token": eos} for messages in conversations
     ]
-    request = {"template": _without_marks(template), "conversations": variables, "now": _FIXED_DATE.isoformat()}
+    # Tags that say where training computes its loss are not Jinja's own.
+    template = _GENERATION.sub(r"{#\1 \2#}", template)
+    request = {"template": template, "conversations": variables, "now": _FIXED_DATE.isoformat()}
     return _reply(json.dumps({**request, "limits": _LIMITS}))
 
 

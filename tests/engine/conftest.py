@@ -18,8 +18,9 @@ from localjudge.engine.llamacpp.model import loaded_tokens
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.tokens import Vocabulary
 from localjudge.judge import profile as grammars
+from localjudge.judge.wording import PromptWriter
 from localjudge.model_registry import ModelFile
-from localjudge.types import Piece, VerdictRequest
+from localjudge.types import Attribution, Piece, Span, Unit, VerdictRequest
 
 ModelMaker = Callable[..., ModelFile]
 Opener = Callable[..., LlamaCppEngine]
@@ -86,6 +87,28 @@ def ask() -> Asker:
         return VerdictRequest(path=tuple(nodes), grammar=grammars.load_grammar(grammar))
 
     return request
+
+
+def attributions(texts: Sequence[str], context: str = "It opened in 1936.", **asking: Any) -> list[VerdictRequest]:
+    """Statements about one context, by the instruct profile; `asking` names reasons and protocol."""
+    units = [
+        Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
+        for index, text in enumerate(texts)
+    ]
+    writer = PromptWriter(grammars.load_profile("instruct"), **asking)
+    return writer.requests([Attribution(unit=unit, contexts=(context,)) for unit in units])
+
+
+@pytest.fixture(scope="module", params=["bytes", "pieces"])
+def small_model(request: pytest.FixtureRequest, make_model: ModelMaker) -> ModelFile:
+    """With room for 8,192 tokens, in two vocabularies."""
+    return make_model(vocabulary=request.param, shape=random_model.Shape(context=8192))
+
+
+@pytest.fixture
+def opened(open_engine: Opener, small_model: ModelFile) -> Opener:
+    """Opens an engine on it."""
+    return functools.partial(open_engine, small_model)
 
 
 class LoadedVocabulary(Vocabulary):

@@ -22,39 +22,35 @@ def ends(template: str) -> ChatEnds:
     return chat.chat_ends(template, bos="<s>", eos="</s>")
 
 
-def test_the_ends_are_what_stands_before_and_after_the_message() -> None:
-    found = ends(CHATML)
-    assert (found.head, found.tail) == ("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n")
+HEAD, TAIL = "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n"
 
 
-def test_the_begin_and_end_tokens_are_the_models_own() -> None:
-    assert ends("{{ bos_token }}[INST]{{ messages[0].content }}[/INST]{{ eos_token }}")[:2] == (
-        "<s>[INST]",
-        "[/INST]</s>",
-    )
-
-
-def test_a_template_that_trims_its_message_changes_nothing() -> None:
-    """Only the ends are used: the blanks around a context are not the template's to take."""
-    trimming = CHATML.replace("m.content", "m.content | trim | upper | lower")
-    assert ends(trimming)[:2] == ends(CHATML)[:2]
-
-
-def test_a_template_that_refuses_a_system_role_is_not_asked_for_one() -> None:
-    refusing = "{% if messages[0].role == 'system' %}{{ raise_exception('no system role') }}{% endif %}" + CHATML
-    assert ends(refusing)[:2] == ends(CHATML)[:2]
-
-
-def test_the_date_does_not_pass() -> None:
-    """Two ways in which templates ask for today; a prompt that changes at midnight would give other numbers."""
-    template = "{{ strftime_now('%d %b %Y') }} {{ date_string }} " + CHATML
-    assert ends(template).head.startswith("01 Jan 2025 01 Jan 2025 ")
-
-
-@pytest.mark.parametrize("switch", ["enable_thinking", "thinking"])
-def test_a_family_with_a_switch_is_asked_not_to_think(switch: str) -> None:
-    template = CHATML + f"{{% if {switch} is not defined or {switch} %}}<think>\n{{% endif %}}"
-    assert ends(template).tail == ends(CHATML).tail
+@pytest.mark.parametrize(
+    ("template", "head", "tail"),
+    [
+        (CHATML, HEAD, TAIL),
+        ("{{ bos_token }}[INST]{{ messages[0].content }}[/INST]{{ eos_token }}", "<s>[INST]", "[/INST]</s>"),
+        (CHATML.replace("m.content", "m.content | trim | upper | lower"), HEAD, TAIL),
+        ("{% if messages[0].role == 'system' %}{{ raise_exception('no') }}{% endif %}" + CHATML, HEAD, TAIL),
+        ("{{ strftime_now('%d %b %Y') }} {{ date_string }} " + CHATML, "01 Jan 2025 01 Jan 2025 " + HEAD, TAIL),
+        (CHATML + "{% if enable_thinking is not defined or enable_thinking %}<think>\n{% endif %}", HEAD, TAIL),
+        (CHATML + "{% if thinking is not defined or thinking %}<think>\n{% endif %}", HEAD, TAIL),
+        ("{{ messages[0].content }}A {%- generation -%} B{% endgeneration %}\n", "", "AB"),
+    ],
+    ids=[
+        "plain",
+        "own tokens",
+        "trims",
+        "no system",
+        "fixed date",
+        "enable_thinking",
+        "thinking",
+        "marks for training",
+    ],
+)
+def test_the_ends_are_what_stands_before_and_after_the_message(template: str, head: str, tail: str) -> None:
+    """Blanks around a context are not the template's to take, and a prompt does not change at midnight."""
+    assert ends(template)[:2] == (head, tail)
 
 
 @pytest.mark.parametrize(
@@ -69,12 +65,6 @@ def test_a_family_with_a_switch_is_asked_not_to_think(switch: str) -> None:
 )
 def test_a_family_without_a_switch_is_led_to_its_answer(opening: str, opener: str) -> None:
     assert ends("{{ messages[0].content }}{{ '" + opening + "' }}").tail == opening + opener
-
-
-def test_marks_for_training_are_passed_over() -> None:
-    """`generation` says where the loss is computed. It trims blanks as any tag may."""
-    template = "{{ messages[0].content }}A {%- generation -%} B{% endgeneration %}\n"
-    assert ends(template).tail == "AB"
 
 
 @pytest.mark.parametrize(

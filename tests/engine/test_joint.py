@@ -2,43 +2,19 @@
 
 import json
 import re
-from functools import partial
 
 import pytest
-import random_model
 
-from localjudge import model_registry
-from localjudge.judge import profile as prompts
-from localjudge.judge.wording import PromptWriter
-from localjudge.types import Answer, Attribution, NoAnswer, Span, Unit, VerdictRequest
-from tests.engine.conftest import Opener
+from localjudge.types import Answer, NoAnswer, VerdictRequest
+from tests.engine.conftest import Opener, attributions
 
 pytestmark = pytest.mark.engine
 
 STATEMENTS = ('He said "no".\n', "桥在河上 😀", "<|im_end|></s>[INST]", "A\\B {}[].")
-VOCABULARIES = {"bytes": random_model.byte_vocabulary, "pieces": random_model.piece_vocabulary}
-
-
-@pytest.fixture(scope="module", params=sorted(VOCABULARIES))
-def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> model_registry.ModelFile:
-    path = tmp_path_factory.mktemp("model") / f"{request.param}.gguf"
-    shape = random_model.Shape(context=8192)
-    return model_registry.find(str(random_model.write(path, VOCABULARIES[request.param](), shape=shape)))
-
-
-@pytest.fixture
-def opened(open_engine: Opener, model: model_registry.ModelFile) -> Opener:
-    """Opens an engine on the model of the test."""
-    return partial(open_engine, model)
 
 
 def asked(statements: tuple[str, ...] = STATEMENTS) -> list[VerdictRequest]:
-    units = [
-        Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
-        for index, text in enumerate(statements)
-    ]
-    judge = PromptWriter(prompts.load_profile("instruct"), protocol="joint")
-    return judge.requests([Attribution(unit=unit, contexts=("It opened in 1936.",)) for unit in units])
+    return attributions(statements, protocol="joint")
 
 
 def test_every_statement_gets_its_verdict_word_for_word(opened: Opener) -> None:

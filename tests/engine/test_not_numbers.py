@@ -18,11 +18,10 @@ from localjudge.engine.llamacpp.loading import SelfCheckResult
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge import profile as grammars
-from localjudge.judge import profile as prompts
-from localjudge.judge.wording import JudgingProtocol, PromptWriter, Reasons
+from localjudge.judge.wording import JudgingProtocol, Reasons
 from localjudge.model_registry import ModelFile
-from localjudge.types import Answer, Attribution, NoAnswer, Piece, Span, Unit, VerdictRequest
-from tests.engine.conftest import Opener
+from localjudge.types import Answer, NoAnswer, Piece, VerdictRequest
+from tests.engine.conftest import Opener, attributions
 
 pytestmark = pytest.mark.engine
 
@@ -60,15 +59,6 @@ def spoilt(tmp_path: Path, untried: None) -> ModelFile:
     return damage(path, "position_embd.weight", FIRST_BAD_POSITION, HALF_NAN)
 
 
-def asked(reasons: Reasons, protocol: JudgingProtocol) -> list[VerdictRequest]:
-    units = [
-        Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
-        for index, text in enumerate(STATEMENTS)
-    ]
-    judge = PromptWriter(prompts.load_profile("instruct"), reasons=reasons, protocol=protocol)
-    return judge.requests([Attribution(unit=unit, contexts=("It opened in 1936.",)) for unit in units])
-
-
 def short(unit: str, *, grammar: str = "attributed", explanation: str | None = None) -> VerdictRequest:
     """A prompt of a byte a token: its length is that of the text."""
     nodes = ((Piece(text="Is it so? ", trusted=True),), (Piece(text=unit, trusted=False),))
@@ -91,7 +81,7 @@ def test_a_damaged_model_gives_no_answer_however_it_is_asked(
     damaged: ModelFile, open_engine: Opener, reasons: Reasons, protocol: JudgingProtocol
 ) -> None:
     engine = open_engine(damaged, n_ctx=4096)
-    found = dict(engine.answers(asked(reasons, protocol)))
+    found = dict(engine.answers(attributions(STATEMENTS, reasons=reasons, protocol=protocol)))
     assert len(found) == len(STATEMENTS)
     for answer in found.values():
         assert isinstance(answer, NoAnswer)

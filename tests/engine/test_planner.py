@@ -82,11 +82,6 @@ def test_shared_nodes_are_whole_nodes_from_the_beginning(left: TokenPath, right:
     assert count == min(len(left), len(right)) or left[count] != right[count]
 
 
-@given(paths)
-def test_a_path_alone_costs_its_tokens(path: TokenPath) -> None:
-    assert distinct_tokens([path]) == sum(map(len, path))
-
-
 @pytest.fixture
 def sample() -> list[VerdictRequest]:
     """One sample under four metrics: recall and faithfulness share their contexts, relevancy its instructions."""
@@ -111,11 +106,13 @@ def sample() -> list[VerdictRequest]:
 def test_several_metrics_on_one_sample_evaluate_each_distinct_token_once(
     make_model: ModelMaker, open_engine: Opener, sample: list[VerdictRequest], architecture: str
 ) -> None:
-    """However the requests of the metrics are mixed: evaluated / unique is exactly 1."""
+    """However the requests of the metrics are mixed: evaluated / unique is exactly 1. Apart, they take twice that."""
     engine = open_engine(make_model(architecture))
     list(engine.answers(sample[::2] + sample[1::2]))
     assert engine.stats.evaluated_tokens == engine.stats.unique_tokens > 0
+    assert sum(map(engine.length, sample)) > 2 * engine.stats.unique_tokens
     assert engine.stats.generated_tokens == 0
+    assert 0 < engine.stats.seconds_inside <= engine.stats.seconds_total
 
 
 def test_a_second_call_pays_only_for_what_is_new(
@@ -127,21 +124,3 @@ def test_a_second_call_pays_only_for_what_is_new(
     list(in_calls.answers(sample[:2]))
     list(in_calls.answers(sample[2:4]))
     assert in_calls.stats.evaluated_tokens == at_once.stats.evaluated_tokens
-
-
-def test_the_sum_of_the_paths_would_be_many_times_as_much(
-    make_model: ModelMaker, open_engine: Opener, sample: list[VerdictRequest]
-) -> None:
-    """What asking one by one from scratch would evaluate."""
-    engine = open_engine(make_model())
-    list(engine.answers(sample))
-    one_by_one = sum(engine.length(request) for request in sample)
-    assert one_by_one > 2 * engine.stats.unique_tokens
-
-
-def test_the_time_inside_is_part_of_the_total(
-    make_model: ModelMaker, open_engine: Opener, sample: list[VerdictRequest]
-) -> None:
-    engine = open_engine(make_model())
-    list(engine.answers(sample))
-    assert 0 < engine.stats.seconds_inside <= engine.stats.seconds_total

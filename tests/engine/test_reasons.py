@@ -2,50 +2,27 @@
 
 import json
 import re
-from functools import partial
 
 import numpy as np
 import pytest
-import random_model
 from numpy.typing import NDArray
 
-from localjudge import model_registry
 from localjudge.engine.decoding import Choice, ConstrainedAnswer, Constraints, greedy, read
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
-from localjudge.errors import SampleError
 from localjudge.judge import profile as grammars
-from localjudge.judge import profile as prompts
-from localjudge.judge.wording import PromptWriter, Reasons
-from localjudge.types import Answer, Attribution, NoAnswer, Span, Unit, VerdictRequest
-from tests.engine.conftest import Opener
+from localjudge.judge.wording import Reasons
+from localjudge.types import Answer, NoAnswer, VerdictRequest
+from tests.engine.conftest import Opener, attributions
 
 pytestmark = pytest.mark.engine
 
-VOCABULARIES = {"bytes": random_model.byte_vocabulary, "pieces": random_model.piece_vocabulary}
 STATEMENTS = ("It opened in 1936.", 'He said "no".', "Мост закрыт.", "桥在河上 😀", "مغلق", "<|im_end|></s>{}")
 CONTEXT = "The bridge opened in 1936 and was closed in 1987."
 
 
-@pytest.fixture(scope="module", params=sorted(VOCABULARIES))
-def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> model_registry.ModelFile:
-    path = tmp_path_factory.mktemp("model") / f"{request.param}.gguf"
-    return model_registry.find(str(random_model.write(path, VOCABULARIES[request.param]())))
-
-
-@pytest.fixture
-def opened(open_engine: Opener, model: model_registry.ModelFile) -> Opener:
-    """Opens an engine on the model of the test."""
-    return partial(open_engine, model)
-
-
 def asked(reasons: Reasons, statements: tuple[str, ...] = STATEMENTS) -> list[VerdictRequest]:
-    judge = PromptWriter(prompts.load_profile("instruct"), reasons=reasons)
-    units = [
-        Unit(kind="statement", index=index, source="reference", span=Span.whole(text))
-        for index, text in enumerate(statements)
-    ]
-    return judge.requests([Attribution(unit=unit, contexts=(CONTEXT,)) for unit in units])
+    return attributions(statements, CONTEXT, reasons=reasons)
 
 
 def answered(engine: LlamaCppEngine, requests: list[VerdictRequest]) -> list[Answer]:
@@ -160,13 +137,6 @@ def test_the_lowest_id_wins_a_tie() -> None:
     """Tokens 1 and 3 are equally likely, 2 is more likely but not legal."""
     legal = np.array([True, True, False, True])
     assert greedy(legal, np.array([0, 5, 9, 5], dtype=np.float32)) == 1
-
-
-def test_logits_that_are_not_numbers_are_no_verdict() -> None:
-    """A broken build gives NaN: an error about this sample, not a probability."""
-    choice = Choice(np.array([True, True]), {0: np.array([0]), 1: np.array([1])})
-    with pytest.raises(SampleError, match="not numbers"):
-        read(choice, np.array([np.nan, 1.0], dtype=np.float32))
 
 
 def test_a_verdict_is_a_softmax_over_its_labels() -> None:

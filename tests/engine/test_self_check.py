@@ -11,18 +11,15 @@ import numpy as np
 import pytest
 
 from localjudge.engine.llamacpp import loading as self_check
-from localjudge.engine.llamacpp.kv_cache import KVCache, TokenRun
+from localjudge.engine.llamacpp.kv_cache import KVCache, RewindMode, TokenRun
 from localjudge.engine.llamacpp.loading import SelfCheckInput, SelfCheckResult, load
 from localjudge.engine.llamacpp.model import open_model
 from localjudge.engine.protocol import EngineSettings
 from localjudge.errors import ModelError, OutOfResource
-from localjudge.judge import profile as prompts
-from localjudge.judge.wording import PromptWriter
-from localjudge.model_registry import ModelFile
 from localjudge.run import judges
 from localjudge.run.settings import RunSettings
-from localjudge.types import Answer, Attribution, NoAnswer, Span, Unit
-from tests.engine.conftest import Asker, ModelMaker, Opener
+from localjudge.types import Answer
+from tests.engine.conftest import Asker, ModelMaker, Opener, attributions
 
 pytestmark = pytest.mark.engine
 
@@ -63,25 +60,13 @@ def test_how_each_kind_of_memory_goes_back(make_model: ModelMaker, open_engine: 
     found.close()
 
 
-def test_a_model_is_tried_once(home: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str]) -> None:
-    open_engine(make_model())
-    open_engine(make_model())
-    assert len(trials) == 1
-    assert len(list((home / "self-checks").glob("*.json"))) == 1
-
-
-def test_another_context_is_another_trial(
-    home: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str]
+@pytest.mark.parametrize(("again", "count"), [({}, 1), ({"threads": 2}, 1), ({"n_ctx": 128}, 2)])
+def test_a_model_is_tried_once_with_each_context(
+    home: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str], again: dict[str, int], count: int
 ) -> None:
     open_engine(make_model())
-    open_engine(make_model(), n_ctx=128)
-    assert len(trials) == 2
-
-
-def test_threads_are_no_other_trial(home: Path, make_model: ModelMaker, open_engine: Opener, trials: list[str]) -> None:
-    open_engine(make_model())
-    open_engine(make_model(), threads=2)
-    assert len(trials) == 1
+    open_engine(make_model(), **again)
+    assert len(trials) == len(list((home / "self-checks").glob("*.json"))) == count
 
 
 @pytest.mark.parametrize("damage", ["", "{}", '{"rewind_mode": "by air", "difference": 0}'])
@@ -157,20 +142,11 @@ def test_saved_states_serve_a_path_of_many_nodes(
 @pytest.mark.parametrize("architecture", ["gemma2", *SAVED])
 def test_reasons_leave_nothing_behind(make_model: ModelMaker, open_engine: Opener, architecture: str) -> None:
     """A reason is written token by token behind the shared path; the way back is as exact as without."""
-    judge = PromptWriter(prompts.load_profile("instruct"), reasons="before")
-    requests = [
-        judge.request(Attribution(unit=statement(f"It opened in {year}."), contexts=("It opened in 1936.",)))
-        for year in (1936, 1937, 1938)
-    ]
+    requests = attributions([f"It opened in {year}." for year in (1936, 1937, 1938)], reasons="before")
     forwards = dict(open_engine(make_model(architecture)).answers(requests))
     backwards = dict(open_engine(make_model(architecture)).answers(requests[::-1]))
     assert [forwards[index] for index in range(3)] == [backwards[index] for index in (2, 1, 0)]
     assert all(isinstance(answer, Answer) and answer.reason for answer in forwards.values())
-
-
-def statement(text: str) -> Unit:
-    span = Span.whole(text)
-    return Unit(kind="statement", index=0, source="reference", span=span)
 
 
 @pytest.mark.parametrize("architecture", SAVED)
@@ -193,26 +169,18 @@ def test_a_saved_state_is_exact_behind_thousands_of_tokens(make_model: ModelMake
     model.close()
 
 
-def test_a_build_with_wrong_forks_does_not_fork(make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As some GPU builds have done: behind a way back, the logits are other ones."""
-    spoil(monkeypatch, "cut", "checkpoint")
-    assert self_check.check_here(trial_of(make_model())) == SelfCheckResult(rewind_mode="recompute", difference=0)
-
-
-def test_a_build_that_only_cuts_wrongly_restores_saved_states(
-    make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("wrong", "mode"), [(("cut", "checkpoint"), "recompute"), (("cut",), "checkpoint")])
+def test_a_build_with_wrong_forks_goes_back_in_another_way(
+    make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch, wrong: tuple[str, ...], mode: RewindMode
 ) -> None:
-    spoil(monkeypatch, "cut")
-    assert self_check.check_here(trial_of(make_model())).rewind_mode == "checkpoint"
+    """As some GPU builds have done: behind a way back, the logits are other ones."""
+    spoil(monkeypatch, *wrong)
+    trial = SelfCheckInput(path=make_model().path, n_ctx=256, gpu_layers=0, threads=1)
+    assert self_check.check_here(trial) == SelfCheckResult(rewind_mode=mode, difference=0)
 
 
 def test_a_difference_within_the_tolerance_is_noted() -> None:
     assert SelfCheckResult(rewind_mode="cut", difference=0.001).verdict == "within tolerance"
-
-
-def trial_of(file: ModelFile) -> SelfCheckInput:
-    """The trial of a model in this process."""
-    return SelfCheckInput(path=file.path, n_ctx=256, gpu_layers=0, threads=1)
 
 
 def spoil(monkeypatch: pytest.MonkeyPatch, *modes: str) -> None:
@@ -236,26 +204,35 @@ def spoil(monkeypatch: pytest.MonkeyPatch, *modes: str) -> None:
     monkeypatch.setattr(KVCache, "logits_behind", wrong)
 
 
+LIBSTDCXX = "terminate called after throwing an instance of 'std::bad_alloc'"
+OPENMP = "libgomp: Thread creation failed: Resource temporarily unavailable"
+
+
 @pytest.mark.parametrize(
-    ("ending", "said"),
+    ("status", "errors", "kind", "said"),
     [
-        ((-6, "noise\n/tmp/build/src/a.cpp:12: GGML_ASSERT(x > 0) failed\nAborted"), "SIGABRT (a.cpp:12: GGML_ASSERT"),
-        ((-11, "Segmentation fault"), "SIGSEGV (Segmentation fault)"),
-        ((1, "Traceback ...\nImportError: no such library"), "status 1 (ImportError: no such library)"),
+        (-6, "noise\n/tmp/build/src/a.cpp:12: GGML_ASSERT(x > 0) failed\nAborted", ModelError, "SIGABRT (a.cpp:12: GG"),
+        (-11, "Segmentation fault", ModelError, "SIGSEGV (Segmentation fault)"),
+        (-4, "", ModelError, "SIGILL"),
+        (1, "Traceback ...\nImportError: no such library", ModelError, "status 1 (ImportError: no such library)"),
+        (-9, "", OutOfResource, "too little memory: the process that tried it ended with SIGKILL"),
+        (-6, LIBSTDCXX, OutOfResource, "ended with SIGABRT (terminate called"),
+        (1, OPENMP, OutOfResource, "ended with status 1 (libgomp: Thread"),
     ],
 )
 def test_what_became_of_the_child_is_told(
-    home: Path,
-    make_model: ModelMaker,
-    open_engine: Opener,
-    monkeypatch: pytest.MonkeyPatch,
-    ending: tuple[int, str],
-    said: str,
+    home: Path, make_model: ModelMaker, monkeypatch: pytest.MonkeyPatch, status: int, errors: str, kind: Any, said: str
 ) -> None:
-    ends_with(monkeypatch, *ending)
-    with pytest.raises(ModelError) as caught:
-        open_engine(make_model())
+    """SIGABRT is llama.cpp's own check, SIGKILL the system's answer to who asks for more memory than there is.
+
+    SIGILL (an instruction that is not there) and SIGSEGV (some compilers' AMX code) may be the build's.
+    """
+    ends_with(monkeypatch, status, errors)
+    with pytest.raises(kind) as caught:
+        load(make_model(), EngineSettings(threads=1))
     assert said in str(caught.value)
+    assert ("the model needs about" in str(caught.value)) == (kind is OutOfResource)
+    assert ("-DGGML_NATIVE=OFF" in caught.value.hint) == (status in (-4, -11))
     assert not list((home / "self-checks").glob("*.json"))
 
 
@@ -288,48 +265,6 @@ def test_a_build_that_runs_repacked_weights_keeps_its_identity(
     assert "repack" not in open_engine(make_model()).identity
 
 
-@pytest.mark.parametrize(
-    ("ending", "said"),
-    [
-        ((-9, ""), "ended with SIGKILL"),
-        ((-6, "terminate called after throwing an instance of 'std::bad_alloc'"), "SIGABRT (terminate called"),
-        ((1, "libgomp: Thread creation failed: Resource temporarily unavailable"), "status 1 (libgomp: Thread"),
-    ],
-    ids=["by the system", "by llama.cpp", "by OpenMP"],
-)
-def test_a_child_that_got_too_little_memory_is_not_blamed_on_the_file(
-    home: Path,
-    make_model: ModelMaker,
-    open_engine: Opener,
-    monkeypatch: pytest.MonkeyPatch,
-    ending: tuple[int, str],
-    said: str,
-) -> None:
-    """The system kills the process that asks for more than there is (SIGKILL); libraries say that they got none."""
-    ends_with(monkeypatch, *ending)
-    with pytest.raises(OutOfResource, match="was tried with too little memory") as caught:
-        open_engine(make_model())
-    assert said in str(caught.value)
-    assert "the model needs about" in str(caught.value)
-    assert not list((home / "self-checks").glob("*.json"))
-
-
-@pytest.mark.parametrize(("status", "of_the_build"), [(-4, True), (-11, True), (-6, False)])
-def test_a_build_that_does_not_suit_the_processor_is_named_beside_the_file(
-    home: Path,
-    make_model: ModelMaker,
-    open_engine: Opener,
-    monkeypatch: pytest.MonkeyPatch,
-    status: int,
-    of_the_build: bool,
-) -> None:
-    """SIGILL: an instruction that is not there. SIGSEGV: some compilers' AMX code. SIGABRT is llama.cpp's own check."""
-    ends_with(monkeypatch, status, "")
-    with pytest.raises(ModelError) as caught:
-        open_engine(make_model())
-    assert ("-DGGML_NATIVE=OFF" in (caught.value.hint or "")) == of_the_build
-
-
 def ends_with(monkeypatch: pytest.MonkeyPatch, status: int, errors: str) -> None:
     """Let every child process end so."""
 
@@ -359,19 +294,6 @@ def test_what_is_checked_and_with_which_settings_is_said(
     ]
 
 
-@pytest.mark.parametrize(
-    ("gpu_layers", "said"),
-    [
-        (0, "a context of 512 tokens"),
-        (-1, "a context of 512 tokens, all layers on the GPU"),
-        (20, "a context of 512 tokens, 20 layers on the GPU"),
-    ],
-)
-def test_the_settings_of_a_trial_in_words(gpu_layers: int, said: str) -> None:
-    trial = SelfCheckInput(path=Path("m.gguf"), n_ctx=512, gpu_layers=gpu_layers, threads=1)
-    assert trial.settings == said
-
-
 def test_the_result_is_kept_as_plain_json(home: Path, make_model: ModelMaker, open_engine: Opener) -> None:
     open_engine(make_model())
     [file] = (home / "self-checks").glob("*.json")
@@ -383,10 +305,3 @@ def test_the_run_says_that_prompts_are_not_shared(home: Path, make_model: ModelM
     remembered_as(home, SelfCheckResult(rewind_mode="recompute", difference=0))
     with judges.opened_judge(str(make_model("mamba").path), None, RunSettings(threads=1, n_ctx=512)) as ours:
         assert "every verdict costs a whole prompt" in ours.announcement
-
-
-def test_answers_of_a_recurrent_model_are_numbers(make_model: ModelMaker, open_engine: Opener, ask: Asker) -> None:
-    answers: list[Answer | NoAnswer] = [
-        answer for _, answer in open_engine(make_model("mamba")).answers([ask("It opened.", ["In 1936."])])
-    ]
-    assert all(isinstance(answer, Answer) for answer in answers)

@@ -23,7 +23,6 @@ from localjudge.types import (
     Answer,
     Attribution,
     ChatEnds,
-    Piece,
     Refusal,
     Relevance,
     Span,
@@ -162,36 +161,25 @@ def judge(
     return PromptWriter(prompts.load_profile("instruct"), ends, reasons=reasons, protocol=protocol)
 
 
-def pieces_of(request: VerdictRequest) -> list[Piece]:
-    return list(chain.from_iterable(request.path))
-
-
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_the_prompt_arrives_as_it_was_written(engine: LlamaCppEngine, ends: ChatEnds | None, script: str) -> None:
-    """The tokens of the whole path decode to the text of its pieces, behind at most one begin token."""
+    """The whole path decodes to the text of its pieces, behind at most one begin token; no special token is the user's.
+
+    Read back, a begin token that the template writes is in it; one that the engine puts in front is not.
+    """
     for request in judge(ends).requests(tasks(script)):
+        pieces = list(chain.from_iterable(request.path))
+        text = "".join(piece.text for piece in pieces)
+        assert engine.read_back(request) == text
         tokenized = engine.tokenize(request)
         tokens = list(chain.from_iterable(tokenized.path))
-        written = "".join(piece.text for piece in pieces_of(request)) + tokenized.grammar.start.text.decode()
+        written = text + tokenized.grammar.start.text.decode()
         begin = engine.vocabulary.text_of(engine.vocabulary.bos) if engine.identity["begin_of_text"] else ""
         decoded = engine.vocabulary.decode(tokens).decode()
         assert decoded == (written if begin and written.startswith(begin) else begin + written)
         assert not begin or tokens.count(engine.vocabulary.bos) == 1
-
-
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_the_prompt_is_read_back_as_it_was_written(engine: LlamaCppEngine, ends: ChatEnds | None, script: str) -> None:
-    """A begin token that the template writes is in it; one that the engine puts in front is not."""
-    for request in judge(ends).requests(tasks(script)):
-        assert engine.read_back(request) == "".join(piece.text for piece in pieces_of(request))
-
-
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_no_special_token_comes_from_the_user(engine: LlamaCppEngine, ends: ChatEnds | None, script: str) -> None:
-    for request in judge(ends).requests(tasks(script)):
-        for piece in pieces_of(request):
-            if not piece.trusted:
-                assert not set(engine.vocabulary.user(piece.text)) & set(engine.vocabulary.reserved)
+        for piece in pieces:
+            assert piece.trusted or not set(engine.vocabulary.user(piece.text)) & set(engine.vocabulary.reserved)
 
 
 def test_the_markers_of_the_template_are_tokens_where_the_vocabulary_has_them(
@@ -228,15 +216,11 @@ def legal(answers: Sequence[object], requests: Sequence[VerdictRequest]) -> None
         assert 0 < answer.legal_mass <= 1.000001
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_every_verdict_is_legal(engine: LlamaCppEngine, ends: ChatEnds | None, script: str) -> None:
-    requests = judge(ends).requests(tasks(script))
-    legal([answer for _, answer in sorted(engine.answers(requests))], requests)
-
-
-@pytest.mark.parametrize("reasons", ["before", "after"])
-def test_every_verdict_with_a_reason_is_legal(engine: LlamaCppEngine, ends: ChatEnds | None, reasons: Reasons) -> None:
-    requests = judge(ends, reasons=reasons).requests(tasks("Chinese"))
+@pytest.mark.parametrize(
+    ("reasons", "script"), [*(("none", script) for script in SCRIPTS), ("before", "Chinese"), ("after", "Chinese")]
+)
+def test_every_verdict_is_legal(engine: LlamaCppEngine, ends: ChatEnds | None, reasons: Reasons, script: str) -> None:
+    requests = judge(ends, reasons=reasons).requests(tasks(script))
     legal([answer for _, answer in sorted(engine.answers(requests))], requests)
 
 

@@ -15,7 +15,6 @@ import pytest
 import random_model
 from numpy.typing import NDArray
 
-from localjudge.engine import tokens as chat
 from localjudge.engine.decoding import ConstrainedAnswer, Constraints
 from localjudge.engine.llamacpp.engine import LlamaCppEngine
 from localjudge.engine.protocol import EngineSettings
@@ -252,14 +251,3 @@ def test_a_file_that_says_who_it_is_is_asked_by_its_profile(tmp_path: Path) -> N
         assert ours.engine.identity["begin_of_text"] is False
     finally:
         ours.engine.close()
-
-
-def test_a_template_that_needs_documents_is_no_hindrance_to_a_profile_that_has_them(
-    make_model: Callable[..., ModelFile],
-) -> None:
-    """Granite Guardian's template fails on a lone message; its profile never asks with one."""
-    engine = opened(make_model(shape=SHAPE, chat_template=TEMPLATES["granite-guardian"]))
-    assert engine.chat_without_ends is not None
-    assert (
-        engine.chat_without_ends.sha256 == chat.without_ends(TEMPLATES["granite-guardian"] or "", bos="", eos="").sha256
-    )

@@ -21,9 +21,10 @@ def written(*entries: tuple[str, object]) -> str:
 
 
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
-def test_every_grammar_is_described(path: Path) -> None:
-    """Purpose, user and longest answer stand in the table."""
+def test_every_grammar_is_described_and_keeps_its_schema(path: Path) -> None:
+    """Purpose, user and longest answer stand in the table; an engine that takes no patterns is given the schema."""
     assert f"`{path.name}`" in README
+    assert json.loads(grammars.load_grammar(path.stem).json_schema or "") == json.loads(path.read_bytes())
 
 
 @pytest.mark.parametrize("key", VERDICTS)
@@ -74,14 +75,6 @@ def test_the_frame_of_a_joint_answer_is_as_long_as_described() -> None:
     lengths = [len(written(("classifications", [entry] * count))) for count in (1, 2)]
     assert lengths == [21 + 44, 21 + 2 * 44]
     assert "21 bytes, and for each statement 44 bytes" in README
-
-
-@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.json")), ids=lambda path: path.stem)
-def test_a_grammar_keeps_the_schema_that_it_was_made_of(path: Path) -> None:
-    """An engine that takes no patterns can be given that."""
-    assert json.loads(grammars.load_grammar(path.stem).json_schema or "") == json.loads(
-        path.read_text(encoding="utf-8")
-    )
 
 
 def test_the_schema_of_a_joint_answer_names_its_statements() -> None:

@@ -11,7 +11,7 @@ from localjudge.errors import SampleError, UsageError
 from localjudge.judge import profile as grammars
 from localjudge.judge import profile as prompts
 from localjudge.judge.profile import Example
-from localjudge.judge.wording import PromptWriter
+from localjudge.judge.wording import PromptWriter, Reasons
 from localjudge.types import Attribution, Relevance, Span, Task, Unit
 
 JOINT = prompts.load_profile("instruct").tasks[prompts.JOINT]
@@ -111,13 +111,11 @@ def test_the_protocol_is_part_of_the_identity() -> None:
     assert (plain["protocol"], joint().identity["protocol"]) == ("independent", "joint")
 
 
-def test_the_reference_judge_cannot_answer_jointly() -> None:
-    """It reads no instructions."""
-    with pytest.raises(UsageError, match="several statements in one answer"):
-        PromptWriter(prompts.load_profile("reference"), protocol="joint")
-
-
-def test_a_joint_answer_has_its_reasons_first() -> None:
-    """Its shape leaves no place for a reason after the verdict."""
-    with pytest.raises(UsageError, match="before its verdict"):
-        PromptWriter(prompts.load_profile("instruct"), protocol="joint", reasons="after")
+@pytest.mark.parametrize(
+    ("profile", "reasons", "complaint"),
+    [("reference", "none", "several statements in one answer"), ("instruct", "after", "before its verdict")],
+)
+def test_what_a_joint_answer_cannot_be(profile: str, reasons: Reasons, complaint: str) -> None:
+    """The reference judge reads no instructions; the shape leaves no place for a reason after the verdict."""
+    with pytest.raises(UsageError, match=complaint):
+        PromptWriter(prompts.load_profile(profile), protocol="joint", reasons=reasons)

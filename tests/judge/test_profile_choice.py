@@ -84,6 +84,11 @@ def test_a_folder_of_one_s_own_is_a_profile(tmp_path: Path) -> None:
             "grammar = 'attributed'\n[[node]]\ntext = 'x'\n[[node]]\nrole = 'user'\ntext = '{unit}'",
             "first node has no role",
         ),
+        ("attribution.toml", "grammar = ", "house"),
+        ("attribution.toml", 'node = [{text = "x"}]', "house"),
+        ("attribution.toml", 'grammar = "attributed"\ncolour = "red"', "house"),
+        ("profile.toml", 'description = "x"', "house"),
+        ("profile.toml", 'description = "x"\nchat = "perhaps"', "house"),
         ("profile.toml", "description = 'x'\nchat = false", "need chat = true"),
         ("profile.toml", "description = 'x'\nchat = true\nmade_for = [{}]", "names a key"),
         ("profile.toml", "description = 'x'\nchat = true\nmade_for = [{'general.name' = '('}]", "unterminated"),
@@ -98,6 +103,7 @@ def test_a_folder_that_cannot_be_used_is_named_with_the_reason(
     with pytest.raises(UsageError, match=complaint) as refused:
         prompts.load_profile(str(folder))
     assert str(folder) in str(refused.value)
+    assert refused.value.hint
 
 
 def test_an_empty_folder_is_no_profile(tmp_path: Path) -> None:

@@ -19,23 +19,14 @@ from localjudge.types import (
     Piece,
     Refusal,
     Relevance,
-    Span,
     Sufficiency,
     Task,
-    Unit,
     Usefulness,
 )
+from tests.judge.conftest import unit
 
 BUNDLED = Path(prompts.__file__).parent / "prompts"
 TAG = re.compile(r"<(/?)([a-z]+)(-\d+)?>")
-
-
-def unit(kind: str, text: str) -> Unit:
-    span = Span.whole(text)
-    source = {"statement": "reference", "question": "user_input", "response": "response"}.get(
-        kind, "retrieved_contexts"
-    )
-    return Unit.model_validate({"kind": kind, "index": 0, "source": source, "span": span})
 
 
 def tasks(text: str, other: str = "other") -> list[Task]:
@@ -246,25 +237,6 @@ def test_an_unknown_profile_is_told_the_known_ones() -> None:
     with pytest.raises(UsageError, match="no prompt profile is called 'x'") as caught:
         prompts.load_profile("x")
     assert "instruct, lynx, minicheck" in str(caught.value.hint)
-
-
-@pytest.mark.parametrize(
-    ("file", "content"),
-    [
-        ("attribution.toml", "grammar = "),
-        ("attribution.toml", 'node = [{text = "x"}]'),
-        ("attribution.toml", 'grammar = "attributed"\ncolour = "red"'),
-        ("profile.toml", 'description = "x"'),
-        ("profile.toml", 'description = "x"\nchat = "perhaps"'),
-    ],
-)
-def test_a_damaged_profile_is_named(tmp_path: Path, file: str, content: str) -> None:
-    folder = tmp_path / "copy"
-    shutil.copytree(BUNDLED / "instruct", folder)
-    (folder / file).write_text(content, encoding="utf-8")
-    with pytest.raises(UsageError, match=re.escape(str(folder))) as caught:
-        prompts.load_profile(str(folder))
-    assert caught.value.hint
 
 
 def test_a_context_is_put_into_words_once_however_many_statements_are_asked_about_it() -> None:

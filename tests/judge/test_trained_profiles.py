@@ -21,11 +21,10 @@ from localjudge.types import (
     Grammar,
     Piece,
     Relevance,
-    Span,
     Task,
-    Unit,
     VerdictRequest,
 )
+from tests.judge.conftest import unit
 from tests.judge.trained_templates import CHATML, DOCUMENTS_IN_JSON, GUARDIAN, LLAMA_3, MISTRAL
 
 TEMPLATES = {
@@ -36,11 +35,6 @@ TEMPLATES = {
     "prometheus": MISTRAL,
 }
 LEVELS = ("rude", "curt", "neutral", "polite", "warm")
-
-
-def unit(kind: str, text: str) -> Unit:
-    source = "response" if kind in ("statement", "response") else "retrieved_contexts"
-    return Unit.model_validate({"kind": kind, "index": 0, "source": source, "span": Span.whole(text)})
 
 
 def statement(text: str = "It opened in 1889.", contexts: tuple[str, ...] = ("The tower opened in 1889.",)) -> Task:

@@ -6,12 +6,7 @@ from hypothesis import strategies as st
 from localjudge.judge.windows import Cost, Sentences, Window, Windows
 from localjudge.text import sentences
 from localjudge.types import Attribution, Refusal, Relevance, Span, Sufficiency, Task, Unit, Usefulness
-
-
-def unit(text: str, kind: str = "statement") -> Unit:
-    source = "reference" if kind == "statement" else "retrieved_contexts"
-    span = Span.whole(text)
-    return Unit.model_validate({"kind": kind, "index": 0, "source": source, "span": span})
+from tests.judge.conftest import unit
 
 
 def cost(task: Task) -> int:
@@ -31,21 +26,21 @@ def contexts_of(tasks: tuple[Task, ...]) -> list[tuple[str, ...]]:
 
 def test_what_fits_is_one_window() -> None:
     """The task itself is asked, whatever it holds."""
-    task = Attribution(unit=unit("s" * 10), contexts=("a" * 50, " "))
+    task = Attribution(unit=unit("statement", "s" * 10), contexts=("a" * 50, " "))
     assert windows(task, cost=cost, capacity=61, sentences=sentences) == (task,)
 
 
 def test_whole_chunks_are_packed_in_order() -> None:
     """Statement of 10, room 300 - 128 = 172: chunks of 80, 80, 100, 60 go 80+80 | 100+60."""
     chunks = ("a" * 80, "b" * 80, "c" * 100, "d" * 60)
-    task = Attribution(unit=unit("s" * 10), contexts=chunks)
+    task = Attribution(unit=unit("statement", "s" * 10), contexts=chunks)
     assert contexts_of(windows(task, cost=cost, capacity=300, sentences=sentences)) == [chunks[:2], chunks[2:]]
 
 
 def test_a_chunk_that_does_not_fit_is_cut_at_sentences() -> None:
     """Room 260 - 128 = 132: three sentences of 90 characters go one by one (90 + 1 + 90 > 132)."""
     sentence = "A" + "b" * 88 + "."
-    task = Attribution(unit=unit("s"), contexts=(" ".join([sentence] * 3),))
+    task = Attribution(unit=unit("statement", "s"), contexts=(" ".join([sentence] * 3),))
     assert contexts_of(windows(task, cost=cost, capacity=260, sentences=sentences)) == [(sentence,)] * 3
 
 
@@ -55,7 +50,12 @@ def test_statements_of_about_one_length_share_their_windows() -> None:
     shapes = {
         tuple(
             contexts_of(
-                windows(Attribution(unit=unit("s" * n), contexts=chunks), cost=cost, capacity=300, sentences=sentences)
+                windows(
+                    Attribution(unit=unit("statement", "s" * n), contexts=chunks),
+                    cost=cost,
+                    capacity=300,
+                    sentences=sentences,
+                )
             )
         )
         for n in (1, 50, 127)
@@ -66,7 +66,7 @@ def test_statements_of_about_one_length_share_their_windows() -> None:
 def test_a_long_chunk_that_is_judged_itself_is_cut_at_sentences() -> None:
     """Question of 20, capacity 100: of two sentences of 50 each run holds one."""
     sentence = "A" + "b" * 48 + "."
-    task = Relevance(unit=unit(f"{sentence} {sentence}", "chunk"), user_input="q" * 20)
+    task = Relevance(unit=unit("chunk", f"{sentence} {sentence}"), user_input="q" * 20)
     found = windows(task, cost=cost, capacity=100, sentences=sentences)
     assert [window.unit.span.text for window in found] == [sentence, sentence]
 
@@ -75,7 +75,7 @@ def test_a_long_chunk_that_is_judged_itself_is_cut_at_sentences() -> None:
 @given(st.lists(st.text("ab. \n", max_size=200), max_size=6), st.integers(150, 400))
 def test_no_text_is_lost_and_none_is_repeated(chunks: list[str], capacity: int) -> None:
     """Windows hold every character that is not white space, once and in order."""
-    task = Attribution(unit=unit("s"), contexts=tuple(chunks))
+    task = Attribution(unit=unit("statement", "s"), contexts=tuple(chunks))
     found = windows(task, cost=cost, capacity=capacity, sentences=sentences)
     judged = "".join(part for group in contexts_of(found) for part in group)
     assert "".join(judged.split()) == "".join("".join(chunks).split())
@@ -87,7 +87,7 @@ def test_a_sentence_is_shown_the_window_that_it_stands_in() -> None:
     contexts = ("x" * 30, " ".join(texts), "y" * 30)
     start = contexts[1].index(texts[3])
     span = Span(start=start, end=start + 50, text=texts[3])
-    sentence = unit("", "sentence").model_copy(update={"span": span, "source_index": 1})
+    sentence = unit("sentence", "").model_copy(update={"span": span, "source_index": 1})
     asked = Relevance(unit=sentence, user_input="q" * 20, contexts=contexts)
     [shown] = Windows(cost=cost, capacity=260, sentences=sentences).of(asked)
     beside = asked.model_copy(update={"contexts": (f"{texts[2]} {texts[3]}",)})
@@ -97,7 +97,7 @@ def test_a_sentence_is_shown_the_window_that_it_stands_in() -> None:
 def test_a_sentence_that_does_not_fit_beside_itself_is_left_to_the_engine() -> None:
     """It stands in its window and after it: 301 twice is more than 400. Nothing is shown with less around it."""
     long = "A" * 300 + "."
-    sentence = unit(long, "sentence").model_copy(update={"source_index": 0})
+    sentence = unit("sentence", long).model_copy(update={"source_index": 0})
     asked = Relevance(unit=sentence, user_input="q", contexts=(f"{long} Short.",))
     assert Windows(cost=cost, capacity=400, sentences=sentences).of(asked) == (Window(asked, None),)
 
@@ -114,7 +114,7 @@ def test_windows_of_many_sentences_are_cut_once() -> None:
 
     cut = Windows(cost=counted, capacity=1000, sentences=sentences)
     for span in sentences(context):
-        place = unit("", "sentence").model_copy(update={"span": span, "source_index": 0})
+        place = unit("sentence", "").model_copy(update={"span": span, "source_index": 0})
         [window] = cut.of(Relevance(unit=place, user_input="q", contexts=(context,)))
         assert window.number is not None
     assert looks < 400 * 10
@@ -132,7 +132,7 @@ def test_what_is_remembered_of_the_contexts_moves_no_window(
     """Statements of several lengths beside the same contexts: each as if it were the only one."""
     shared = Windows(cost=cost, capacity=capacity, sentences=sentences)
     for length in lengths:
-        task = Attribution(unit=unit("s" * length), contexts=tuple(contexts))
+        task = Attribution(unit=unit("statement", "s" * length), contexts=tuple(contexts))
         alone = Windows(cost=cost, capacity=capacity, sentences=sentences)
         assert shared.of(task) == alone.of(task)
 
@@ -166,8 +166,8 @@ def test_a_sentence_of_a_long_response_is_shown_the_window_that_it_stands_in() -
     """Room 250 - 128 = 122 for three sentences of 90: the second beside itself."""
     sentence = "A" + "b" * 88 + "."
     response = " ".join([sentence] * 3)
-    unit = Unit(kind="sentence", index=1, source="response", span=Span(start=91, end=181, text=sentence))
-    task = Relevance(unit=unit, user_input="q", contexts=(response,))
+    second = Unit(kind="sentence", index=1, source="response", span=Span(start=91, end=181, text=sentence))
+    task = Relevance(unit=second, user_input="q", contexts=(response,))
     (window,) = Windows(cost=cost, capacity=250, sentences=sentences).of(task)
     assert window.number == 1
     assert window.task.model_dump()["contexts"] == (sentence,)

@@ -16,6 +16,13 @@ def model(tmp_path: Path) -> Path:
     return gguf(tmp_path / "model.gguf")
 
 
+@pytest.fixture
+def stores(user: Path, model: Path) -> Path:
+    """A model of Ollama, and one of the hub, whose link is given."""
+    pulled(user / ".ollama" / "models", "registry.ollama.ai/library/qwen3/8b", model)
+    return downloaded(user / ".cache" / "huggingface" / "hub", "org/repo", "m-Q4_K_M.gguf", model)
+
+
 @pytest.mark.parametrize(
     ("program", "folder"),
     [
@@ -35,9 +42,7 @@ def test_files_are_found_where_a_program_keeps_them(user: Path, program: str, fo
     assert models(places.models_of(program)) == {f"{program}:some.gguf": user / folder / "some.gguf"}
 
 
-def test_stores_are_found_in_the_home_of_the_user(user: Path, model: Path) -> None:
-    pulled(user / ".ollama" / "models", "registry.ollama.ai/library/qwen3/8b", model)
-    downloaded(user / ".cache" / "huggingface" / "hub", "org/repo", "m-Q4_K_M.gguf", model)
+def test_stores_are_found_in_the_home_of_the_user(stores: Path) -> None:
     assert "ollama:qwen3:8b" in models(places.models_of("ollama"))
     assert "hf:org/repo:Q4_K_M" in models(places.models_of("hf"))
 
@@ -99,15 +104,23 @@ def test_settings_that_name_no_folder_are_passed_over(user: Path, content: str) 
     assert set(models(places.models_of("lmstudio"))) == {"lmstudio:a.gguf"}
 
 
+OLLAMA_NAMES = ("qwen3:8b", "library/qwen3:8b", "registry.ollama.ai/library/qwen3:8b", "QWEN3:8b")
+HUB_NAMES = ("org/repo:Q4_K_M", "org/repo:q4_k_m", "org/repo/m-Q4_K_M.gguf", "repo@q4_k_m", "m-Q4_K_M", "m-Q4_K_M.gguf")
+
+
 @pytest.mark.parametrize(
-    "name",
-    ["ollama:qwen3:8b", "ollama:library/qwen3:8b", "ollama:registry.ollama.ai/library/qwen3:8b", "ollama:QWEN3:8b"],
+    ("name", "source"),
+    [
+        *((f"ollama:{name}", "ollama:qwen3:8b") for name in OLLAMA_NAMES),
+        *((f"hf:{name}", "hf:org/repo:Q4_K_M") for name in HUB_NAMES),
+    ],
 )
-def test_a_model_of_ollama_goes_by_all_its_names(user: Path, model: Path, name: str) -> None:
-    pulled(user / ".ollama" / "models", "registry.ollama.ai/library/qwen3/8b", model)
+def test_a_model_goes_by_all_its_names(user: Path, model: Path, stores: Path, name: str, source: str) -> None:
+    downloaded(user / ".cache" / "huggingface" / "hub", "org/repo", "m-Q8_0.gguf", model)
     found = places.named(name)
     assert found is not None
-    assert found.source == "ollama:qwen3:8b"
+    assert found.source == source
+    assert found.path == stores or not source.startswith("hf:")
 
 
 def test_a_model_of_ollama_without_a_tag_is_the_latest(user: Path, model: Path) -> None:
@@ -120,26 +133,6 @@ def test_a_model_of_ollama_without_a_tag_is_the_latest(user: Path, model: Path) 
     found = places.named("ollama:qwen3")
     assert found is not None
     assert found.source == "ollama:qwen3:latest"
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "hf:org/repo:Q4_K_M",
-        "hf:org/repo:q4_k_m",
-        "hf:org/repo/m-Q4_K_M.gguf",
-        "hf:repo@q4_k_m",
-        "hf:m-Q4_K_M",
-        "hf:m-Q4_K_M.gguf",
-    ],
-)
-def test_a_file_of_a_repository_goes_by_all_its_names(user: Path, model: Path, name: str) -> None:
-    cache = user / ".cache" / "huggingface" / "hub"
-    link = downloaded(cache, "org/repo", "m-Q4_K_M.gguf", model)
-    downloaded(cache, "org/repo", "m-Q8_0.gguf", model)
-    found = places.named(name)
-    assert found is not None
-    assert (found.source, found.path) == ("hf:org/repo:Q4_K_M", link)
 
 
 def test_a_name_that_several_go_by_is_refused_with_theirs(user: Path, model: Path) -> None:
@@ -166,20 +159,18 @@ def test_what_begins_with_no_program_is_no_name_of_one(user: Path, name: str) ->
     assert places.named(name) is None
 
 
-@pytest.mark.parametrize("name", ["qwen3:8b", "ollama/qwen3:8b", "library/qwen3:8b"])
-def test_a_name_without_its_program_gets_a_hint(user: Path, model: Path, name: str) -> None:
-    pulled(user / ".ollama" / "models", "registry.ollama.ai/library/qwen3/8b", model)
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        *((name, "ollama:qwen3:8b") for name in ("qwen3:8b", "ollama/qwen3:8b", "library/qwen3:8b")),
+        *((f"{host}org/repo:Q4_K_M", "hf:org/repo:Q4_K_M") for host in ("", "hf.co/")),
+        *((f"{host}/org/repo", "hf:org/repo:Q4_K_M") for host in ("hf", "huggingface.co")),
+    ],
+)
+def test_a_name_without_its_program_gets_a_hint(stores: Path, name: str, meant: str) -> None:
     with pytest.raises(ModelError, match="no judge is called") as caught:
         model_registry.find(name)
-    assert caught.value.hint == "did you mean judge='ollama:qwen3:8b'?"
-
-
-@pytest.mark.parametrize("name", ["org/repo:Q4_K_M", "hf.co/org/repo:Q4_K_M", "hf/org/repo", "huggingface.co/org/repo"])
-def test_a_repository_without_its_program_gets_a_hint(user: Path, model: Path, name: str) -> None:
-    downloaded(user / ".cache" / "huggingface" / "hub", "org/repo", "m-Q4_K_M.gguf", model)
-    with pytest.raises(ModelError) as caught:
-        model_registry.find(name)
-    assert caught.value.hint == "did you mean judge='hf:org/repo:Q4_K_M'?"
+    assert caught.value.hint == f"did you mean judge={meant!r}?"
 
 
 def test_a_name_that_several_programs_know_gets_all_of_them(user: Path, model: Path) -> None:

@@ -22,7 +22,6 @@ with a 0.5 B instruct model (Q4_K_M, two cores) it took 1 / 1.08 of the processo
 verdicts.
 """
 
-from collections.abc import Mapping
 from contextlib import ExitStack
 from importlib.metadata import version
 from typing import Any
@@ -34,7 +33,7 @@ from localjudge.engine.llamacpp.kv_cache import KVCache, PrefixCache, TokenRun
 from localjudge.engine.llamacpp.library import llama_cpp
 from localjudge.engine.llamacpp.loading import load, used_gpu_layers
 from localjudge.engine.llamacpp.model import open_model
-from localjudge.engine.protocol import EngineSettings, ModelOutline, ModelShape
+from localjudge.engine.protocol import EngineSettings, ModelOutline
 from localjudge.errors import SampleError
 from localjudge.model_registry import ModelFile
 from localjudge.words import option_name
@@ -118,6 +117,11 @@ class LlamaCppEngine(DecodingEngine):
             )
             undo.pop_all()
         self._prefix = PrefixCache(self._cache)
+        self.name = file.name
+        self.metadata = model.metadata
+        self.shape = loaded.shape
+        self.memory_bytes = loaded.memory_bytes
+        self.forks = loaded.self_check.rewind_mode != "recompute"
         self._larger_context = f"ask for a larger context with {option_name('n_ctx')}, or name a model that has one"
 
     @property
@@ -132,31 +136,6 @@ class LlamaCppEngine(DecodingEngine):
             "self_check": check.verdict,
             **({} if check.repack else {"repack": False}),
         }
-
-    @property
-    def name(self) -> str:
-        """The name it is registered under, or that of its file."""
-        return self._file.name
-
-    @property
-    def metadata(self) -> Mapping[str, str]:
-        """What the model's file says of who it is: name, base name and architecture, by the file's keys."""
-        return self._loaded.model.metadata
-
-    @property
-    def forks(self) -> bool:
-        """Whether requests share what they have in common; if not, each is evaluated from scratch."""
-        return self._loaded.self_check.rewind_mode != "recompute"
-
-    @property
-    def shape(self) -> ModelShape:
-        """How large the model is, and what it was trained for."""
-        return self._loaded.shape
-
-    @property
-    def memory_bytes(self) -> int:
-        """Weights, cache and working space."""
-        return self._loaded.memory_bytes
 
     def close(self) -> None:
         """Free the context and the model."""

@@ -158,7 +158,12 @@ class _Reader:
         tensors = dict(self._tensor() for _ in range(tensor_count))
         weight_bytes = max(tensors.values(), default=0)
         if tensors:
-            self._check_length(self._data_start(keys) + weight_bytes)
+            alignment = keys.get("general.alignment", _DEFAULT_ALIGNMENT)
+            if not isinstance(alignment, int) or alignment < 1:
+                self._broken(f"damaged: its alignment is {alignment!r}")
+            needed = -(-self._position // alignment) * alignment + weight_bytes
+            if needed > self._size:
+                self._broken(f"cut off: it has {self._size:,} bytes and should have {needed:,}")
         return Header(self._path, keys, self._lengths, frozenset(tensors), weight_bytes)
 
     def glance(self) -> Glance:
@@ -235,16 +240,6 @@ class _Reader:
         kind, offset = self._number(_UINT32), self._number(_UINT64)
         numbers, size = _BLOCKS.get(kind, (1, 0))
         return name, offset + -(-prod(shape) // numbers) * size
-
-    def _data_start(self, keys: Mapping[str, Value]) -> int:
-        alignment = keys.get("general.alignment", _DEFAULT_ALIGNMENT)
-        if not isinstance(alignment, int) or alignment < 1:
-            self._broken(f"damaged: its alignment is {alignment!r}")
-        return -(-self._position // alignment) * alignment
-
-    def _check_length(self, needed: int) -> None:
-        if needed > self._size:
-            self._broken(f"cut off: it has {self._size:,} bytes and should have {needed:,}")
 
     def _value(self, kind: int, name: str) -> Value:
         if kind == _STRING:
@@ -437,7 +432,13 @@ def needed(model: CheckedModel, *, n_ctx: int, n_ubatch: int) -> MemoryNeed:
     key_and_value = model.number("attention.key_length", head_width) + model.number(
         "attention.value_length", head_width
     )
-    cache = n_ctx * _key_value_heads(model, heads) * key_and_value * _BYTES_OF_F16
+    per_layer = model.header.keys.get(f"{model.header.text('general.architecture')}.attention.head_count_kv")
+    if isinstance(per_layer, tuple):
+        key_value_heads = sum(per_layer)
+    else:
+        attending = model.number("block_count") // max(1, model.number("full_attention_interval", 1))
+        key_value_heads = attending * model.number("attention.head_count_kv", heads)
+    cache = n_ctx * key_value_heads * key_and_value * _BYTES_OF_F16
     vocabulary = model.header.lengths.get("tokenizer.ggml.tokens", 0)
     streams = 2 * (n_ctx + model.number("feed_forward_length") + 2 * width)
     working = (max(heads * n_ctx, vocabulary) + streams) * n_ubatch * _BYTES_OF_F32
@@ -466,16 +467,6 @@ def beside_free(need: MemoryNeed, n_ctx: int) -> str:
 def was_refused(said: str) -> bool:
     """Whether a library or a process says here that the system gave it no more memory, or no thread for want of it."""
     return bool(_REFUSED.search(said))
-
-
-def _key_value_heads(model: CheckedModel, heads: int) -> int:
-    """Summed over the layers."""
-    layers = model.number("block_count")
-    per_layer = model.header.keys.get(f"{model.header.text('general.architecture')}.attention.head_count_kv")
-    if isinstance(per_layer, tuple):
-        return sum(per_layer)
-    attending = layers // max(1, model.number("full_attention_interval", 1))
-    return attending * model.number("attention.head_count_kv", heads)
 
 
 _FILE_TYPE_NAMES = {

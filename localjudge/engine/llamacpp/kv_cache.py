@@ -9,9 +9,8 @@ cut. A recurrent layer (Mamba, gated delta networks, short convolutions) keeps o
 the next token overwrites: it is copied out at the ends of nodes, and back in. The copy is exact, so what follows is
 bit-identical to an evaluation from scratch.
 
-Flash attention is off: with it, one-token steps over 512 cells or more differ between 1 and 2 threads. The batch is
-filled through NumPy views of the arrays that llama.cpp reads: filling 512 tokens one by one in Python takes as long as
-evaluating them with a small model.
+The batch is filled through NumPy views of the arrays that llama.cpp reads: filling 512 tokens one by one in Python
+takes as long as evaluating them with a small model.
 """
 
 import ctypes
@@ -26,7 +25,7 @@ from localjudge.engine.llamacpp import gguf as memory
 from localjudge.engine.llamacpp.gguf import UBATCH
 from localjudge.engine.llamacpp.library import complaints, interrupts_held_back, listen, llama_cpp
 from localjudge.engine.prefix_tree import TokenPath, shared_nodes
-from localjudge.errors import LocaljudgeError, ModelError, OutOfResource
+from localjudge.errors import ModelError, OutOfResource
 
 _KEPT = 4
 _SEQUENCE = 0
@@ -159,18 +158,15 @@ class KVCache:
         for offset in range(0, len(run.tokens), UBATCH):
             step = run.tokens[offset : offset + UBATCH]
             is_last = offset + len(step) == len(run.tokens)
-            self._decode(TokenRun(run.position + offset, step), logits=logits and is_last)
-
-    def _decode(self, step: TokenRun, *, logits: bool) -> None:
-        batch, count = self._batch.of(step, logits=logits), len(step.tokens)
-        started = time.perf_counter()
-        status = llama_cpp.llama_decode(self._context, batch)
-        llama_cpp.llama_synchronize(self._context)
-        self.seconds_inside += time.perf_counter() - started
-        self.evaluated_tokens += count
-        if status != 0:
-            self.clear()
-            raise ModelError(f"llama.cpp could not evaluate {count} tokens (status {status})")
+            batch = self._batch.of(TokenRun(run.position + offset, step), logits=logits and is_last)
+            started = time.perf_counter()
+            status = llama_cpp.llama_decode(self._context, batch)
+            llama_cpp.llama_synchronize(self._context)
+            self.seconds_inside += time.perf_counter() - started
+            self.evaluated_tokens += len(step)
+            if status != 0:
+                self.clear()
+                raise ModelError(f"llama.cpp could not evaluate {len(step)} tokens (status {status})")
 
 
 class _Batch:
@@ -224,15 +220,12 @@ def _open(model: Any, *, n_ctx: int, threads: int) -> Any:
     with interrupts_held_back():
         context = llama_cpp.llama_init_from_model(model, parameters)
     if not context:
-        raise _not_opened(n_ctx, complaints())
+        said = complaints()
+        message = f"llama.cpp could not open a context of {n_ctx:,} tokens: {said or 'it gave no reason'}"
+        if said and not memory.was_refused(said):
+            raise ModelError(message, hint="use another conversion of the model, or update llama-cpp-python")
+        raise OutOfResource(message, hint=memory.what_to_do())
     return context
-
-
-def _not_opened(n_ctx: int, said: str) -> LocaljudgeError:
-    message = f"llama.cpp could not open a context of {n_ctx:,} tokens: {said or 'it gave no reason'}"
-    if said and not memory.was_refused(said):
-        return ModelError(message, hint="use another conversion of the model, or update llama-cpp-python")
-    return OutOfResource(message, hint=memory.what_to_do())
 
 
 class PrefixCache:

@@ -24,7 +24,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -124,7 +124,10 @@ def self_check_of(model_sha256: str, wanted: SelfCheckInput) -> SelfCheckResult:
 
 
 def _tried(wanted: SelfCheckInput) -> SelfCheckResult:
-    """What a child process finds, with plain weights if the process dies of repacked ones."""
+    """What a child process finds, with plain weights if the process dies of repacked ones.
+
+    Raises its error, or ModelError or OutOfResource with how it ended.
+    """
     done = _in_child(wanted)
     if done.returncode in _OF_THE_BUILD:
         plain = _in_child(wanted.model_copy(update={"repack": False}))
@@ -135,7 +138,12 @@ def _tried(wanted: SelfCheckInput) -> SelfCheckResult:
                 _ending(done),
             )
             done = plain
-    return _said(wanted, done)
+    if done.returncode:
+        raise _ended(wanted.path, done)
+    reply: dict[str, Any] = json.loads(done.stdout)
+    if "error" in reply:
+        raise (OutOfResource if reply["out_of_resource"] else ModelError)(reply["error"], hint=reply["hint"])
+    return SelfCheckResult.model_validate(reply)
 
 
 def _file_of(model_sha256: str, wanted: SelfCheckInput) -> Path:
@@ -149,30 +157,16 @@ def _file_of(model_sha256: str, wanted: SelfCheckInput) -> Path:
 
 
 def _in_child(wanted: SelfCheckInput) -> "subprocess.CompletedProcess[str]":
-    environment = {
-        **os.environ,
-        "GGML_NO_BACKTRACE": "1",
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-    }
+    environment = {"GGML_NO_BACKTRACE": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     return subprocess.run(
         [sys.executable, "-P", "-m", __name__],
         input=wanted.model_dump_json(),
         capture_output=True,
         text=True,
         errors="replace",
-        env=environment,
+        env={**os.environ, **environment},
         check=False,
     )
-
-
-def _said(wanted: SelfCheckInput, done: "subprocess.CompletedProcess[str]") -> SelfCheckResult:
-    """The child's result. Raises ModelError with its own, or with how it ended."""
-    if done.returncode:
-        raise _ended(wanted.path, done)
-    reply: dict[str, Any] = json.loads(done.stdout)
-    if "error" in reply:
-        raise (OutOfResource if reply["out_of_resource"] else ModelError)(reply["error"], hint=reply["hint"])
-    return SelfCheckResult.model_validate(reply)
 
 
 def _ended(path: Path, done: "subprocess.CompletedProcess[str]") -> LocaljudgeError:
@@ -227,22 +221,14 @@ def check_here(wanted: SelfCheckInput) -> SelfCheckResult:
                 rewind_mode=rewind_mode,
             )
             with closing(cache):
-                difference = _difference(cache, texts)
+                difference = _difference(cache, *texts)
             if difference <= TOLERANCE:
                 return SelfCheckResult(rewind_mode=rewind_mode, difference=difference, repack=wanted.repack)
     return SelfCheckResult(rewind_mode="recompute", difference=0, repack=wanted.repack)
 
 
-class _Texts(NamedTuple):
-    """Tokens of a prefix and of two ways to go on."""
-
-    prefix: list[int]
-    first: list[int]
-    second: list[int]
-
-
-def _texts(wanted: SelfCheckInput, vocabulary: Vocabulary) -> _Texts:
-    """Cut to what fits a small context."""
+def _texts(wanted: SelfCheckInput, vocabulary: Vocabulary) -> tuple[list[int], list[int], list[int]]:
+    """Tokens of a prefix and of two ways to go on, cut to what fits a small context."""
     try:
         prefix, first, second = (vocabulary.user(text) for text in (_PREFIX, _FIRST, _SECOND))
     except SampleError as error:
@@ -251,31 +237,26 @@ def _texts(wanted: SelfCheckInput, vocabulary: Vocabulary) -> _Texts:
             hint="download the model again, or use another conversion of it",
         ) from error
     half, quarter = wanted.n_ctx // 2, wanted.n_ctx // 4
-    return _Texts(prefix[:half], first[:quarter], second[:quarter])
+    return prefix[:half], first[:quarter], second[:quarter]
 
 
-def _difference(cache: KVCache, texts: _Texts) -> float:
+def _difference(cache: KVCache, prefix: list[int], first: list[int], second: list[int]) -> float:
     """How far the logits behind the second text are from those from scratch, once the first has been there.
 
     Infinite if there is no way back.
     """
-    place = len(texts.prefix)
-    expected = _from_scratch(cache, texts)
-    cache.clear()
-    cache.evaluate(TokenRun(0, texts.prefix))
-    cache.checkpoint(place)
-    cache.evaluate(TokenRun(place, texts.first))
-    if cache.rewind(place) != place:
-        return float("inf")
-    return _distance(cache.logits_behind(TokenRun(place, texts.second)), expected)
-
-
-def _from_scratch(cache: KVCache, texts: _Texts) -> NDArray[np.float32]:
-    cache.evaluate(TokenRun(0, texts.prefix))
-    logits = cache.logits_behind(TokenRun(len(texts.prefix), texts.second)).copy()
-    if not np.isfinite(logits.max()):
+    behind = TokenRun(len(prefix), second)
+    cache.evaluate(TokenRun(0, prefix))
+    expected = cache.logits_behind(behind).copy()
+    if not np.isfinite(expected.max()):
         raise ModelError("the model gives no numbers for a plain sentence", hint="use another conversion of the model")
-    return logits
+    cache.clear()
+    cache.evaluate(TokenRun(0, prefix))
+    cache.checkpoint(len(prefix))
+    cache.evaluate(TokenRun(len(prefix), first))
+    if cache.rewind(len(prefix)) != len(prefix):
+        return float("inf")
+    return _distance(cache.logits_behind(behind), expected)
 
 
 def _distance(shared: NDArray[np.float32], scratch: NDArray[np.float32]) -> float:

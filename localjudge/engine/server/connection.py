@@ -133,7 +133,13 @@ class ServerConnection:
             sleep(min(_BETWEEN_TRIES, self._patience.loading / 10))
         if status != _OK:
             self._not_ok(status, data)
-        return self._decoded(data)
+        try:
+            return json.loads(data, parse_constant=_no_number)
+        except (ValueError, RecursionError) as error:
+            raise ModelError(
+                f"the server at {self.address} answered with what is not JSON: {_shown(data)}",
+                hint="is it a model's server?",
+            ) from error
 
     def _not_ok(self, status: int, data: bytes) -> NoReturn:
         if status in _REDIRECTS:
@@ -153,15 +159,6 @@ class ServerConnection:
             )
         raise Refused(self.address, status, _error_in(data))
 
-    def _decoded(self, data: bytes) -> Any:
-        try:
-            return json.loads(data, parse_constant=_no_number)
-        except (ValueError, RecursionError) as error:
-            raise ModelError(
-                f"the server at {self.address} answered with what is not JSON: {_shown(data)}",
-                hint="is it a model's server?",
-            ) from error
-
     def _reply(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:
         """Status and content. A connection that was kept open may have been closed by now: once, another is made."""
         reused = self._http is not None
@@ -169,12 +166,8 @@ class ServerConnection:
             return self._exchanged(method, path, body)
         except _Closed:
             self.close()
-            if not reused:
-                raise self._gone("closed the connection without an answer") from None
-        try:
-            return self._exchanged(method, path, body)
-        except _Closed:
-            self.close()
+            if reused:
+                return self._reply(method, path, body)
             raise self._gone("closed the connection without an answer") from None
 
     def _exchanged(self, method: str, path: str, body: bytes | None) -> tuple[int, bytes]:

@@ -1,52 +1,33 @@
 """Which server answers at an address, and whether it can judge: it has to give the probability of each legal answer.
 
-/props with a context                 llama-server
-/v1/models and /extras/tokenize       python -m llama_cpp.server
-anything else                         refused, with what to do instead
+    /props with a context                 llama-server
+    /v1/models and /extras/tokenize       python -m llama_cpp.server
+    anything else                         refused, with what to do instead
 
-llama-server, asked through its own calls (/props, /tokenize, /detokenize, /completion), in tokens and not in text.
+The decision. Both give logarithms of probabilities of the raw logits, before samplers and grammar, of the most likely
+tokens and of the one that was taken. So the legal tokens, and they alone, are raised by `logit_bias`: one of them is
+taken, whatever the model prefers, and its probability is known, the same to the last digit as in process (held against
+the list of all 151,936 tokens of Qwen2.5-Coder-0.5B). One that is not among the most likely costs llama-server a second
+call, for the shares of the legal tokens after sampling (right to about the fourth digit, as 1000 is added to a logit in
+single precision), and llama_cpp.server, which lists tokens by texts that several may have, a call of its own.
 
-The decision. `n_probs` gives logarithms of probabilities of the raw logits, before samplers and grammar, of the most
-likely tokens and of the one that was sampled. So the legal tokens, and they alone, are raised by `logit_bias`: one of
-them is sampled, whatever the model prefers, and its probability is known. Those of the others mostly stand among the
-most likely ones; where one does not, a second call gives the shares of the legal tokens after sampling, which the first
-one turns into probabilities. So `p_yes` and the legal mass are what they are in process, as exactly as that: of a token
-that is listed, the same to the last digit (held against the list of all 151,936 tokens of Qwen2.5-Coder-0.5B); of one
-that is not, right to about the fourth digit, as 1000 is added to a logit in single precision. (Shares after a grammar
-were the same to the last digit; they are not what is asked for.)
+Alone in a crowd. A server answers from the longest beginning that it still holds, so by default an answer depends on
+what was asked before: the logits of one prompt moved by 0.06, of a 0.5 B model, Q4_K_M. It is led to one state:
 
-Alone in a crowd. The server answers from the longest beginning that its slot still holds, so by default an answer
-depends on what was asked before: the logits of one prompt moved by 0.06, of a 0.5 B model, Q4_K_M. With
-`cache_prompt: false` they never did, and every verdict costs its whole prompt. In between:
+    llama-server                                      llama_cpp.server, which always goes on from what it holds
+    shared          cache_prompt false   afresh       .               another text, which makes it forget
+    shared          cache_prompt true    last token   shared, shared  from its first token, then its last one again
+    shared + own    cache_prompt true    own tokens   shared + own    what is new
 
-    shared            cache_prompt false     from its first token; once for all that share it
-    shared            cache_prompt true      its last token alone, again: what followed it is forgotten
-    shared + own      cache_prompt true      its own tokens, in one go
+22 verdicts of llama-server in mixed orders had the same bits. Its reply says how many tokens were taken from the slot:
+if it is not what it should be, somebody else has been there, and it is begun again. One that cannot go back to a shared
+beginning (a recurrent memory, a sliding window) is asked from scratch.
 
-Each step gives the slot one state, whatever was in it; 22 verdicts in mixed orders had the same bits. The reply says
-how many tokens were taken from the slot: if it is not what it should be, somebody else has been there, and it is begun
-again. A server that cannot go back to a shared beginning (a recurrent memory, a sliding window) is asked from scratch.
-
-`python -m llama_cpp.server`, llama-cpp-python's own: it is asked in text, and answers as OpenAI's completions do.
-
-It takes no tokens, and tells neither its vocabulary nor its chat template. So the model's file has to be at hand, on
-this machine and under the name that the server gives it: what is legal, and what would be markup, is read there. Tokens
-of a few texts are held against that file's; a LoRA adapter (--lora_path) shows nowhere.
-
-Text is tokenised by the server as a whole, with control tokens parsed. A text of the user's that holds such a literal
-cannot be shown as text, and gets no answer. The tokens are not always those of the same prompt in process, where pieces
-are tokenised apart.
-
-The decision. `logprobs` gives logarithms of probabilities of the raw logits, before `logit_bias`, of the most likely
-tokens by their text and of the one that was taken. The legal tokens are raised, so one of them is taken. Another is
-looked up by its text, where no other token of the vocabulary has the same; else it is asked for alone. The server has
-to be started with `--logits_all true`.
-
-Alone in a crowd. The server always goes on from the longest beginning that it still holds. So it is led to one state:
-
-    .                 another text, which makes it forget
-    shared, shared    from its first token, then its last token alone, again; from here on once for each that shares it
-    shared + own      what is new
+llama_cpp.server takes text, and tells neither its vocabulary nor its chat template. So the model's file has to be at
+hand, on this machine and under the name that the server gives it, and tokens of a few texts are held against that
+file's; a LoRA adapter (--lora_path) shows nowhere. Text is tokenised there as a whole, with control tokens parsed: a
+text of the user's that holds such a literal gets no answer, and the tokens are not always those in process, where
+pieces are tokenised apart.
 """
 
 import math
@@ -149,22 +130,16 @@ def _refuse_adapters(connection: ServerConnection) -> None:
 
 
 class LlamaServer(ModelServer):
-    """A llama-server that is open. Raises ModelError for one whose answers are not as they should be."""
+    """A llama-server that is open, and tried: does it go back to a shared beginning?
+
+    Raises ModelError for one whose answers are not as they should be.
+    """
 
     def __init__(self, connection: ServerConnection, model: ServedModel) -> None:
         super().__init__(connection, model, lambda again: read_llama_server(again, again.get("/props")))
         self._held: tuple[int, ...] = ()
         self.reuses_prefixes = False
-
-    @classmethod
-    def opened(cls, connection: ServerConnection, model: ServedModel) -> "LlamaServer":
-        """The server, tried: it gives probabilities, and it does or does not go back to a shared beginning."""
-        server = cls(connection, model)
-        with ExitStack() as undo:
-            undo.callback(server.close)
-            server.reuses_prefixes = server._can_go_back()
-            undo.pop_all()
-        return server
+        self.reuses_prefixes = self._can_go_back()
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -401,7 +376,10 @@ def _context_of(connection: ServerConnection) -> int:
 
 
 class PythonServer(ModelServer):
-    """A `llama_cpp.server` that is open. Raises ModelError for one whose answers are not as they should be."""
+    """A `llama_cpp.server` that is open, and tried: does it give probabilities?
+
+    Raises ModelError for one whose answers are not as they should be.
+    """
 
     begins_by_itself = True
 
@@ -410,16 +388,7 @@ class PythonServer(ModelServer):
             connection, model, lambda again: read_python_server(again, inside(again.get("/v1/models"), "data"))
         )
         self._held = ""
-
-    @classmethod
-    def opened(cls, connection: ServerConnection, model: ServedModel) -> "PythonServer":
-        """The server, tried: it gives probabilities."""
-        server = cls(connection, model)
-        with ExitStack() as undo:
-            undo.callback(server.close)
-            server._completed("a", logprobs=1)
-            undo.pop_all()
-        return server
+        self._completed("a", logprobs=1)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
@@ -522,8 +491,8 @@ class PythonServer(ModelServer):
 
 
 _SERVERS: dict[str, Callable[[ServerConnection, ServedModel], ModelServer]] = {
-    LLAMA_SERVER: LlamaServer.opened,
-    PYTHON_SERVER: PythonServer.opened,
+    LLAMA_SERVER: LlamaServer,
+    PYTHON_SERVER: PythonServer,
 }
 _TAKES = "localjudge takes llama-server and python -m llama_cpp.server"
 
@@ -534,23 +503,19 @@ def served_model(judge: str, settings: EngineSettings) -> ServedModel:
     Raises ModelError if there is no server, or one that cannot judge; UsageError for an address that is not this
     machine's, or none; OutOfResource for one that does not get ready.
     """
-    with closing(_connection(judge, settings)) as connection:
+    with closing(ServerConnection(read_address(judge), settings.allow_host)) as connection:
         return _read(connection)
 
 
 def open_server(model: ServedModel, settings: EngineSettings) -> ModelServer:
     """The server, open and tried. Raises as `served_model` does, and if it serves another model by now."""
     with ExitStack() as undo:
-        connection = undo.enter_context(closing(_connection(model.source, settings)))
+        connection = undo.enter_context(closing(ServerConnection(model.address, settings.allow_host)))
         if _read(connection) != model:
             raise ModelError(f"the server at {model.address} changed its model", hint="run the same command again")
         server: ModelServer = _SERVERS[model.kind](connection, model)
         undo.pop_all()
     return server
-
-
-def _connection(judge: str, settings: EngineSettings) -> ServerConnection:
-    return ServerConnection(read_address(judge), settings.allow_host)
 
 
 def _read(connection: ServerConnection) -> ServedModel:

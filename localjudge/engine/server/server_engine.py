@@ -3,20 +3,15 @@ r"""The engine on a server: prompts and grammars are ours, the tokens' probabili
     request ── tokens, as in process ──> server: log probabilities of the legal tokens ──> verdict, as in process
                                          server: the likely text of a reason            ──> its tokens, each checked
 
-Only the evaluation is elsewhere. What is legal, what it means, and how much of the model's probability went to it is
-decided here, with the same code as for a model's file. A reason is written by the server under a grammar of one line
-(GBNF), which may allow more than the answer's own; the verdict is then read in a call of its own.
-
-What a server does besides cannot be seen from here: other people's requests in one batch with ours, options of its
-start, a cache of quantised numbers. So an answer is not promised to be the same for ever, and the identity says
-"not isolated"; how near it comes is a matter of each server, and stands in `kinds.py`.
+What is legal, what it means, and how much of the model's probability went to it is decided here, with the same code as
+for a model's file. A reason is written by the server under a grammar of one line (GBNF), which may allow more than the
+answer's own. What a server does besides cannot be seen from here (other people's requests in one batch with ours, a
+cache of quantised numbers), so the identity says "not isolated".
 
 Which model it is, it says itself. A name that is the whole path of a file on this machine, with as many tokens and as
 many bytes of weights, is proved by that file's checksum: registered profile, card and caution are that file's. (It is
-the checksum of the file as it lies there now; a server that was started before the file was replaced tells of nothing.)
-Anything else is a name, and who runs the server answers for the rest. Behind the address there has to be the same model
-from the first call to the last: a reply over a new connection counts once all that the server says of its model is
-what it was. Numbers out of a stranger's JSON: what is missing, or none, is an error that says where.
+the checksum of the file as it lies there now.) Anything else is a name, and who runs the server answers for the rest.
+A reply over a new connection counts once all that the server says of its model is what it was.
 
 A model whose file is not at hand has the vocabulary that its server lists: each token with its bytes, control tokens
 with none, so that their literals are asked for. Which tokens match in plain text whatever it is (llama.cpp's
@@ -266,7 +261,8 @@ def proved_file(
         header = gguf_header.read(path)
         if vocabulary_size not in {None, header.lengths.get(_VOCABULARY)}:
             return None
-        if weight_bytes is not None and not _is_about(header.weight_bytes, weight_bytes, tensors=len(header.tensors)):
+        padding = len(header.tensors) * 64  # in a file, each tensor is padded to a whole block
+        if weight_bytes is not None and not 0 <= header.weight_bytes - weight_bytes <= padding:
             return None
         sha256, size = model_registry.sha256_of(path), size_of(path)
     except (ModelError, OSError, ValueError) as error:  # ValueError: a name with a zero byte
@@ -274,11 +270,6 @@ def proved_file(
         return None
     metadata = {key: header.text(key) for key in WHO_IT_IS}
     return ProvedFile(path, sha256, size, metadata, bool(header.text("tokenizer.chat_template")))
-
-
-def _is_about(in_file: int, served: int, *, tensors: int) -> bool:
-    """Whether the weights are as long as the server says: in a file, each tensor is padded to a whole block."""
-    return 0 <= in_file - served <= tensors * 64
 
 
 class AnswerPlace(NamedTuple):
@@ -350,7 +341,17 @@ class ModelServer(ABC):
             raise self._refusal(error) from error
         finally:
             self.seconds += perf_counter() - started
-        self._require_same()
+        made = self._connection.made
+        if made != self._compared:
+            self.start_over()
+            now = self._read_again(self._connection)
+            if now != self.model:
+                raise OutOfResource(
+                    f"the server at {self.model.address} was {self.model.name} ({self.model.build}) when this began, "
+                    f"and is {now.name} ({now.build}) now{'' if now.name != self.model.name else ', not the same one'}",
+                    hint="start it with the first model again, and run the same command: it goes on where it was",
+                )
+            self._compared = made  # only now: until then, no answer from behind it is believed
         return reply
 
     def _refusal(self, error: Refused) -> Exception:
@@ -359,23 +360,9 @@ class ModelServer(ABC):
             return ModelError(f"{where} refuses a request: {error.said}", hint="is it of a version that is too old?")
         return OutOfResource(f"{where} failed: {error.said}", hint="look at what it says, and run the command again")
 
-    def _require_same(self) -> None:
-        made = self._connection.made
-        if made == self._compared:
-            return
-        self.start_over()
-        now = self._read_again(self._connection)
-        if now != self.model:
-            raise OutOfResource(
-                f"the server at {self.model.address} was {self.model.name} ({self.model.build}) when this began, "
-                f"and is {now.name} ({now.build}) now{'' if now.name != self.model.name else ', not the same one'}",
-                hint="start it with the first model again, and run the same command: it goes on where it was",
-            )
-        self._compared = made  # only now: until then, no answer from behind it is believed
-
 
 class ServerEngine(DecodingEngine):
-    """Answers requests with the model of a server, which it closes the connection to.
+    """Answers requests with the model of a server, which is closed with it, and if there can be no engine.
 
     Raises ModelError if the context that was asked for is more than the server has.
     """
@@ -392,28 +379,25 @@ class ServerEngine(DecodingEngine):
         settings = settings or EngineSettings()
         self._server = server
         self._model = model = server.model
-        if settings.n_ctx and settings.n_ctx > model.n_ctx:
-            raise ModelError(
-                f"the server at {model.address} takes {model.n_ctx:,} tokens at once, and {option_name('n_ctx')} says "
-                f"{settings.n_ctx:,}",
-                hint=f"start it with a larger context, or leave out {option_name('n_ctx')}",
-            )
         self._n_ctx = settings.n_ctx or model.n_ctx
-        super().__init__(
-            server.vocabulary,
-            capacity=self._n_ctx - 1,  # one is sampled to read a verdict
-            begin_of_text=begin_of_text or server.begins_by_itself,
-            template=ChatTemplate(model.chat_template, model.bos, model.eos) if model.chat_template else None,
-        )
-
-    @classmethod
-    def opened(cls, server: ModelServer, settings: EngineSettings, *, begin_of_text: bool = True) -> "ServerEngine":
-        """The engine on a server, which is closed if there can be none."""
         with ExitStack() as undo:
             undo.callback(server.close)
-            engine = cls(server, settings, begin_of_text=begin_of_text)
+            if self._n_ctx > model.n_ctx:
+                raise ModelError(
+                    f"the server at {model.address} takes {model.n_ctx:,} tokens at once, and "
+                    f"{option_name('n_ctx')} says {self._n_ctx:,}",
+                    hint=f"start it with a larger context, or leave out {option_name('n_ctx')}",
+                )
+            super().__init__(
+                server.vocabulary,
+                capacity=self._n_ctx - 1,  # one is sampled to read a verdict
+                begin_of_text=begin_of_text or server.begins_by_itself,
+                template=ChatTemplate(model.chat_template, model.bos, model.eos) if model.chat_template else None,
+            )
             undo.pop_all()
-        return engine
+        self.name = model.name
+        self.metadata = model.metadata
+        self.forks = server.reuses_prefixes
 
     @property
     def identity(self) -> dict[str, Any]:
@@ -435,25 +419,10 @@ class ServerEngine(DecodingEngine):
             "n_ctx": self._n_ctx,
             "server_n_ctx": model.n_ctx,
             "begin_of_text": bool(self._begin),
-            "shared_prompts": "reused" if self._server.reuses_prefixes else "evaluated again",
+            "shared_prompts": "reused" if self.forks else "evaluated again",
             "batching": "not isolated",
             **({"host": model.host} if model.host else {}),
         }
-
-    @property
-    def name(self) -> str:
-        """What people call the model."""
-        return self._model.name
-
-    @property
-    def metadata(self) -> Mapping[str, str]:
-        """What the model's file says of who it is, or the name that the server has for it."""
-        return self._model.metadata
-
-    @property
-    def forks(self) -> bool:
-        """Whether the server evaluates once what requests share."""
-        return self._server.reuses_prefixes
 
     def tokenize(self, request: VerdictRequest) -> TokenizedRequest:
         """As for a model's file, unless the server would read a text of the user's as markup (SampleError)."""
@@ -509,12 +478,8 @@ class ServerEngine(DecodingEngine):
             legal = next((candidate for candidate in (token, *end) if answer.is_legal(candidate)), None)
             if legal is None:
                 raise SampleError("the server wrote a reason that the grammar does not allow")
-            answer.take(self._only(legal))
+            scores = np.zeros(self.vocabulary.size)
+            scores[legal] = 1.0
+            answer.take(scores)
             own = (*own, *answer.pending)
         return own
-
-    def _only(self, token: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Scores by which this token is chosen."""
-        scores = np.zeros(self.vocabulary.size)
-        scores[token] = 1.0
-        return scores

@@ -15,6 +15,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
 
+from localjudge.engine.protocol import EngineSettings
+from localjudge.engine.server.kinds import open_server, served_model
+from localjudge.engine.server.server_engine import ServerEngine
+
 CONTROL = ["<s>", "</s>", "<|turn|>"]
 TEMPLATE = "{% for message in messages %}<|turn|>{{ message['content'] }}{% endfor %}<|turn|>"
 SIZE = 256 + len(CONTROL)
@@ -131,6 +135,12 @@ class FakeServer:
             ]
             told = {"id": best, "logprob": raw[best], "top_logprobs": rows}
         return {**reply, "completion_probabilities": [told]}
+
+
+def engine_on(fake: FakeServer, settings: EngineSettings | None = None) -> ServerEngine:
+    """The engine on a server that is being served."""
+    settings = settings or EngineSettings()
+    return ServerEngine(open_server(served_model(fake.url, settings), settings), settings)
 
 
 @contextmanager

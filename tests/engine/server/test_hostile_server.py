@@ -16,10 +16,9 @@ from localjudge.engine.contract import example_requests
 from localjudge.engine.protocol import EngineSettings
 from localjudge.engine.server.address import ServerAddress
 from localjudge.engine.server.connection import Patience, ServerConnection
-from localjudge.engine.server.kinds import open_server, served_model
-from localjudge.engine.server.server_engine import ServerEngine
+from localjudge.engine.server.kinds import served_model
 from localjudge.errors import LocaljudgeError, ModelError, OutOfResource, UsageError
-from tests.engine.server.fake_server import FakeServer, serving
+from tests.engine.server.fake_server import FakeServer, engine_on, serving
 
 pytestmark = pytest.mark.engine
 
@@ -55,40 +54,46 @@ def saying(answer: Callable[[socket.socket], None]) -> Iterator[ServerAddress]:
         thread.join()
 
 
-def asked(address: ServerAddress) -> dict[str, Any]:
-    with closing(ServerConnection(address, (), HASTY)) as connection:
-        return connection.get("/props")
-
-
 def with_body(body: bytes) -> bytes:
     return b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body)
 
 
+LOADING = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("said", "kind", "expected"),
     [
-        (with_body(b"<html>hello"), "not JSON"),
-        (with_body(b'{"n_ctx": NaN}'), "not JSON"),
-        (with_body(b'{"n_ctx": -Infinity}'), "not JSON"),
-        (with_body(b"[" * 3000), "not JSON"),
-        (with_body(b'"text"'), "what is no object"),
-        (with_body(b'{"a": "' + b"x" * 5000 + b'"}'), "more than 4,096 bytes"),
-        (b"SSH-2.0-OpenSSH_9.6\r\n", "does not speak HTTP"),
-        (b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: y\r\n" % i for i in range(200)) + b"\r\n", "does not speak HTTP"),
-        (b"HTTP/1.1 302 Found\r\nLocation: http://192.0.2.1/\r\nContent-Length: 0\r\n\r\n", "sends us elsewhere"),
-        (b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", "wants a key"),
+        (b"", OutOfResource, "closed the connection"),
+        (LOADING, OutOfResource, "has been loading"),
+        (with_body(b"<html>hello"), ModelError, "not JSON"),
+        (with_body(b'{"n_ctx": NaN}'), ModelError, "not JSON"),
+        (with_body(b'{"n_ctx": -Infinity}'), ModelError, "not JSON"),
+        (with_body(b"[" * 3000), ModelError, "not JSON"),
+        (with_body(b'"text"'), ModelError, "what is no object"),
+        (with_body(b'{"a": "' + b"x" * 5000 + b'"}'), ModelError, "more than 4,096 bytes"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", ModelError, "does not speak HTTP"),
+        (
+            b"HTTP/1.1 200 OK\r\n" + b"".join(b"X-%d: y\r\n" % i for i in range(200)) + b"\r\n",
+            ModelError,
+            "does not speak HTTP",
+        ),
+        (
+            b"HTTP/1.1 302 Found\r\nLocation: http://192.0.2.1/\r\nContent-Length: 0\r\n\r\n",
+            ModelError,
+            "sends us elsewhere",
+        ),
+        (b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n", ModelError, "wants a key"),
     ],
     ids=lambda value: str(value)[:24],
 )
-def test_what_is_no_answer_is_refused(said: bytes, expected: str) -> None:
-    with saying(lambda made: made.sendall(said)) as address, pytest.raises(ModelError, match=expected):
-        asked(address)
-
-
-def test_a_server_that_hangs_up_is_gone() -> None:
-    with saying(lambda made: None) as address, pytest.raises(OutOfResource, match="closed the connection") as error:
-        asked(address)
-    assert "run the same command" in str(error.value.hint)
+def test_what_is_no_answer_is_refused(said: bytes, kind: type[LocaljudgeError], expected: str) -> None:
+    with (
+        saying(lambda made: made.sendall(said)) as address,
+        pytest.raises(kind, match=expected),
+        closing(ServerConnection(address, (), HASTY)) as connection,
+    ):
+        connection.get("/props")
 
 
 def dripping(made: socket.socket) -> None:
@@ -133,20 +138,15 @@ def test_a_server_that_is_loading_is_waited_for(fake: FakeServer, caplog: pytest
     ]
 
 
-def test_a_server_that_stays_loading_is_given_up() -> None:
-    said = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
-    with saying(lambda made: made.sendall(said)) as address, pytest.raises(OutOfResource, match="has been loading"):
-        asked(address)
-
-
 def test_no_server_says_where_and_what_to_do() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(ModelError, match=f"there is no server at http://127.0.0.1:{port}") as error:
         served_model(f"http://127.0.0.1:{port}", SETTINGS)
     assert "llama-server -m MODEL.gguf" in str(error.value.hint)
-    with pytest.raises(ModelError, match=r"there is no server at unix:/nowhere/llama\.sock"):
-        served_model("unix:/nowhere/llama.sock", SETTINGS)
+    for address in ("unix:/nowhere/llama.sock", f"http://{'x' * 64}.example:8080"):  # a label has at most 63 characters
+        with pytest.raises(ModelError, match="there is no server at"):
+            served_model(address, SETTINGS)
 
 
 Change = Callable[[dict[str, Any]], object]
@@ -173,9 +173,8 @@ SPOILED: dict[str, tuple[Change, str]] = {
 
 @pytest.mark.parametrize("how", SPOILED)
 def test_numbers_that_cannot_be_are_no_verdict(fake: FakeServer, how: str) -> None:
-    model = served_model(fake.url, SETTINGS)
     change, expected = SPOILED[how]
-    with closing(ServerEngine.opened(open_server(model, SETTINGS), SETTINGS, begin_of_text=True)) as engine:
+    with closing(engine_on(fake)) as engine:
 
         def spoiled(status: int, reply: Any) -> tuple[int, Any]:
             if "completion_probabilities" in reply:
@@ -189,8 +188,7 @@ def test_numbers_that_cannot_be_are_no_verdict(fake: FakeServer, how: str) -> No
 
 def test_a_reason_that_is_not_legal_is_closed(fake: FakeServer) -> None:
     """A server that ignores the grammar: what is legal is kept, the rest is not."""
-    model = served_model(fake.url, SETTINGS)
-    with closing(ServerEngine.opened(open_server(model, SETTINGS), SETTINGS, begin_of_text=True)) as engine:
+    with closing(engine_on(fake)) as engine:
         fake.spoil["/completion"] = lambda status, reply: (
             status,
             {**reply, "tokens": list(b"Sure\n{}")} if reply["tokens"] else reply,
@@ -199,31 +197,19 @@ def test_a_reason_that_is_not_legal_is_closed(fake: FakeServer) -> None:
     assert getattr(answer, "reason", None) == "Sure"
 
 
-def test_another_server_behind_the_address_in_mid_run_is_told() -> None:
+def test_another_server_behind_the_address_in_mid_run_is_never_believed() -> None:
+    """Asked again on the same open engine, it is refused again: the first refusal does not make it the first model."""
     fake = FakeServer()
     with serving(fake):
-        model = served_model(fake.url, SETTINGS)
-        engine = ServerEngine.opened(open_server(model, SETTINGS), SETTINGS, begin_of_text=True)
+        engine = engine_on(fake)
         requests = example_requests(engine)
         begun = engine.answers(requests)
         next(begun)
     fake.named = "another.gguf"
-    with closing(engine), serving(fake, fake.port), pytest.raises(OutOfResource, match="is another"):
-        list(begun)
-
-
-def test_another_server_behind_the_address_is_never_believed() -> None:
-    """Asked again on the same open engine, it is refused again: the first refusal does not make it the first model."""
-    fake = FakeServer()
-    with serving(fake):
-        model = served_model(fake.url, SETTINGS)
-        engine = ServerEngine.opened(open_server(model, SETTINGS), SETTINGS, begin_of_text=True)
-        requests = example_requests(engine)
-    fake.named = "another.gguf"
     with closing(engine), serving(fake, fake.port):
-        for _ in range(3):
+        for answers in (begun, engine.answers(requests), engine.answers(requests)):
             with pytest.raises(OutOfResource, match="is another"):
-                list(engine.answers(requests))
+                list(answers)
 
 
 @pytest.mark.parametrize(
@@ -269,12 +255,11 @@ def test_a_name_that_leads_elsewhere_is_refused_before_anything_is_sent(
     assert f'allow_host="{name}"' in str(error.value.hint) or f"allow_host='{name}'" in str(error.value.hint)
 
 
-def test_a_host_that_is_allowed_is_asked_and_named(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("elsewhere")
+def test_a_host_that_is_allowed_is_asked_and_named(fake: FakeServer) -> None:
     """Its own name is in the identity, and no file of ours is taken for its model's."""
-    monkeypatch.setattr("localjudge.engine.server.address.is_this_machine", lambda _: False)
-    monkeypatch.setattr("localjudge.engine.server.connection.is_this_machine", lambda _: False)
     settings = EngineSettings(allow_host=("127.0.0.1",))
-    with closing(ServerEngine.opened(open_server(served_model(fake.url, settings), settings), settings)) as engine:
+    with closing(engine_on(fake, settings)) as engine:
         assert engine.identity["host"] == "127.0.0.1"
         assert "model_sha256" not in engine.identity
 
@@ -317,8 +302,7 @@ def test_a_terminal_is_safe_from_what_a_server_says(fake: FakeServer) -> None:
 
 @pytest.mark.parametrize("rows", [7, None, [None], [3], [{"id": 0}], [{"id": [], "prob": 0.5}], "ab"])
 def test_shares_that_are_no_list_of_shares_are_refused(fake: FakeServer, rows: Any) -> None:
-    model = served_model(fake.url, SETTINGS)
-    with closing(ServerEngine.opened(open_server(model, SETTINGS), SETTINGS, begin_of_text=True)) as engine:
+    with closing(engine_on(fake)) as engine:
 
         def spoiled(status: int, reply: Any) -> tuple[int, Any]:
             for first in reply.get("completion_probabilities", []):
@@ -331,12 +315,6 @@ def test_shares_that_are_no_list_of_shares_are_refused(fake: FakeServer, rows: A
         fake.spoil["/completion"] = spoiled
         with pytest.raises(ModelError, match="the server"):
             list(engine.answers(example_requests(engine)[:1]))
-
-
-def test_a_name_that_cannot_be_one_is_not_reached() -> None:
-    """A label has at most 63 characters; the codec says so by an error of its own."""
-    with pytest.raises(ModelError, match="there is no server"):
-        served_model(f"http://{'x' * 64}.example:8080", SETTINGS)
 
 
 @pytest.mark.parametrize("named", ["/" + "x" * 5000, "/a\0b"])

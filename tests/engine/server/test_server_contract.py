@@ -111,7 +111,7 @@ def running_python_server(path: Path, folder: Path, *options: str) -> Iterator[s
 
 
 def engine_at(address: str) -> ServerEngine:
-    return ServerEngine.opened(open_server(served_model(address, SETTINGS), SETTINGS), SETTINGS)
+    return ServerEngine(open_server(served_model(address, SETTINGS), SETTINGS), SETTINGS)
 
 
 def test_llama_server_keeps_the_contract(model: ModelFile, tmp_path: Path) -> None:

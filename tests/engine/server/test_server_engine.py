@@ -16,7 +16,6 @@ from rich.console import Console
 import localjudge
 from localjudge.engine.contract import check_engine, example_requests
 from localjudge.engine.protocol import EngineSettings
-from localjudge.engine.server.kinds import open_server, served_model
 from localjudge.engine.server.server_engine import ServerEngine
 from localjudge.errors import ModelError, OutOfResource, RunDirectoryError, UsageError
 from localjudge.progress import Silence
@@ -27,7 +26,7 @@ from localjudge.run.plan import plan
 from localjudge.run.settings import RunSettings, settings_again, settings_with
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import Answer
-from tests.engine.server.fake_server import FakeServer, log_probabilities, serving
+from tests.engine.server.fake_server import FakeServer, engine_on, log_probabilities, serving
 
 pytestmark = pytest.mark.engine
 
@@ -37,22 +36,15 @@ ROWS = [
 ]
 
 
-def engine_on(fake: FakeServer, settings: EngineSettings | None = None) -> ServerEngine:
-    settings = settings or EngineSettings()
-    return ServerEngine.opened(open_server(served_model(fake.url, settings), settings), settings, begin_of_text=True)
-
-
 def test_a_server_engine_keeps_the_contract(fake: FakeServer) -> None:
     assert check_engine(lambda: engine_on(fake)) == []
 
 
-def test_the_probability_and_the_mass_are_those_of_the_raw_logits(fake: FakeServer) -> None:
+def test_the_probability_and_the_mass_are_those_of_the_raw_logits(fake: FakeServer, engine: ServerEngine) -> None:
     """p_yes = p(1) / (p(0) + p(1)), and the mass p(0) + p(1), of the tokens that were sent."""
-    engine = engine_on(fake)
     request = example_requests(engine)[0]
     [(_, answer)] = engine.answers([request])
     prompt = [body["prompt"] for path, body in fake.asked if path == "/completion"][-1]
-    engine.close()
     said = log_probabilities(prompt)
     zero, one = math.exp(said[ord("0")]), math.exp(said[ord("1")])
     assert isinstance(answer, Answer)
@@ -61,20 +53,17 @@ def test_the_probability_and_the_mass_are_those_of_the_raw_logits(fake: FakeServ
     assert bytes(prompt[-14:]) == b'{"attributed":'
 
 
-def test_no_option_of_the_servers_start_is_left_on(fake: FakeServer) -> None:
+def test_no_option_of_the_servers_start_is_left_on(fake: FakeServer, engine: ServerEngine) -> None:
     """`--mirostat 2` and `--grammar` hold for each request that does not say otherwise."""
-    engine = engine_on(fake)
     list(engine.answers(example_requests(engine)[:1]))
-    engine.close()
     plain = {"samplers": [], "temperature": 1.0, "mirostat": 0, "grammar": ""}
     bodies = [body for path, body in fake.asked if path == "/completion"]
     assert bodies
     assert all(plain.items() <= body.items() for body in bodies)
 
 
-def test_an_unlikely_legal_token_is_weighed_by_its_share(fake: FakeServer) -> None:
+def test_an_unlikely_legal_token_is_weighed_by_its_share(fake: FakeServer, engine: ServerEngine) -> None:
     """It is not among those that are listed: its share after sampling gives it the same probability."""
-    engine = engine_on(fake)
     request = example_requests(engine)[0]
     [(_, before)] = engine.answers([request])
 
@@ -86,21 +75,18 @@ def test_an_unlikely_legal_token_is_weighed_by_its_share(fake: FakeServer) -> No
 
     fake.spoil["/completion"] = without_zero
     [(_, after)] = engine.answers([request])
-    engine.close()
     assert isinstance(before, Answer)
     assert isinstance(after, Answer)
     assert after.p_yes == pytest.approx(before.p_yes, abs=1e-9)
     assert after.legal_mass == pytest.approx(before.legal_mass, abs=1e-9)
 
 
-def test_what_requests_share_is_evaluated_once(fake: FakeServer) -> None:
+def test_what_requests_share_is_evaluated_once(engine: ServerEngine) -> None:
     """Six statements, three about one context and three about two: two beginnings in place of six."""
-    engine = engine_on(fake)
     requests = example_requests(engine)[:6]
     before = engine.stats.evaluated_tokens
     list(engine.answers(requests))
     evaluated = engine.stats.evaluated_tokens - before
-    engine.close()
     assert engine.forks
     assert evaluated < 0.6 * sum(map(engine.length, requests))
 
@@ -118,19 +104,15 @@ def test_a_server_that_cannot_go_back_is_asked_from_scratch(fake: FakeServer) ->
     assert all(isinstance(answer, Answer) for answer in answers)
 
 
-def test_somebody_else_in_the_slot_is_noticed(fake: FakeServer) -> None:
+def test_somebody_else_in_the_slot_is_noticed(fake: FakeServer, engine: ServerEngine) -> None:
     """Tokens that should be there are not: three times begun again, then it is said."""
-    engine = engine_on(fake)
     requests = example_requests(engine)[:1]
     fake.spoil["/completion"] = lambda status, reply: (status, {**reply, "timings": {"cache_n": 1}})
     with pytest.raises(OutOfResource, match="somebody else is using it"):
         list(engine.answers(requests))
-    engine.close()
 
 
-def test_the_identity_names_the_server_and_promises_nothing(fake: FakeServer) -> None:
-    engine = engine_on(fake)
-    engine.close()
+def test_the_identity_names_the_server_and_promises_nothing(engine: ServerEngine) -> None:
     identity = engine.identity
     assert identity["engine"] == "server"
     assert identity["server_build"] == "b1-fake"
@@ -142,10 +124,8 @@ def test_the_identity_names_the_server_and_promises_nothing(fake: FakeServer) ->
 
 
 @pytest.mark.parametrize("fact", ["size", "n_params", "n_embd", "template"])
-def test_two_models_of_one_name_are_two_judges(fake: FakeServer, fact: str) -> None:
+def test_two_models_of_one_name_are_two_judges(fake: FakeServer, engine: ServerEngine, fact: str) -> None:
     """Alias, vocabulary, quantisation and build are the same: what else the server tells tells them apart."""
-    engine = engine_on(fake)
-    engine.close()
     if fact == "template":
         fake.template += " "
     else:
@@ -165,9 +145,8 @@ def test_nothing_of_an_unproved_model_is_kept_for_later(
     assert not cache_state().folder.exists()
 
 
+@pytest.mark.usefixtures("elsewhere")
 def test_where_texts_go_is_announced(fake: FakeServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("address", "connection"):
-        monkeypatch.setattr(f"localjudge.engine.server.{module}.is_this_machine", lambda _: False)
     settings = RunSettings(allow_host=("127.0.0.1",))
     with opened_judge(fake.url, None, settings) as opened:
         assert opened.announcement.splitlines()[-1] == "the texts go to 127.0.0.1, unencrypted"
@@ -310,12 +289,6 @@ def test_a_run_goes_on_after_its_server_died(tmp_path: Path) -> None:
     assert not any(b"It rains" in text for text in texts)
     for name in ("scores.jsonl", "verdicts.jsonl", "summary.json"):
         assert (run.directory / name).read_bytes() == (whole.directory / name).read_bytes()
-
-
-def test_an_open_judge_may_be_a_server(fake: FakeServer) -> None:
-    with localjudge.Judge.open(fake.url) as judge:
-        rows = judge.evaluate(ROWS, ["faithfulness"]).scores
-    assert [row.status for row in rows] == ["scored", "scored"]
 
 
 def test_what_is_exported_redacted_names_no_server(fake: FakeServer, tmp_path: Path) -> None:
