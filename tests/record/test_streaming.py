@@ -86,10 +86,7 @@ def test_the_worst_samples_are_found_without_holding_the_others() -> None:
     assert [row.sample_id for row in worst_scores(scores(), ["m"], 3)] == ["s20000", "s20001", "s20002"]
 
 
-def test_the_iterators_give_what_the_tuples_hold(run: Run) -> None:
-    assert tuple(run.iter_scores()) == run.scores
-    assert tuple(run.iter_verdicts()) == run.verdicts
-    assert tuple(run.iter_samples()) == run.samples
+def test_each_sample_comes_with_its_scores(run: Run) -> None:
     assert [sample.id for sample in run.samples] == [f"s{number}" for number in range(SAMPLES)]
     assert [(sample, tuple(scores.values())) for sample, scores in run.iter_scored_samples()] == [
         (sample, (score,)) for sample, score in zip(run.samples, run.scores, strict=True)
