@@ -75,8 +75,6 @@ LOOSE_NAMES = _names("""
 """)
 """Names that may also mean something else, for the fields that nothing above gives."""
 
-_BESIDE = {"result": "query"}
-"""A loose name, and the column without which it is not taken: LangChain's chains give a query and its result."""
 
 ID_COLUMNS = {"retrieved_context_ids": "retrieved_contexts", "reference_context_ids": "reference_contexts"}
 """Columns that hold nothing but the ids of another field's contexts: beside their texts, or in place of them."""
@@ -136,7 +134,8 @@ def resolve(columns: Columns, mapping: Mapping[str, str], source: str) -> Resolv
 
     def loose(field: str) -> list[str]:
         names = [name for name in LOOSE_NAMES.get(field, ()) if name in present - columns_of(resolved)]
-        return [name for name in names if columns.reads_like(name) and _BESIDE.get(name, name) in present]
+        # LangChain's chains give a query and its result.
+        return [name for name in names if columns.reads_like(name) and (name != "result" or "query" in present)]
 
     for candidates in (reserved, loose):
         for field in [field for field in ALIASES if field not in resolved]:
@@ -196,13 +195,9 @@ _CONTEXTS = {"context", "document", "doc", "passage", "chunk", "snippet", "evide
 _ANSWERS = {"answer", "response", "output", "completion", "prediction", "reply"}
 _QUESTIONS = {"question", "query", "prompt", "input"}
 _TRUTH = {"gold", "golden", "truth", "gt", "reference", "ref", "expected", "expectation", "ideal", "target", "correct"}
-_HEADS_OF_TRUTH = _ANSWERS | _TRUTH | {"standard"}
-_SAYS_NOTHING = {"text", "list", "string"}
+
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_NEAR = 0.9
-_OF_PROMPTFOO = re.compile(r"\[[^\]]+\] .")
-"""promptfoo's CSV calls a column of answers `[provider] prompt`."""
-_OF_PHOENIX = {"input", "output", "reference"}
+
 _FIELD_OF = {
     name: field
     for table in (ALIASES, LOOSE_NAMES)
@@ -229,27 +224,28 @@ def guessed_columns(rows: Sequence[Mapping[str, Any]], taken: set[str]) -> dict[
         if field and name not in taken and reads_like(field, rows, name):
             guesses.setdefault(field, []).append(name)
     if "retrieved_contexts" not in guesses:
-        other = ["context"] if "context" in taken else ["reference"] if taken >= _OF_PHOENIX else []
+        is_of_phoenix = taken >= {"input", "output", "reference"}
+        other = ["context"] if "context" in taken else ["reference"] if is_of_phoenix else []
         guesses |= {"retrieved_contexts": other} if other else {}
     return guesses
 
 
 def likely_field(name: str) -> str | None:
     """The field that a column of this name may be; None if its name does not say."""
-    if _OF_PROMPTFOO.match(name):
+    if re.match(r"\[[^\]]+\] .", name):  # promptfoo's CSV calls a column of answers `[provider] prompt`
         return "response"
     words = [word.lower().removesuffix("s") for word in _WORD.findall(name)]
-    words = [word for word in words if word not in _SAYS_NOTHING] or [""]
+    words = [word for word in words if word not in {"text", "list", "string"}] or [""]
     truth = not _TRUTH.isdisjoint(words)
     if words[-1] in _CONTEXTS:
         return "reference_contexts" if truth else "retrieved_contexts"
-    if words[-1] in _HEADS_OF_TRUTH and truth:
+    if truth and words[-1] in _ANSWERS | _TRUTH | {"standard"}:
         return "reference"
     if words[-1] in _ANSWERS:
         return "response"
     if words[-1] in _QUESTIONS:
         return "user_input"
-    near = difflib.get_close_matches(name.lower(), _FIELD_OF, n=1, cutoff=_NEAR)
+    near = difflib.get_close_matches(name.lower(), _FIELD_OF, n=1, cutoff=0.9)
     return _FIELD_OF[near[0]] if near else None
 
 

@@ -67,7 +67,8 @@ class SampleTable:
             fields["id"] = f"row-{hash_of(fields).hex()[:_DIGITS]}"
         content = canonical(fields)
         digest = hash_of(fields) if "" in fields.values() else hashlib.sha256(content.encode()).digest()
-        row = (content, extras_text(extras), digest, _is_bare(fields), str(place), made)
+        bare = any("text" not in context for field in CONTEXT_FIELDS for context in fields.get(field, ()))
+        row = (content, extras_text(extras), digest, bare, str(place), made)
         with in_temporary_file():
             if not self._put(position, fields["id"], row):
                 if not made:
@@ -212,10 +213,6 @@ def _stated(values: Mapping[str, Any]) -> dict[str, Any]:
                 for context in stated[field]
             ]
     return stated
-
-
-def _is_bare(fields: Mapping[str, Any]) -> bool:
-    return any("text" not in context for field in CONTEXT_FIELDS for context in fields.get(field, ()))
 
 
 @contextmanager
