@@ -76,14 +76,6 @@ def test_columns_may_be_given_whole() -> None:
     assert [sample.user_input for sample in data.samples] == ["a", "b"]
 
 
-def test_numpy_arrays_are_lists() -> None:
-    """`pandas.read_parquet` gives an array for a list of contexts."""
-    import numpy as np
-
-    (sample,) = from_rows([{"id": np.int64(7), "contexts": np.array(["a", "b"], dtype=object)}]).samples
-    assert sample == Sample(id="7", retrieved_contexts=(Context(text="a"), Context(text="b")))
-
-
 def test_columns_are_known_by_their_names_and_by_ours() -> None:
     data = from_rows([{"id": 1, "question": "q", "document": "d1", "meta": {"page": 3}}, {"document": None}])
     assert data.column("document") == ("d1", None)
