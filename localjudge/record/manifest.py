@@ -224,7 +224,6 @@ def _leaves(part: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return leaves
 
 
-CALIBRATION_VERSION = 1
 _NAME = re.compile(r"\w[\w.-]{0,79}", re.ASCII)
 _ROUNDING = re.compile(
     r"(judges\.\w+\.)?(versions\..*|engine\.(llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention))"
@@ -278,7 +277,7 @@ class Calibration(Record):
 
     model_config = ConfigDict(extra="ignore")
 
-    schema_version: int = CALIBRATION_VERSION
+    schema_version: int = 1
     name: str
     question: str
     threshold: float = Field(ge=0, le=1)
@@ -356,9 +355,8 @@ def calibrations_of(values: object) -> tuple[Calibration, ...]:
 def calibration_file(name: str) -> Path:
     """Where a calibration of this name is kept. Raises UsageError for what cannot be a name."""
     if not _NAME.fullmatch(name):
-        raise UsageError(
-            f"a calibration cannot be called {name!r:.80}", hint="a name has letters, digits, _, - and ., at most 80"
-        )
+        hint = "a name has letters, digits, _, - and ., at most 80"
+        raise UsageError(f"a calibration cannot be called {name!r:.80}", hint=hint)
     return resources.state_directory() / "calibrations" / f"{name}.json"
 
 
@@ -411,36 +409,22 @@ def kept_calibrations(manifest: Manifest) -> tuple[Calibration, ...]:
     return tuple(validated(Calibration, value, "manifest.json: calibration") for value in values)
 
 
-def other_calibrations(manifest: Manifest) -> Iterator[str]:
-    """One line for each calibration that the run's signature names and that is not there, or is another."""
-    sums = manifest.judge.get("calibrations", {})
-    calibrations = {calibration.question: calibration for calibration in kept_calibrations(manifest)}
-    for question, sha256 in sums.items() if isinstance(sums, dict) else ():
-        if question not in calibrations or calibrations[question].sha256 != sha256:
-            yield f"the calibration of {excerpt(question)} in manifest.json is not that of its checksum there"
-    thresholds = manifest.judge.get("thresholds", {})
-    if set(thresholds.values()) - {calibration.threshold for calibration in calibrations.values()}:
-        yield "a threshold in manifest.json is of no calibration there"
-
-
-def _calibration(given: object) -> Calibration:
-    match given:
+def _calibration(value: object) -> Calibration:
+    match value:
         case Calibration():
-            return given
+            return value
         case str() | Path():
-            return read_calibration(given)
+            return read_calibration(value)
         case Mapping():
-            return validated(Calibration, dict(given), "the calibration")
-    raise UsageError(f"{option_name('calibration')} must be names or files of calibrations, got {given!r:.80}")
+            return validated(Calibration, dict(value), "the calibration")
+    raise UsageError(f"{option_name('calibration')} must be names or files of calibrations, got {value!r:.80}")
 
 
 def kept_criteria(manifest: Manifest) -> dict[str, Criterion]:
     """The criteria in a manifest by their names. Raises RunDirectoryError for what is not one."""
+    values, where = _in_settings(manifest, "criteria"), "manifest.json: a criterion"
     try:
-        criteria = [
-            Criterion.model_validate(words, context="manifest.json: a criterion")
-            for words in _in_settings(manifest, "criteria")
-        ]
+        criteria = [Criterion.model_validate(words, context=where) for words in values]
     except UsageError as error:
         raise RunDirectoryError(excerpt(error.message), hint=BY_HAND) from error
     return {criterion.name: criterion for criterion in criteria}
@@ -449,15 +433,6 @@ def kept_criteria(manifest: Manifest) -> dict[str, Criterion]:
 def kept_rubrics(manifest: Manifest) -> frozenset[str]:
     """Names of the run's metrics whose verdicts are levels. Raises RunDirectoryError as `kept_criteria` does."""
     return rubrics(kept_criteria(manifest).values())
-
-
-def other_criteria(manifest: Manifest) -> Iterator[str]:
-    """One line for each criterion that the run's metrics name and whose words are not kept, or are others."""
-    criteria = kept_criteria(manifest)
-    for name, definition in manifest.judge["metrics"].items():
-        sha256 = definition.get("criterion_sha256") if isinstance(definition, dict) else None
-        if sha256 is not None and (name not in criteria or criteria[name].sha256 != sha256):
-            yield f"criterion {excerpt(name)}: its words in manifest.json are not those of its checksum there"
 
 
 class ShardedData(Record):
@@ -586,8 +561,24 @@ def is_unproved(engine: Mapping[str, Any]) -> bool:
     return "model" in engine and "model_sha256" not in engine
 
 
-def in_the_judge(card: JudgeCard, manifest: Manifest) -> Iterator[str]:
-    """Whether a summary has the checksum of the judge that the manifest has, and a packaged judge some caution."""
+def contradictions(manifest: Manifest, card: JudgeCard) -> Iterator[str]:
+    """One line for each word of a manifest that is not that of its checksum there, and where a summary's card differs.
+
+    Of the card the checksum counts, and that a packaged judge has some caution.
+    """
+    criteria = kept_criteria(manifest)
+    for name, definition in manifest.judge["metrics"].items():
+        sha256 = definition.get("criterion_sha256") if isinstance(definition, dict) else None
+        if sha256 is not None and (name not in criteria or criteria[name].sha256 != sha256):
+            yield f"criterion {excerpt(name)}: its words in manifest.json are not those of its checksum there"
+    sums = manifest.judge.get("calibrations", {})
+    calibrations = {calibration.question: calibration for calibration in kept_calibrations(manifest)}
+    for question, sha256 in sums.items() if isinstance(sums, dict) else ():
+        if question not in calibrations or calibrations[question].sha256 != sha256:
+            yield f"the calibration of {excerpt(question)} in manifest.json is not that of its checksum there"
+    thresholds = manifest.judge.get("thresholds", {})
+    if set(thresholds.values()) - {calibration.threshold for calibration in calibrations.values()}:
+        yield "a threshold in manifest.json is of no calibration there"
     sha256 = manifest.judge["engine"].get("model_sha256")
     if card.sha256 != sha256:
         yield f"judge: sha256 {excerpt(card.sha256)} in summary.json, {excerpt(sha256)} in manifest.json"

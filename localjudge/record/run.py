@@ -53,10 +53,8 @@ from localjudge.record.manifest import (
     Part,
     card_of,
     combination_of,
-    in_the_judge,
+    contradictions,
     kept_rubrics,
-    other_calibrations,
-    other_criteria,
     part_of,
     signature,
 )
@@ -96,9 +94,7 @@ def _differences(summary: Summary, manifest: Manifest) -> Iterator[str]:
             yield f"{name}: {excerpt(in_summary)} in summary.json, {excerpt(in_manifest)} in manifest.json"
     if manifest.signature != signature(manifest.judge, manifest.data):
         yield "the signature in manifest.json is not that of its parts"
-    yield from other_criteria(manifest)
-    yield from other_calibrations(manifest)
-    yield from in_the_judge(summary.judge, manifest)
+    yield from contradictions(manifest, summary.judge)
 
 
 class _Part(Record):
@@ -302,7 +298,7 @@ class Run:
         return list(rows_of_sample(self.iter_scores(), sample_id))
 
     def verdicts_of(self, sample_id: str) -> list[VerdictRow]:
-        """The rows of one sample; those of a sample stand together, so reading ends with them."""
+        """The rows of one sample, as `scores_of` reads them."""
         return list(rows_of_sample(self.iter_verdicts(), sample_id))
 
     def iter_scored_samples(self) -> Iterator[tuple[Sample, dict[str, ScoreRow]]]:
