@@ -19,7 +19,7 @@ A column that is not used may be a field that the data lacks: a guess from its n
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, get_args
+from typing import Any, get_args
 
 from localjudge.dataset.problems import lookup
 from localjudge.errors import DataError, UsageError
@@ -88,16 +88,6 @@ Resolved = dict[str, str]
 """Our field -> their column; for a field of contexts also several, with commas between them."""
 
 
-class Columns(Protocol):
-    """What has to be known of a source's columns to resolve them."""
-
-    def has(self, name: str) -> bool:
-        """Whether any row has a column, or a value under a dotted name."""
-
-    def reads_like(self, name: str) -> bool:
-        """Whether any value of a column with a loose name reads like its field, as the function of that name says."""
-
-
 def columns_of(resolved: Mapping[str, str]) -> set[str]:
     """The columns that are taken for fields: a name with commas may be one column or several."""
     return {name for column in resolved.values() for name in (column, *column.split(","))}
@@ -118,16 +108,18 @@ def is_there(field: str, column: str, has: Callable[[str], bool]) -> bool:
     return has(column) or (field in (*CONTEXT_FIELDS, *ID_COLUMNS) and all(map(has, column.split(","))))
 
 
-def resolve(columns: Columns, mapping: Mapping[str, str], source: str) -> Resolved:
-    """Decide which column of a source's rows is which field.
+def resolve(
+    has: Callable[[str], bool], is_read: Callable[[str], bool], mapping: Mapping[str, str], source: str
+) -> Resolved:
+    """Decide which column of a source's rows is which field. Raises DataError where two columns would fill one.
 
-    `mapping` is what the user decided (ours -> theirs) and goes first. Raises DataError where two columns would fill
-    one field.
+    `mapping` is what the user decided (ours -> theirs) and goes first; `has` says whether any row has a column, or a
+    value under a dotted name, `is_read` whether any value of a column with a loose name `reads_like` its field.
     """
-    resolved = {field: column for field, column in mapping.items() if is_there(field, column, columns.has)}
+    resolved = {field: column for field, column in mapping.items() if is_there(field, column, has)}
     names = {name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names}
     taken = columns_of(resolved)
-    present = frozenset(filter(columns.has, names | _EXPECTED)) | taken
+    present = frozenset(filter(has, names | _EXPECTED)) | taken
 
     def reserved(field: str) -> list[str]:
         return [name for name in ALIASES[field] if name in present - taken and _means(name, field, present)]
@@ -135,7 +127,7 @@ def resolve(columns: Columns, mapping: Mapping[str, str], source: str) -> Resolv
     def loose(field: str) -> list[str]:
         names = [name for name in LOOSE_NAMES.get(field, ()) if name in present - columns_of(resolved)]
         # LangChain's chains give a query and its result.
-        return [name for name in names if columns.reads_like(name) and (name != "result" or "query" in present)]
+        return [name for name in names if is_read(name) and (name != "result" or "query" in present)]
 
     for candidates in (reserved, loose):
         for field in [field for field in ALIASES if field not in resolved]:

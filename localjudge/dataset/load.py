@@ -55,7 +55,6 @@ from localjudge.dataset.rows import (
     RawRow,
     Split,
     check_row,
-    check_separator,
     fields_of,
     plain,
     printed_value,
@@ -400,7 +399,8 @@ def _build(
     progress: Progress,
 ) -> Dataset:
     check_mapping(mapping)
-    check_separator(context_separator)
+    if context_separator == "":
+        raise UsageError("the context separator is empty", hint="give the text that stands between two contexts: '|'")
     opened = [(name, partial(_opened, rows, mapping)) for name, rows in tables]
     surveys = [_Survey(counted(rows(), progress, f"reading {name}"), mapping) for name, rows in opened]
     if any(survey.readable for survey in surveys):
@@ -463,7 +463,7 @@ def _opened(rows: Rows, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem
 def _columns(name: str, rows: Rows, survey: _Survey, mapping: Mapping[str, str]) -> Resolved:
     if not survey.rows:
         raise DataError(f"{name} has no rows", hint="leave it out, or look whether it was written to the end")
-    resolved = resolve(survey, mapping, name)
+    resolved = resolve(survey.has, survey.reads_like, mapping, name)
     if survey.readable and not resolved.keys() - {"id"}:
         first = [row.values for row in islice(rows(), LOOKED_AT) if isinstance(row, RawRow)]
         described = {column: _described(column, value) for row in first for column, value in row.items()}
@@ -489,8 +489,7 @@ def _described(column: str, value: Any) -> str:
 def _unused(source: _Source) -> tuple[str, ...]:
     """Columns that are not a field, nor an object with one in it, and that hold something in any row."""
     taken = columns_of(source.mapping)
-    used = {first_part(name) for name in taken} | taken
-    return tuple(name for name in source.survey.filled if name not in used)
+    return tuple(name for name in source.survey.filled if name not in taken | set(map(first_part, taken)))
 
 
 def _check_mapped_columns_exist(

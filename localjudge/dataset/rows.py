@@ -397,11 +397,8 @@ def _mapping_to_text(value: Mapping[str, Any], field: str, column: str) -> str:
 
 def _without_nulls(meta: Mapping[str, Any]) -> dict[str, Any]:
     """The meta without its nulls: Parquet cannot tell a null from a key that is not there."""
-    return {
-        key: _without_nulls(value) if isinstance(value, Mapping) else value
-        for key, value in meta.items()
-        if value is not None
-    }
+    items = [(key, value) for key, value in meta.items() if value is not None]
+    return {key: _without_nulls(value) if isinstance(value, Mapping) else value for key, value in items}
 
 
 def _required_text(value: Any, field: str, report: Report) -> str:
@@ -472,12 +469,6 @@ _TEST_CASE = ("input", "actual_output", "retrieval_context")
 _GLUED = re.compile(r"(?<![\s|])\|(?![\s|])")
 _TABLE = re.compile(r"^[ \t]*\||-\||\|:?-", re.MULTILINE)
 """A line that begins with the mark, or the line below the head of a table in Markdown."""
-
-
-def check_separator(separator: str | None) -> None:
-    """Raise UsageError for a separator that stands between no two characters."""
-    if separator == "":
-        raise UsageError("the context separator is empty", hint="give the text that stands between two contexts: '|'")
 
 
 def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
