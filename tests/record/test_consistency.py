@@ -2,9 +2,7 @@
 
 import hashlib
 import json
-import sqlite3
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from localjudge.analysis.compare import compare
 from localjudge.cli.main import main
 from localjudge.record.manifest import signature
 from localjudge.report.export import exported
+from tests.record.conftest import in_store
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "retrieved_contexts": ["One. Two.", "Three."], "reference": "Four. Five.", "topic": "x"},
@@ -164,8 +163,7 @@ def test_no_command_uses_a_summary_that_was_changed(
 
 def test_a_score_of_a_sample_that_is_not_stored_is_not_exported(directory: Path) -> None:
     """The texts of another run under the scores of this one."""
-    with closing(sqlite3.connect(directory / "run.sqlite")) as store, store:
-        store.execute("DELETE FROM sample WHERE id = 'c'")
+    in_store(directory, "DELETE FROM sample WHERE id = 'c'")
     for read in (
         lambda: exported(Run.open(directory), "ragas"),
         lambda: compare(*[Run.open(directory)] * 2),
@@ -176,7 +174,6 @@ def test_a_score_of_a_sample_that_is_not_stored_is_not_exported(directory: Path)
 
 def test_groups_of_some_samples_only_are_refused(tmp_path: Path) -> None:
     made(tmp_path, cluster_by="topic")
-    with closing(sqlite3.connect(tmp_path / "run.sqlite")) as store, store:
-        store.execute("UPDATE sample SET cluster = NULL WHERE id = 'c'")
+    in_store(tmp_path, "UPDATE sample SET cluster = NULL WHERE id = 'c'")
     with pytest.raises(RunDirectoryError, match="gives a group to some samples only"):
         _ = Run.open(tmp_path).cluster_of

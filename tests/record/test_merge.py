@@ -21,6 +21,7 @@ from localjudge.engine.scripted import unit_text
 from localjudge.report.export import exported
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import NoAnswer, VerdictRequest
+from tests.record.conftest import in_store
 
 pytestmark = pytest.mark.engine
 
@@ -308,8 +309,7 @@ def test_what_is_not_of_one_run_is_refused_and_the_difference_named(folder: Path
 def test_a_shard_that_was_changed_by_hand(folder: Path, tmp_path: Path, statement: str, problem: str | None) -> None:
     """It is refused, or what was taken away is missed when the whole is verified."""
     shutil.copytree(folder / "3-of-3", tmp_path / "3-of-3")
-    with closing(sqlite3.connect(tmp_path / "3-of-3" / "run.sqlite")) as connection, connection:
-        connection.execute(statement)
+    in_store(tmp_path / "3-of-3", statement)
     shards = [*shards_in(folder)[:2], tmp_path / "3-of-3"]
     if problem is None:
         assert verify(merge(shards, out=tmp_path / "merged"), engine=Engine()).result == "different"

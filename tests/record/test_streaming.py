@@ -1,10 +1,8 @@
 """Runs are read a row at a time: what is held does not grow with the texts of a run."""
 
 import gc
-import sqlite3
 import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from localjudge.analysis.compare import RunComparison, compare
 from localjudge.record.result_rows import ScoreRow
 from localjudge.report.export import Format, exported_parts
 from localjudge.report.tables import worst_scores
+from tests.record.conftest import in_store
 
 pytestmark = pytest.mark.engine
 
@@ -97,8 +96,7 @@ def test_samples_come_by_their_position_wherever_their_rows_stand(tmp_path: Path
     """A run that was begun again with its rows in another order, and stopped: the scores are still in the old one."""
     rows = [{"id": name, "retrieved_contexts": ["c"], "reference": "r."} for name in "abc"]
     run = localjudge.evaluate(rows, out=tmp_path, engine=ScriptedEngine({}, default=1.0), metrics=["context_recall"])
-    with closing(sqlite3.connect(tmp_path / "run.sqlite")) as store, store:
-        store.execute("UPDATE sample SET position = 3 - position")
+    in_store(tmp_path, "UPDATE sample SET position = 3 - position")
     assert [sample.id for sample in run.iter_samples()] == ["c", "b", "a"]
     assert [(sample.id, scores["context_recall"].sample_id) for sample, scores in run.iter_scored_samples()] == [
         (name, name) for name in "cba"

@@ -14,6 +14,7 @@ from localjudge import Run, ScriptedEngine
 from localjudge.errors import RunDirectoryError
 from localjudge.types import VerdictRequest
 from tests.cli.conftest import called
+from tests.record.conftest import in_store
 
 SAMPLES = 60
 ROWS: list[dict[str, Any]] = [
@@ -162,13 +163,9 @@ def test_a_stranger_s_rows_are_not_believed(directory: Path, spoil: Callable[[Pa
 
 def test_a_group_that_is_missing_is_no_bug(tmp_path: Path) -> None:
     """A store that gives a group to no sample of the rows."""
-    import sqlite3
-    from contextlib import closing
-
     with pytest.raises(Stopped):
         judged(tmp_path / "run", most=50, cluster_by="topic")
-    with closing(sqlite3.connect(tmp_path / "run" / "run.sqlite")) as store, store:
-        store.execute("UPDATE sample SET id = id || 'x'")
+    in_store(tmp_path / "run", "UPDATE sample SET id = id || 'x'")
     with pytest.raises(RunDirectoryError, match="not those of its metrics"):
         Run.open(tmp_path / "run", unfinished=True)
     shutil.rmtree(tmp_path / "run")
