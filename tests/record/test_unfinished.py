@@ -1,8 +1,8 @@
 """A run that is still running, or was stopped, is shown as far as it is: what it has is checked like any other run."""
 
+import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -117,8 +117,6 @@ def other_byte(directory: Path) -> None:
 
 def vouched(directory: Path, name: str, content: bytes) -> None:
     """Another content, and a `resume.json` that says that it was so."""
-    import hashlib
-
     (directory / f"{name}.part").write_bytes(content)
     point = json.loads((directory / "resume.json").read_text())
     point["parts"][name] = [len(content), hashlib.sha256(content).hexdigest()]
@@ -168,4 +166,3 @@ def test_a_group_that_is_missing_is_no_bug(tmp_path: Path) -> None:
     in_store(tmp_path / "run", "UPDATE sample SET id = id || 'x'")
     with pytest.raises(RunDirectoryError, match="not those of its metrics"):
         Run.open(tmp_path / "run", unfinished=True)
-    shutil.rmtree(tmp_path / "run")
