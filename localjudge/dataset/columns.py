@@ -19,7 +19,7 @@ A column that is not used may be a field that the data lacks: a guess from its n
 import difflib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, get_args
+from typing import Any, get_args
 
 from localjudge.dataset.problems import lookup
 from localjudge.errors import DataError, UsageError
@@ -75,8 +75,6 @@ LOOSE_NAMES = _names("""
 """)
 """Names that may also mean something else, for the fields that nothing above gives."""
 
-_BESIDE = {"result": "query"}
-"""A loose name, and the column without which it is not taken: LangChain's chains give a query and its result."""
 
 ID_COLUMNS = {"retrieved_context_ids": "retrieved_contexts", "reference_context_ids": "reference_contexts"}
 """Columns that hold nothing but the ids of another field's contexts: beside their texts, or in place of them."""
@@ -88,16 +86,6 @@ _WORDS = re.compile(r"[^\W_]\s+[^\W_]|[^\W\d_\x00-\x7f]")
 
 Resolved = dict[str, str]
 """Our field -> their column; for a field of contexts also several, with commas between them."""
-
-
-class Columns(Protocol):
-    """What has to be known of a source's columns to resolve them."""
-
-    def has(self, name: str) -> bool:
-        """Whether any row has a column, or a value under a dotted name."""
-
-    def reads_like(self, name: str) -> bool:
-        """Whether any value of a column with a loose name reads like its field, as the function of that name says."""
 
 
 def columns_of(resolved: Mapping[str, str]) -> set[str]:
@@ -120,23 +108,26 @@ def is_there(field: str, column: str, has: Callable[[str], bool]) -> bool:
     return has(column) or (field in (*CONTEXT_FIELDS, *ID_COLUMNS) and all(map(has, column.split(","))))
 
 
-def resolve(columns: Columns, mapping: Mapping[str, str], source: str) -> Resolved:
-    """Decide which column of a source's rows is which field.
+def resolve(
+    has: Callable[[str], bool], is_read: Callable[[str], bool], mapping: Mapping[str, str], source: str
+) -> Resolved:
+    """Decide which column of a source's rows is which field. Raises DataError where two columns would fill one.
 
-    `mapping` is what the user decided (ours -> theirs) and goes first. Raises DataError where two columns would fill
-    one field.
+    `mapping` is what the user decided (ours -> theirs) and goes first; `has` says whether any row has a column, or a
+    value under a dotted name, `is_read` whether any value of a column with a loose name `reads_like` its field.
     """
-    resolved = {field: column for field, column in mapping.items() if is_there(field, column, columns.has)}
+    resolved = {field: column for field, column in mapping.items() if is_there(field, column, has)}
     names = {name for table in (ALIASES, LOOSE_NAMES) for names in table.values() for name in names}
     taken = columns_of(resolved)
-    present = frozenset(filter(columns.has, names | _EXPECTED)) | taken
+    present = frozenset(filter(has, names | _EXPECTED)) | taken
 
     def reserved(field: str) -> list[str]:
         return [name for name in ALIASES[field] if name in present - taken and _means(name, field, present)]
 
     def loose(field: str) -> list[str]:
         names = [name for name in LOOSE_NAMES.get(field, ()) if name in present - columns_of(resolved)]
-        return [name for name in names if columns.reads_like(name) and _BESIDE.get(name, name) in present]
+        # LangChain's chains give a query and its result.
+        return [name for name in names if is_read(name) and (name != "result" or "query" in present)]
 
     for candidates in (reserved, loose):
         for field in [field for field in ALIASES if field not in resolved]:
@@ -196,13 +187,9 @@ _CONTEXTS = {"context", "document", "doc", "passage", "chunk", "snippet", "evide
 _ANSWERS = {"answer", "response", "output", "completion", "prediction", "reply"}
 _QUESTIONS = {"question", "query", "prompt", "input"}
 _TRUTH = {"gold", "golden", "truth", "gt", "reference", "ref", "expected", "expectation", "ideal", "target", "correct"}
-_HEADS_OF_TRUTH = _ANSWERS | _TRUTH | {"standard"}
-_SAYS_NOTHING = {"text", "list", "string"}
+
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_NEAR = 0.9
-_OF_PROMPTFOO = re.compile(r"\[[^\]]+\] .")
-"""promptfoo's CSV calls a column of answers `[provider] prompt`."""
-_OF_PHOENIX = {"input", "output", "reference"}
+
 _FIELD_OF = {
     name: field
     for table in (ALIASES, LOOSE_NAMES)
@@ -229,27 +216,28 @@ def guessed_columns(rows: Sequence[Mapping[str, Any]], taken: set[str]) -> dict[
         if field and name not in taken and reads_like(field, rows, name):
             guesses.setdefault(field, []).append(name)
     if "retrieved_contexts" not in guesses:
-        other = ["context"] if "context" in taken else ["reference"] if taken >= _OF_PHOENIX else []
+        is_of_phoenix = taken >= {"input", "output", "reference"}
+        other = ["context"] if "context" in taken else ["reference"] if is_of_phoenix else []
         guesses |= {"retrieved_contexts": other} if other else {}
     return guesses
 
 
 def likely_field(name: str) -> str | None:
     """The field that a column of this name may be; None if its name does not say."""
-    if _OF_PROMPTFOO.match(name):
+    if re.match(r"\[[^\]]+\] .", name):  # promptfoo's CSV calls a column of answers `[provider] prompt`
         return "response"
     words = [word.lower().removesuffix("s") for word in _WORD.findall(name)]
-    words = [word for word in words if word not in _SAYS_NOTHING] or [""]
+    words = [word for word in words if word not in {"text", "list", "string"}] or [""]
     truth = not _TRUTH.isdisjoint(words)
     if words[-1] in _CONTEXTS:
         return "reference_contexts" if truth else "retrieved_contexts"
-    if words[-1] in _HEADS_OF_TRUTH and truth:
+    if truth and words[-1] in _ANSWERS | _TRUTH | {"standard"}:
         return "reference"
     if words[-1] in _ANSWERS:
         return "response"
     if words[-1] in _QUESTIONS:
         return "user_input"
-    near = difflib.get_close_matches(name.lower(), _FIELD_OF, n=1, cutoff=_NEAR)
+    near = difflib.get_close_matches(name.lower(), _FIELD_OF, n=1, cutoff=0.9)
     return _FIELD_OF[near[0]] if near else None
 
 

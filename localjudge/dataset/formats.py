@@ -110,7 +110,6 @@ def _rows(source: OpenSource, ending: str) -> Iterator[RawRow | Problem]:
         yield from read_json(text, source.name)
 
 
-_DELIMITERS = (",", ";", "\t")
 _LONGEST_CELL = min(sys.maxsize, 2**31 - 1)
 
 
@@ -120,14 +119,17 @@ def read_csv(stream: TextIO, source: str, head: str) -> Iterator[RawRow | Proble
     `stream` must not translate line ends. Raises DataError for a column named twice and for broken quotes.
     """
     header = head.lstrip("\r\n").splitlines()[:1]
-    delimiter = max(_DELIMITERS, key=lambda delimiter: len(next(csv.reader(header, delimiter=delimiter), [])))
+    delimiter = max((",", ";", "\t"), key=lambda delimiter: len(next(csv.reader(header, delimiter=delimiter), [])))
     reader = csv.reader(stream, delimiter=delimiter, strict=True)
     columns: list[str] | None = None
     line = 1
     try:
         for cells in _records(reader):
             if columns is None:
-                columns = _csv_columns(cells, source)
+                columns = [cell.strip() or f"column {number}" for number, cell in enumerate(cells, 1)]
+                for problem in filter(None, map(_not_text, columns)):
+                    raise DataError(f"{source}: the header has {problem}", hint=f"save the file as {NOT_UTF8}")
+                _check_column_names(columns, source)
             elif cells:
                 yield _csv_row(cells, columns, Place(source, line=line))
             line = reader.line_num + 1
@@ -152,14 +154,6 @@ def _records(reader: Iterator[list[str]]) -> Iterator[list[str]]:
         if cells is None:
             return
         yield cells
-
-
-def _csv_columns(header: list[str], source: str) -> list[str]:
-    names = [cell.strip() or f"column {number}" for number, cell in enumerate(header, 1)]
-    for problem in filter(None, map(_not_text, names)):
-        raise DataError(f"{source}: the header has {problem}", hint=f"save the file as {NOT_UTF8}")
-    _check_column_names(names, source)
-    return names
 
 
 def _csv_row(cells: list[str], columns: list[str], place: Place) -> RawRow | Problem:
@@ -230,9 +224,6 @@ def _numbered(values: Iterable[Any], place: Place) -> Iterator[RawRow | Problem]
 
 
 _BATCH_ROWS = 256
-_FEWEST_AT_ONCE = 16
-_BYTES_A_ROW = 64
-"""What a row counts at least: rows of nulls take no room in a file."""
 
 
 def _read_table(stream: IO[bytes], source: str) -> Iterator[RawRow]:
@@ -246,7 +237,7 @@ def _read_table(stream: IO[bytes], source: str) -> Iterator[RawRow]:
     try:
         for number, row in enumerate(_rows_of_batches(batches_of(stream, source, size), at_once=1), 1):
             values = plain(row)
-            unpacked += _BYTES_A_ROW + _size(values)
+            unpacked += 64 + _size(values)  # rows of nulls take no room in a file
             check_expansion(source, size, unpacked)
             yield RawRow(Place(source, row=number), values)
     except (pyarrow.ArrowException, MemoryError) as error:  # a damaged length may ask for any amount of memory
@@ -267,7 +258,7 @@ def _parquet_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]
     groups = map(table.metadata.row_group, range(table.metadata.num_row_groups))
     largest = max((group.total_byte_size for group in groups), default=0)
     check_expansion(source, size, largest)
-    yield from table.iter_batches(max(_FEWEST_AT_ONCE, min(_BATCH_ROWS, ALWAYS_UNPACKED // (largest + 1))))
+    yield from table.iter_batches(max(16, min(_BATCH_ROWS, ALWAYS_UNPACKED // (largest + 1))))
 
 
 def _arrow_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
@@ -289,12 +280,8 @@ def _arrow_batches(stream: IO[bytes], source: str, size: int) -> Iterator[Any]:
 
 def _bytes_viewed(column: Any) -> int:
     """The bytes of all texts of a column of views, of which many may look at the same: to check each takes forever."""
-    import numpy as np
-
-    if str(column.type) not in {"string_view", "binary_view"}:
-        return 0
-    lengths = np.frombuffer(column.buffers()[1], np.int32)[::4]
-    return int(lengths.astype(np.int64).sum())
+    is_of_views = str(column.type) in {"string_view", "binary_view"}
+    return sum(memoryview(column.buffers()[1]).cast("i")[::4].tolist()) if is_of_views else 0
 
 
 def _rows_of_batches(batches: Iterable[Any], at_once: int = _BATCH_ROWS) -> Iterator[Any]:
@@ -385,14 +372,9 @@ def _log_row(row: RawRow | Problem) -> RawRow | Problem:
 _OF_CONTAINERS = {"data", "outputs", "request"}
 """Names of ours in a row that an object around rows may have as well."""
 _TEXT_FIELDS = ("user_input", "response")
-_TEXTS = frozenset(name for field in _TEXT_FIELDS for name in ALIASES[field]) - _OF_CONTAINERS
-_KNOWN = (
-    frozenset(
-        name for table in (ALIASES, LOOSE_NAMES) for field, names in table.items() if field != "id" for name in names
-    )
-    - _OF_CONTAINERS
-)
-_ROWS_OF_PROMPTFOO = "results.results"
+_TEXTS = {name for field in _TEXT_FIELDS for name in ALIASES[field]} - _OF_CONTAINERS
+_FIELDS = (*ALIASES.items(), *LOOSE_NAMES.items())
+_KNOWN = {name for field, names in _FIELDS if field != "id" for name in names} - _OF_CONTAINERS
 
 
 def expand(row: RawRow, mapping: Mapping[str, str], rows_path: str | None = None) -> Iterator[RawRow | Problem]:
@@ -456,16 +438,13 @@ def _rows_inside(values: Mapping[str, Any], known: Iterable[str]) -> list[Any] |
     """The one list whose objects have columns that are known; None where the object is a row itself."""
     if any(has_value(values, name) for name in known):
         return None
-    lists = [value for value in (*values.values(), lookup(values, _ROWS_OF_PROMPTFOO)) if isinstance(value, list)]
+    lists = [value for value in (*values.values(), lookup(values, "results.results")) if isinstance(value, list)]
     if lists == [[]] and len(values) == 1:
         return []
-    objects = [[item for item in value if isinstance(item, Mapping)] for value in lists]
-    rows = [
-        value
-        for value, items in zip(lists, objects, strict=True)
-        if any(has_value(item, name) for item in items for name in known)
+    is_row = [
+        any(has_value(item, name) for item in value if isinstance(item, Mapping) for name in known) for value in lists
     ]
-    return rows[0] if len(rows) == 1 else None
+    return lists[is_row.index(True)] if is_row.count(True) == 1 else None
 
 
 def rows_of_columns(values: Mapping[str, Any], source: str) -> Iterator[RawRow]:
@@ -507,7 +486,6 @@ Rows = Callable[[], Iterable[Any]]
 """Goes through the rows, as often as it is called."""
 _LISTS = ("test_cases", "goldens")
 """DeepEval's data set, which cannot be gone through itself, has its rows in one of these."""
-_METHODS_OF_TABLES = ("column_names", "iter_rows", "collect_schema")
 
 
 def rows_of_table(data: Any, name: str) -> Rows | None:
@@ -516,7 +494,16 @@ def rows_of_table(data: Any, name: str) -> Rows | None:
     Raises UsageError for several tables or a package that is not installed, DataError for a column that stands twice.
     """
     if isinstance(data, Mapping):
-        return _rows_of_splits(data, name)
+        if not data or not all(map(_is_table, data.values())):
+            return None
+        if len(data) > 1:
+            names = [str(split) for split in data]
+            raise UsageError(
+                f"the data are {len(data)} splits: {', '.join(map(shown, names))}",
+                hint=f"give one of them: data[{names[0]!r}]",
+            )
+        (data,) = data.values()
+        return rows_of_table(data, name) or rows_of_iterable(data, name)
     if hasattr(data, "to_frame"):
         raise UsageError(
             f"the data are one column (a {type(data).__name__})",
@@ -535,19 +522,6 @@ def rows_of_table(data: Any, name: str) -> Rows | None:
         _check_column_names(table.column_names, name)
         return lambda: _rows_of_batches(table.to_batches())
     return None
-
-
-def _rows_of_splits(splits: Mapping[Any, Any], name: str) -> Rows | None:
-    if not splits or not all(map(_is_table, splits.values())):
-        return None
-    if len(splits) > 1:
-        names = [str(split) for split in splits]
-        raise UsageError(
-            f"the data are {len(splits)} splits: {', '.join(map(shown, names))}",
-            hint=f"give one of them: data[{names[0]!r}]",
-        )
-    (table,) = splits.values()
-    return rows_of_table(table, name) or rows_of_iterable(table, name)
 
 
 def rows_of_iterable(data: Any, name: str) -> Rows:
@@ -613,4 +587,4 @@ def _is_pandas(data: Any) -> bool:
 
 
 def _is_table(data: Any) -> bool:
-    return _is_pandas(data) or any(hasattr(data, method) for method in _METHODS_OF_TABLES)
+    return _is_pandas(data) or any(hasattr(data, name) for name in ("column_names", "iter_rows", "collect_schema"))

@@ -55,7 +55,6 @@ from localjudge.dataset.rows import (
     RawRow,
     Split,
     check_row,
-    check_separator,
     fields_of,
     plain,
     printed_value,
@@ -138,11 +137,8 @@ class Dataset:
         """Our field -> their column, and in which source, where the sources differ."""
         merged = {}
         for field in ALIASES:
-            columns = {
-                name: mapping[field]
-                for name, mapping in zip(self.sources, self.mappings, strict=True)
-                if field in mapping
-            }
+            pairs = zip(self.sources, self.mappings, strict=True)
+            columns = {name: mapping[field] for name, mapping in pairs if field in mapping}
             if len(set(columns.values())) == 1:
                 merged[field] = next(iter(columns.values()))
             elif columns:
@@ -246,9 +242,8 @@ def _inside(names: Mapping[str, set[str]], values: Mapping[str, Any]) -> list[st
 
 
 class _Source(NamedTuple):
-    """A source by its name, its rows as often as anybody likes, and what its columns are."""
+    """A source: its rows as often as anybody likes, and what its columns are."""
 
-    name: str
     rows: Rows
     survey: _Survey
     mapping: Resolved
@@ -312,10 +307,7 @@ def from_samples(
     mapping: Resolved,
     skipped: int = 0,
 ) -> Dataset:
-    """Samples that were checked before, each with its position and columns; how sources and columns were called then.
-
-    One pass is made over them.
-    """
+    """Samples that were checked before, each with its position and columns, in one pass."""
     facts = _Facts()
     for position, sample, extras in samples:
         facts.add(CheckedRow(Place(""), sample.model_dump(), dict(extras), ()), position)
@@ -360,18 +352,20 @@ class _Facts:
 def _check_names(names: Sequence[str]) -> None:
     if not names:
         raise UsageError("no data was named", hint="name a file, or - for standard input")
-    files = [name if name == STDIN or "\0" in name else os.path.realpath(name) for name in names]
-    for position, file in enumerate(files):
-        if "\0" in file:
-            raise UsageError(f"{file!r} is no name of a file")
-        if file in files[:position]:
-            raise UsageError(f"{shown_name(names[position])} is named twice", hint="its rows would count twice")
+    files: set[str] = set()
+    for name in names:
+        if "\0" in name:
+            raise UsageError(f"{name!r} is no name of a file")
+        file = name if name == STDIN else os.path.realpath(name)
+        if file in files:
+            raise UsageError(f"{shown_name(name)} is named twice", hint="its rows would count twice")
+        files.add(file)
 
 
 def _python_rows(data: object, mapping: Mapping[str, str], rows_path: str | None, name: str) -> Rows:
     """Data in memory as rows, as often as anybody likes."""
     rows = rows_of_table(data, name)
-    whole = None if rows or isinstance(data, Sample) else plain(data) if isinstance(data, Mapping) else fields_of(data)
+    whole = None if rows or isinstance(data, Sample) else data if isinstance(data, Mapping) else fields_of(data)
     if whole is not None:
         row = RawRow(Place(name, row=1), plain(whole))
         if rows_path is None and _are_lists_of_cells(row.values):
@@ -405,23 +399,23 @@ def _build(
     progress: Progress,
 ) -> Dataset:
     check_mapping(mapping)
-    check_separator(context_separator)
+    if context_separator == "":
+        raise UsageError("the context separator is empty", hint="give the text that stands between two contexts: '|'")
     opened = [(name, partial(_opened, rows, mapping)) for name, rows in tables]
     surveys = [_Survey(counted(rows(), progress, f"reading {name}"), mapping) for name, rows in opened]
     if any(survey.readable for survey in surveys):
         _check_mapped_columns_exist(opened, surveys, mapping)
     sources = [
-        _Source(name, rows, survey, _columns(name, rows, survey, mapping), splitter(context_separator, survey.has))
+        _Source(rows, survey, _columns(name, rows, survey, mapping), splitter(context_separator, survey.has))
         for (name, rows), survey in zip(opened, surveys, strict=True)
     ]
     facts, problems = _checked(sources, progress)
     total = sum(survey.rows for survey in surveys)
     if problems.count and not (skip_bad_rows and len(facts.table)):
+        or_skip = "" if skip_bad_rows else f", or leave them out: {option('skip_bad_rows', True)}"
         raise problems.error(
             f"{problems.bad_rows} of {total} rows cannot be used, nothing was judged (problems: {problems.count})",
-            hint="correct the rows"
-            if skip_bad_rows
-            else f"correct the rows, or leave them out: {option('skip_bad_rows', True)}",
+            hint=f"correct the rows{or_skip}",
         )
     facts.table.complete_ids()
     return facts.dataset(
@@ -456,34 +450,31 @@ def _opened(rows: Rows, mapping: Mapping[str, str]) -> Iterator[RawRow | Problem
     """
     reached_into = {first_part(name) for name in columns_of(mapping) if reaches_inside(name)}
     for row in rows():
-        yield _opened_row(row, reached_into, mapping) if isinstance(row, RawRow) else row
-
-
-def _opened_row(row: RawRow, reached_into: Iterable[str], mapping: Mapping[str, str]) -> RawRow:
-    texts = {name: row.values[name] for name in reached_into if isinstance(row.values.get(name), str)}
-    values = {name: printed_value(text.strip()) for name, text in texts.items()}
-    if any(values.values()):
-        row = row._replace(values={**row.values, **values})
-    turn = with_last_turn(row.values, mapping.get("user_input"))
-    return row if turn is None else row._replace(values=turn, conversation=True)
+        if isinstance(row, Problem):
+            yield row
+            continue
+        texts = {name: row.values[name] for name in reached_into if isinstance(row.values.get(name), str)}
+        inside = {name: printed_value(text.strip()) for name, text in texts.items()}
+        values = {**row.values, **inside} if any(inside.values()) else row.values
+        turn = with_last_turn(values, mapping.get("user_input"))
+        yield row._replace(values=values if turn is None else turn, conversation=turn is not None)
 
 
 def _columns(name: str, rows: Rows, survey: _Survey, mapping: Mapping[str, str]) -> Resolved:
     if not survey.rows:
         raise DataError(f"{name} has no rows", hint="leave it out, or look whether it was written to the end")
-    resolved = resolve(survey, mapping, name)
+    resolved = resolve(survey.has, survey.reads_like, mapping, name)
     if survey.readable and not resolved.keys() - {"id"}:
         first = [row.values for row in islice(rows(), LOOKED_AT) if isinstance(row, RawRow)]
         described = {column: _described(column, value) for row in first for column, value in row.items()}
         columns = [described.get(column, shown(str(column))) for column in islice(survey.columns, SHOWN)]
-        guessed = guessed_columns(first, set())
+        hint = rows_hint(first[0]) if survey.rows == 1 else None
+        if guessed := guessed_columns(first, set()):
+            hint = f"if that is what they hold: {map_option(guessed)}"
         such_as = option("mapping", {"user_input": "COLUMN"})
-        name_them = f"name them, such as {such_as}; our fields are {', '.join(ALIASES)}"
-        may_be = f"if that is what they hold: {map_option(guessed)}" if guessed else None
-        below = rows_hint(first[0]) if survey.rows == 1 else None
         raise DataError(
             f"{name}: none of its columns is known (found: {', '.join(columns) or 'none'})",
-            hint=may_be or below or name_them,
+            hint=hint or f"name them, such as {such_as}; our fields are {', '.join(ALIASES)}",
         )
     return resolved
 
@@ -498,8 +489,7 @@ def _described(column: str, value: Any) -> str:
 def _unused(source: _Source) -> tuple[str, ...]:
     """Columns that are not a field, nor an object with one in it, and that hold something in any row."""
     taken = columns_of(source.mapping)
-    used = {first_part(name) for name in taken} | taken
-    return tuple(name for name in source.survey.filled if name not in used)
+    return tuple(name for name in source.survey.filled if name not in taken | set(map(first_part, taken)))
 
 
 def _check_mapped_columns_exist(

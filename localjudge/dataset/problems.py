@@ -32,8 +32,6 @@ MISSING = object()
 _EACH = "[]"
 _NUMBER = re.compile(r"-?[0-9]{1,9}")
 _INDEX = re.compile(r"\.(-?[0-9]{1,9}|\*|\[[0-9*]*\])(?=\.|$)")
-_DEEPEST_NAME = 8
-_ELEMENTS_SEEN = 3
 
 
 def lookup(row: Mapping[str, Any], column: str, default: object = None) -> Any:
@@ -77,7 +75,7 @@ def without_places(name: str) -> str:
     return through_each(name).replace(_EACH, "")
 
 
-def names_inside(value: Any, name: str = "", levels: int = _DEEPEST_NAME) -> Iterator[tuple[str, Any]]:
+def names_inside(value: Any, name: str = "", levels: int = 8) -> Iterator[tuple[str, Any]]:
     """The names that reach something in a row, each with what it reaches; of a list the first elements are read."""
     if isinstance(value, Mapping) and levels:
         for key, item in value.items():
@@ -85,7 +83,7 @@ def names_inside(value: Any, name: str = "", levels: int = _DEEPEST_NAME) -> Ite
             yield inside, item
             yield from names_inside(item, inside, levels - 1)
     elif isinstance(value, list | tuple) and levels and name:
-        for item in value[:_ELEMENTS_SEEN]:
+        for item in value[:3]:
             yield from names_inside(item, f"{name}{_EACH}", levels - 1)
 
 
@@ -145,7 +143,8 @@ def reason(error: Exception) -> str:
 UNKNOWN = "a value of the Python type "
 """How the description of a value begins that no data file holds."""
 _QUOTED = 40
-_LONG_NUMBER = 128
+_LONG = 128
+"""A whole number of more bits is neither shown nor an id."""
 
 
 def describe(value: Any) -> str:
@@ -153,7 +152,7 @@ def describe(value: Any) -> str:
     match value:
         case None | bool():
             words = {None: "null", True: "true", False: "false"}[value]
-        case int() if value.bit_length() > _LONG_NUMBER:
+        case int() if value.bit_length() > _LONG:
             words = f"a number of {value.bit_length()} bits"
         case float() if not math.isfinite(value):
             words = json.dumps(value)
@@ -273,7 +272,6 @@ Report = Callable[[str, str, str], None]
 """Takes a problem: field, what was found, what was expected."""
 DEEPEST = 64
 """Values inside a context may be nested so deep."""
-_LONGEST_ID = 128
 
 
 def check_text(value: Any, field: str, report: Report, expected: str = "text or null") -> str | None:
@@ -321,7 +319,7 @@ def check_id(value: Any, field: str, report: Report) -> str | None:
     """The id as text; whole numbers are ids too, 7.0 as 7: pandas makes it so. None for a missing or blank one."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= _LONGEST_ID:
+    if isinstance(value, int) and not isinstance(value, bool) and value.bit_length() <= _LONG:
         return str(value)
     text = check_text(value, field, report, "text or a whole number")
     return text if text and text.strip() else None

@@ -63,10 +63,10 @@ ROW = "an object with columns"
 _OURS = re.compile(r"^\w+")
 _LISTS = (*CONTEXT_FIELDS, *ID_COLUMNS)
 
-NOTHING = frozenset(
-    {*("NaN", "nan", "-NaN", "-nan", "NaT", "NULL", "null", "None", "<NA>", "NA", "N/A", "n/a", "#N/A", "#N/A N/A")}
-    | {*("#NA", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "-", "\\N")}
-)
+NOTHING = {
+    *("NaN", "nan", "-NaN", "-nan", "NaT", "NULL", "null", "None", "<NA>", "NA", "N/A", "n/a", "#N/A", "#N/A N/A"),
+    *("#NA", "1.#IND", "-1.#IND", "1.#QNAN", "-1.#QNAN", "-", "\\N"),
+}
 """Words that stand for a value that is missing: those that pandas takes for it, `-`, `NaT`, and the `\\N` of databases.
 
 Not "none" or "nil", which are answers.
@@ -145,7 +145,7 @@ def _cells(
             report("reference", f"{len(references)} reference answers", "one: which of them counts is yours to say")
         cells["reference"] = references[0] if references else None
     for field in [] if row.literal else [field for field, cell in cells.items() if says_nothing(cell)]:
-        nothing.append((resolved[field], _word(cells[field])))
+        nothing.append((resolved[field], cells[field].strip() if isinstance(cells[field], str) else "NaN"))
         cells[field] = None
     cells |= {field: split(cells[field], row.place, resolved[field]) for field in _LISTS if field in cells}
     for ids, contexts in () if row.literal else ID_COLUMNS.items():
@@ -194,10 +194,6 @@ def says_nothing(value: Any) -> bool:
     return value.strip() in NOTHING if isinstance(value, str) else isinstance(value, float) and math.isnan(value)
 
 
-def _word(value: Any) -> str:
-    return value.strip() if isinstance(value, str) else "NaN"
-
-
 def _leave_out_elements(cells: dict[str, Any], field: str, ids: str) -> list[str]:
     """Leave out contexts whose text says nothing, with their ids; a list of nothing else is null. Gives the words."""
     elements = _objects_of_columns(cells.get(field)) or cells.get(field)
@@ -209,7 +205,7 @@ def _leave_out_elements(cells: dict[str, Any], field: str, ids: str) -> list[str
         cells[field] = [*compress(elements, keep)] or None
         if isinstance(cells.get(ids), list | tuple) and len(cells[ids]) == len(keep):
             cells[ids] = [*compress(cells[ids], keep)] or None
-    return [_word(text) for text, stays in zip(texts, keep, strict=True) if not stays]
+    return [text.strip() for text, stays in zip(texts, keep, strict=True) if not stays]
 
 
 def read_cell(cell: str, field: str, report: Report) -> Any:
@@ -270,11 +266,10 @@ def _printed_by_python(text: str) -> Any:
 
 
 _TEXTS = ("text", "content", "page_content")
-_IDS = ("id", "id_", "doc_id")
-_METAS = ("meta", "metadata")
+
 _NODE = ("text", "id_", "metadata")
 """What counts of LlamaIndex's node; the rest is how it is shown and what belongs to its index."""
-_NODE_ALONE = frozenset({"node", "class_name"})
+
 _SHAPE = "text, a list of texts, or a list of objects with a text"
 
 
@@ -348,8 +343,8 @@ def _context(value: Any, field: str, report: Report, column: str) -> dict[str, A
         return {"text": _required_text(value, field, report)}
     rest = _unwrapped(value)
     text = _take(rest, _TEXTS, field, report)
-    identifier = check_id(_take(rest, _IDS, field, report), f"{field}.id", report)
-    meta = _take(rest, _METAS, field, report)
+    identifier = check_id(_take(rest, ("id", "id_", "doc_id"), field, report), f"{field}.id", report)
+    meta = _take(rest, ("meta", "metadata"), field, report)
     score = rest.pop("score", None)
     if text is None and (identifier is None or _without_nulls(rest)):
         report(field, describe(value), f"an object with {' or '.join(_TEXTS)}{_mapping_to_text(value, field, column)}")
@@ -375,7 +370,7 @@ def _unwrapped(value: Mapping[str, Any]) -> dict[str, Any]:
         case {"lc": int(), "kwargs": Mapping() as fields}:
             return dict(fields)
         case {"node": Mapping() as node} if value.keys().isdisjoint(_TEXTS):
-            rest = {name: item for name, item in value.items() if name not in _NODE_ALONE}
+            rest = {name: item for name, item in value.items() if name not in {"node", "class_name"}}
             return {name: node[name] for name in _NODE if name in node} | rest
         case {"id_": _, "class_name": str()}:
             return {name: value[name] for name in _NODE if name in value}
@@ -402,11 +397,8 @@ def _mapping_to_text(value: Mapping[str, Any], field: str, column: str) -> str:
 
 def _without_nulls(meta: Mapping[str, Any]) -> dict[str, Any]:
     """The meta without its nulls: Parquet cannot tell a null from a key that is not there."""
-    return {
-        key: _without_nulls(value) if isinstance(value, Mapping) else value
-        for key, value in meta.items()
-        if value is not None
-    }
+    items = [(key, value) for key, value in meta.items() if value is not None]
+    return {key: _without_nulls(value) if isinstance(value, Mapping) else value for key, value in items}
 
 
 def _required_text(value: Any, field: str, report: Report) -> str:
@@ -430,13 +422,6 @@ _ASSISTANT = {"assistant", "ai"}
 _ROLES = _USER | _ASSISTANT | {"system", "developer", "tool", "function"}
 
 
-class Turn(NamedTuple):
-    """A question, and the answer to it if there is one."""
-
-    question: str
-    answer: str | None
-
-
 def with_last_turn(values: Mapping[str, Any], column: str | None) -> Mapping[str, Any] | None:
     """The row with the last turn of the conversation that stands in place of its question; None if none does.
 
@@ -448,23 +433,24 @@ def with_last_turn(values: Mapping[str, Any], column: str | None) -> Mapping[str
             return None
         turn = last_turn(value) if isinstance(value, list | tuple) else None
         if turn:
-            answered = turn.answer is None or any(has_value(values, other) for other in ALIASES["response"])
-            return {**values, name: turn.question} | ({} if answered else {"response": turn.answer})
+            question, answer = turn
+            answered = answer is None or any(has_value(values, other) for other in ALIASES["response"])
+            return {**values, name: question} | ({} if answered else {"response": answer})
     return None
 
 
-def last_turn(messages: Sequence[Any]) -> Turn | None:
-    """The last turn of a conversation; None for what is none, or one in which the user said nothing."""
-    turn = None
+def last_turn(messages: Sequence[Any]) -> tuple[str, str | None] | None:
+    """The last question of a conversation and the answer to it, if there is one; None for what is none."""
+    turn: tuple[str, str | None] | None = None
     for message in messages:
         role = isinstance(message, Mapping) and "content" in message and message.get("role", message.get("type"))
         if not isinstance(role, str) or role not in _ROLES:
             return None
         text = _text_of(message["content"])
         if text and role in _USER:
-            turn = Turn(text, None)
+            turn = text, None
         elif text and role in _ASSISTANT and turn:
-            turn = turn._replace(answer=text)
+            turn = turn[0], text
     return turn
 
 
@@ -483,12 +469,6 @@ _TEST_CASE = ("input", "actual_output", "retrieval_context")
 _GLUED = re.compile(r"(?<![\s|])\|(?![\s|])")
 _TABLE = re.compile(r"^[ \t]*\||-\||\|:?-", re.MULTILINE)
 """A line that begins with the mark, or the line below the head of a table in Markdown."""
-
-
-def check_separator(separator: str | None) -> None:
-    """Raise UsageError for a separator that stands between no two characters."""
-    if separator == "":
-        raise UsageError("the context separator is empty", hint="give the text that stands between two contexts: '|'")
 
 
 def splitter(separator: str | None, has: Callable[[str], bool]) -> Split:
@@ -548,17 +528,6 @@ def plain(value: Any, levels: int = DEEPEST + 2) -> Any:
     return _plain_scalar(value) if fields is None else plain(fields, levels)
 
 
-def fields_of(value: Any) -> dict[str, Any] | None:
-    """The fields of a pydantic model or a dataclass; None of anything else."""
-    if isinstance(value, type):
-        return None
-    if hasattr(value, "model_fields_set") and hasattr(value, "model_dump"):
-        return dict(value.model_dump())
-    if dataclasses.is_dataclass(value):
-        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-    return None
-
-
 def _plain_scalar(value: Any) -> Any:
     if type(value).__name__ in _MISSING:  # before dates: NaT is one
         return None
@@ -571,6 +540,17 @@ def _plain_scalar(value: Any) -> Any:
             return str(value)
         case _:
             return plain(value.tolist()) if hasattr(value, "tolist") else value
+
+
+def fields_of(value: Any) -> dict[str, Any] | None:
+    """The fields of a pydantic model or a dataclass; None of anything else."""
+    if isinstance(value, type):
+        return None
+    if hasattr(value, "model_fields_set") and hasattr(value, "model_dump"):
+        return dict(value.model_dump())
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return None
 
 
 def without_nan(row: Any) -> Any:

@@ -61,13 +61,20 @@ class SampleTable:
     ) -> str | None:
         """Add the row that gives these arguments of `Sample`, or return the place of the one that has its id."""
         position = self._size if position is None else position
-        fields = _stated(values)
+        # Without nulls and defaults, as `model_dump(exclude_defaults=True)` gives them.
+        fields = {name: value for name, value in values.items() if value is not None}
+        for field in fields.keys() & CONTEXT_FIELDS:
+            fields[field] = [
+                {name: value for name, value in context.items() if value is not None and value != {}}
+                for context in fields[field]
+            ]
         made = "id" not in fields
         if made:
             fields["id"] = f"row-{hash_of(fields).hex()[:_DIGITS]}"
         content = canonical(fields)
         digest = hash_of(fields) if "" in fields.values() else hashlib.sha256(content.encode()).digest()
-        row = (content, extras_text(extras), digest, _is_bare(fields), str(place), made)
+        bare = any("text" not in context for field in CONTEXT_FIELDS for context in fields.get(field, ()))
+        row = (content, extras_text(extras), digest, bare, str(place), made)
         with in_temporary_file():
             if not self._put(position, fields["id"], row):
                 if not made:
@@ -200,22 +207,6 @@ def _jsonable(value: Any, levels: int) -> Any:
         case _:
             jsonable = describe(value)
     return jsonable
-
-
-def _stated(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a sample without nulls and defaults, as `model_dump(exclude_defaults=True)` gives them."""
-    stated = {name: value for name, value in values.items() if value is not None}
-    for field in CONTEXT_FIELDS:
-        if field in stated:
-            stated[field] = [
-                {name: value for name, value in context.items() if value is not None and value != {}}
-                for context in stated[field]
-            ]
-    return stated
-
-
-def _is_bare(fields: Mapping[str, Any]) -> bool:
-    return any("text" not in context for field in CONTEXT_FIELDS for context in fields.get(field, ()))
 
 
 @contextmanager

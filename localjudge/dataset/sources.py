@@ -36,8 +36,7 @@ ALWAYS_UNPACKED = 64 * 2**20
 _MOST_EXPANSION = 200
 """Packed data of more bytes may be at most so many times as large as they are packed: text grows 3 to 20 times."""
 _HEAD_BYTES = 65_536
-_COPY_IN_MEMORY_BYTES = 8 * 2**20
-_GZIP = b"\x1f\x8b"
+
 _UNPACK = "unpack it first, or pipe it: {} -dc FILE | localjudge run -"
 _REFUSED = {
     b"\xd0\xcf\x11\xe0": ("an old Excel workbook", "save the sheet as CSV"),
@@ -56,7 +55,6 @@ _MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-_ZERO_BYTES_SEEN = 4
 
 
 class OpenSource(NamedTuple):
@@ -72,7 +70,7 @@ class OpenSource(NamedTuple):
         for mark, encoding in _MARKS.items():
             if self.head.startswith(mark):
                 return encoding
-        if b"\0" in self.head[:_ZERO_BYTES_SEEN]:
+        if b"\0" in self.head[:4]:
             raise DataError(
                 f"{self.name} is not UTF-8 text: it begins with a NUL byte",
                 hint="if it is UTF-16: iconv -f UTF-16LE -t UTF-8",
@@ -118,10 +116,13 @@ class Source:
                 f"{self.name} cannot be unpacked: {error}", hint="the file is damaged or not complete"
             ) from error
         except FileNotFoundError as error:
-            missing = "there is no such file"
-            if os.path.islink(self._file):
-                missing = f"it is a link to {shown_name(os.readlink(self._file))}, which is not there"
-            raise DataError(f"{self.name} cannot be read: {missing}", hint=self._alike()) from error
+            missing, path = "there is no such file", Path(self._file)
+            if path.is_symlink():
+                missing = f"it is a link to {shown_name(os.readlink(path))}, which is not there"
+            names = [file.name for file in path.parent.iterdir() if file.exists()] if path.parent.is_dir() else []
+            near = [shown_name(str(path.with_name(name))) for name in difflib.get_close_matches(path.name, names)]
+            hint = f"did you mean {', '.join(near)}?" if near else None
+            raise DataError(f"{self.name} cannot be read: {missing}", hint=hint) from error
         except OSError as error:
             if self._file.lstrip()[:1] in {"[", "{"}:
                 raise DataError(
@@ -134,13 +135,6 @@ class Source:
         """Forget the copy, if there is one."""
         if self._copy is not None:
             self._copy.close()
-
-    def _alike(self) -> str | None:
-        """A hint at the files of that folder that are called nearly so."""
-        path = Path(self._file)
-        names = [file.name for file in path.parent.iterdir() if file.exists()] if path.parent.is_dir() else []
-        near = [shown_name(str(path.with_name(name))) for name in difflib.get_close_matches(path.name, names)]
-        return f"did you mean {', '.join(near)}?" if near else None
 
     @contextmanager
     def _stream(self) -> Iterator[BinaryIO]:
@@ -199,7 +193,7 @@ def _suspicious(message: str) -> DataError:
 
 
 def _copy(stream: BinaryIO) -> "tempfile.SpooledTemporaryFile[bytes]":
-    copy = tempfile.SpooledTemporaryFile(max_size=_COPY_IN_MEMORY_BYTES)  # noqa: SIM115 - `Source.close` closes it
+    copy = tempfile.SpooledTemporaryFile(max_size=8 * 2**20)  # noqa: SIM115 - `Source.close` closes it
     shutil.copyfileobj(stream, copy)
     return copy
 
@@ -207,7 +201,7 @@ def _copy(stream: BinaryIO) -> "tempfile.SpooledTemporaryFile[bytes]":
 def _unpacked(name: str, stream: BinaryIO) -> OpenSource:
     head = stream.read(_HEAD_BYTES)
     stream.seek(0)
-    if head.startswith(_GZIP):
+    if head.startswith(b"\x1f\x8b"):
         unpacked = io.BufferedReader(_Gunzipped(name, stream), _HEAD_BYTES)
         stream, head = cast(BinaryIO, unpacked), unpacked.peek()
     for beginning, (what, hint) in _REFUSED.items():

@@ -1,8 +1,11 @@
-"""What a finished run keeps in `run.sqlite`, read without changing it: the data, what was asked, what was answered."""
+"""What a finished run keeps in `run.sqlite`, read without changing it: the data, what was asked, what was answered.
+
+Each function raises RunDirectoryError if the file cannot be read, or is not what localjudge writes.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from itertools import chain, islice
+from itertools import accumulate, chain, islice
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar
 
@@ -11,15 +14,7 @@ from pydantic import Field, TypeAdapter
 from localjudge.dataset.samples import SampleRow
 from localjudge.errors import RunDirectoryError
 from localjudge.record.directory import BY_HAND, MOST_BYTES_OF_VALUE, decoded_object, too_much
-from localjudge.record.store import (
-    STORE_VERSION,
-    Reader,
-    answers_by_key,
-    answers_by_number,
-    read_only,
-    rows_named,
-    storable,
-)
+from localjudge.record.store import STORE_VERSION, Reader, answers_by, read_only, rows_named, storable
 from localjudge.types import Answer, Grammar, NoAnswer, Node, Piece, Record, Sample, VerdictRequest
 
 _MOST_PIECES = 1_000_000
@@ -34,7 +29,7 @@ _SAMPLE_ROW = TypeAdapter(tuple[int, str, str, str])
 _Count = Annotated[int, Field(ge=0)]
 _PIECES = TypeAdapter(list[tuple[_Count, int]])
 _PATH = TypeAdapter(list[int])
-_UNIT = TypeAdapter(tuple[str, str, int, int, int | None, int | None])
+_NODE_ROW = TypeAdapter(tuple[int, str, str])
 _REQUEST = TypeAdapter(tuple[int, str, int, _Count, str])
 
 _Value = TypeVar("_Value")
@@ -49,13 +44,6 @@ class StoredRequest(NamedTuple):
     answer: Answer | NoAnswer
 
 
-class WindowedUnits(NamedTuple):
-    """How many units were asked about in several windows of what they are held against, and in how many questions."""
-
-    units: int
-    questions: int
-
-
 class _Shape(Record):
     """Which answers are legal."""
 
@@ -67,15 +55,10 @@ _SHAPE = TypeAdapter(_Shape)
 
 
 def stored_samples(path: Path) -> Iterator[Sample]:
-    """The samples in the order of the data.
-
-    Raises RunDirectoryError if the file cannot be read, or has two samples at one position.
-    """
-    before = None
+    """The samples in the order of the data. Raises RunDirectoryError where two are at one position."""
+    before, query = None, "SELECT position, content FROM sample ORDER BY position"
     with reading(path) as reader:
-        for position, content in reader.rows(
-            _NUMBER_AND_TEXT, "SELECT position, content FROM sample ORDER BY position"
-        ):
+        for position, content in reader.rows(_NUMBER_AND_TEXT, query):
             if position == before:
                 raise RunDirectoryError(f"{path} has two samples at one position", hint=BY_HAND)
             before = position
@@ -83,35 +66,28 @@ def stored_samples(path: Path) -> Iterator[Sample]:
 
 
 def stored_rows(path: Path) -> Iterator[SampleRow]:
-    """The samples and their other columns as they stand there, in the order of the data; nothing reads their JSON.
-
-    Raises RunDirectoryError if the file cannot be read.
-    """
+    """The samples and their other columns as they stand there, in the order of the data; nothing reads their JSON."""
     with reading(path) as reader:
         for row in reader.rows(_SAMPLE_ROW, "SELECT position, id, content, extras FROM sample ORDER BY position"):
             yield SampleRow(*row)
 
 
 def stored_ids(path: Path) -> Iterator[str]:
-    """The ids of the samples in the order of the data. Raises RunDirectoryError if the file cannot be read."""
+    """The ids of the samples in the order of the data."""
     with reading(path) as reader:
         for (sample_id,) in reader.rows(_TEXT, "SELECT id FROM sample ORDER BY position"):
             yield sample_id
 
 
 def stored_extras(path: Path) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Id and other columns of each sample in the order of the data.
-
-    Raises RunDirectoryError if the file cannot be read.
-    """
-    query = "SELECT id, extras FROM sample ORDER BY position"
+    """Id and other columns of each sample in the order of the data."""
     with reading(path) as reader:
-        for sample_id, columns in reader.rows(_TEXTS, query):
+        for sample_id, columns in reader.rows(_TEXTS, "SELECT id, extras FROM sample ORDER BY position"):
             yield sample_id, decoded_object(columns, path)
 
 
 def stored_sample(path: Path, sample_id: str) -> Sample | None:
-    """The sample of that id; None if there is none. Raises RunDirectoryError if the file cannot be read."""
+    """The sample of that id; None if there is none."""
     with reading(path) as reader:
         found = reader.rows(_TEXT, "SELECT content FROM sample WHERE id = ?", (storable(sample_id),))
         samples = (reader.json(_SAMPLE, content) for (content,) in found)
@@ -119,7 +95,7 @@ def stored_sample(path: Path, sample_id: str) -> Sample | None:
 
 
 def stored_samples_at(path: Path, positions: Sequence[int]) -> dict[int, Sample]:
-    """The samples at these positions in the order of the data. Raises RunDirectoryError if the file cannot be read."""
+    """The samples at these positions in the order of the data."""
     with reading(path) as reader:
         numbers = [number for (number,) in reader.rows(_ID, "SELECT rowid FROM sample ORDER BY position")]
         places = {numbers[position]: position for position in positions}
@@ -128,10 +104,7 @@ def stored_samples_at(path: Path, positions: Sequence[int]) -> dict[int, Sample]
 
 
 def stored_clusters(path: Path) -> dict[str, str] | None:
-    """The group of each sample by its id; None for a run whose samples each stand alone.
-
-    Raises RunDirectoryError if the file cannot be read, or gives a group to some samples only.
-    """
+    """The group of each sample by its id; None for a run whose samples each stand alone."""
     groups: dict[str, str] = {}
     names: dict[str, str] = {}
     samples = 0
@@ -159,25 +132,19 @@ def stored_prompts(path: Path, sample_id: str, metric: str) -> list[str]:
     return ["".join(texts[node] for node in paths[request]) for request in asked]
 
 
-def windowed_units(path: Path, metric: str | None = None) -> WindowedUnits:
-    """The units that a judge was asked about more than once, of all metrics or of one.
-
-    Raises RunDirectoryError if the file cannot be read.
-    """
+def windowed_units(path: Path, metric: str | None = None) -> tuple[int, int]:
+    """Units that a judge was asked about in several windows, of all metrics or of one; and in how many questions."""
     with reading(path) as reader:
         of_metric, values = ("", ()) if metric is None else ("WHERE metric = ? ", (storable(metric),))
         query = (
             "SELECT count(*), coalesce(sum(questions), 0) FROM (SELECT count(*) AS questions FROM unit "
             f"{of_metric}GROUP BY sample_id, metric, position HAVING count(*) > 1)"
         )
-        return WindowedUnits(*next(reader.rows(TypeAdapter(tuple[int, int]), query, values)))
+        return next(reader.rows(TypeAdapter(tuple[int, int]), query, values))
 
 
 def stored_requests(path: Path) -> Iterator[StoredRequest]:
-    """Every request that has an answer, put together again from its pieces, in the order in which they were asked.
-
-    They are put together some at a time. Raises RunDirectoryError if the file cannot be read.
-    """
+    """Every request that has an answer, put together again, some at a time, in the order in which they were asked."""
     with reading(path) as reader:
         query = "SELECT id FROM request JOIN answer ON answer.request = request.id ORDER BY id"
         numbers = (number for (number,) in reader.rows(_ID, query))
@@ -187,34 +154,39 @@ def stored_requests(path: Path) -> Iterator[StoredRequest]:
 
 def numbered_requests(reader: Reader, numbers: Sequence[int]) -> list[StoredRequest]:
     """The requests with these numbers, which have answers."""
-    query = _named("request", "key", "shape", "entry", "path")
-    rows = _Known(reader.path, ((row[0], row) for row in rows_named(reader, _REQUEST, query, numbers)))
+    where, query = reader.path, _named("request", "key", "shape", "entry", "path")
+    rows = _Known(where, ((row[0], row) for row in rows_named(reader, _REQUEST, query, numbers)))
     paths = {number: reader.json(_PATH, rows[number][4]) for number in numbers}
-    nodes = _nodes(reader, set(chain.from_iterable(paths.values())))
-    shapes = _shapes(reader, {row[2] for row in rows.values()})
-    answers = answers_by_number(reader, numbers)
-    return [
-        StoredRequest(
-            number,
-            rows[number][1],
-            _request([nodes[step] for step in paths[number]], shapes[rows[number][2]], rows[number][3], reader),
-            answers[number],
-        )
-        for number in numbers
-    ]
+    steps, numbers_of_shapes = set(chain.from_iterable(paths.values())), {row[2] for row in rows.values()}
+    node_rows = rows_named(reader, _NODE_ROW, _named("node", "text", "pieces"), steps)
+    nodes = _Known(where, ((number, _node(text, reader.json(_PIECES, cut))) for number, text, cut in node_rows))
+    shape_rows = rows_named(reader, _NUMBER_AND_TEXT, _named("shape", "content"), numbers_of_shapes)
+    shapes = _Known(where, ((number, reader.json(_SHAPE, content)) for number, content in shape_rows))
+    answers = answers_by(reader, "request", numbers)
+    requests = []
+    for number in numbers:
+        _, key, of_shape, entry, _ = rows[number]
+        path, shape = tuple(nodes[step] for step in paths[number]), shapes[of_shape]
+        if sum(map(len, path)) > _MOST_PIECES:
+            raise too_much(where, f"{_MOST_PIECES:,} pieces in a prompt")
+        if entry >= shape.grammar.verdicts:
+            raise RunDirectoryError(f"{where} asks for verdict {entry} of {shape.grammar.verdicts}", hint=BY_HAND)
+        request = VerdictRequest(path=path, grammar=shape.grammar, explanation=shape.explanation, entry=entry)
+        requests.append(StoredRequest(number, key, request, answers[number]))
+    return requests
 
 
 def stored_keys(path: Path) -> list[str]:
-    """The keys of all requests that have an answer. Raises RunDirectoryError if the file cannot be read."""
+    """The keys of all requests that have an answer."""
     with reading(path) as reader:
         query = "SELECT key FROM request JOIN answer ON answer.request = request.id"
         return [key for (key,) in reader.rows(_TEXT, query)]
 
 
 def stored_answers(path: Path, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
-    """The answers to the requests with these keys, as far as there are any. Raises as `stored_requests` does."""
+    """The answers to the requests with these keys, as far as there are any."""
     with reading(path) as reader:
-        return answers_by_key(reader, keys)
+        return answers_by(reader, "key", keys)
 
 
 class _Known(dict[int, _Value]):
@@ -225,38 +197,15 @@ class _Known(dict[int, _Value]):
         self._path = path
 
     def __missing__(self, key: int) -> _Value:
-        raise _lacking(self._path, key)
-
-
-def _lacking(path: Path, number: int) -> RunDirectoryError:
-    return RunDirectoryError(f"{path} lacks row {number}, which another row names", hint=BY_HAND)
-
-
-def _nodes(reader: Reader, numbers: Iterable[int]) -> _Known[Node]:
-    rows = rows_named(reader, TypeAdapter(tuple[int, str, str]), _named("node", "text", "pieces"), numbers)
-    return _Known(reader.path, ((number, _node(text, reader.json(_PIECES, pieces))) for number, text, pieces in rows))
-
-
-def _shapes(reader: Reader, numbers: Iterable[int]) -> _Known[_Shape]:
-    rows = rows_named(reader, _NUMBER_AND_TEXT, _named("shape", "content"), numbers)
-    return _Known(reader.path, ((number, reader.json(_SHAPE, content)) for number, content in rows))
+        raise RunDirectoryError(f"{self._path} lacks row {key}, which another row names", hint=BY_HAND)
 
 
 def _node(text: str, pieces: list[tuple[int, int]]) -> Node:
-    found = []
-    start = 0
-    for length, trusted in pieces:
-        found.append(Piece(text=text[start : start + length], trusted=bool(trusted)))
-        start += length
-    return tuple(found)
-
-
-def _request(path: Sequence[Node], shape: _Shape, entry: int, reader: Reader) -> VerdictRequest:
-    if sum(map(len, path)) > _MOST_PIECES:
-        raise too_much(reader.path, f"{_MOST_PIECES:,} pieces in a prompt")
-    if entry >= shape.grammar.verdicts:
-        raise RunDirectoryError(f"{reader.path} asks for verdict {entry} of {shape.grammar.verdicts}", hint=BY_HAND)
-    return VerdictRequest(path=tuple(path), grammar=shape.grammar, explanation=shape.explanation, entry=entry)
+    ends = accumulate((length for length, _ in pieces), initial=0)
+    return tuple(
+        Piece(text=text[start : start + length], trusted=bool(trusted))
+        for start, (length, trusted) in zip(ends, pieces, strict=False)
+    )
 
 
 def _named(table: str, *columns: str) -> str:
@@ -265,5 +214,5 @@ def _named(table: str, *columns: str) -> str:
 
 
 def reading(path: Path) -> AbstractContextManager[Reader]:
-    """The file as long as it is read. Raises RunDirectoryError where it is not what localjudge writes."""
+    """The file as long as it is read."""
     return read_only(path, STORE_VERSION)

@@ -12,8 +12,7 @@ it was given: whoever names a run trusts it so far, the manifest says what came 
 The cache is the user's own, in `<state directory>/answers/answers.sqlite`: private, with no prompt and no text of a
 sample in it but for reasons that a model gave. Deleting the folder clears it. Any number of processes use it at once; a
 run does not depend on it: a cache that is damaged, or locked for too long, is reported and left alone. It is one table
-of ours and not `diskcache`, whose rows may be pickles that run code when they are read, whose files have the modes of
-the umask, and which looks up one key at a time.
+and not `diskcache`, whose rows may be pickles that run code when they are read.
 """
 
 import hashlib
@@ -79,10 +78,7 @@ class OtherRun:
 
 
 def check_same_judge(directory: Path, judge: Mapping[str, Any]) -> None:
-    """Raise UsageError if the answers in a run are of a judge that might have answered otherwise than this judge part.
-
-    Raises RunDirectoryError if there is no run.
-    """
+    """Raise UsageError if the answers in a run are of another judge than this part's, RunDirectoryError if none is."""
     manifest = read_manifest(directory)
     if manifest is None:
         raise RunDirectoryError(f"{directory} holds no run", hint="name the directory of one")

@@ -93,10 +93,7 @@ def read_rows(path: Path, kind: TypeAdapter[_Row]) -> Iterator[_Row]:
 def placed_rows(
     path: Path, kind: TypeAdapter[_Row], start: int = 0, end: int = MOST_BYTES
 ) -> Generator[tuple[int, _Row], None, None]:
-    """The rows with the places in the file where they begin, from such a place on up to another.
-
-    Raises as `read_rows` does.
-    """
+    """The rows with the places where they begin, from such a place on up to another. Raises as `read_rows` does."""
     with open_regular(path) as file:
         file.seek(start)
         place, number = start, 0
@@ -144,26 +141,20 @@ def _not_regular(path: Path) -> RunDirectoryError:
     return RunDirectoryError(f"{path} is {kind}", hint="a run consists of regular files: copy the files themselves")
 
 
-def _constant(name: str) -> float:
-    raise ValueError(f"{name} is not a number")
-
-
 def _finite(digits: str) -> float:
-    number = float(digits)
-    if not math.isfinite(number):
-        raise ValueError(f"{excerpt(digits)} is too large for a number")
+    """The number that the digits, or one of JSON's constants, stand for. Raises ValueError unless it is finite."""
+    if not math.isfinite(number := float(digits)):
+        raise ValueError(f"{excerpt(digits)} is {'too large for' if digits[-1].isdigit() else 'not'} a number")
     return number
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=_constant, parse_float=_finite)
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys, parse_constant=_finite, parse_float=_finite)
 
 
 MANIFEST = "manifest.json"
 STORE = "run.sqlite"
 _LOCK = "run.lock"
 _PART = ".part"
-_PRIVATE = 0o700
-_PRIVATE_FILE = 0o600
 _AT_ONCE = 1 << 20
 
 
@@ -185,8 +176,11 @@ class RunDirectory:
         if os.path.lexists(path) and not path.is_dir():
             raise RunDirectoryError(f"{path} is not a directory", hint=f"name another with {option('out')}")
         with _translated(path):
-            path.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-            self._refuse_foreign()
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            names = {entry.name for entry in path.iterdir()}
+            if MANIFEST not in names and names - {_LOCK, f"{MANIFEST}{_PART}"}:
+                hint = f"name another directory with {option('out')}"
+                raise RunDirectoryError(f"{path} is not empty and holds no run", hint=hint)
             self._lock = _locked(path / _LOCK)
 
     def write(self, name: str, pieces: Iterable[str], *, durable: bool = True) -> None:
@@ -200,14 +194,14 @@ class RunDirectory:
 
     def part(self, name: str) -> "PartFile":
         """Begin to write the file `name` anew."""
-        path = self.part_path(name)
+        path = part_path(self.path / name)
         with _translated(self.path):
             path.unlink(missing_ok=True)
-            return PartFile(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | OPEN_SAFELY, _PRIVATE_FILE))
+            return PartFile(path, os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | OPEN_SAFELY, 0o600))
 
     def part_after(self, name: str, written: Written) -> "PartFile | None":
         """Go on with the part of `name` after what was written; None if it is not there, or not what was written."""
-        path = self.part_path(name)
+        path = part_path(self.path / name)
         with _translated(self.path), ExitStack() as undo:
             descriptor = _own_file(path)
             if descriptor is None:
@@ -218,10 +212,6 @@ class RunDirectory:
             undo.pop_all()
             return part
 
-    def part_path(self, name: str) -> Path:
-        """Where the file `name` is as long as it is not whole."""
-        return part_path(self.path / name)
-
     def remove(self, name: str) -> None:
         """Remove the file `name` if it is there."""
         with _translated(self.path):
@@ -231,13 +221,6 @@ class RunDirectory:
         """Let other processes in."""
         os.close(self._lock)
 
-    def _refuse_foreign(self) -> None:
-        names = {entry.name for entry in self.path.iterdir()}
-        if MANIFEST not in names and names - {_LOCK, f"{MANIFEST}{_PART}"}:
-            raise RunDirectoryError(
-                f"{self.path} is not empty and holds no run", hint=f"name another directory with {option('out')}"
-            )
-
 
 def part_path(file: Path) -> Path:
     """Where a file is as long as it is not whole."""
@@ -245,10 +228,7 @@ def part_path(file: Path) -> Path:
 
 
 def starts_with(path: Path, written: Written) -> bool:
-    """Whether a regular file begins with what was written, whatever was written since.
-
-    Raises RunDirectoryError if it cannot be read.
-    """
+    """Whether a regular file begins with what was written. Raises RunDirectoryError if it cannot be read."""
     sha256, left = hashlib.sha256(), written.size
     with open_regular(path) as file:
         while left > 0 and (content := file.read(min(_AT_ONCE, left))):
@@ -299,8 +279,12 @@ class PartFile:
                 os.fsync(self._file.fileno())
             self._file.close()  # Windows renames no open file
             self._path.replace(self._path.with_name(self._path.name.removesuffix(_PART)))
-            if durable:
-                _sync_directory(self._path.parent)
+            if durable and sys.platform != "win32":  # Windows opens no directory, and need not
+                descriptor = os.open(self._path.parent, os.O_RDONLY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
 
     def close(self) -> None:
         """Write no more. What was not finished stays a part, for the next writing to replace or to go on with."""
@@ -340,17 +324,6 @@ def _locked(path: Path) -> int:
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"\nprocess {os.getpid()}\n".encode())
     return descriptor
-
-
-def _sync_directory(path: Path) -> None:
-    """Put the names in a directory on the disk; Windows opens none, and needs it not."""
-    if sys.platform == "win32":
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

@@ -27,8 +27,17 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ConfigDict, Field
 
 from localjudge.errors import RunDirectoryError
-from localjudge.record.directory import MANIFEST, PartFile, RunDirectory, Written, read_object, read_rows, validated
-from localjudge.record.manifest import Manifest
+from localjudge.record.directory import (
+    MANIFEST,
+    PartFile,
+    RunDirectory,
+    Written,
+    part_path,
+    read_object,
+    read_rows,
+    validated,
+)
+from localjudge.record.manifest import Manifest, with_environment
 from localjudge.record.result_rows import (
     SCORE_ROWS,
     VERDICT_ROWS,
@@ -48,8 +57,6 @@ if TYPE_CHECKING:
 SUMMARY_VERSION = 1
 NEAR = 0.1
 """How far from the threshold a probability may be to count as near it."""
-_MASS_DIGITS = 4
-_ONE_TOO_MANY = 2
 
 
 class MetricSummary(Record):
@@ -134,8 +141,7 @@ class Totals:
         rubrics: Collection[str] = (),
     ) -> None:
         self._metrics = {name: _MetricTotals(cluster_of) for name in metric_names}
-        self._rule = rule
-        self._rubrics = rubrics
+        self._rule, self._rubrics = rule, rubrics
         self._verdicts = _VerdictTotals()
         self.samples = 0
 
@@ -206,7 +212,7 @@ class _MetricTotals:
                 self._undefined += 1
             case Failed(reason=reason):
                 self.failed += 1
-                if len(self.reasons) < _ONE_TOO_MANY:
+                if len(self.reasons) <= 1:
                     self.reasons.add(reason)
 
     def summary(self) -> MetricSummary:
@@ -237,7 +243,7 @@ class _VerdictTotals:
             self._near += abs(p_yes - threshold) <= NEAR
             self._windowed += window is not None
         if legal_mass is not None:
-            self._masses[round(legal_mass, _MASS_DIGITS)] += 1
+            self._masses[round(legal_mass, 4)] += 1
 
     def summary(self) -> VerdictSummary:
         middle, median = (self._masses.total() + 1) // 2, None
@@ -292,10 +298,7 @@ class ResultFiles:
         self._take({name: self._directory.part(name) for name in ROW_FILES})
 
     def resume(self, answers: int) -> ResumePoint | None:
-        """Go on where the parts are as they were left, and the store has the answers that they rest on.
-
-        None if there is no such place: then `begin`.
-        """
+        """Go on where the parts are as they were left, and the store has the answers that they rest on, or None."""
         point = resume_point(self._directory.path)
         if point is None or answers < point.answers:
             return None
@@ -304,12 +307,9 @@ class ResultFiles:
         return point if None not in parts.values() else None
 
     def evaluations(self) -> Iterator[Evaluation]:
-        """What the rows say that are there, in their order.
-
-        Raises RunDirectoryError for rows that localjudge does not write.
-        """
-        path = self._directory.part_path
-        return evaluations_of(read_rows(path(SCORES), SCORE_ROWS), read_rows(path(VERDICTS), VERDICT_ROWS))
+        """What the rows say, in their order. Raises RunDirectoryError for rows that localjudge does not write."""
+        scores, verdicts = (part_path(self._directory.path / name) for name in ROW_FILES)
+        return evaluations_of(read_rows(scores, SCORE_ROWS), read_rows(verdicts, VERDICT_ROWS))
 
     def add(self, evaluations: Sequence[Evaluation], samples: int, answers: int) -> None:
         """Write the rows of some more samples: so many are there now, and rest on so many stored answers."""
@@ -324,7 +324,7 @@ class ResultFiles:
         text = summary_text(summary)
         files = {name: part.written.sha256 for name, part in self._parts.items()}
         files[SUMMARY] = hashlib.sha256(text.encode()).hexdigest()
-        manifest = manifest.model_copy(update={"environment": {**manifest.environment, "files": files}})
+        manifest = with_environment(manifest, {"files": files})
         for part in self._parts.values():
             part.finish()
         write_manifest(self._directory, manifest)

@@ -89,8 +89,7 @@ def chosen_part(settings: Mapping[str, Any], samples: int, whole: int) -> Part |
     if samples == whole:
         return None
     chosen = {name: settings[name] for name in Part.model_fields if name in settings}
-    values = {"samples": samples, "whole": whole, **chosen}
-    return validated(Part, values, "manifest.json: samples_read")
+    return validated(Part, {"samples": samples, "whole": whole, **chosen}, "manifest.json: samples_read")
 
 
 class Difference(Record):
@@ -113,7 +112,14 @@ def judge_part(
         "engine": dict(engine_identity),
         "judge": dict(judge_identity),
         "segmenter": dict(segmenter_identity),
-        "metrics": {metric.name: _definition(metric) for metric in metrics},
+        "metrics": {
+            metric.name: {
+                "version": metric.version,
+                **options_of(metric),
+                **({"criterion_sha256": metric.sha256} if isinstance(metric, Criterion) else {}),
+            }
+            for metric in metrics
+        },
         "threshold": rule.threshold,
         **({"thresholds": dict(rule.thresholds)} if rule.thresholds else {}),
         **({"min_legal_mass": rule.min_legal_mass} if rule.min_legal_mass else {}),
@@ -121,19 +127,11 @@ def judge_part(
     }
 
 
-def _definition(metric: Metric) -> dict[str, Any]:
-    """What says how a metric counts, and of a criterion also what it asks."""
-    content = {"criterion_sha256": metric.sha256} if isinstance(metric, Criterion) else {}
-    return {"version": metric.version, **options_of(metric), **content}
-
-
 def answering_part(judge: Mapping[str, Any]) -> dict[str, Any]:
     """What of a judge part can move an answer: the engine, its prompts and grammars, the versions of the packages.
 
-    The rest cannot: metrics, the tasks that only some of them ask, and cuts decide what is asked, and every word of
-    that is in the key of a request; the threshold and the smallest legal mass decide what is made of an answer. So an
-    answer is as good in any run whose part this is the same, and in no other: a key does not name the packages that
-    turned a request into an answer.
+    The rest decides what is asked, every word of which is in the key of a request, or what is made of an answer. So an
+    answer is as good in any run whose part this is the same, and in no other.
     """
     part = {name: judge.get(name) for name in ("engine", "judge", "versions")}
     if isinstance(asks := part["judge"], Mapping):
@@ -181,7 +179,7 @@ def host() -> dict[str, Any]:
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Difference]:
     """Ingredients that differ between two parts of manifests, named by their path: `engine.n_ctx`."""
-    old, new = dict(_leaves(before)), dict(_leaves(after))
+    old, new = _leaves(before), _leaves(after)
     return [
         Difference(ingredient=name, before=old.get(name), after=new.get(name))
         for name in sorted(old.keys() | new.keys())
@@ -219,26 +217,18 @@ def _in_words(change: Difference) -> str:
     return f"{excerpt(change.ingredient)}: {excerpt(change.before)} there, {excerpt(change.after)} now"
 
 
-def _leaves(part: Mapping[str, Any], prefix: str = "") -> list[tuple[str, Any]]:
-    leaves: list[tuple[str, Any]] = []
+def _leaves(part: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    leaves: dict[str, Any] = {}
     for name, value in part.items():
-        if isinstance(value, Mapping):
-            leaves += _leaves(value, f"{prefix}{name}.")
-        else:
-            leaves.append((f"{prefix}{name}", value))
+        leaves |= _leaves(value, f"{prefix}{name}.") if isinstance(value, Mapping) else {f"{prefix}{name}": value}
     return leaves
 
 
-CALIBRATION_VERSION = 1
 _NAME = re.compile(r"\w[\w.-]{0,79}", re.ASCII)
 _ROUNDING = re.compile(
     r"(judges\.\w+\.)?(versions\..*|engine\.(llama_cpp|llama_cpp_python|llguidance|system|self_check|gpu_layers|n_ubatch|flash_attention))"
 )
 """Ingredients of a judge that move the last digits of a probability alone."""
-_GUESSING = 0.5
-"""AUC of a judge that guesses."""
-_UNNAMED = {"name", "created"}
-"""What moves no number of a calibration."""
 
 
 class Figure(Record):
@@ -287,7 +277,7 @@ class Calibration(Record):
 
     model_config = ConfigDict(extra="ignore")
 
-    schema_version: int = CALIBRATION_VERSION
+    schema_version: int = 1
     name: str
     question: str
     threshold: float = Field(ge=0, le=1)
@@ -314,11 +304,11 @@ class Calibration(Record):
     @property
     def sha256(self) -> str:
         """Checksum of all but its name and its date."""
-        return canonical_sha256(self.model_dump(mode="json", exclude=_UNNAMED))
+        return canonical_sha256(self.model_dump(mode="json", exclude={"name", "created"}))
 
     @property
     def guesses(self) -> bool:
-        """Whether the judge is not shown to be better than guessing."""
+        """Whether the judge is not shown to be better than guessing, of which the AUC is .5."""
         auc = self.figures.get("auc")
         return auc is None or auc.ci95[0] <= _GUESSING
 
@@ -365,28 +355,25 @@ def calibrations_of(values: object) -> tuple[Calibration, ...]:
 def calibration_file(name: str) -> Path:
     """Where a calibration of this name is kept. Raises UsageError for what cannot be a name."""
     if not _NAME.fullmatch(name):
-        raise UsageError(
-            f"a calibration cannot be called {name!r:.80}", hint="a name has letters, digits, _, - and ., at most 80"
-        )
-    return _folder() / f"{name}.json"
+        hint = "a name has letters, digits, _, - and ., at most 80"
+        raise UsageError(f"a calibration cannot be called {name!r:.80}", hint=hint)
+    return resources.state_directory() / "calibrations" / f"{name}.json"
 
 
 def saved_calibrations() -> list[str]:
     """Names of those that are saved."""
-    return sorted(file.stem for file in _folder().glob("*.json"))
+    return sorted(file.stem for file in calibration_file("x").parent.glob("*.json"))
 
 
 def read_calibration(name_or_file: str | Path) -> Calibration:
     """A saved calibration by its name, or one in any file. Raises UsageError if there is none, or it is none."""
-    named = _folder() / f"{name_or_file}.json"
-    path = named if _NAME.fullmatch(str(name_or_file)) and named.is_file() else Path(name_or_file)
+    named = calibration_file(str(name_or_file)) if _NAME.fullmatch(str(name_or_file)) else None
+    path = named if named and named.is_file() else Path(name_or_file)
     if not path.is_file():
-        saved = saved_calibrations()
+        saved, how = saved_calibrations(), "make one: localjudge calibrate LABELS --judge NAME|PATH"
         raise UsageError(
             f"there is no calibration {str(name_or_file)!r:.80}, neither by that name nor as a file",
-            hint=suggestion(str(name_or_file), saved, "saved")
-            if saved
-            else "make one: localjudge calibrate LABELS --judge NAME|PATH",
+            hint=suggestion(str(name_or_file), saved, "saved") if saved else how,
         )
     return validated(Calibration, read_object(path.resolve()), str(path))
 
@@ -422,40 +409,22 @@ def kept_calibrations(manifest: Manifest) -> tuple[Calibration, ...]:
     return tuple(validated(Calibration, value, "manifest.json: calibration") for value in values)
 
 
-def other_calibrations(manifest: Manifest) -> Iterator[str]:
-    """One line for each calibration that the run's signature names and that is not there, or is another."""
-    sums = manifest.judge.get("calibrations", {})
-    calibrations = {calibration.question: calibration for calibration in kept_calibrations(manifest)}
-    for question, sha256 in sums.items() if isinstance(sums, dict) else ():
-        if question not in calibrations or calibrations[question].sha256 != sha256:
-            yield f"the calibration of {excerpt(question)} in manifest.json is not that of its checksum there"
-    thresholds = manifest.judge.get("thresholds", {})
-    if set(thresholds.values()) - {calibration.threshold for calibration in calibrations.values()}:
-        yield "a threshold in manifest.json is of no calibration there"
-
-
-def _calibration(given: object) -> Calibration:
-    match given:
+def _calibration(value: object) -> Calibration:
+    match value:
         case Calibration():
-            return given
+            return value
         case str() | Path():
-            return read_calibration(given)
+            return read_calibration(value)
         case Mapping():
-            return validated(Calibration, dict(given), "the calibration")
-    raise UsageError(f"{option_name('calibration')} must be names or files of calibrations, got {given!r:.80}")
-
-
-def _folder() -> Path:
-    return resources.state_directory() / "calibrations"
+            return validated(Calibration, dict(value), "the calibration")
+    raise UsageError(f"{option_name('calibration')} must be names or files of calibrations, got {value!r:.80}")
 
 
 def kept_criteria(manifest: Manifest) -> dict[str, Criterion]:
     """The criteria in a manifest by their names. Raises RunDirectoryError for what is not one."""
+    values, where = _in_settings(manifest, "criteria"), "manifest.json: a criterion"
     try:
-        criteria = [
-            Criterion.model_validate(words, context="manifest.json: a criterion")
-            for words in _in_settings(manifest, "criteria")
-        ]
+        criteria = [Criterion.model_validate(words, context=where) for words in values]
     except UsageError as error:
         raise RunDirectoryError(excerpt(error.message), hint=BY_HAND) from error
     return {criterion.name: criterion for criterion in criteria}
@@ -464,15 +433,6 @@ def kept_criteria(manifest: Manifest) -> dict[str, Criterion]:
 def kept_rubrics(manifest: Manifest) -> frozenset[str]:
     """Names of the run's metrics whose verdicts are levels. Raises RunDirectoryError as `kept_criteria` does."""
     return rubrics(kept_criteria(manifest).values())
-
-
-def other_criteria(manifest: Manifest) -> Iterator[str]:
-    """One line for each criterion that the run's metrics name and whose words are not kept, or are others."""
-    criteria = kept_criteria(manifest)
-    for name, definition in manifest.judge["metrics"].items():
-        sha256 = definition.get("criterion_sha256") if isinstance(definition, dict) else None
-        if sha256 is not None and (name not in criteria or criteria[name].sha256 != sha256):
-            yield f"criterion {excerpt(name)}: its words in manifest.json are not those of its checksum there"
 
 
 class ShardedData(Record):
@@ -498,6 +458,7 @@ def shard_in(manifest: Manifest) -> Shard | None:
         raise RunDirectoryError(f"manifest.json: {excerpt(named)} is not a shard", hint=BY_HAND) from error
 
 
+_GUESSING = 0.5  # AUC of a judge that guesses
 UNPROVED = "bytes not proved"
 
 
@@ -580,23 +541,19 @@ def card_of(manifest: Manifest) -> JudgeCard:
 
 
 def judge_card(name: str, engine: Mapping[str, Any]) -> JudgeCard:
-    """Who judges, as every result says it: a name, and what the identity of the engine says."""
+    """Who judges, as every result says it: a name, and what the identity of the engine says.
+
+    The caution is that of the packaged registry before that of the user's own.
+    """
+    sha256 = engine.get("model_sha256")
+    model = model_registry.packaged_as(str(sha256)) or model_registry.registered_as(str(sha256))
     return JudgeCard(
         name=name,
-        sha256=engine.get("model_sha256"),
+        sha256=sha256,
         size=engine.get("model_size"),
         quantisation=engine.get("quantisation"),
-        caution=_caution(engine),
+        caution=(model.caution or None) if model else UNPROVED if is_unproved(engine) else None,
     )
-
-
-def _caution(engine: Mapping[str, Any]) -> str | None:
-    """What must stand beside every number of a judge: that of the packaged registry before the user's own."""
-    sha256 = str(engine.get("model_sha256"))
-    model = model_registry.packaged_as(sha256) or model_registry.registered_as(sha256)
-    if model is not None:
-        return model.caution or None
-    return UNPROVED if is_unproved(engine) else None
 
 
 def is_unproved(engine: Mapping[str, Any]) -> bool:
@@ -604,12 +561,24 @@ def is_unproved(engine: Mapping[str, Any]) -> bool:
     return "model" in engine and "model_sha256" not in engine
 
 
-def in_the_judge(card: JudgeCard, manifest: Manifest) -> Iterator[str]:
-    """Whether a summary has the checksum of the judge that the manifest has, and a packaged judge its caution.
+def contradictions(manifest: Manifest, card: JudgeCard) -> Iterator[str]:
+    """One line for each word of a manifest that is not that of its checksum there, and where a summary's card differs.
 
-    Any name will do, since a user may give a model another; of a caution only that there is one, since its wording may
-    become another.
+    Of the card the checksum counts, and that a packaged judge has some caution.
     """
+    criteria = kept_criteria(manifest)
+    for name, definition in manifest.judge["metrics"].items():
+        sha256 = definition.get("criterion_sha256") if isinstance(definition, dict) else None
+        if sha256 is not None and (name not in criteria or criteria[name].sha256 != sha256):
+            yield f"criterion {excerpt(name)}: its words in manifest.json are not those of its checksum there"
+    sums = manifest.judge.get("calibrations", {})
+    calibrations = {calibration.question: calibration for calibration in kept_calibrations(manifest)}
+    for question, sha256 in sums.items() if isinstance(sums, dict) else ():
+        if question not in calibrations or calibrations[question].sha256 != sha256:
+            yield f"the calibration of {excerpt(question)} in manifest.json is not that of its checksum there"
+    thresholds = manifest.judge.get("thresholds", {})
+    if set(thresholds.values()) - {calibration.threshold for calibration in calibrations.values()}:
+        yield "a threshold in manifest.json is of no calibration there"
     sha256 = manifest.judge["engine"].get("model_sha256")
     if card.sha256 != sha256:
         yield f"judge: sha256 {excerpt(card.sha256)} in summary.json, {excerpt(sha256)} in manifest.json"

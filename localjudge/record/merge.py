@@ -28,7 +28,7 @@ from localjudge.dataset.part import Shard, shard_number
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record import manifest as manifests
-from localjudge.record.archive import StoredRequest, numbered_requests, reading, stored_extras, stored_ids, stored_rows
+from localjudge.record.archive import numbered_requests, reading, stored_extras, stored_ids, stored_rows
 from localjudge.record.directory import STORE, RunDirectory, excerpt, placed_rows
 from localjudge.record.files import SCORES, VERDICTS, ResultFiles, Totals, write_manifest
 from localjudge.record.manifest import Manifest, differences, in_lines, shard_of
@@ -59,10 +59,6 @@ class _ShardRun(NamedTuple):
     shard: Shard
     run: Run
 
-    @property
-    def store(self) -> Path:
-        return self.run.directory / STORE
-
 
 def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: Progress | None = None) -> Run:
     """One run of all shards, in the directory `out`. The shards are not changed.
@@ -78,7 +74,10 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
     _check_same_run(parts)
     groups = _check_data(parts, progress)
     first, whole = parts[0].run, shard_of(parts[0].run.manifest)
-    manifest = _manifest(parts, groups)
+    data = manifests.data_part(whole.sha256, whole.rows, canonical_sha256(groups) if groups else None)
+    judge = first.manifest.judge
+    signature = manifests.signature(judge, data)
+    manifest = Manifest(signature=signature, judge=judge, data=data, environment=_environment(parts))
     with ExitStack() as stack:
         directory = stack.enter_context(closing(RunDirectory(path)))
         if (there := read_manifest(path)) is not None:
@@ -87,7 +86,7 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
         store = stack.enter_context(closing(Store(path / STORE)))
         stack.callback(progress.close)
         for part in parts:
-            store.add_samples(stored_rows(part.store), groups)
+            store.add_samples(stored_rows(part.run.directory / STORE), groups)
             _copy_answers(part.run.directory, store, progress)
         results = stack.enter_context(closing(ResultFiles(directory)))
         results.begin()
@@ -105,14 +104,6 @@ def merge_shards(shards: Sequence[Run | str | Path], out: str | Path, progress: 
         }
         manifest = results.finish(summary, manifests.with_environment(manifest, done))
     return Run(path, summary, manifest)
-
-
-def _manifest(parts: Sequence[_ShardRun], groups: dict[str, str] | None) -> Manifest:
-    first = parts[0].run.manifest
-    whole = shard_of(first)
-    data = manifests.data_part(whole.sha256, whole.rows, canonical_sha256(groups) if groups else None)
-    signature = manifests.signature(first.judge, data)
-    return Manifest(signature=signature, judge=first.judge, data=data, environment=_environment(parts))
 
 
 def _in_order(runs: Sequence[Run]) -> list[_ShardRun]:
@@ -241,9 +232,12 @@ def _copy_answers(directory: Path, into: Store, progress: Progress) -> None:
             units = list(rows_named(reader, _UNIT, query, some))
             numbers = list(dict.fromkeys(number for *_, number in units))
             requests = {request.number: request for request in numbered_requests(reader, numbers)}
-            sources = rows_named(reader, _REUSED, "SELECT request, source FROM reused WHERE request IN ", numbers)
-            source_of = dict(sources)
-        keyed = {request.key: _keyed(request) for request in requests.values()}
+            reused = "SELECT request, source FROM reused WHERE request IN "
+            source_of = dict(rows_named(reader, _REUSED, reused, numbers))
+        keyed = {
+            key: KeyedRequest(key, tuple(map(canonical_sha256, request.path)), request.shape, request)
+            for _, key, request, _ in requests.values()
+        }
         into.add_requests(keyed, (Asking(*unit[:4], requests[unit[4]].key) for unit in units))
         there = into.answers_to(keyed)
         new: dict[str, dict[str, Answer | NoAnswer]] = defaultdict(dict)
@@ -261,14 +255,9 @@ def _copy_answers(directory: Path, into: Store, progress: Progress) -> None:
             into.add_answers(answers, source or None)
 
 
-def _keyed(stored: StoredRequest) -> KeyedRequest:
-    node_keys = tuple(map(canonical_sha256, stored.request.path))
-    return KeyedRequest(stored.key, node_keys, stored.request.shape, stored.request)
-
-
 def _rows(parts: Sequence[_ShardRun]) -> Iterator[list[Evaluation]]:
     """The evaluations of each sample, in the order of the whole data."""
-    positions = (array("q", (row.position for row in stored_rows(part.store))) for part in parts)
+    positions = (array("q", (row.position for row in stored_rows(part.run.directory / STORE))) for part in parts)
     samples = (evaluations_by_sample(part.run.directory) for part in parts)
     placed = heapq.merge(*(zip(*pair, strict=True) for pair in zip(positions, samples, strict=True)), key=itemgetter(0))
     for expected, (position, evaluations) in enumerate(placed):

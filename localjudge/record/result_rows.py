@@ -109,15 +109,42 @@ VERDICT_ROWS = TypeAdapter(VerdictRow)
 
 def score_rows(evaluations: Sequence[Evaluation]) -> Iterator[ScoreRow]:
     """One row for each evaluation."""
-    for evaluation in evaluations:
-        yield ScoreRow(evaluation.sample_id, evaluation.metric, *_outcome_columns(evaluation.outcome))
+    for sample_id, metric, outcome, _ in evaluations:
+        match outcome:
+            case Scored(value=value, detail=detail):
+                fraction = _count(outcome.numerator), _count(outcome.denominator)
+                yield ScoreRow(sample_id, metric, "scored", value, *fraction, detail)
+            case Undefined(reason=reason):
+                yield ScoreRow(sample_id, metric, "undefined", None, None, None, reason)
+            case Failed(reason=reason):
+                yield ScoreRow(sample_id, metric, "failed", None, None, None, reason)
 
 
 def verdict_rows(evaluations: Sequence[Evaluation]) -> Iterator[VerdictRow]:
     """One row for each judged unit."""
     for evaluation in evaluations:
-        for position, judged in enumerate(evaluation.units):
-            yield _verdict_row(evaluation, position, judged)
+        for position, (unit, verdict) in enumerate(evaluation.units):
+            answer = verdict if isinstance(verdict, Verdict) else None
+            yield VerdictRow(
+                sample_id=evaluation.sample_id,
+                metric=evaluation.metric,
+                unit=unit.kind,
+                index=unit.index,
+                source=unit.source,
+                source_index=unit.source_index,
+                start=unit.span.start,
+                end=unit.span.end,
+                text=unit.span.text,
+                p_yes=answer.p_yes if answer else None,
+                label=answer.label if answer else None,
+                reason=answer.reason if answer else None,
+                window=answer.window if answer else None,
+                error=verdict.error if isinstance(verdict, NoAnswer) else None,
+                against=unit.against,
+                legal_mass=verdict.legal_mass,
+                position=position,
+                judges=dict(verdict.votes) or None,
+            )
 
 
 def evaluations_of(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow]) -> Iterator[Evaluation]:
@@ -130,7 +157,7 @@ def evaluations_of(scores: Iterable[ScoreRow], verdicts: Iterable[VerdictRow]) -
     for score in scores:
         units: tuple[JudgedUnit, ...] = ()
         if of == (score.sample_id, score.metric):
-            units = tuple(JudgedUnit(_unit(row), _verdict(row)) for row in rows)
+            units = tuple(map(_judged_unit, rows))
             of, rows = next(groups, _NO_MORE)
         yield Evaluation(score.sample_id, score.metric, _outcome(score), units)
     if of is not None:
@@ -161,16 +188,6 @@ def json_line(values: Any) -> str:
     return _ESCAPED.sub(lambda match: f"\\u{ord(match.group()):04x}", text) + "\n"
 
 
-def _outcome_columns(outcome: Outcome) -> tuple[Status, float | None, float | None, float | None, str | None]:
-    match outcome:
-        case Scored():
-            return "scored", outcome.value, _count(outcome.numerator), _count(outcome.denominator), outcome.detail
-        case Undefined():
-            return "undefined", None, None, None, outcome.reason
-        case Failed():
-            return "failed", None, None, None, outcome.reason
-
-
 def _outcome(row: ScoreRow) -> Outcome:
     match row.status:
         case "scored" if row.score is not None:
@@ -183,55 +200,18 @@ def _outcome(row: ScoreRow) -> Outcome:
             return Failed(reason=row.detail or "")
 
 
-def _unit(row: VerdictRow) -> Unit:
+def _judged_unit(row: VerdictRow) -> JudgedUnit:
     span = Span(start=row.start, end=row.end, text=row.text)
-    return Unit(
-        kind=row.unit,
-        index=row.index,
-        source=row.source,
-        source_index=row.source_index,
-        span=span,
-        against=row.against,
+    unit = Unit(
+        kind=row.unit, index=row.index, source=row.source, source_index=row.source_index, span=span, against=row.against
     )
-
-
-def _verdict(row: VerdictRow) -> Verdict | NoAnswer:
     votes = tuple(JudgeVote(name, p_yes) for name, p_yes in (row.judges or {}).items())
     if row.label is None:
-        return NoAnswer(error=row.error or "", legal_mass=row.legal_mass, votes=votes)
-    return Verdict(
-        label=row.label,
-        p_yes=row.p_yes,
-        legal_mass=row.legal_mass,
-        reason=row.reason,
-        window=row.window,
-        votes=votes,
-    )
+        return JudgedUnit(unit, NoAnswer(error=row.error or "", legal_mass=row.legal_mass, votes=votes))
+    mass, why = row.legal_mass, row.reason
+    verdict = Verdict(label=row.label, p_yes=row.p_yes, legal_mass=mass, reason=why, window=row.window, votes=votes)
+    return JudgedUnit(unit, verdict)
 
 
 def _count(number: float | None) -> float | None:
     return int(number) if number is not None and number.is_integer() else number
-
-
-def _verdict_row(evaluation: Evaluation, position: int, judged: JudgedUnit) -> VerdictRow:
-    unit, verdict = judged
-    return VerdictRow(
-        sample_id=evaluation.sample_id,
-        metric=evaluation.metric,
-        unit=unit.kind,
-        index=unit.index,
-        source=unit.source,
-        source_index=unit.source_index,
-        start=unit.span.start,
-        end=unit.span.end,
-        text=unit.span.text,
-        p_yes=verdict.p_yes if isinstance(verdict, Verdict) else None,
-        label=verdict.label if isinstance(verdict, Verdict) else None,
-        reason=verdict.reason if isinstance(verdict, Verdict) else None,
-        window=verdict.window if isinstance(verdict, Verdict) else None,
-        error=verdict.error if isinstance(verdict, NoAnswer) else None,
-        against=unit.against,
-        legal_mass=verdict.legal_mass,
-        position=position,
-        judges=dict(verdict.votes) or None,
-    )

@@ -53,10 +53,8 @@ from localjudge.record.manifest import (
     Part,
     card_of,
     combination_of,
-    in_the_judge,
+    contradictions,
     kept_rubrics,
-    other_calibrations,
-    other_criteria,
     part_of,
     signature,
 )
@@ -75,18 +73,6 @@ _VERIFY = "`localjudge verify` says what in the files the stored answers do not 
 _SHOWN_METRICS = 4
 _Object = TypeVar("_Object", Manifest, Summary)
 _Row = TypeVar("_Row", ScoreRow, VerdictRow)
-
-
-def check_files(directory: Path, summary: Summary, manifest: Manifest) -> None:
-    """Raise RunDirectoryError, naming the first difference, if the files are not what the run left."""
-    for problem in _differences(summary, manifest):
-        raise RunDirectoryError(f"the files in {directory} are not of one run: {problem}", hint=_VERIFY)
-    files = manifest.environment.get("files", {})
-    for name in (SUMMARY, *ROW_FILES):
-        if file_sha256(directory / name) != files.get(name):
-            raise RunDirectoryError(
-                f"{directory / name} was changed: its sha256 is not the one in manifest.json", hint=_VERIFY
-            )
 
 
 def file_sha256(path: Path) -> str:
@@ -108,9 +94,7 @@ def _differences(summary: Summary, manifest: Manifest) -> Iterator[str]:
             yield f"{name}: {excerpt(in_summary)} in summary.json, {excerpt(in_manifest)} in manifest.json"
     if manifest.signature != signature(manifest.judge, manifest.data):
         yield "the signature in manifest.json is not that of its parts"
-    yield from other_criteria(manifest)
-    yield from other_calibrations(manifest)
-    yield from in_the_judge(summary.judge, manifest)
+    yield from contradictions(manifest, summary.judge)
 
 
 class _Part(Record):
@@ -187,7 +171,8 @@ class Run:
         """
         path = Path(os.path.expanduser(directory))
         if not os.path.lexists(path / MANIFEST):
-            raise _no_run(path)
+            what = "is a file, not the directory of a run" if path.is_file() else "holds no run"
+            raise RunDirectoryError(f"{path} {what}", hint="give the directory that `localjudge run` made")
         manifest = _manifest(path / MANIFEST)
         if not os.path.lexists(path / SUMMARY):
             point = resume_point(path) if unfinished else None
@@ -196,21 +181,20 @@ class Run:
                 raise UnfinishedRun(path, f"the run in {path} {what}")
             return cls._so_far(path, manifest, point)
         run = cls(path, _read_object(path / SUMMARY, Summary, SUMMARY_VERSION), manifest)
-        if check:
-            check_files(path, run.summary, manifest)
+        for problem in _differences(run.summary, manifest) if check else ():
+            raise RunDirectoryError(f"the files in {path} are not of one run: {problem}", hint=_VERIFY)
+        for name in (SUMMARY, *ROW_FILES) if check else ():
+            if file_sha256(path / name) != manifest.environment.get("files", {}).get(name):
+                problem = "was changed: its sha256 is not the one in manifest.json"
+                raise RunDirectoryError(f"{path / name} {problem}", hint=_VERIFY)
         return run
 
     @classmethod
     def _so_far(cls, path: Path, manifest: Manifest, point: ResumePoint) -> Self:
-        """A run that is not finished, with a summary of what there is.
-
-        Raises RunDirectoryError where the rows are not what `resume.json` says that they were.
-        """
-        for name, written in point.parts.items():
-            if not starts_with(part_path(path / name), written):
-                raise RunDirectoryError(
-                    f"{part_path(path / name)} is not as it was left", hint="is it written anew just now?"
-                )
+        """A run that is not finished, with a summary of what there is, where the rows are what `resume.json` says."""
+        for part, written in ((part_path(path / name), written) for name, written in point.parts.items()):
+            if not starts_with(part, written):
+                raise RunDirectoryError(f"{part} is not as it was left", hint="is it written anew just now?")
         names, judge = list(manifest.judge["metrics"]), manifest.judge
         rule = VerdictRule(judge["threshold"], 0.0, judge.get("thresholds", {}))
         run = cls(path, Totals([], rule).summary(manifest.signature, card_of(manifest)), manifest, point)
@@ -285,17 +269,11 @@ class Run:
         return (row for _, row in self._rows(SCORES, SCORE_ROWS))
 
     def iter_verdicts(self) -> Iterator[VerdictRow]:
-        """One row for each judged unit, in the order of the data, then of the metrics, then of the units; one is held.
-
-        Raises RunDirectoryError for a row that localjudge does not write.
-        """
-        return (row for _, row in self._rows(VERDICTS, VERDICT_ROWS))
+        """One row for each judged unit, in the order of the scores, then of the units. Raises as `iter_scores` does."""
+        return (row for row, _ in self.verdict_places())
 
     def iter_samples(self) -> Iterator[Sample]:
-        """The data that was scored, in its order, some samples at a time.
-
-        Raises RunDirectoryError if `run.sqlite` cannot be read.
-        """
+        """The data in its order, some samples at a time. Raises RunDirectoryError if `run.sqlite` cannot be read."""
         return stored_samples(self.directory / STORE)
 
     def samples_at(self, positions: Sequence[int]) -> dict[int, Sample]:
@@ -303,10 +281,7 @@ class Run:
         return stored_samples_at(self.directory / STORE, positions)
 
     def iter_extras(self) -> Iterator[tuple[str, dict[str, Any]]]:
-        """Id of each sample and its columns that are no field of ours, in the order of the data, some at a time.
-
-        Raises RunDirectoryError if `run.sqlite` cannot be read.
-        """
+        """Id of each sample and its columns that are not fields. Raises as `iter_samples` does."""
         return stored_extras(self.directory / STORE)
 
     def verdict_places(self) -> Iterator[tuple[VerdictRow, int]]:
@@ -323,33 +298,29 @@ class Run:
         return list(rows_of_sample(self.iter_scores(), sample_id))
 
     def verdicts_of(self, sample_id: str) -> list[VerdictRow]:
-        """The rows of one sample; those of a sample stand together, so reading ends with them."""
+        """The rows of one sample, as `scores_of` reads them."""
         return list(rows_of_sample(self.iter_verdicts(), sample_id))
 
     def iter_scored_samples(self) -> Iterator[tuple[Sample, dict[str, ScoreRow]]]:
         """Each sample with its scores by metric, in the order of the data.
 
+        All scores are in memory where the run was begun again with its rows in another order, or changed.
         Raises RunDirectoryError, before the first of them, if a score is of none of the samples.
         """
-        if not self.in_one_order():
-            return self._scored_in_any_order()
-        groups = groupby(self.iter_scores(), key=lambda row: row.sample_id)
-        scores = ({row.metric: row for row in rows} for _, rows in groups)
-        return zip(self.iter_samples(), scores, strict=True)
-
-    def in_one_order(self) -> bool:
-        """Whether scores and stored samples name the same samples in the same order, as a finished run leaves them."""
-        scored = (sample_id for sample_id, _ in groupby(row.sample_id for row in self.iter_scores()))
-        return all(one == other for one, other in zip_longest(scored, stored_ids(self.directory / STORE)))
-
-    def _scored_in_any_order(self) -> Iterator[tuple[Sample, dict[str, ScoreRow]]]:
-        """The same with all scores in memory: the run was begun again with its rows in another order, or changed."""
+        if self.in_one_order():
+            groups = groupby(self.iter_scores(), key=lambda row: row.sample_id)
+            return zip(self.iter_samples(), ({row.metric: row for row in rows} for _, rows in groups), strict=True)
         scores: dict[str, dict[str, ScoreRow]] = {}
         for row in self.iter_scores():
             scores.setdefault(row.sample_id, {})[row.metric] = row
         if lost := scores.keys() - set(stored_ids(self.directory / STORE)):
             raise unknown_sample(self, min(lost))
         return ((sample, scores.get(sample.id, {})) for sample in self.iter_samples())
+
+    def in_one_order(self) -> bool:
+        """Whether scores and stored samples name the same samples in the same order, as a finished run leaves them."""
+        scored = (sample_id for sample_id, _ in groupby(row.sample_id for row in self.iter_scores()))
+        return all(one == other for one, other in zip_longest(scored, stored_ids(self.directory / STORE)))
 
     @cached_property
     def scores(self) -> tuple[ScoreRow, ...]:
@@ -416,8 +387,3 @@ def _read_object(file: Path, kind: type[_Object], schema_version: int) -> _Objec
             hint="read it with the version of localjudge that wrote it",
         )
     return validated(kind, content, str(file))
-
-
-def _no_run(directory: Path) -> RunDirectoryError:
-    what = "is a file, not the directory of a run" if directory.is_file() else "holds no run"
-    return RunDirectoryError(f"{directory} {what}", hint="give the directory that `localjudge run` made")

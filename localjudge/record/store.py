@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import ExitStack, closing, contextmanager
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -165,23 +165,17 @@ class Reader:
         for row in self._connection.execute(query, parameters):
             yield self.checked(kind, row)
 
-    def checked(self, kind: TypeAdapter[_Value], value: Any) -> _Value:
-        """The value, of the kind."""
+    def checked(self, kind: TypeAdapter[_Value], value: Any, *, is_json: bool = False) -> _Value:
+        """The value, or the one that a column holds as JSON, of the kind."""
         try:
-            return kind.validate_python(value, strict=True)
+            return (kind.validate_json if is_json else kind.validate_python)(value, strict=True)
         except ValidationError as error:
-            raise self._not_ours(error) from error
+            message = f"{self.path} holds what localjudge does not write: {first_problem(error)}"
+            raise RunDirectoryError(message, hint=BY_HAND) from error
 
     def json(self, kind: TypeAdapter[_Value], text: str) -> _Value:
         """The value that a column holds as JSON, of the kind."""
-        try:
-            return kind.validate_json(text, strict=True)
-        except ValidationError as error:
-            raise self._not_ours(error) from error
-
-    def _not_ours(self, error: ValidationError) -> RunDirectoryError:
-        message = f"{self.path} holds what localjudge does not write: {first_problem(error)}"
-        return RunDirectoryError(message, hint=BY_HAND)
+        return self.checked(kind, text, is_json=True)
 
 
 STORE_VERSION = 1
@@ -230,13 +224,11 @@ WHERE (position, content, extras, cluster)
 _PUT_UNIT = "INSERT OR IGNORE INTO unit VALUES (?, ?, ?, ?, ?)"
 _PUT_ANSWER = "INSERT INTO answer VALUES (?, ?, ?, ?, ?, ?)"
 
-_Row = TypeVar("_Row")
 _IDS = TypeAdapter(tuple[str, int])
 _ANSWER = TypeAdapter(Answer)
 _NO_ANSWER = TypeAdapter(NoAnswer)
-_KEYED_ANSWER = TypeAdapter(tuple[str, float | None, float | None, str | None, str | None, str | None])
-_NUMBERED_ANSWER = TypeAdapter(tuple[int, float | None, float | None, str | None, str | None, str | None])
-_ANSWER_COLUMNS = ("p_yes", "legal_mass", "raw", "reason", "error")
+_ANSWER_ROW = TypeAdapter(tuple[str | int, float | None, float | None, str | None, str | None, str | None])
+_LIST = json.JSONEncoder(separators=(",", ":"))
 
 
 class Asking(NamedTuple):
@@ -263,7 +255,14 @@ class Store:
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
             self._connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
-            self._prepare()
+            version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+            if not version and not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+                self._connection.executescript(f"BEGIN;{_TABLES}PRAGMA user_version = {STORE_VERSION};COMMIT;")
+            elif version != STORE_VERSION:
+                raise RunDirectoryError(
+                    f"{path} has schema version {version}, this localjudge writes {STORE_VERSION}",
+                    hint=f"name another directory with {option('out')}",
+                )
             (self.answer_count,) = self._connection.execute("SELECT count(*) FROM answer").fetchone()
             undo.pop_all()
         self._reader = Reader(self._connection, path)
@@ -275,16 +274,8 @@ class Store:
 
         The samples of a shard are at their positions in the whole data.
         """
-        values = (
-            (
-                row.id,
-                row.position,
-                row.content,
-                row.extras,
-                None if cluster_of is None else storable(cluster_of[row.id]),
-            )
-            for row in rows
-        )
+        group = (lambda _: None) if cluster_of is None else (lambda name: storable(cluster_of[name]))
+        values = ((row.id, row.position, row.content, row.extras, group(row.id)) for row in rows)
         with self._translated(), self._transaction():
             before = self._connection.total_changes
             self._connection.executemany(_PUT_SAMPLE, values)
@@ -293,27 +284,25 @@ class Store:
     def answers_to(self, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
         """The answers to these questions that are there, by their keys."""
         with self._translated():
-            return answers_by_key(self._reader, keys)
+            return answers_by(self._reader, "key", keys)
 
     def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[Asking]) -> None:
         """Store what is asked, by its keys, and by which units; what is stored already is left as it is."""
         with self._translated(), self._transaction():
-            numbers = self._numbers("SELECT key, id FROM request WHERE key IN ", requests)
+            numbers = self._numbers("request", "key", requests)
             missing = [keyed for key, keyed in requests.items() if key not in numbers]
             paths = (zip(keyed.node_keys, keyed.request.path, strict=True) for keyed in missing)
             nodes = self._number_nodes(dict(chain.from_iterable(paths)))
             shapes = {shape: self._shape_number(shape) for shape in {keyed.shape for keyed in missing}}
-            numbers |= self._insert(
-                "request (id, key, shape, entry, path)",
-                {
-                    keyed.key: (
-                        shapes[keyed.shape],
-                        keyed.request.entry,
-                        _path_text(nodes[key] for key in keyed.node_keys),
-                    )
-                    for keyed in missing
-                },
-            )
+            rows = {
+                keyed.key: (
+                    shapes[keyed.shape],
+                    keyed.request.entry,
+                    _LIST.encode([nodes[key] for key in keyed.node_keys]),
+                )
+                for keyed in missing
+            }
+            numbers |= self._insert("request (id, key, shape, entry, path)", rows)
             units = (
                 (storable(unit.sample_id), unit.metric, unit.position, unit.window, numbers[unit.request_key])
                 for unit in askings
@@ -352,17 +341,6 @@ class Store:
         with self._translated():
             self._connection.close()
 
-    def _prepare(self) -> None:
-        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        is_empty = not version and not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if not is_empty and version != STORE_VERSION:
-            raise RunDirectoryError(
-                f"{self._path} has schema version {version}, this localjudge writes {STORE_VERSION}",
-                hint=f"name another directory with {option('out')}",
-            )
-        if is_empty:
-            self._connection.executescript(f"BEGIN;{_TABLES}PRAGMA user_version = {STORE_VERSION};COMMIT;")
-
     def _answer_row(self, request_key: str, answer: Answer | NoAnswer) -> tuple[Any, ...]:
         number = self._asked[request_key]
         if isinstance(answer, NoAnswer):
@@ -370,18 +348,25 @@ class Store:
         reason = answer.reason and storable(answer.reason)
         return number, answer.p_yes, answer.legal_mass, storable(answer.raw), reason, None
 
-    def _numbers(self, query: str, names: Iterable[str]) -> dict[str, int]:
+    def _numbers(self, table: str, name: str, names: Iterable[str]) -> dict[str, int]:
         """Numbers of the rows that have one of these names."""
-        return dict(rows_named(self._reader, _IDS, query, names))
+        return dict(rows_named(self._reader, _IDS, f"SELECT {name}, id FROM {table} WHERE {name} IN ", names))
 
     def _number_nodes(self, nodes: Mapping[str, Node]) -> dict[str, int]:
         """The number of each node, known by its key; those that are not there yet are added."""
-        numbers = self._numbers("SELECT sha256, id FROM node WHERE sha256 IN ", nodes)
-        missing = {key: (_node_text(node), _pieces_text(node)) for key, node in nodes.items() if key not in numbers}
+        numbers = self._numbers("node", "sha256", nodes)
+        missing = {
+            key: (
+                storable("".join(piece.text for piece in node)),
+                _LIST.encode([(len(piece.text), int(piece.trusted)) for piece in node]),
+            )
+            for key, node in nodes.items()
+            if key not in numbers
+        }
         return numbers | self._insert("node (id, sha256, text, pieces)", missing)
 
     def _shape_number(self, shape: str) -> int:
-        numbers = self._numbers("SELECT content, id FROM shape WHERE content IN ", [storable(shape)])
+        numbers = self._numbers("shape", "content", [storable(shape)])
         return next(iter((numbers or self._insert("shape (id, content)", {storable(shape): ()})).values()))
 
     def _insert(self, table: str, rows: Mapping[str, Sequence[Any]]) -> dict[str, int]:
@@ -412,64 +397,39 @@ class Store:
             raise RunDirectoryError(f"{self._path}: {excerpt(error)}", hint=hint) from error
 
 
-def _node_text(node: Node) -> str:
-    return storable("".join(piece.text for piece in node))
-
-
-def _pieces_text(node: Node) -> str:
-    return f"[{','.join(f'[{len(piece.text)},{int(piece.trusted)}]' for piece in node)}]"
-
-
-def _path_text(numbers: Iterable[int]) -> str:
-    return f"[{','.join(map(str, numbers))}]"
-
-
+_HELD = "another program holds the file: close it, then run the same command again to go on"
 _OUT_OF_RESOURCE = {
     sqlite3.SQLITE_FULL: "make room on the disk, then run the same command again to go on",
     sqlite3.SQLITE_IOERR: "look at the disk (is it full, or gone?), then run the same command again to go on",
     sqlite3.SQLITE_NOMEM: "free memory, then run the same command again to go on",
-    sqlite3.SQLITE_BUSY: "another program holds the file: close it, then run the same command again to go on",
-    sqlite3.SQLITE_LOCKED: "another program holds the file: close it, then run the same command again to go on",
+    **dict.fromkeys((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED), _HELD),
 }
 _AFRESH = "remove the directory to start afresh, or name another with {out}"
+_WRITABLE = "make the directory writable, or name another with {out}"
 _UNUSABLE = {
-    sqlite3.SQLITE_READONLY: "make the directory writable, or name another with {out}",
-    sqlite3.SQLITE_CANTOPEN: "make the directory writable, or name another with {out}",
-    sqlite3.SQLITE_PERM: "make the directory writable, or name another with {out}",
+    **dict.fromkeys((sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM), _WRITABLE),
     sqlite3.SQLITE_TOOBIG: f"no sample may be larger than {MOST_BYTES_OF_VALUE >> 20} MiB: leave it out",
 }
 
 
-def rows_named(reader: Reader, kind: TypeAdapter[_Row], query: str, names: Iterable[str | int]) -> Iterator[_Row]:
+def rows_named(reader: Reader, kind: TypeAdapter[_Value], query: str, names: Iterable[str | int]) -> Iterator[_Value]:
     """Rows of a query that ends in `IN` for these names, some at a time."""
     rest = iter(names)
     while some := list(islice(rest, _NAMED_AT_ONCE)):
         yield from reader.rows(kind, f"{query}({', '.join('?' * len(some))})", some)
 
 
-def answers_by_key(reader: Reader, keys: Iterable[str]) -> dict[str, Answer | NoAnswer]:
-    """The answers to the requests with these keys that are there."""
-    return _answers(reader, _KEYED_ANSWER, "key", keys)
-
-
-def answers_by_number(reader: Reader, numbers: Iterable[int]) -> dict[int, Answer | NoAnswer]:
-    """The answers to the requests with these numbers that are there."""
-    return _answers(reader, _NUMBERED_ANSWER, "request", numbers)
-
-
-def _answers(reader: Reader, kind: TypeAdapter[Any], name: str, values: Iterable[Any]) -> dict[Any, Answer | NoAnswer]:
-    query = f"SELECT {name}, {', '.join(_ANSWER_COLUMNS)} FROM answer JOIN request ON request = id WHERE {name} IN "
-    return {
-        value: _answer(reader, dict(zip(_ANSWER_COLUMNS, columns, strict=True)))
-        for value, *columns in rows_named(reader, kind, query, values)
-    }
-
-
-def _answer(reader: Reader, columns: dict[str, Any]) -> Answer | NoAnswer:
-    error = columns.pop("error")
-    if error is None:
-        return reader.checked(_ANSWER, columns)
-    return reader.checked(_NO_ANSWER, {"error": error, "legal_mass": columns["legal_mass"]})
+def answers_by(reader: Reader, name: Literal["key", "request"], values: Iterable[Any]) -> dict[Any, Answer | NoAnswer]:
+    """The answers that are there to the requests with these keys, or these numbers."""
+    query = f"SELECT {name}, p_yes, legal_mass, raw, reason, error FROM answer JOIN request ON request = id"
+    answers: dict[Any, Answer | NoAnswer] = {}
+    for value, p_yes, mass, raw, why, error in rows_named(reader, _ANSWER_ROW, f"{query} WHERE {name} IN ", values):
+        if error is None:
+            columns = {"p_yes": p_yes, "legal_mass": mass, "raw": raw, "reason": why}
+            answers[value] = reader.checked(_ANSWER, columns)
+        else:
+            answers[value] = reader.checked(_NO_ANSWER, {"error": error, "legal_mass": mass})
+    return answers
 
 
 def storable(text: str) -> str:

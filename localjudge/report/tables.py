@@ -210,9 +210,9 @@ def _warnings(run: Run, verdicts: VerdictSummary, metric: str | None) -> Iterato
             "cases"
         )
     if verdicts.windowed:
-        asked = windowed_units(run.directory / STORE, metric)
-        units = max(verdicts.windowed, asked.units)
-        questions = asked.questions + units - asked.units
+        asked, questions = windowed_units(run.directory / STORE, metric)
+        units = max(verdicts.windowed, asked)
+        questions += units - asked
         yield (
             f"warning: {units:,} units do not fit the judge's context with all that they are judged by: they were "
             f"judged in windows, {questions:,} questions for {units:,} units; a larger {option_name('n_ctx')} spares "

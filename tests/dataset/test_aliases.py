@@ -79,11 +79,6 @@ def test_data_without_a_known_column_is_refused_with_the_columns_it_has() -> Non
         only({"text": "x"})
 
 
-def test_ids_of_contexts_may_stand_in_a_column_of_their_own() -> None:
-    sample = only({"contexts": ["a", "b"], "retrieved_context_ids": ["x", 7]})
-    assert sample.retrieved_contexts == (Context(text="a", id="x"), Context(text="b", id="7"))
-
-
 @pytest.mark.parametrize(
     ("field", "column", "value"),
     [

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from localjudge.dataset import from_rows
-from localjudge.dataset.rows import Turn, last_turn
+from localjudge.dataset.rows import last_turn
 from localjudge.errors import DataError
 
 
@@ -19,9 +19,9 @@ EARLIER = [said("system", "Be brief."), said("user", "Hi."), said("assistant", "
 @pytest.mark.parametrize(
     ("messages", "turn"),
     [
-        ([*EARLIER, said("user", "Where?"), said("assistant", "There.")], Turn("Where?", "There.")),
-        ([*EARLIER, said("user", "Where?")], Turn("Where?", None)),
-        ([said("human", "Where?", "type"), said("ai", "There.", "type")], Turn("Where?", "There.")),
+        ([*EARLIER, said("user", "Where?"), said("assistant", "There.")], ("Where?", "There.")),
+        ([*EARLIER, said("user", "Where?")], ("Where?", None)),
+        ([said("human", "Where?", "type"), said("ai", "There.", "type")], ("Where?", "There.")),
         # Calls of tools stand between: the answer is the last thing that the assistant said.
         (
             [
@@ -32,12 +32,14 @@ EARLIER = [said("system", "Be brief."), said("user", "Hi."), said("assistant", "
                 said("assistant", "There."),
                 said("assistant", ""),
             ],
-            Turn("Where?", "There."),
+            ("Where?", "There."),
         ),
-        ([said("user", [{"type": "text", "text": "a"}, {"type": "image_url"}, "b"])], Turn("a\nb", None)),
+        ([said("user", [{"type": "text", "text": "a"}, {"type": "image_url"}, "b"])], ("a\nb", None)),
     ],
 )
-def test_the_last_turn_is_the_last_question_and_the_answer_to_it(messages: list[Any], turn: Turn) -> None:
+def test_the_last_turn_is_the_last_question_and_the_answer_to_it(
+    messages: list[Any], turn: tuple[str, str | None]
+) -> None:
     assert last_turn(messages) == turn
 
 

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from localjudge.dataset import from_rows, load
-from localjudge.dataset.identity import content_hash
 from localjudge.errors import UsageError
 from localjudge.resources import demo_file
 from localjudge.types import Context, Sample, context_texts
@@ -32,42 +31,25 @@ def test_the_order_of_rows_moves_neither_ids_nor_fingerprint(rows: list[dict[str
     assert {sample.id: sample for sample in one.samples} == {sample.id: sample for sample in other.samples}
 
 
-@settings(deadline=None)
-@given(rows=rows)
-def test_ids_are_unique_and_those_given_are_kept(rows: list[dict[str, Any]]) -> None:
-    samples = from_rows(rows).samples
-    assert len({sample.id for sample in samples}) == len(rows)
-    assert all(sample.id == str(row["id"]) for sample, row in zip(samples, rows, strict=True) if "id" in row)
-
-
-def test_a_missing_id_is_made_of_the_content() -> None:
-    data = from_rows([{"question": "q"}, {"question": "r"}, {"question": "q", "id": " "}])
-    name = f"row-{content_hash(Sample(id='', user_input='q'))[:12]}"
-    assert [data.samples[0].id, data.samples[2].id] == [name, f"{name}-2"]
-    assert data.samples[1].id.startswith("row-")
-
-
-def test_a_made_id_makes_way_for_a_given_one() -> None:
-    made = from_rows([{"question": "q"}]).samples[0].id
-    data = from_rows([{"question": "q"}, {"question": "q", "id": made}])
-    assert [sample.id for sample in data.samples] == [f"{made}-2", made]
+CONTEXT: dict[str, Any] = {"text": "c", "id": "1", "score": 0.5, "meta": {"page": 3}}
 
 
 @pytest.mark.parametrize(
     "changed",
     [
-        {"user_input": "other"},
-        {"user_input": None},
-        {"retrieved_contexts": []},
-        {"retrieved_contexts": ["c", "c"]},
-        {"retrieved_contexts": [{"text": "c", "id": "1"}]},
-        {"retrieved_contexts": [{"text": "c", "score": 0.5}]},
-        {"retrieved_contexts": [{"text": "c", "a": 1}]},
-        {"id": "2"},
+        *({"id": "2"}, {"user_input": "Q"}, {"user_input": None}, {"reference": "R"}, {"response": ""}),
+        *({"retrieved_contexts": value} for value in ([], [CONTEXT], [CONTEXT, "d", "d"], ["d", CONTEXT])),
+        *({"retrieved_contexts": [{**CONTEXT, "text": text}, "d"]} for text in ("c ", "C")),
+        *({"retrieved_contexts": [{**CONTEXT, "id": identifier}, "d"]} for identifier in ("2", None)),
+        *({"retrieved_contexts": [{**CONTEXT, "score": score}, "d"]} for score in (0.25, None)),
+        *({"retrieved_contexts": [{**CONTEXT, "meta": meta}, "d"]} for meta in ({"page": 4}, {})),
+        {"reference_contexts": ["g", "h"]},
     ],
 )
 def test_whatever_changes_a_sample_changes_the_fingerprint(changed: dict[str, Any]) -> None:
-    row = {"id": "1", "user_input": "q", "retrieved_contexts": ["c"]}
+    """The order of the contexts, too: ranks matter to context precision."""
+    row: dict[str, Any] = {"id": "1", "user_input": "q", "reference": "r", "response": "a"}
+    row |= {"retrieved_contexts": [CONTEXT, "d"], "reference_contexts": ["g"]}
     assert from_rows([row]).fingerprint != from_rows([{**row, **changed}]).fingerprint
 
 
@@ -92,14 +74,6 @@ def test_columns_may_be_given_whole() -> None:
     columns: dict[str, list[Any]] = {"questions": ["a", "b"], "contexts": [["x"], ["y", "z"]]}
     data = from_rows(columns)
     assert [sample.user_input for sample in data.samples] == ["a", "b"]
-
-
-def test_numpy_arrays_are_lists() -> None:
-    """`pandas.read_parquet` gives an array for a list of contexts."""
-    import numpy as np
-
-    (sample,) = from_rows([{"id": np.int64(7), "contexts": np.array(["a", "b"], dtype=object)}]).samples
-    assert sample == Sample(id="7", retrieved_contexts=(Context(text="a"), Context(text="b")))
 
 
 def test_columns_are_known_by_their_names_and_by_ours() -> None:

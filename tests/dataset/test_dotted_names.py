@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from localjudge.dataset import from_rows, load
+from localjudge.dataset import load
 from localjudge.dataset.problems import MISSING, has_value, lookup
 from localjudge.types import Context
 
@@ -45,18 +45,6 @@ ROW: dict[str, Any] = {
 def test_a_name_reaches_a_value_or_none(name: str, value: Any) -> None:
     assert lookup(ROW, name, MISSING) == value
     assert has_value(ROW, name) == (value is not MISSING)
-
-
-def test_the_mapping_reaches_into_a_list_and_takes_several_columns() -> None:
-    row = {
-        "hits": [{"docs": ["a b"]}, {"docs": ["c d"]}],
-        "more": "e f",
-        "turns": [{"said": "Why?"}, {"said": "When?"}],
-    }
-    mapping = {"retrieved_contexts": "hits.0.docs,hits.-1.docs,more", "user_input": "turns.-1.said"}
-    (sample,) = from_rows([row], mapping=mapping).samples
-    assert sample.user_input == "When?"
-    assert sample.retrieved_contexts == (Context(text="a b"), Context(text="c d"), Context(text="e f"))
 
 
 def test_a_list_in_a_row_of_a_file_is_reached_too(tmp_path: Any) -> None:

@@ -5,7 +5,6 @@ import gzip
 import io
 import json
 import os
-import random
 import subprocess
 import sys
 import threading
@@ -16,7 +15,6 @@ import pytest
 
 from localjudge.dataset import Dataset, load
 from localjudge.errors import DataError, UsageError
-from localjudge.types import Context, Sample
 
 ROWS: list[dict[str, Any]] = [
     {"id": "1", "question": "Where?", "contexts": ['Here, "there".\nAnd there', "נכון מאוד"], "answer": "Ja 😀"},
@@ -123,13 +121,8 @@ def test_gzip_is_recognised_by_its_content(tmp_path: Path, expected: Dataset, na
 
 @pytest.mark.parametrize(
     "content",
-    [
-        as_jsonl(ROWS).encode(),
-        gzip.compress(as_jsonl(ROWS).encode()),
-        json.dumps(ROWS).encode(),
-        as_csv(ROWS).encode("utf-16"),
-    ],
-    ids=["lines", "gzip", "array", "csv"],
+    [gzip.compress(as_jsonl(ROWS).encode()), as_csv(ROWS).encode("utf-16")],
+    ids=["gzip", "csv"],
 )
 def test_standard_input_is_recognised_by_its_content(expected: Dataset, content: bytes) -> None:
     program = "from localjudge.dataset import load; data = load('-'); print(data.fingerprint, *data.sources)"
@@ -212,58 +205,6 @@ def test_the_mapping_tells_a_row_from_an_object_that_holds_rows(
 ) -> None:
     (tmp_path / "a.json").write_text(json.dumps(content))
     assert [sample.user_input for sample in load(tmp_path / "a.json", mapping=mapping).samples] == questions
-
-
-def promptfoo_row(question: str, answer: str) -> dict[str, Any]:
-    """A row as promptfoo 0.121 writes it, as JSONL or in the `results` of its JSON, with what it says of the cost."""
-    given = {"query": question, "context": ["Because."], "expected": "Because of that."}
-    return {
-        "cost": 0,
-        "id": f"id of {question}",
-        "prompt": {"raw": f"Answer: {question}", "label": "p"},
-        "response": {"output": answer, "cached": False},
-        "testCase": {"vars": given, "assert": [{"type": "context-recall", "value": "Because of that."}]},
-        "vars": given,
-    }
-
-
-PROMPTFOO = [promptfoo_row("Why?", "So."), promptfoo_row("How?", "Thus.")]
-
-
-@pytest.mark.parametrize("rows", [PROMPTFOO, PROMPTFOO[:1]], ids=["two rows", "one row"])
-@pytest.mark.parametrize("form", ["json", "jsonl"])
-def test_results_of_promptfoo_are_read(tmp_path: Path, rows: list[dict[str, Any]], form: str) -> None:
-    """In its JSON the rows are a list in an object, and the only list beside them, `vars`, names variables."""
-    path = tmp_path / f"results.{form}"
-    whole = {"evalId": "e", "results": {"version": 3, "prompts": [{"id": "p", "raw": "r"}], "results": rows}}
-    path.write_text(json.dumps({**whole, "config": {}, "vars": ["query"]}) if form == "json" else as_jsonl(rows))
-    data = load(path)
-    assert data.samples == tuple(
-        Sample(
-            id=row["id"],
-            user_input=row["vars"]["query"],
-            retrieved_contexts=(Context(text="Because."),),
-            response=row["response"]["output"],
-            reference="Because of that.",
-        )
-        for row in rows
-    )
-
-
-def test_the_samples_of_an_inspect_log_are_read(tmp_path: Path) -> None:
-    """An inspect_ai log in JSON holds several lists; that of the samples has columns that are known."""
-    output = {"model": "m", "choices": [{"message": {"role": "assistant", "content": "So."}}], "completion": "So."}
-    rows = [{"id": number, "epoch": 1, "input": "Why?", "target": "So.", "output": output} for number in (1, 2)]
-    log = {"version": 2, "tags": [], "eval": {"task": "t"}, "samples": rows, "reductions": [{"scorer": "s"}]}
-    (tmp_path / "log.json").write_text(json.dumps(log))
-    assert load(tmp_path / "log.json").samples[1].response == "So."
-
-
-def test_an_array_of_short_and_long_elements_is_read(tmp_path: Path) -> None:
-    rng = random.Random(3)
-    rows = [{"id": number, "question": "ä" * rng.choice([1, 100, 70_000, 300_000])} for number in range(40)]
-    (tmp_path / "a.json").write_text(json.dumps(rows, indent=1, ensure_ascii=False), encoding="utf-8")
-    assert [sample.user_input for sample in load(tmp_path / "a.json").samples] == [row["question"] for row in rows]
 
 
 def test_a_problem_in_an_array_has_the_number_of_its_row(tmp_path: Path) -> None:

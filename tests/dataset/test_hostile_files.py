@@ -42,20 +42,12 @@ def zipped() -> bytes:
         ("a.csv", b"", "a.csv has no rows"),
         ("a.csv", b"question,contexts\n", "a.csv has no rows"),
         ("a.jsonl.gz", gzip.compress(b"", mtime=0), "a.jsonl.gz has no rows"),
-        ("a.json", b'[{"question": "q"}', "a.json:1 is not valid JSON: Expecting ',' delimiter"),
-        ("a.json", b'[{"question": "q"},', "a.json:1 is not valid JSON: Expecting value"),
         ("a.json", b'[{"question": "q"}\n{"question": "r"}]', "a.json:2 is not valid JSON: Expecting ',' delimiter"),
         ("a.json", b'[{"question": "q"}]\n[]', "a.json:2 is not valid JSON: Extra data"),
-        ("a.json", b'[\n{"question": "q}]', "a.json:2 is not valid JSON: Unterminated string"),
         ("a.json", b"[" * 100_000, "a.json is not valid JSON: values nested too deep"),
         ("a.json", b'{\n"question": "q"', "a.json:2 is not valid JSON: Expecting ',' delimiter"),
         ("a.json", b'[\n\n{"question": "caf\xe9"}]', "a.json:3 has the byte 0xE9, which is not UTF-8"),
-        ("a.json", b'{\n\n"question": "caf\xe9"}', "a.json:3 has the byte 0xE9, which is not UTF-8"),
-        (
-            "a.json",
-            b'{"question": ["a"],\n "contexts": [["a"], ["b"]]}',
-            "not of the same rows (question: 1, contexts: 2)",
-        ),
+        ("a.json", b'{"question": ["a"],\n "answer": ["a", "b"]}', "not of the same rows (question: 1, answer: 2)"),
         ("a.json", b'{"question": ["a"],\n "answer": "b"}', "not of the same rows (question: 1, answer: no list)"),
         ("a.jsonl", b'{"question": ' * 100_000, "a.jsonl:1: found no valid JSON: values nested too deep"),
         ("a.jsonl", b'{"question": ' + b"9" * 5000 + b"}", "a.jsonl:1: found no valid JSON: Exceeds the limit"),
@@ -68,16 +60,8 @@ def zipped() -> bytes:
         ("a.jsonl", b"\xff\xfe" + b'{"question"', "a.jsonl is not utf-16-le text, which it says it is: truncated data"),
         ("a.csv", b"question,caf\xe9\na,b\n", "a.csv: the header has the byte 0xE9, which is not UTF-8"),
         ("a.csv", b"question,question\na,b\n", "a.csv has two columns question"),
-        (
-            "a.csv",
-            b"question,answer\na\n",
-            "a.csv:2: found a record of 1, expected 2 cells, one for each column of the header",
-        ),
-        (
-            "a.csv",
-            b"question\na,b\n",
-            "a.csv:2: found a record of 2, expected 1 cells, one for each column of the header",
-        ),
+        ("a.csv", b"question,answer\na\n", "a.csv:2: found a record of 1, expected 2 cells, one for each column"),
+        ("a.csv", b"question\na,b\n", "a.csv:2: found a record of 2, expected 1 cells, one for each column"),
         ("a.csv", b'question\n"a\nb\n', "a.csv:2 is not valid CSV: unexpected end of data (at line 3)"),
         ("a.csv", b'question\n"a" b\n', "a.csv:2 is not valid CSV: ',' expected after '\"'"),
         ("a.csv", b"question\ncaf\xe9\n", "a.csv:2: question: found the byte 0xE9, which is not UTF-8"),
@@ -122,25 +106,6 @@ def test_a_table_that_no_text_file_could_be_is_refused(
 def test_a_nul_that_json_spells_out_is_text(tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_bytes(b'{"question": "a\\u0000b"}')
     assert load(tmp_path / "a.jsonl").samples[0].user_input == "a\0b"
-
-
-@pytest.mark.parametrize("ending", ["jsonl", "json", "csv"])
-def test_contexts_of_5_megabytes_are_read(tmp_path: Path, ending: str) -> None:
-    words = "A long context. " * 330_000
-    path = tmp_path / f"a.{ending}"
-    if ending == "csv":
-        path.write_text(f'question,contexts\nq,"{words}"\n')
-    else:
-        row = json.dumps({"question": "q", "contexts": [words]})
-        path.write_text(f"[{row}]" if ending == "json" else row)
-    (context,) = load(path).samples[0].retrieved_contexts or ()
-    assert context.text == words
-
-
-def test_right_to_left_text_keeps_the_order_of_its_characters(tmp_path: Path) -> None:
-    text = "\u202bهل \u2067(1889)\u2069 בנוי?\u202c"
-    (tmp_path / "a.csv").write_text(f"question\n{text}\n", encoding="utf-8")
-    assert load(tmp_path / "a.csv").samples[0].user_input == text
 
 
 def test_line_separators_of_unicode_do_not_end_a_line(tmp_path: Path) -> None:

@@ -69,16 +69,6 @@ def test_a_name_that_leads_nowhere_is_refused_with_the_one_that_works(
     assert [message for message in messages if message not in str(caught.value)] == []
 
 
-def test_an_object_of_lists_is_a_list_of_objects() -> None:
-    """As Hugging Face writes a list of objects."""
-    contexts = {"title": ["one", "two"], "text": ["a b", "c d"]}
-    (sample,) = from_rows([{"question": "q", "contexts": contexts}]).samples
-    assert [(one.text, one.meta) for one in sample.retrieved_contexts or ()] == [
-        ("a b", {"title": "one"}),
-        ("c d", {"title": "two"}),
-    ]
-
-
 ITEMS = {"version": 1, "experiment": {"items": [{"question": "q"}, {"question": "r"}]}}
 
 

@@ -52,20 +52,6 @@ def test_skipping_every_row_is_an_error() -> None:
         from_rows([{"question": 1}], skip_bad_rows=True)
 
 
-def test_a_duplicate_id_names_where_it_stood_first(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"id": 1, "question": "q"}\n{"id": "2", "question": "q"}\n')
-    (tmp_path / "b.jsonl").write_text('{"id": "1", "question": "r"}\n')
-    with pytest.raises(DataError, match=r"b\.jsonl:1: id: found the id '1' again \(first at .*a\.jsonl:1\)"):
-        load([tmp_path / "a.jsonl", tmp_path / "b.jsonl"])
-
-
-def test_a_skipped_duplicate_leaves_the_first_and_the_id_of_a_bad_row_is_not_taken() -> None:
-    rows = [{"id": "1", "question": 5}, {"id": "1", "question": "first"}, {"id": "1", "question": "second"}]
-    data = from_rows(rows, skip_bad_rows=True)
-    assert [(sample.id, sample.user_input) for sample in data.samples] == [("1", "first")]
-    assert data.skipped == 2
-
-
 def test_a_broken_line_costs_only_its_own_row(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b'{"question": "a"}\n{"question": \n{"question": "caf\xe9"}\n\x00\x00\n{"question": "b"}\n')

@@ -19,7 +19,7 @@ from localjudge.dataset.identity import fingerprint
 from localjudge.dataset.sources import Source
 from localjudge.errors import DataError, UsageError
 from localjudge.progress import Silence
-from localjudge.types import Context, Sample
+from localjudge.types import Sample
 
 texts = st.sampled_from(["", "a", "b", "é", "\u2028"])
 ids = st.none() | st.sampled_from(["1", " ", "row-d2d2d2d2d2d2", "x"])
@@ -175,16 +175,6 @@ def test_equal_values_of_a_column_are_one_object_and_1_is_not_true() -> None:
     first, second, *numbers = data.column("group")
     assert first is second
     assert [type(number) for number in numbers] == [int, bool, float]
-
-
-def test_contexts_without_texts_are_counted() -> None:
-    """One sample of three has an id alone, in either field."""
-    bare, whole = [{"id": "d"}], ["text"]
-    data = from_rows(
-        [{"contexts": whole}, {"contexts": bare, "reference_contexts": bare}, {"contexts": [Context(text="")]}]
-    )
-    assert data.ids_alone == 1
-    assert data.without_text == frozenset(["reference_contexts"])
 
 
 def test_reading_tells_how_many_rows_there_were(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 import json
 import math
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,7 @@ from localjudge.dataset.samples import extras_text
 from localjudge.errors import RunDirectoryError
 from localjudge.record.store import extras_fingerprint
 from localjudge.run.verify import verify_run as verify
+from tests.record.conftest import in_store
 
 ROWS: list[dict[str, Any]] = [
     {"id": "a", "contexts": ["It rains."], "ground_truth": "One.", "topic": "x", "meta": {"year": 2026, "tags": ["t"]}},
@@ -64,8 +63,7 @@ def test_columns_that_change_are_kept_anew_and_nothing_is_asked_again(tmp_path: 
 
 def test_verify_says_when_one_was_changed(tmp_path: Path) -> None:
     run = judged(tmp_path / "run")
-    with closing(sqlite3.connect(run.directory / "run.sqlite")) as store, store:
-        store.execute("UPDATE sample SET extras = replace(extras, 'x', 'y') WHERE id = 'a'")
+    in_store(run.directory, "UPDATE sample SET extras = replace(extras, 'x', 'y') WHERE id = 'a'")
     found = verify(run, engine=engine())
     assert found.result == "different"
     assert [change.ingredient for change in found.data_changes] == ["columns"]
@@ -74,8 +72,7 @@ def test_verify_says_when_one_was_changed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", ["[]", "{", '{"a": 1e999}', "[" * 5_000, '{"a": ' * 5_000, '{"a": 1, "a": 2}'])
 def test_a_stranger_s_columns_are_refused(tmp_path: Path, content: str) -> None:
     run = judged(tmp_path / "run")
-    with closing(sqlite3.connect(run.directory / "run.sqlite")) as store, store:
-        store.execute("UPDATE sample SET extras = ?", (content,))
+    in_store(run.directory, "UPDATE sample SET extras = ?", values=(content,))
     with pytest.raises(RunDirectoryError, match=r"run\.sqlite cannot be read"):
         list(run.iter_extras())
 

@@ -49,46 +49,17 @@ def test_clusters_belong_to_the_data(tmp_path: Path) -> None:
     assert (other_judge, other_data != data) == (judge, True)
 
 
-def identity(**changes: Any) -> dict[str, Any]:
-    """A judge's part as llama.cpp's engine would give it, with changes by their path (`engine__n_ctx`)."""
-    part: dict[str, Any] = {
-        "engine": {"model_sha256": "a", "n_ctx": 8192, "flash_attention": False, "system": "AVX2 = 1"},
-        "judge": {"profile_sha256": "b", "grammars_sha256": {"attribution": "c"}},
-        "segmenter": {"name": "localjudge", "rules": "1"},
-    }
-    for path, value in changes.items():
-        section, key = path.split("__")
-        part[section][key] = value
-    metrics = [catalog.get("context_recall")]
-    return judge_part(part["engine"], part["judge"], part["segmenter"], metrics, VerdictRule(0.5, 0.01))
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"engine__model_sha256": "z"},
-        {"engine__n_ctx": 4096},
-        {"engine__flash_attention": True},
-        {"engine__system": "AVX2 = 1 | AVX512 = 1"},
-        {"judge__profile_sha256": "z"},
-        {"judge__grammars_sha256": {"attribution": "z"}},
-        {"segmenter__rules": "2"},
-    ],
-)
-def test_each_ingredient_that_an_engine_names_moves_the_judge_s_part(change: dict[str, Any]) -> None:
-    """Model, context size, attention, processor features, prompts, grammars, rules for sentences."""
-    assert signature(identity(), {}) != signature(identity(**change), {})
-    (difference,) = differences(identity(), identity(**change))
-    assert difference.ingredient.startswith(next(iter(change)).replace("__", "."))
-
-
 @pytest.mark.parametrize("package", ["localjudge", "llama-cpp-python", "llguidance", "numpy", "outlines_core", "spacy"])
 def test_another_version_of_a_package_moves_the_judge_s_part(package: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    before = signature(identity(), {})
+    def judge() -> dict[str, Any]:
+        return judge_part({}, {}, {}, [catalog.get("context_recall")], VerdictRule(0.5, 0.01))
+
+    before = judge()
     monkeypatch.setattr(
         "localjudge.record.manifest.version", lambda name: "99" if name == package else metadata.version(name)
     )
-    assert signature(identity(), {}) != before
+    assert [change.ingredient for change in differences(before, judge())] == [f"versions.{package}"]
+    assert signature(before, {}) != signature(judge(), {})
 
 
 def test_host_threads_and_times_are_environment_and_not_signed(tmp_path: Path) -> None:

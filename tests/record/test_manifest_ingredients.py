@@ -12,12 +12,11 @@ import pytest
 
 import localjudge
 from localjudge import resources
-from localjudge.dataset import from_rows
 from localjudge.judge import profile as prompts
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Metric
 from localjudge.metrics.context_recall import ContextRecall
-from localjudge.record.manifest import Manifest, data_part, differences, judge_part
+from localjudge.record.manifest import Manifest, differences, judge_part
 from localjudge.types import ChatEnds, VerdictRule
 
 pytestmark = pytest.mark.engine
@@ -164,48 +163,3 @@ def test_what_a_metric_s_version_or_a_way_of_asking_moves_is_named() -> None:
     assert named[0] == {"context_recall"}
     assert named[1] == {"protocol", "grammars_sha256"}
     assert {"reasons", "grammars_sha256"} <= named[2]
-
-
-FULL: dict[str, Any] = {
-    "id": "a",
-    "user_input": "Why?",
-    "reference": "One.",
-    "response": "Two.",
-    "retrieved_contexts": [{"text": "Three.", "id": "3", "meta": {"page": 3}, "score": 0.5}],
-    "reference_contexts": [{"text": "Four."}],
-}
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"id": "b"},
-        {"user_input": "Why not?"},
-        {"reference": "One"},
-        {"response": "two."},
-        {"response": None},
-        {"response": ""},
-        {"retrieved_contexts": []},
-        {"retrieved_contexts": [{"text": "Three.", "id": "3", "meta": {"page": 3}, "score": 0.25}]},
-        {"retrieved_contexts": [{"text": "Three.", "id": "3", "meta": {"page": 4}, "score": 0.5}]},
-        {"retrieved_contexts": [{"text": "Three.", "id": "4", "meta": {"page": 3}, "score": 0.5}]},
-        {"retrieved_contexts": [{"text": "Three. ", "id": "3", "meta": {"page": 3}, "score": 0.5}]},
-        {"reference_contexts": [{"text": "Four."}, {"text": "Five."}]},
-    ],
-)
-def test_every_cell_is_an_ingredient_of_the_data(change: dict[str, Any]) -> None:
-    assert from_rows([FULL]).fingerprint != from_rows([{**FULL, **change}]).fingerprint
-
-
-def test_the_order_of_the_contexts_is_an_ingredient_and_that_of_the_rows_is_not() -> None:
-    """Ranks matter to context precision."""
-    turned = [{**ROWS[0], "retrieved_contexts": ROWS[0]["retrieved_contexts"][::-1]}, ROWS[1]]
-    expected = from_rows(ROWS).fingerprint
-    assert from_rows(turned).fingerprint != expected
-    assert from_rows(ROWS[::-1]).fingerprint == expected
-
-
-def test_groups_and_the_number_of_rows_belong_to_the_data() -> None:
-    plain = data_part("hash", 2, None)
-    assert [one.ingredient for one in differences(plain, data_part("hash", 2, "hash of groups"))] == ["clusters_sha256"]
-    assert [one.ingredient for one in differences(plain, data_part("hash", 3, None))] == ["rows"]

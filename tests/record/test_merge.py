@@ -1,13 +1,11 @@
 """All shards of a run come to that run, byte for byte; what are not all shards of one run is refused, and why."""
 
-import hashlib
-import json
 import shutil
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,6 +21,7 @@ from localjudge.engine.scripted import unit_text
 from localjudge.report.export import exported
 from localjudge.run.verify import verify_run as verify
 from localjudge.types import NoAnswer, VerdictRequest
+from tests.record.conftest import in_store
 
 pytestmark = pytest.mark.engine
 
@@ -47,19 +46,6 @@ class Engine(ScriptedEngine):
             return NoAnswer(error="a logit is not a number") if number % 13 == 0 else abs(number % 97 / 96 - other)
 
         super().__init__(said)
-
-
-class Named(ScriptedEngine):
-    """A scripted engine that people call something."""
-
-    def __init__(self, name: str, default: float) -> None:
-        super().__init__({}, default=default)
-        self._name = name
-
-    @property
-    def name(self) -> str:
-        """As given."""
-        return self._name
 
 
 def rows(count: int) -> list[dict[str, Any]]:
@@ -290,17 +276,13 @@ def test_a_shard_that_is_missing_or_there_twice_is_named(folder: Path, chosen: l
     assert not (folder / "never").exists()
 
 
-def _other(folder: Path, tmp_path: Path, data: Sequence[Mapping[str, Any]], engine: Any = None, **options: Any) -> Any:
-    options = {"shard": "3/3", "cluster_by": "topic", **options}
-    return [*shards_in(folder)[:2], judged(data, tmp_path / "other", engine, **options)]
-
-
 def test_what_is_not_of_one_run_is_refused_and_the_difference_named(folder: Path, tmp_path: Path) -> None:
-    def refused(problem: str, data: Any = None, engine: Any = None, **options: Any) -> None:
+    def refused(problem: str, data: Any = None, **options: Any) -> None:
         shutil.rmtree(tmp_path / "other", ignore_errors=True)
-        shards = _other(folder, tmp_path, data or rows(100), engine, **options)
+        options = {"shard": "3/3", "cluster_by": "topic", **options}
+        other = judged(data or rows(100), tmp_path / "other", **options)
         with pytest.raises(UsageError, match=problem):
-            merge(shards, out=tmp_path / "never")
+            merge([*shards_in(folder)[:2], other], out=tmp_path / "never")
         assert not (tmp_path / "never").exists()
 
     refused(r"was not judged as .*\n  threshold: 0.5 there, 0.6 now", threshold=0.6)
@@ -309,26 +291,6 @@ def test_what_is_not_of_one_run_is_refused_and_the_difference_named(folder: Path
     refused(r"max_failed: 0 there, 3 now", max_failed=3)
     refused(r"is one of 3 shards, and .*other one of 4", shard="3/4")
     refused(r"is not a shard of a run", shard=None)
-
-
-def test_another_kind_of_processor_is_another_judge(folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(folder / "3-of-3", tmp_path / "3-of-3")
-    manifest = json.loads((tmp_path / "3-of-3" / "manifest.json").read_text())
-    manifest["judge"]["engine"]["system"] = "AVX512"
-    _sign(manifest, tmp_path / "3-of-3")
-    with pytest.raises(UsageError, match=r"engine\.system: None there, AVX512 now"):
-        merge([*shards_in(folder)[:2], tmp_path / "3-of-3"], out=tmp_path / "never")
-
-
-def _sign(manifest: Any, directory: Path) -> None:
-    from localjudge.record.manifest import signature
-
-    signed = signature(manifest["judge"], manifest["data"])
-    summary = json.loads((directory / "summary.json").read_text())
-    text = json.dumps({**summary, "signature": signed})
-    manifest["environment"]["files"]["summary.json"] = hashlib.sha256(text.encode()).hexdigest()
-    (directory / "manifest.json").write_text(json.dumps({**manifest, "signature": signed}))
-    (directory / "summary.json").write_text(text)
 
 
 @pytest.mark.parametrize(
@@ -347,8 +309,7 @@ def _sign(manifest: Any, directory: Path) -> None:
 def test_a_shard_that_was_changed_by_hand(folder: Path, tmp_path: Path, statement: str, problem: str | None) -> None:
     """It is refused, or what was taken away is missed when the whole is verified."""
     shutil.copytree(folder / "3-of-3", tmp_path / "3-of-3")
-    with closing(sqlite3.connect(tmp_path / "3-of-3" / "run.sqlite")) as connection, connection:
-        connection.execute(statement)
+    in_store(tmp_path / "3-of-3", statement)
     shards = [*shards_in(folder)[:2], tmp_path / "3-of-3"]
     if problem is None:
         assert verify(merge(shards, out=tmp_path / "merged"), engine=Engine()).result == "different"

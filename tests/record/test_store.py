@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ LONG = "A long context. " * 50
 
 
 def keyed(unit: str, context: str = LONG) -> KeyedRequest:
-    path = ((Piece(text="Context: ", trusted=True), Piece(text=context, trusted=False)), (_user(unit),))
+    path = ((Piece(text="Context: ", trusted=True), _user(context)), (_user(unit),))
     return KEYS.keyed(VerdictRequest(path=path, grammar=GRAMMAR))
 
 
@@ -34,6 +35,12 @@ def store(path: Path) -> Iterator[Store]:
     store = Store(path)
     yield store
     store.close()
+
+
+def selected(path: Path, query: str) -> list[object]:
+    """What another connection sees."""
+    with closing(sqlite3.connect(path)) as other:
+        return other.execute(query).fetchall()
 
 
 def test_an_answer_is_there_after_reopening(path: Path) -> None:
@@ -64,28 +71,22 @@ def test_an_answer_is_there_when_the_process_ends_without_closing(path: Path, st
     request = keyed("One.")
     store.add_requests({request.key: request}, [])
     store.add_answer(request.key, NoAnswer(error="it does not fit"))
-    with sqlite3.connect(path) as other:
-        assert other.execute("SELECT error FROM answer").fetchall() == [("it does not fit",)]
-    other.close()
+    assert selected(path, "SELECT error FROM answer") == [("it does not fit",)]
 
 
 def test_a_context_that_is_asked_a_hundred_questions_is_stored_once(path: Path, store: Store) -> None:
     requests = [keyed(f"Statement {number}.") for number in range(100)]
     store.add_requests({request.key: request for request in requests}, [])
-    with sqlite3.connect(path) as other:
-        assert other.execute("SELECT count(*) FROM node WHERE text LIKE '%long context%'").fetchone() == (1,)
-        assert other.execute("SELECT count(*) FROM request").fetchone() == (100,)
-    other.close()
+    assert selected(path, "SELECT count(*) FROM node WHERE text LIKE '%long context%'") == [(1,)]
+    assert selected(path, "SELECT count(*) FROM request") == [(100,)]
 
 
 def test_a_verdict_can_be_traced_to_its_prompt_in_sql(path: Path, store: Store) -> None:
     request = keyed("Water is wet.", context="Water wets.")
     store.add_requests({request.key: request}, [Asking("sample 1", "context_recall", 0, 0, request.key)])
     store.add_answer(request.key, Answer(p_yes=0.75, legal_mass=1, raw=""))
-    with sqlite3.connect(path) as other:
-        row = other.execute("SELECT sample_id, metric, prompt, p_yes FROM verdict").fetchone()
-    other.close()
-    assert row == ("sample 1", "context_recall", "Context: Water wets.Water is wet.", 0.75)
+    row = ("sample 1", "context_recall", "Context: Water wets.Water is wet.", 0.75)
+    assert selected(path, "SELECT sample_id, metric, prompt, p_yes FROM verdict") == [row]
 
 
 def test_lone_surrogates_and_nul_do_not_stop_a_run(store: Store) -> None:

@@ -1,10 +1,8 @@
 """Runs are read a row at a time: what is held does not grow with the texts of a run."""
 
 import gc
-import sqlite3
 import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from localjudge.analysis.compare import RunComparison, compare
 from localjudge.record.result_rows import ScoreRow
 from localjudge.report.export import Format, exported_parts
 from localjudge.report.tables import worst_scores
+from tests.record.conftest import in_store
 
 pytestmark = pytest.mark.engine
 
@@ -86,10 +85,7 @@ def test_the_worst_samples_are_found_without_holding_the_others() -> None:
     assert [row.sample_id for row in worst_scores(scores(), ["m"], 3)] == ["s20000", "s20001", "s20002"]
 
 
-def test_the_iterators_give_what_the_tuples_hold(run: Run) -> None:
-    assert tuple(run.iter_scores()) == run.scores
-    assert tuple(run.iter_verdicts()) == run.verdicts
-    assert tuple(run.iter_samples()) == run.samples
+def test_each_sample_comes_with_its_scores(run: Run) -> None:
     assert [sample.id for sample in run.samples] == [f"s{number}" for number in range(SAMPLES)]
     assert [(sample, tuple(scores.values())) for sample, scores in run.iter_scored_samples()] == [
         (sample, (score,)) for sample, score in zip(run.samples, run.scores, strict=True)
@@ -100,8 +96,7 @@ def test_samples_come_by_their_position_wherever_their_rows_stand(tmp_path: Path
     """A run that was begun again with its rows in another order, and stopped: the scores are still in the old one."""
     rows = [{"id": name, "retrieved_contexts": ["c"], "reference": "r."} for name in "abc"]
     run = localjudge.evaluate(rows, out=tmp_path, engine=ScriptedEngine({}, default=1.0), metrics=["context_recall"])
-    with closing(sqlite3.connect(tmp_path / "run.sqlite")) as store, store:
-        store.execute("UPDATE sample SET position = 3 - position")
+    in_store(tmp_path, "UPDATE sample SET position = 3 - position")
     assert [sample.id for sample in run.iter_samples()] == ["c", "b", "a"]
     assert [(sample.id, scores["context_recall"].sample_id) for sample, scores in run.iter_scored_samples()] == [
         (name, name) for name in "cba"

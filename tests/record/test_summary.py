@@ -23,15 +23,11 @@ def metric(*outcomes: Outcome | float, clusters: str = "") -> MetricSummary:
     return totals.metrics["m"]
 
 
-def test_the_mean_is_over_what_was_scored() -> None:
-    """(1 + 0.5) / 2; one undefined and one failed sample are counted beside it."""
+def test_the_mean_is_over_what_was_scored_and_bounds_take_failed_samples_as_0_and_as_1() -> None:
+    """(1 + 0.5) / 2; low (1 + 0.5 + 0) / 3 = 0.5, high (1 + 0.5 + 1) / 3 = 5/6; the undefined one is in none."""
     found = metric(1.0, 0.5, NO, FAIL)
     assert (found.mean, found.scored, found.undefined, found.failed) == (0.75, 2, 1, 1)
-
-
-def test_bounds_take_failed_samples_as_0_and_as_1() -> None:
-    """Low (1 + 0.5 + 0) / 3 = 0.5; high (1 + 0.5 + 1) / 3 = 5/6. The undefined one is in neither."""
-    assert metric(1.0, 0.5, NO, FAIL).bounds == pytest.approx((0.5, 5 / 6))
+    assert found.bounds == pytest.approx((0.5, 5 / 6))
 
 
 def test_the_interval_is_that_of_the_scores() -> None:
@@ -43,25 +39,14 @@ def test_clusters_belong_to_the_scored_samples() -> None:
     """The undefined sample's cluster drops out with it: groups x, x, y remain."""
     interval = mean_interval([1.0, 0.5, 0.25], clusters=["x", "x", "y"])
     found = metric(1.0, 0.5, NO, 0.25, clusters="xxzy")
-    assert (found.ci95, found.clusters, found.method) == (
-        (interval.low, interval.high),
-        2,
-        "clustered bootstrap",
-    )
+    assert (found.ci95, found.clusters, found.method) == ((interval.low, interval.high), 2, "clustered bootstrap")
 
 
-def test_nothing_scored_has_no_mean() -> None:
-    found = metric(NO, NO)
-    assert (found.mean, found.ci95, found.bounds, found.undefined) == (None, None, None, 2)
-
-
-def test_everything_failed_is_bounded_by_0_and_1() -> None:
-    found = metric(FAIL)
-    assert (found.mean, found.ci95, found.bounds) == (None, None, (0.0, 1.0))
-
-
-def test_a_metric_without_samples_is_listed() -> None:
-    assert Totals(["m"], VerdictRule(0.5, 0.01)).metrics["m"].scored == 0
+@pytest.mark.parametrize(("outcomes", "bounds"), [([], None), ([NO, NO], None), ([FAIL], (0.0, 1.0))])
+def test_nothing_scored_has_no_mean(outcomes: list[Outcome], bounds: tuple[float, float] | None) -> None:
+    found = metric(*outcomes)
+    assert (found.mean, found.ci95, found.bounds) == (None, None, bounds)
+    assert (found.scored, found.undefined, found.failed) == (0, outcomes.count(NO), outcomes.count(FAIL))
 
 
 def test_more_failures_than_allowed_are_named() -> None:
@@ -112,14 +97,11 @@ def test_samples_of_one_cluster_have_a_mean_and_no_interval() -> None:
     assert found.interval.limits is None
 
 
-def test_of_two_middle_masses_the_lower_stands() -> None:
+def test_of_two_middle_masses_the_lower_stands_and_of_none_nothing() -> None:
     found = decidedness(*(Verdict(label=1, p_yes=1, legal_mass=mass) for mass in (0.25, 0.5)))
     assert found.median_legal_mass == 0.25
-
-
-def test_where_nothing_was_judged_nothing_is_said() -> None:
-    found = decidedness(Verdict(label=0))
-    assert found == VerdictSummary(count=0, near_threshold=None, median_legal_mass=None)
+    none = VerdictSummary(count=0, near_threshold=None, median_legal_mass=None)
+    assert decidedness(Verdict(label=0)) == none
 
 
 def test_a_summary_does_not_depend_on_how_the_evaluations_come() -> None:

@@ -1,8 +1,8 @@
 """A run that is still running, or was stopped, is shown as far as it is: what it has is checked like any other run."""
 
+import hashlib
 import json
 import os
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ from localjudge import Run, ScriptedEngine
 from localjudge.errors import RunDirectoryError
 from localjudge.types import VerdictRequest
 from tests.cli.conftest import called
+from tests.record.conftest import in_store
 
 SAMPLES = 60
 ROWS: list[dict[str, Any]] = [
@@ -116,8 +117,6 @@ def other_byte(directory: Path) -> None:
 
 def vouched(directory: Path, name: str, content: bytes) -> None:
     """Another content, and a `resume.json` that says that it was so."""
-    import hashlib
-
     (directory / f"{name}.part").write_bytes(content)
     point = json.loads((directory / "resume.json").read_text())
     point["parts"][name] = [len(content), hashlib.sha256(content).hexdigest()]
@@ -162,13 +161,8 @@ def test_a_stranger_s_rows_are_not_believed(directory: Path, spoil: Callable[[Pa
 
 def test_a_group_that_is_missing_is_no_bug(tmp_path: Path) -> None:
     """A store that gives a group to no sample of the rows."""
-    import sqlite3
-    from contextlib import closing
-
     with pytest.raises(Stopped):
         judged(tmp_path / "run", most=50, cluster_by="topic")
-    with closing(sqlite3.connect(tmp_path / "run" / "run.sqlite")) as store, store:
-        store.execute("UPDATE sample SET id = id || 'x'")
+    in_store(tmp_path / "run", "UPDATE sample SET id = id || 'x'")
     with pytest.raises(RunDirectoryError, match="not those of its metrics"):
         Run.open(tmp_path / "run", unfinished=True)
-    shutil.rmtree(tmp_path / "run")

@@ -2,9 +2,7 @@
 
 import os
 import signal
-import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -20,6 +18,7 @@ from localjudge.report.html_page import write_report
 from localjudge.report.sample import prompts_view, sample_view
 from localjudge.run.verify import verify_run as verify
 from tests.conftest import ScriptedRun
+from tests.record.conftest import in_store
 
 Attack = Callable[[Path], object]
 
@@ -133,12 +132,7 @@ def link(name: str) -> Attack:
 
 
 def sql(*statements: str) -> Attack:
-    def attack(directory: Path) -> None:
-        with closing(sqlite3.connect(directory / "run.sqlite")) as store, store:
-            for statement in statements:
-                store.execute(statement)
-
-    return attack
+    return lambda directory: in_store(directory, *statements)
 
 
 GIANT = "hex(zeroblob(100000000))"
@@ -316,7 +310,6 @@ def test_two_samples_at_one_position_are_refused(scripted_run: ScriptedRun) -> N
     """Their order, and with it that of the result files, would be anybody's."""
     rows = [{"id": name, "retrieved_contexts": ["x"], "reference": "One."} for name in "ab"]
     run = scripted_run("run", rows, {"One.": 0.9})
-    with closing(sqlite3.connect(run.directory / "run.sqlite")) as connection, connection:
-        connection.execute("UPDATE sample SET position = 1")
+    in_store(run.directory, "UPDATE sample SET position = 1")
     with pytest.raises(RunDirectoryError, match="two samples at one position"):
         list(run.iter_samples())
