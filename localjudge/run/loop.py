@@ -340,7 +340,6 @@ class Blocks:
         self,
         judge: OpenJudge,
         store: AnswerStore,
-        *,
         metrics: Sequence[Metric],
         segmenter: Segmenter,
         rule: VerdictRule,
