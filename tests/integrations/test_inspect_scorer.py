@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge.errors import UsageError
 from tests.integrations import peers
 from tests.integrations.example import EXAMPLE, SCORES
 
@@ -132,16 +131,6 @@ def test_where_less_is_better_the_explanation_shows_what_was_answered_with_yes(l
     assert len(said[1].splitlines()) == 1
 
 
-def test_a_sample_without_contexts_says_what_is_missing(judge: localjudge.Judge, log: Any) -> None:
-    from inspect_ai import score
-
-    from localjudge.integrations.inspect_ai import localjudge_scorer
-
-    scorer = localjudge_scorer(["faithfulness"], judge=judge, contexts="documents")
-    with pytest.raises(Exception, match="retrieved_contexts"):  # inspect wraps it as it likes
-        score(log, scorer, display="none")
-
-
 def test_a_sample_is_read_as_it_is_read_from_a_log(judge: localjudge.Judge, log: Any, tmp_path: Path) -> None:
     """Several targets that differ are refused by both; of a conversation both take all parts of the last question."""
     from inspect_ai import score
@@ -172,10 +161,3 @@ def test_a_sample_is_read_as_it_is_read_from_a_log(judge: localjudge.Judge, log:
         judge.evaluate(path, ["context_recall"])
     with pytest.raises(Exception, match="2 reference answers"):  # inspect wraps it as it likes
         score(log, localjudge_scorer(["context_recall"], judge=judge), display="none")
-
-
-def test_an_open_judge_takes_no_options(judge: localjudge.Judge) -> None:
-    from localjudge.integrations.inspect_ai import localjudge_scorer
-
-    with pytest.raises(UsageError, match="threshold cannot be given any more"):
-        localjudge_scorer(["faithfulness"], judge=judge, threshold=0.7)

@@ -57,15 +57,6 @@ def test_scores_of_a_small_run(tmp_path: Path) -> None:
     assert (summary.mean, summary.scored, summary.undefined, summary.failed) == (0.5, 3, 1, 0)
 
 
-@pytest.mark.parametrize("data", [None, 3, object])
-def test_what_is_neither_files_nor_rows_is_refused(data: Any, tmp_path: Path) -> None:
-    with pytest.raises(
-        UsageError,
-        match=r"the data are of the type \w+\n  hint: give the name of a file, several, rows or a data frame",
-    ):
-        run(tmp_path, data)
-
-
 def test_every_file_of_the_contract_is_there(tmp_path: Path) -> None:
     run(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {

@@ -58,18 +58,3 @@ def test_the_same_call_goes_on_and_another_list_is_another_run(tmp_path: Path, f
     assert (len(again.asked), statements(found)) == (0, [ROWS[0]["reference"]])
     with pytest.raises(UsageError, match="abbreviations_sha256"):
         run(tmp_path / "run", abbreviations=["Exkmt"])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"abbreviations": "no-such.txt"}, "no-such.txt cannot be read"),
-        ({"abbreviations": 5}, "must be a list of words or the name of a file, got 5"),
-        ({"abbreviations": [5]}, "5 is not an abbreviation"),
-        ({"abbreviations": ["two words"]}, "'two words' is not an abbreviation"),
-        ({"abbreviations": ["Pat."], "segmenter": "xx_none"}, "cannot be given to the spaCy pipeline 'xx_none'"),
-    ],
-)
-def test_what_cannot_be_is_refused_before_the_data_is_read(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        localjudge.evaluate("no-such-data.jsonl", engine=engine(), **options)
