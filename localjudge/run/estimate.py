@@ -82,10 +82,10 @@ def estimate(
     **options: Any,
 ) -> Estimate:
     """Count and measure what `evaluate` with the same arguments would do; raises what it would raise at the start."""
-    settings, told = checked(options), progress or Silence()
-    with closing(told):
-        planned = plan(data, metrics, settings, told)
-        return estimate_plan(planned, judge=judge, engine=engine, progress=told)
+    settings, progress = checked(options), progress or Silence()
+    with closing(progress):
+        planned = plan(data, metrics, settings, progress)
+        return estimate_plan(planned, judge=judge, engine=engine, progress=progress)
 
 
 def estimate_plan(
@@ -96,20 +96,20 @@ def estimate_plan(
     progress: Progress | None = None,
 ) -> Estimate:
     """The same for what was planned; raises what opening the judge raises."""
-    settings, told = planned.settings, Noted(progress)
+    settings, noted = planned.settings, Noted(progress)
     metrics, samples = planned.metrics, planned.dataset.samples
     with (
         judges.opened_judge(judge, engine, settings) as opened,
         judges.earlier_answers(opened, metrics, settings) as earlier,
     ):
-        tell(planned, told)
+        tell(planned, noted)
         judges.refuse_unaskable(opened, metrics)
         for line in opened.announcement.splitlines()[1:]:  # to count tokens, a server is sent texts too
-            told.note(line)
-        judges.check_calibrations(judges.judge_part_of(opened, metrics, settings), metrics, settings, told)
+            noted.note(line)
+        judges.check_calibrations(judges.judge_part_of(opened, metrics, settings), metrics, settings, noted)
         wording = Wording(opened.judge, opened.engine, settings.sentences)
         counts = _Counts(opened.engine, metrics, earlier)
-        for block in blocks(counted(samples, told, "counting", len(samples))):
+        for block in blocks(counted(samples, noted, "counting", len(samples))):
             tasks = first_tasks(block, metrics, settings.sentences)
             counts.add(tasks, wording.worded(tasks))
         return counts.estimate(len(samples))

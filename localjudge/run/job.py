@@ -108,11 +108,11 @@ def rescore_run(
             f"{before.directory} was combined from other runs, and has no answers of its own",
             hint="rescore those, and combine them again",
         )
-    given = checked(options)
+    chosen = checked(options)
     asked_for = list(before.summary.metrics) if metrics is None else metrics
-    wanted = wanted_metrics(asked_for, given.criteria, kept_criteria(before.manifest))
-    changed = {"reuse": (str(before.directory), *given.reuse)}
-    changed |= _thresholds(before, options, given, wanted.names or ())
+    wanted = wanted_metrics(asked_for, chosen.criteria, kept_criteria(before.manifest))
+    changed = {"reuse": (str(before.directory), *chosen.reuse)}
+    changed |= _thresholds(before, options, chosen, wanted.names or ())
     settings = settings_again(before.manifest, **{**options, **changed})
     planned = plan_again(before, wanted, settings)
     named = judge or judge_of(before, needed=engine is None)
@@ -120,17 +120,17 @@ def rescore_run(
         return _scored(planned, opened, out, Noted(progress))
 
 
-def _thresholds(before: Run, options: Mapping[str, Any], given: RunSettings, names: Sequence[str]) -> dict[str, Any]:
+def _thresholds(before: Run, options: Mapping[str, Any], chosen: RunSettings, names: Sequence[str]) -> dict[str, Any]:
     """What decides the verdicts once more: a threshold that is given in place of calibrations, and they in place of it.
 
     Of the run's calibrations those are kept that decide a metric which is scored once more.
     """
-    if "threshold" in options and not given.calibration:
+    if "threshold" in options and not chosen.calibration:
         return {"calibration": ()}
     asked = {question_of(name) for name in names}
     still_used = [calibration for calibration in kept_calibrations(before.manifest) if calibration.question in asked]
-    of_questions = {calibration.question: calibration for calibration in (*still_used, *given.calibration)}
-    return {"calibration": tuple(of_questions.values()), **({"threshold": ONE_HALF} if given.calibration else {})}
+    of_questions = {calibration.question: calibration for calibration in (*still_used, *chosen.calibration)}
+    return {"calibration": tuple(of_questions.values()), **({"threshold": ONE_HALF} if chosen.calibration else {})}
 
 
 class _Job:

@@ -394,23 +394,23 @@ class Blocks:
             if isinstance(of_task, tuple)
             for question in of_task
         )
-        known = dict(self._store.answers_to(questions))
+        stored = dict(self._store.answers_to(questions))
         self._store.add_requests(questions, askings)
         for earlier in self._earlier:
-            answers = earlier.answers_to([key for key in questions if key not in known])
+            answers = earlier.answers_to([key for key in questions if key not in stored])
             self._store.add_reused(answers, earlier.name)
-            known |= answers
-        self._expect(len(questions), len(known))
+            stored |= answers
+        self._expect(len(questions), len(stored))
 
         def keep(key: str, answer: Answer | NoAnswer) -> None:
             self._store.add_answer(key, answer)
             for earlier in self._earlier:
                 earlier.keep(key, answer)
 
-        requests = {key: keyed.request for key, keyed in questions.items() if key not in known}
+        requests = {key: keyed.request for key, keyed in questions.items() if key not in stored}
         asked = ask(self._engine, requests, self._progress, on_answer=keep)
         self.asked += len(asked)
-        return verdicts_of(tasks, worded, known | asked, self._rule)
+        return verdicts_of(tasks, worded, stored | asked, self._rule)
 
 
 def blocks(samples: Iterable[Sample], at_once: Callable[[], int] = lambda: 1) -> Iterator[list[Sample]]:

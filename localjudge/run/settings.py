@@ -212,8 +212,6 @@ def _two_thresholds() -> UsageError:
 def checked(options: Mapping[str, Any]) -> RunSettings:
     """Settings from keywords, with what files say in them. Raises UsageError that names the first that is wrong."""
     for name in options:
-        if name == "gates":
-            raise UsageError("a run takes no gates", hint="decide them when it is done: run.check([...])")
         if name not in SETTINGS:
             raise UsageError(f"there is no option {name!r}", hint=suggestion(name, SETTINGS, "the options"))
     if "threshold" in options and options.get("calibration"):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import Run, ScriptedEngine, UsageError
+from localjudge import Run, ScriptedEngine
 from localjudge.run.verify import verify_run as verify
 
 ROWS = [{"id": "a", "reference": "Seen by Exkmt. The rest is clear.", "retrieved_contexts": ["Rain."]}]
@@ -47,14 +47,3 @@ def test_a_run_is_verified_without_the_file(tmp_path: Path, file: Path) -> None:
     file.unlink()
     found = verify(Run.open(tmp_path / "run"), engine=engine())
     assert (found.result, found.judge_changes, found.files) == ("bit-identical", (), {})
-
-
-def test_the_same_call_goes_on_and_another_list_is_another_run(tmp_path: Path, file: Path) -> None:
-    run(tmp_path / "run", abbreviations=file)
-    again = engine()
-    found = localjudge.evaluate(
-        ROWS, out=tmp_path / "run", metrics=["context_recall"], engine=again, abbreviations=["Exkmt", "Pat"]
-    )
-    assert (len(again.asked), statements(found)) == (0, [ROWS[0]["reference"]])
-    with pytest.raises(UsageError, match="abbreviations_sha256"):
-        run(tmp_path / "run", abbreviations=["Exkmt"])

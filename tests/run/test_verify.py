@@ -193,31 +193,33 @@ def test_a_value_that_was_changed_by_hand_is_named(run: Run, name: str, old: str
     assert (found.result, found.files, found.identical) == ("different", {name: tuple(place.split(", "))}, 5)
 
 
-def _sql(run: Run, statement: str) -> None:
+ALL = ["scores.jsonl", "verdicts.jsonl", "summary.json"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("UPDATE answer SET p_yes = 0.95 WHERE p_yes = 0.3", {"moved": 1, "files": ALL}),
+        # not the content of their keys any more: two statements against the context, and its own sentence
+        ("UPDATE node SET text = replace(text, 'A context.', 'A kontext.')", {"altered": 3}),
+        ("UPDATE sample SET content = replace(content, 'Three.', 'Thrice.')", {"data": ["sha256"], "files": ALL}),
+        ("DELETE FROM answer WHERE p_yes = 0.3", {"stored": 4, "files": ALL}),
+    ],
+    ids=["answer", "question", "data", "answer gone"],
+)
+def test_a_store_that_was_changed_by_hand_is_found(run: Run, statement: str, expected: dict[str, Any]) -> None:
+    """The judge says otherwise, or the files do not follow from it."""
     with closing(sqlite3.connect(run.directory / "run.sqlite")) as store, store:
         store.execute(statement)
-
-
-def test_an_answer_that_was_changed_by_hand_is_found(run: Run) -> None:
-    """The judge says otherwise, and the files do not follow from it."""
-    _sql(run, "UPDATE answer SET p_yes = 0.95 WHERE p_yes = 0.3")
     found = verify(run, engine=same())
-    assert (found.result, found.verdicts_moved) == ("different", 1)
-    assert list(found.files) == ["scores.jsonl", "verdicts.jsonl", "summary.json"]
-
-
-def test_a_question_that_was_changed_by_hand_is_found(run: Run) -> None:
-    """Their keys are not those of their content any more: two statements against the context, and its own sentence."""
-    _sql(run, "UPDATE node SET text = replace(text, 'A context.', 'A kontext.')")
-    found = verify(run, engine=same())
-    assert (found.result, found.altered_requests) == ("different", 3)
-
-
-def test_data_that_was_changed_by_hand_is_found(run: Run) -> None:
-    _sql(run, "UPDATE sample SET content = replace(content, 'Three.', 'Thrice.')")
-    found = verify(run, engine=same())
-    assert (found.result, [change.ingredient for change in found.data_changes]) == ("different", ["sha256"])
-    assert list(found.files) == ["scores.jsonl", "verdicts.jsonl", "summary.json"]
+    seen = {
+        "moved": found.verdicts_moved,
+        "altered": found.altered_requests,
+        "data": [change.ingredient for change in found.data_changes],
+        "stored": found.stored_requests,
+        "files": list(found.files),
+    }
+    assert (found.result, {name: seen[name] for name in expected}) == ("different", expected)
 
 
 def test_a_manifest_that_was_changed_by_hand_is_found(run: Run) -> None:
@@ -232,13 +234,6 @@ def test_a_manifest_that_was_changed_by_hand_is_found(run: Run) -> None:
 def test_a_result_file_that_is_gone_is_named(run: Run, name: str) -> None:
     (run.directory / name).unlink()
     assert verify(run, engine=moved({"One.": 0.1})).files == {name: ("it cannot be read",)}
-
-
-def test_an_answer_that_is_gone_is_found(run: Run) -> None:
-    """What it was given for cannot be worked out again."""
-    _sql(run, "DELETE FROM answer WHERE p_yes = 0.3")
-    found = verify(run, engine=same())
-    assert (found.result, found.stored_requests, len(found.files)) == ("different", 4, 3)
 
 
 def test_a_row_of_a_joint_answer_shows_its_own_text(scripted_run: ScriptedRun) -> None:
