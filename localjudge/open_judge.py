@@ -31,16 +31,9 @@ from localjudge.record.manifest import Calibration
 from localjudge.record.result_rows import Evaluation
 from localjudge.record.store import Asking, KeyedRequest
 from localjudge.result import Output, Run, check_names, directory_for, named_settings, progress_for
+from localjudge.run import judges
 from localjudge.run.job import run_plan
-from localjudge.run.judges import (
-    DEFAULT_JUDGE,
-    JudgeName,
-    OpenJudge,
-    check_calibrations,
-    judge_part_of,
-    opened_judge,
-    refuse_unaskable,
-)
+from localjudge.run.judges import DEFAULT_JUDGE, JudgeName, OpenJudge
 from localjudge.run.loop import Blocks
 from localjudge.run.plan import Data, plan
 from localjudge.run.settings import RunSettings, checked
@@ -105,7 +98,7 @@ class Judge:
     def with_settings(cls, judge: JudgeName, settings: RunSettings, engine: Engine | None = None) -> Self:
         """The judge with checked settings, of which those about data mean nothing. Raises what `open` raises."""
         with ExitStack() as undo:
-            opened = undo.enter_context(opened_judge(judge, engine, settings))
+            opened = undo.enter_context(judges.opened_judge(judge, engine, settings))
             return cls(opened, settings, undo.pop_all())
 
     @contextmanager
@@ -145,11 +138,10 @@ class Judge:
 
     def settings_with(self, options: Mapping[str, Any]) -> RunSettings:
         """Its settings but for these options. Raises UsageError for one that a loaded model cannot change."""
-        kept = {name: getattr(self.settings, name) for name in self.settings.model_fields_set}
-        for one, other in (("threshold", "calibration"), ("calibration", "threshold")):
-            if one in options and other not in options:
-                kept.pop(other, None)
-        settings = checked({**kept, **options})
+        before = {name: getattr(self.settings, name) for name in self.settings.model_fields_set}
+        if options.keys() & {"threshold", "calibration"}:  # one takes the place of the other
+            before = {name: value for name, value in before.items() if name not in ("threshold", "calibration")}
+        settings = checked({**before, **options})
         for name in EngineSettings.model_fields:
             if getattr(settings, name) != getattr(self.settings, name):
                 raise UsageError(
@@ -192,17 +184,11 @@ class Judge:
         planned = plan(rows, metrics, self.settings)
         settings = planned.settings.for_metrics(planned.metrics)
         with self.in_use() as opened:
-            refuse_unaskable(opened, planned.metrics)
-            part = judge_part_of(opened, planned.metrics, settings)
-            check_calibrations(part, planned.metrics, settings, Silence())
-            judging = Blocks(
-                opened,
-                self._memory,
-                metrics=planned.metrics,
-                segmenter=settings.sentences,
-                rule=settings.rule_for(planned.metrics),
-                progress=Silence(),
-            )
+            judges.refuse_unaskable(opened, planned.metrics)
+            part = judges.judge_part_of(opened, planned.metrics, settings)
+            judges.check_calibrations(part, planned.metrics, settings, Silence())
+            rule = settings.rule_for(planned.metrics)
+            judging = Blocks(opened, self._memory, planned.metrics, settings.sentences, rule, Silence())
             samples = planned.dataset.samples
             return [evaluation for block in judging.evaluations(samples, len(samples)) for evaluation in block]
 

@@ -346,7 +346,10 @@ class JudgeCard(Record):
     def __str__(self) -> str:
         """`reference (lexical, not for decisions), 10.7 MiB, sha256 4844085b4a92`."""
         caution = f" ({self.caution})" if self.caution else ""
-        size = "" if self.size is None else f", {_in_mib(self.size)}"
+        size = ""
+        if self.size is not None:
+            gib = self.size / (1 << 30)
+            size = f", {gib:.1f} GiB" if gib >= 1 else f", {self.size / (1 << 20):.1f} MiB"
         sha256 = f", sha256 {self.sha256[:12]}" if self.sha256 else ""
         return f"{self.name}{caution}{size}{sha256}" + (f", {self.examined}" if self.examined else "")
 
@@ -379,11 +382,6 @@ class Failed(Record):
 
 
 Outcome = Scored | Undefined | Failed
-
-
-def _in_mib(size: int) -> str:
-    """Bytes as MiB, or as GiB from one on."""
-    return f"{size / (1 << 30):.1f} GiB" if size >= 1 << 30 else f"{size / (1 << 20):.1f} MiB"
 
 
 def known_texts(contexts: Sequence[Context] | None) -> list[str] | None:

@@ -14,7 +14,6 @@ import pytest
 import localjudge
 from localjudge import Criterion, Run, Sample, ScriptedEngine
 from localjudge.metrics import Scored, Sentences, Steps, catalog
-from localjudge.progress import Silence
 from localjudge.run.settings import RunSettings
 
 ROW = {"id": "a", "retrieved_contexts": ["Rain."], "reference": "It rains. It is red."}
@@ -96,18 +95,6 @@ def test_progress_is_shown_in_notebooks_and_not_as_an_error(
     shown = capsys.readouterr()
     assert ("asked 2 verdicts" in shown.out) == heard
     assert not shown.err
-
-
-def test_progress_of_one_s_own_is_told_what_goes_on(tmp_path: Path) -> None:
-    class Heard(Silence):
-        notes: tuple[str, ...] = ()
-
-        def note(self, text: str) -> None:
-            self.notes = (*self.notes, text)
-
-    heard = Heard()
-    evaluated(tmp_path, progress=heard)
-    assert any(note.startswith("asked 2 verdicts") for note in heard.notes)
 
 
 def test_a_metric_of_a_run_is_looked_up_by_its_name(tmp_path: Path) -> None:

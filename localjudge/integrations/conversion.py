@@ -121,14 +121,10 @@ def as_sample(words: str, fields: Mapping[str, Any]) -> tuple[str, dict[str, Any
     named = set(_NAMED.findall(words))
     if not named <= _NAMES.keys() & fields.keys() or not named & {"actual_output", "expected_output"}:
         return None
-    if not all(_fits(name, fields[name]) for name in named):
-        return None
+    for name in named:
+        texts = fields[name] if name == "retrieval_context" else [fields[name]]
+        if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+            return None
     names = _NAMES if "actual_output" in named else _NAMES | {"expected_output": _NAMES["actual_output"]}
     row = {names[name][0]: fields[name] for name in sorted(named)}
     return _NAMED.sub(lambda match: names[match[1]][1], words), row
-
-
-def _fits(name: str, value: Any) -> bool:
-    if name == "retrieval_context":
-        return isinstance(value, list) and all(isinstance(text, str) for text in value)
-    return isinstance(value, str)

@@ -5,15 +5,12 @@
     inspect                           {"id", "value": {metric: score or NaN}, "explanation"} for each sample
     jsonl, csv, parquet, frames       scores, verdicts, or one row per sample with a column for each metric
 
-All tables are made by `table_of`: flat rows, to which the texts of the sample and its other columns can be added. A
-column that has the name of another one gets `data.` in front. The type of a column does not depend on what is in it,
-but for the user's own. A metric without a score, undefined or failed, is null in JSON and Parquet, NaN in pandas and
-empty in CSV: never a number. So are contexts of which only the ids are known.
-
-In CSV and Parquet a list or an object is JSON text, and so is a Parquet column of numbers and texts; for ragas, lists
-stand in a CSV as Python prints them, which its `ast.literal_eval` reads. In a CSV a text that a spreadsheet would take
-for a formula gets an apostrophe in front. What inspect (0.3.) reads as `precomputed_scores` has NaN where there is no
-score: that is left out of its means, and a null would count as 0.
+A column that has the name of another one gets `data.` in front. Its type does not depend on what is in it, but for the
+user's own. A metric without a score, undefined or failed, is null in JSON and Parquet, NaN in pandas and empty in CSV:
+never a number. So are contexts of which only the ids are known. In CSV and Parquet a list or an object is JSON text,
+and so is a Parquet column of numbers and texts; for ragas, lists stand in a CSV as Python prints them, which its
+`ast.literal_eval` reads. In a CSV a text that a spreadsheet would take for a formula gets an apostrophe in front. What
+inspect (0.3.) reads as `precomputed_scores` has NaN where there is no score: a null would count as 0.
 """
 
 import csv
@@ -23,6 +20,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import fields
+from importlib.util import find_spec
 from itertools import chain, groupby, islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -114,18 +112,22 @@ def table_of(run: Run, rows: Rows, added: Added = _NOTHING_ADDED) -> FlatTable:
             hint="run the same command again to go on, or export without texts and columns",
         )
     kinds |= _TEXTS if added.texts else {}
-    own = _own_kinds(run) if added.columns else {}
-    names = _free_names(own, set(kinds))
+    names: dict[str, str] = {}
+    for column, kind in (_own_kinds(run) if added.columns else {}).items():
+        name = column
+        while name in kinds:
+            name = f"data.{name}"
+        names[column], kinds[name] = name, kind
 
     def with_data() -> Iterator[Row]:
         data = zip(run.iter_samples(), run.iter_extras(), strict=True)
         for sample_id, of_sample in groupby(plain_rows(run, rows), key=lambda row: row["sample_id"]):
             sample, (_, extras) = next(entry for entry in data if entry[0].id == sample_id)
-            more = _texts_of(sample) if added.texts else {}
-            more |= {names[column]: extras.get(column) for column in own}
+            texts = vars(sample) | {name: known_texts(getattr(sample, name)) for name in CONTEXT_FIELDS}
+            more = {name: texts[name] for name in _TEXTS if added.texts}
+            more |= {name: extras.get(column) for column, name in names.items()}
             yield from (row | more for row in of_sample)
 
-    kinds |= {names[column]: kind for column, kind in own.items()}
     return FlatTable(kinds, with_data, names)
 
 
@@ -146,11 +148,6 @@ def _sample_row(sample: Sample, scores: Mapping[str, ScoreRow], metrics: Iterabl
         score = scores.get(metric)
         row |= {metric: score and score.score, f"{metric}_status": score and score.status}
     return row
-
-
-def _texts_of(sample: Sample) -> Row:
-    contexts = {name: known_texts(getattr(sample, name)) for name in CONTEXT_FIELDS}
-    return {name: contexts[name] if name in contexts else getattr(sample, name) for name in _TEXTS}
 
 
 def _kinds(run: Run, rows: Rows) -> dict[str, _Kind]:
@@ -185,17 +182,6 @@ def _own_kinds(run: Run) -> dict[str, _Kind]:
     return {name: _OF_TYPES.get(frozenset(of_column - {"NoneType"}), "text") for name, of_column in types.items()}
 
 
-def _free_names(columns: Iterable[str], taken: set[str]) -> dict[str, str]:
-    names = {}
-    for column in columns:
-        name = column
-        while name in taken:
-            name = f"data.{name}"
-        taken.add(name)
-        names[column] = name
-    return names
-
-
 def _of_kind(value: Any, kind: _Kind) -> Any:
     match kind:
         case "number" if value is not None:
@@ -210,11 +196,10 @@ def pandas_frame(run: Run, rows: Rows) -> "pandas.DataFrame":
 
     Raises UsageError if pandas is not installed.
     """
-    try:
-        import pandas
-    except ImportError as error:
-        raise _not_installed("pandas") from error
-    types: dict[_Kind, Any] = {"text": object, "texts": object, "number": "float64", "whole": "Int64"}
+    _require("pandas")
+    import pandas
+
+    types = {"text": object, "texts": object, "number": "float64", "whole": "Int64"}
     table = _frame_table(run, rows)
     entries = list(table.rows())
     own = set(table.own.values())
@@ -224,16 +209,11 @@ def pandas_frame(run: Run, rows: Rows) -> "pandas.DataFrame":
         for name, kind in table.kinds.items()
     }
     frame = pandas.DataFrame(columns)
-    return _with_index(frame, run, table) if rows == "samples" and run.index else frame
-
-
-def _with_index(frame: "pandas.DataFrame", run: Run, table: FlatTable) -> "pandas.DataFrame":
-    """The frame with the index that the data had, whose levels were read as columns."""
-    import pandas
-
+    if rows != "samples" or not run.index:
+        return frame
     ids = run.manifest.environment["mapping"].get("id")
     levels = []
-    for level in run.index:
+    for level in run.index:  # which were read as columns
         values = frame["sample_id" if level.column == ids else table.own[level.column]]
         with suppress(TypeError, ValueError):  # what JSON holds of it is not what it was: then it stays that
             values = values.astype(level.dtype)
@@ -244,10 +224,9 @@ def _with_index(frame: "pandas.DataFrame", run: Run, table: FlatTable) -> "panda
 
 def polars_frame(run: Run, rows: Rows) -> "polars.DataFrame":
     """As `pandas_frame`, for polars. Raises UsageError if it is not installed."""
-    try:
-        import polars
-    except ImportError as error:
-        raise _not_installed("polars") from error
+    _require("polars")
+    import polars
+
     types: dict[_Kind, Any] = {
         "text": polars.String,
         "texts": polars.List(polars.String),
@@ -268,8 +247,9 @@ def _frame_table(run: Run, rows: Rows) -> FlatTable:
     return table.of([*first, *(name for name in table.kinds if name not in first)])
 
 
-def _not_installed(package: str) -> UsageError:
-    return UsageError(f"the package {package} is not installed", hint=f"install it with: pip install {package}")
+def _require(package: str) -> None:
+    if find_spec(package) is None:
+        raise UsageError(f"the package {package} is not installed", hint=f"install it with: pip install {package}")
 
 
 def exported(run: Run, as_format: Format, rows: Rows = "scores", added: Added = _NOTHING_ADDED) -> bytes:
@@ -377,11 +357,10 @@ def _csv(table: FlatTable, *, lists_as_json: bool) -> Iterator[bytes]:
 
 def _parquet(table: FlatTable) -> Iterator[bytes]:
     """The file, a row group of each block of rows. Raises UsageError if the package that writes it is not installed."""
-    try:
-        import pyarrow  # type: ignore[import-untyped]
-        from pyarrow import parquet
-    except ImportError as error:
-        raise UsageError("Parquet needs the package pyarrow", hint="install it with: pip install pyarrow") from error
+    _require("pyarrow")
+    import pyarrow  # type: ignore[import-untyped]
+    from pyarrow import parquet
+
     types = {
         "text": pyarrow.string(),
         "texts": pyarrow.list_(pyarrow.string()),

@@ -27,18 +27,7 @@ from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_extras, stored_rows
 from localjudge.record.directory import STORE, RunDirectory, excerpt
 from localjudge.record.files import ResultFiles, Summary, Totals, write_manifest
-from localjudge.record.manifest import (
-    Calibration,
-    Combination,
-    CombinedRun,
-    Manifest,
-    combination_of,
-    differences,
-    in_lines,
-    judge_part,
-    kept_criteria,
-    shard_in,
-)
+from localjudge.record.manifest import Calibration, Combination, CombinedRun, Manifest, combination_of
 from localjudge.record.merge import evaluations_by_sample
 from localjudge.record.result_rows import Evaluation, JudgedUnit
 from localjudge.record.run import Run, as_run, read_manifest
@@ -58,11 +47,7 @@ _OF_THE_DATA = ("sources", "samples_read", "skipped_rows", "mapping")
 
 
 def combine_runs(
-    runs: Sequence[Run | str | Path],
-    out: str | Path,
-    *,
-    weights: Weights = (),
-    progress: Progress | None = None,
+    runs: Sequence[Run | str | Path], out: str | Path, *, weights: Weights = (), progress: Progress | None = None
 ) -> Run:
     """One run of all, in the directory `out`. The runs are not changed.
 
@@ -107,7 +92,7 @@ class CombinedRuns:
         _check_same_work(self.runs)
         first = self.runs[0]
         settings = settings_again(first.manifest, calibration=weights, reuse=())
-        own = kept_criteria(first.manifest)
+        own = manifests.kept_criteria(first.manifest)
         self.metrics = [own.get(name) or catalog.get(name) for name in first.summary.metrics]
         self.rule = settings.rule_for(self.metrics)
         self._sentences = settings.sentences
@@ -117,7 +102,7 @@ class CombinedRuns:
             for calibration in settings.calibration
             if calibration.combining_rule and calibration.question == question_of(metric.name)
         }
-        judge = judge_part({"engine": "combined"}, {}, settings.sentences.identity, self.metrics, self.rule)
+        judge = manifests.judge_part({"engine": "combined"}, {}, settings.sentences.identity, self.metrics, self.rule)
         judge |= settings.calibrations_used | {"combined": _combined_part(self.runs, rules)}
         check_calibrations(judge, self.metrics, settings, progress)
         data, environment = first.manifest.data, first.manifest.environment
@@ -230,18 +215,18 @@ def _check_same_work(runs: Sequence[Run]) -> None:
     for run in runs:
         if combination_of(run.manifest):
             raise UsageError(f"{run.directory} is a combined run", hint="name the runs that it was combined from")
-        if (shard := shard_in(run.manifest)) is not None:
+        if (shard := manifests.shard_in(run.manifest)) is not None:
             raise UsageError(
                 f"{run.directory} is shard {shard} of a run",
                 hint="merge the shards of each judge first: localjudge merge",
             )
-        data = differences(first.manifest.data, run.manifest.data)
-        different = data + [
-            change for name in _THE_SAME for change in differences(_part(first, name), _part(run, name))
-        ]
+        different = manifests.differences(first.manifest.data, run.manifest.data)
+        for name in _THE_SAME:
+            before, after = ({name: part.manifest.judge.get(name)} for part in (first, run))
+            different += manifests.differences(before, after)
         if different:
             raise UsageError(
-                f"{first.directory} and {run.directory} did not judge the same:{in_lines(different)}",
+                f"{first.directory} and {run.directory} did not judge the same:{manifests.in_lines(different)}",
                 hint="run the same data with the same metrics and settings with each judge",
             )
     judge, count = Counter(map(_judge_id, runs)).most_common(1)[0]
@@ -250,10 +235,6 @@ def _check_same_work(runs: Sequence[Run]) -> None:
             f"{count} of the runs are of one judge ({judge}), which would count {count} times",
             hint="leave all but one of them out",
         )
-
-
-def _part(run: Run, name: str) -> dict[str, Any]:
-    return {name: run.manifest.judge.get(name)}
 
 
 def _judge_id(run: Run) -> str:
@@ -268,8 +249,8 @@ def _named(runs: Sequence[Run]) -> list[CombinedRun]:
     named = []
     for run in runs:
         name, judge = run.summary.judge.name, _judge_id(run)
-        path, signature = str(run.directory.absolute()), run.manifest.signature
         name = name if names[name] == 1 else f"{name} {judge}"
+        path, signature = str(run.directory.absolute()), run.manifest.signature
         named.append(CombinedRun(name=name, judge=judge, run=path, signature=signature))
     return named
 

@@ -21,15 +21,8 @@ from localjudge.metrics.metric import Metric, Sentences
 from localjudge.progress import Progress, Silence, counted
 from localjudge.record.cache import EarlierAnswers
 from localjudge.record.store import KeyedRequest
-from localjudge.run.judges import (
-    DEFAULT_JUDGE,
-    JudgeName,
-    check_calibrations,
-    earlier_answers,
-    judge_part_of,
-    opened_judge,
-    refuse_unaskable,
-)
+from localjudge.run import judges
+from localjudge.run.judges import DEFAULT_JUDGE, JudgeName
 from localjudge.run.loop import AskedTask, Worded, Wording, answers_in_order, blocks, distinct, evaluate_samples
 from localjudge.run.plan import Data, Noted, Plan, plan, tell
 from localjudge.run.settings import checked
@@ -89,10 +82,10 @@ def estimate(
     **options: Any,
 ) -> Estimate:
     """Count and measure what `evaluate` with the same arguments would do; raises what it would raise at the start."""
-    settings, told = checked(options), progress or Silence()
-    with closing(told):
-        planned = plan(data, metrics, settings, told)
-        return estimate_plan(planned, judge=judge, engine=engine, progress=told)
+    settings, progress = checked(options), progress or Silence()
+    with closing(progress):
+        planned = plan(data, metrics, settings, progress)
+        return estimate_plan(planned, judge=judge, engine=engine, progress=progress)
 
 
 def estimate_plan(
@@ -103,35 +96,23 @@ def estimate_plan(
     progress: Progress | None = None,
 ) -> Estimate:
     """The same for what was planned; raises what opening the judge raises."""
-    settings, told = planned.settings, Noted(progress)
+    settings, noted = planned.settings, Noted(progress)
+    metrics, samples = planned.metrics, planned.dataset.samples
     with (
-        opened_judge(judge, engine, settings) as opened,
-        earlier_answers(opened, planned.metrics, settings) as earlier,
+        judges.opened_judge(judge, engine, settings) as opened,
+        judges.earlier_answers(opened, metrics, settings) as earlier,
     ):
-        tell(planned, told)
-        refuse_unaskable(opened, planned.metrics)
-        for line in opened.remarks:  # to count tokens, a server is sent texts too
-            told.note(line)
-        check_calibrations(judge_part_of(opened, planned.metrics, settings), planned.metrics, settings, told)
-        names = tuple(metric.name for metric in planned.metrics)
+        tell(planned, noted)
+        judges.refuse_unaskable(opened, metrics)
+        for line in opened.announcement.splitlines()[1:]:  # to count tokens, a server is sent texts too
+            noted.note(line)
+        judges.check_calibrations(judges.judge_part_of(opened, metrics, settings), metrics, settings, noted)
         wording = Wording(opened.judge, opened.engine, settings.sentences)
-        counts = _Counts(opened.engine, names, earlier)
-        samples = planned.dataset.samples
-        for block in blocks(counted(samples, told, "counting", len(samples))):
-            tasks = first_tasks(block, planned.metrics, settings.sentences)
+        counts = _Counts(opened.engine, metrics, earlier)
+        for block in blocks(counted(samples, noted, "counting", len(samples))):
+            tasks = first_tasks(block, metrics, settings.sentences)
             counts.add(tasks, wording.worded(tasks))
-        seconds = counts.seconds()
-        return Estimate(
-            samples=len(samples),
-            metrics=names,
-            by_metric=counts.shares(seconds),
-            verdicts=counts.verdicts,
-            requests=counts.requests,
-            reused=counts.reused,
-            tokens=counts.tokens,
-            seconds=seconds,
-            memory_bytes=opened.engine.memory_bytes,
-        )
+        return counts.estimate(len(samples))
 
 
 def first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences: Sentences) -> list[AskedTask]:
@@ -149,13 +130,13 @@ def first_tasks(samples: Sequence[Sample], metrics: Sequence[Metric], sentences:
 class _Counts:
     """What the blocks of the data come to; a question that was in an earlier block is not asked again."""
 
-    def __init__(self, engine: Engine, metrics: Sequence[str], earlier: Sequence[EarlierAnswers]) -> None:
+    def __init__(self, engine: Engine, metrics: Sequence[Metric], earlier: Sequence[EarlierAnswers]) -> None:
         self._engine = engine
         self._earlier = earlier
-        self.reused = {one.name: 0 for one in earlier}
+        self._reused = {source.name: 0 for source in earlier}
         self._seen: set[bytes] = set()
         self._first: list[VerdictRequest] = []
-        self._shares = dict.fromkeys(metrics, MetricShare())
+        self._shares = {metric.name: MetricShare() for metric in metrics}
 
     def add(self, tasks: Sequence[AskedTask], worded: Sequence[Worded]) -> None:
         """The next block: what each metric adds to those before it."""
@@ -163,11 +144,15 @@ class _Counts:
         for task, questions in zip(tasks, worded, strict=True):
             of_metric[task.metric].append(questions)
         new = {name: self._new(distinct(its)) for name, its in of_metric.items()}
-        known = self._known([key for its in new.values() for key in its])
+        unanswered = {key for its in new.values() for key in its}
+        for earlier in self._earlier:  # counted where a run would take the answers
+            answers = earlier.answers_to(list(unanswered))
+            self._reused[earlier.name] += len(answers)
+            unanswered -= answers.keys()
         asked: list[VerdictRequest] = []
         tokens_before = 0
         for name, its in new.items():
-            rest = [request for key, request in its.items() if key not in known]
+            rest = [request for key, request in its.items() if key in unanswered]
             asked += rest
             tokens = self._engine.distinct_tokens(asked) if rest else tokens_before
             share = self._shares[name]
@@ -190,37 +175,28 @@ class _Counts:
                 new[key] = keyed.request
         return new
 
-    def _known(self, keys: Sequence[str]) -> set[str]:
-        """Those of the keys whose questions are answered already, counted where a run would take the answers."""
-        known: set[str] = set()
-        for earlier in self._earlier:
-            found = earlier.answers_to([key for key in keys if key not in known])
-            self.reused[earlier.name] += len(found)
-            known.update(found)
-        return known
+    def estimate(self, samples: int) -> Estimate:
+        """What all blocks come to; each metric with its part of the time."""
+        tokens = sum(share.tokens for share in self._shares.values())
+        seconds = self._seconds(tokens)
+        per_token = seconds / tokens if seconds is not None and tokens else None
+        return Estimate(
+            samples=samples,
+            metrics=tuple(self._shares),
+            by_metric={
+                name: share.model_copy(update={"seconds": None if per_token is None else per_token * share.tokens})
+                for name, share in self._shares.items()
+            },
+            verdicts=sum(share.verdicts for share in self._shares.values()),
+            requests=len(self._seen),
+            reused=self._reused,
+            tokens=tokens,
+            seconds=seconds,
+            memory_bytes=self._engine.memory_bytes,
+        )
 
-    @property
-    def verdicts(self) -> int:
-        return sum(share.verdicts for share in self._shares.values())
-
-    @property
-    def requests(self) -> int:
-        return len(self._seen)
-
-    @property
-    def tokens(self) -> int:
-        return sum(share.tokens for share in self._shares.values())
-
-    def shares(self, seconds: float | None) -> dict[str, MetricShare]:
-        """The share of each metric, with its part of the time."""
-        per_token = seconds / self.tokens if seconds is not None and self.tokens else None
-        return {
-            name: share.model_copy(update={"seconds": None if per_token is None else per_token * share.tokens})
-            for name, share in self._shares.items()
-        }
-
-    def seconds(self) -> float | None:
-        """Time for all requests, from the time of the first few."""
+    def _seconds(self, tokens: int) -> float | None:
+        """Time for so many tokens, from the time of the first few requests."""
         few = [*islice(self._first, 1)]
         for request in self._first[1:]:
             if self._engine.distinct_tokens(few) >= _MEASURED_TOKENS:
@@ -231,4 +207,4 @@ class _Counts:
         before = self._engine.stats.seconds_total
         answers_in_order(self._engine, few, Silence())
         took = self._engine.stats.seconds_total - before
-        return took * self.tokens / max(self._engine.distinct_tokens(few), 1)
+        return took * tokens / max(self._engine.distinct_tokens(few), 1)

@@ -17,14 +17,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from localjudge.engine.protocol import Engine, EngineStats
+from localjudge.engine.protocol import Engine
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import rubrics
 from localjudge.progress import Progress, counted
 from localjudge.record import manifest as manifests
 from localjudge.record.archive import stored_extras
-from localjudge.record.cache import EarlierAnswers
 from localjudge.record.directory import STORE, RunDirectory
 from localjudge.record.examination import examinations_here
 from localjudge.record.files import ResultFiles, ResumePoint, Summary, Totals, resume_point, write_manifest
@@ -43,14 +42,7 @@ from localjudge.run.judges import (
     refuse_unaskable,
 )
 from localjudge.run.loop import Blocks
-from localjudge.run.plan import (
-    Noted,
-    Plan,
-    default_directory,
-    plan_again,
-    tell,
-    wanted_metrics,
-)
+from localjudge.run.plan import Noted, Plan, default_directory, plan_again, tell, wanted_metrics
 from localjudge.run.settings import ONE_HALF, RunSettings, checked, judge_of, settings_again, settings_with
 from localjudge.types import Sample
 from localjudge.words import numbered, option, option_name
@@ -84,8 +76,7 @@ def _scored(planned: Plan, judge: OpenJudge, out: str | Path | None, progress: N
         progress.note(line)
     part = judge_part_of(judge, planned.metrics, planned.settings)
     check_calibrations(part, planned.metrics, planned.settings, progress)
-    job = _Job(planned, judge, part, progress)
-    return job.run(job.default_directory if out is None else Path(os.path.expanduser(out)))
+    return _Job(planned, judge, part, progress).run(out)
 
 
 def rescore_run(
@@ -117,11 +108,11 @@ def rescore_run(
             f"{before.directory} was combined from other runs, and has no answers of its own",
             hint="rescore those, and combine them again",
         )
-    given = checked(options)
+    chosen = checked(options)
     asked_for = list(before.summary.metrics) if metrics is None else metrics
-    wanted = wanted_metrics(asked_for, given.criteria, kept_criteria(before.manifest))
-    changed = {"reuse": (str(before.directory), *given.reuse)}
-    changed |= _thresholds(before, options, given, wanted.names or ())
+    wanted = wanted_metrics(asked_for, chosen.criteria, kept_criteria(before.manifest))
+    changed = {"reuse": (str(before.directory), *chosen.reuse)}
+    changed |= _thresholds(before, options, chosen, wanted.names or ())
     settings = settings_again(before.manifest, **{**options, **changed})
     planned = plan_again(before, wanted, settings)
     named = judge or judge_of(before, needed=engine is None)
@@ -129,17 +120,17 @@ def rescore_run(
         return _scored(planned, opened, out, Noted(progress))
 
 
-def _thresholds(before: Run, options: Mapping[str, Any], given: RunSettings, names: Sequence[str]) -> dict[str, Any]:
+def _thresholds(before: Run, options: Mapping[str, Any], chosen: RunSettings, names: Sequence[str]) -> dict[str, Any]:
     """What decides the verdicts once more: a threshold that is given in place of calibrations, and they in place of it.
 
     Of the run's calibrations those are kept that decide a metric which is scored once more.
     """
-    if "threshold" in options and not given.calibration:
+    if "threshold" in options and not chosen.calibration:
         return {"calibration": ()}
     asked = {question_of(name) for name in names}
-    found = {one.question: one for one in kept_calibrations(before.manifest) if one.question in asked}
-    found |= {one.question: one for one in given.calibration}
-    return {"calibration": tuple(found.values()), **({"threshold": ONE_HALF} if given.calibration else {})}
+    still_used = [calibration for calibration in kept_calibrations(before.manifest) if calibration.question in asked]
+    of_questions = {calibration.question: calibration for calibration in (*still_used, *chosen.calibration)}
+    return {"calibration": tuple(of_questions.values()), **({"threshold": ONE_HALF} if chosen.calibration else {})}
 
 
 class _Job:
@@ -156,13 +147,10 @@ class _Job:
         self._data_part = manifests.data_part(dataset.fingerprint, len(dataset.samples), groups_hash)
         self._signature = manifests.signature(part, self._data_part)
 
-    @property
-    def default_directory(self) -> Path:
-        """That of the same data, judge and settings, under `runs/`."""
-        return default_directory(self._plan, self._judge_part, self._data_part)
-
-    def run(self, path: Path) -> Run:
+    def run(self, out: str | Path | None) -> Run:
         """Judge what is not judged yet, in the directory, and write the results."""
+        here = default_directory(self._plan, self._judge_part, self._data_part)
+        path = here if out is None else Path(os.path.expanduser(out))
         with ExitStack() as stack:
             earlier = stack.enter_context(earlier_answers(self._judge, self._plan.metrics, self._plan.settings))
             directory = stack.enter_context(closing(RunDirectory(path)))
@@ -177,7 +165,15 @@ class _Job:
             stack.callback(self._progress.close)
             changed = self._store_data(store)
             results = stack.enter_context(closing(ResultFiles(directory)))
-            judging = self._judging(store, earlier)
+            judging = Blocks(
+                self._judge,
+                store,
+                self._plan.metrics,
+                self._plan.settings.sentences,
+                self._rule,
+                self._progress,
+                earlier,
+            )
             summary = None if changed else self._finished(path)
             if summary is None:
                 totals = self._judged(judging, results, store)
@@ -217,17 +213,6 @@ class _Job:
         failed_everywhere = any(metric.failed == run.summary.samples for metric in run.summary.metrics.values())
         return run.summary if same and not failed_everywhere and run.in_one_order() else None
 
-    def _judging(self, store: Store, earlier: Sequence[EarlierAnswers]) -> Blocks:
-        return Blocks(
-            self._judge,
-            store,
-            metrics=self._plan.metrics,
-            segmenter=self._plan.settings.sentences,
-            rule=self._rule,
-            progress=self._progress,
-            earlier=earlier,
-        )
-
     def _judged(self, judging: Blocks, results: ResultFiles, store: Store) -> Totals:
         """The totals of all samples, when their rows are written; what a run that was stopped left is in them."""
         samples = self._plan.dataset.samples
@@ -266,7 +251,7 @@ class _Job:
         """What the run rests on, and what is known of it when it is done."""
         planned, dataset = self._plan, self._plan.dataset
         where_it_applies = {
-            "shard_of": planned.among and planned.among.for_manifest,
+            "shard_of": planned.among and planned.among._asdict(),
             "index": list(planned.frame_index),
             "suite": dict(planned.suite or {}),
             "examined": examinations_here(self._judge_part),
@@ -292,22 +277,17 @@ class _Job:
     def _say_what_was_done(self, run: Run, asked: int) -> None:
         stats, say = self._judge.engine.stats, self._progress.note
         say(f"asked {numbered(asked, 'verdict')} in {stats.seconds_total:.1f} s")
-        _log.debug(_work_done(stats))
+        _log.debug(
+            f"engine: {stats.unique_tokens:,} distinct tokens, {stats.evaluated_tokens:,} evaluated, "
+            f"{stats.generated_tokens:,} generated; {stats.seconds_inside:.1f} s in the model, "
+            f"{max(stats.seconds_total - stats.seconds_inside, 0.0):.1f} s around it"
+        )
         for source, count in run.manifest.environment["answers"]["reused"].items():
             say(f"reused {numbered(count, 'answer')} of {source}")
         if shard := self._plan.settings.shard:
             say(f"shard {shard}: localjudge merge makes one run of all")
         elif run.part:
             say(f"all samples, without asking about these again: {option('reuse', str(run.directory))}")
-
-
-def _work_done(effort: EngineStats) -> str:
-    """What engineers of the engine want to know of it."""
-    outside = max(effort.seconds_total - effort.seconds_inside, 0.0)
-    return (
-        f"engine: {effort.unique_tokens:,} distinct tokens, {effort.evaluated_tokens:,} evaluated, "
-        f"{effort.generated_tokens:,} generated; {effort.seconds_inside:.1f} s in the model, {outside:.1f} s around it"
-    )
 
 
 def _now() -> str:

@@ -18,7 +18,7 @@ from localjudge.judge.wording import PromptWriter, require
 from localjudge.metrics import Metric
 from localjudge.metrics.catalog import question_of, special_tasks_of, tasks_of
 from localjudge.progress import Progress
-from localjudge.record.cache import EarlierAnswers, OtherRun, check_same_judge, open_cache
+from localjudge.record.cache import DEFAULT_MIB, EarlierAnswers, OtherRun, check_same_judge, open_cache
 from localjudge.record.manifest import UNPROVED, in_lines, is_unproved, judge_card, judge_part, measured_part
 from localjudge.run.settings import RunSettings
 from localjudge.types import ChatEnds, JudgeCard
@@ -45,11 +45,6 @@ class OpenJudge(NamedTuple):
 
     memory: EarlierAnswers | None = None
     """What it has answered while it was open, if somebody remembers it."""
-
-    @property
-    def remarks(self) -> list[str]:
-        """Lines that say where texts go, and what has no effect."""
-        return self.announcement.splitlines()[1:]
 
 
 @contextmanager
@@ -152,7 +147,8 @@ def earlier_answers(
         if judge.memory:
             earlier.append(judge.memory)
         proved = "model_sha256" in judge.engine.identity
-        if settings.cache and judge.source and proved and (cache := open_cache(part, settings.cache_mebibytes)):
+        mebibytes = DEFAULT_MIB if settings.cache is True else int(settings.cache)
+        if mebibytes and judge.source and proved and (cache := open_cache(part, mebibytes)):
             earlier.append(stack.enter_context(closing(cache)))
         yield earlier
 

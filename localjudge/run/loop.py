@@ -27,8 +27,6 @@ from localjudge.errors import SampleError
 from localjudge.judge.windows import Windows
 from localjudge.judge.wording import PromptWriter
 from localjudge.metrics import Metric, Sentences, Steps, catalog
-from localjudge.metrics import catalog as foreign
-from localjudge.metrics.catalog import reads_texts_of
 from localjudge.metrics.criterion import Criterion
 from localjudge.progress import Progress
 from localjudge.record.cache import EarlierAnswers
@@ -161,7 +159,6 @@ def ask(
     engine: Engine,
     requests: Mapping[str, VerdictRequest],
     progress: Progress,
-    *,
     on_answer: Callable[[str, Answer | NoAnswer], object] = lambda _key, _answer: None,
 ) -> dict[str, Answer | NoAnswer]:
     """Ask an engine for the answer to each request, known by its key; `on_answer` gets each the moment it is there.
@@ -210,10 +207,7 @@ def verdict_of(answers: Sequence[tuple[Answer | NoAnswer, int | None]], rule: Ve
 
 
 def verdicts_of(
-    tasks: Sequence[AskedTask],
-    worded: Sequence[Worded],
-    answers: Mapping[str, Answer | NoAnswer],
-    rule: VerdictRule,
+    tasks: Sequence[AskedTask], worded: Sequence[Worded], answers: Mapping[str, Answer | NoAnswer], rule: VerdictRule
 ) -> list[Verdict | NoAnswer]:
     """One verdict for each task, in their order, as it was worded; every question has its answer."""
     return [
@@ -276,7 +270,8 @@ class _Case:
         self._units += [JudgedUnit(task.unit, verdict) for task, verdict in zip(self.tasks, verdicts, strict=True)]
         errors = [verdict.error for verdict in verdicts if isinstance(verdict, NoAnswer)]
         if errors:
-            self._end(Failed(reason=f"no verdict for {len(errors)} of {len(verdicts)} units: {errors[0]}"))
+            self.tasks = ()
+            self._outcome = Failed(reason=f"no verdict for {len(errors)} of {len(verdicts)} units: {errors[0]}")
         else:
             self._step([verdict for verdict in verdicts if isinstance(verdict, Verdict)])
 
@@ -286,18 +281,16 @@ class _Case:
         return Evaluation(self._sample.id, self._metric.name, self._outcome, tuple(self._units))
 
     def _step(self, verdicts: Sequence[Verdict] | None) -> None:
-        try:
-            self.tasks = next(self._steps) if verdicts is None else self._steps.send(verdicts)
-            while not self.tasks:
-                self.tasks = self._steps.send([])
-        except StopIteration as finished:
-            self._end(finished.value)
-        except SampleError as error:
-            self._end(Failed(reason=error.in_one_line))
-
-    def _end(self, outcome: Outcome) -> None:
-        self._outcome = outcome
         self.tasks = ()
+        try:
+            tasks = next(self._steps) if verdicts is None else self._steps.send(verdicts)
+            while not tasks:
+                tasks = self._steps.send([])
+            self.tasks = tasks
+        except StopIteration as finished:
+            self._outcome = finished.value
+        except SampleError as error:
+            self._outcome = Failed(reason=error.in_one_line)
 
 
 def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
@@ -310,13 +303,13 @@ def _steps(sample: Sample, metric: Metric, sentences: Sentences) -> Steps:
     bare = [
         field
         for field in CONTEXT_FIELDS
-        if field in reads_texts_of(metric) and any(context.text is None for context in getattr(sample, field))
+        if field in catalog.reads_texts_of(metric) and any(context.text is None for context in getattr(sample, field))
     ]
     if bare:
         return Undefined(reason=" and ".join(f"{field} has ids and no texts" for field in bare))
     if catalog.is_ours(metric.name) or isinstance(metric, Criterion):
         return (yield from metric.steps(sample, sentences))
-    return (yield from foreign.guarded_steps(metric, sample, sentences))
+    return (yield from catalog.guarded_steps(metric, sample, sentences))
 
 
 _FIRST_BLOCK, _LARGEST_BLOCK = 16, 256
@@ -329,19 +322,15 @@ class AnswerStore(Protocol):
 
     def answers_to(self, keys: Iterable[str]) -> Mapping[str, Answer | NoAnswer]:
         """The answers to the questions with these keys, as far as there are any."""
-        ...
 
     def add_requests(self, requests: Mapping[str, KeyedRequest], askings: Iterable[Asking]) -> None:
         """Note what is asked, and by which units."""
-        ...
 
     def add_reused(self, answers: Mapping[str, Answer], source: str) -> None:
         """Take over answers that were given elsewhere."""
-        ...
 
     def add_answer(self, request_key: str, answer: Answer | NoAnswer) -> None:
         """Take an answer that was just given."""
-        ...
 
 
 class Blocks:
@@ -351,7 +340,6 @@ class Blocks:
         self,
         judge: OpenJudge,
         store: AnswerStore,
-        *,
         metrics: Sequence[Metric],
         segmenter: Segmenter,
         rule: VerdictRule,
@@ -365,8 +353,9 @@ class Blocks:
         self._metrics = metrics
         self._segmenter = segmenter
         self._rule = rule
-        self._expected = _Expected(progress)
         self._progress = progress
+        self._share = 1.0
+        self._certain = self._expected = 0
         self.asked = 0
         """Questions that an engine was asked; answers that were known are not counted."""
 
@@ -378,40 +367,50 @@ class Blocks:
         `count` samples are in the data. So many of them are done, and not in `samples`: so many answers they took.
         """
         if done:
-            self._expected.at(done / count)
-            self._expected.add(answered)
-            self._expected.recall(answered)
-        for block in blocks(samples, self._at_once):
+            self._share = done / count
+            self._expect(answered, answered)
+        engine = self._engine
+        for block in blocks(samples, lambda: engine.works_at_once if isinstance(engine, ParallelEngine) else 1):
             done += len(block)
-            self._expected.at(done / count)
+            self._share = done / count
             yield evaluate_samples(block, self._metrics, self._segmenter, self.verdicts)
 
-    def _at_once(self) -> int:
-        """How many requests the engine works on at the same time."""
-        return self._engine.works_at_once if isinstance(self._engine, ParallelEngine) else 1
+    def _expect(self, more: int, answered: int) -> None:
+        """So many questions more are certain; how many there will be, by the share of the data that these come from."""
+        self._certain += more
+        expected = round(self._certain / self._share)
+        self._progress.expect(expected - self._expected)
+        self._expected = expected
+        if answered:
+            self._progress.recall(answered)
 
     def verdicts(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
         """One verdict for each task, in their order; what is not known is asked."""
         worded = self._wording.worded(tasks)
         questions = distinct(worded)
-        self._expected.add(len(questions))
-        known = dict(self._store.answers_to(questions))
-        self._store.add_requests(questions, _askings(tasks, worded))
+        askings = (
+            Asking(task.sample_id, task.metric, task.position, question.window or 0, question.key)
+            for task, of_task in zip(tasks, worded, strict=True)
+            if isinstance(of_task, tuple)
+            for question in of_task
+        )
+        stored = dict(self._store.answers_to(questions))
+        self._store.add_requests(questions, askings)
         for earlier in self._earlier:
-            answers = earlier.answers_to([key for key in questions if key not in known])
+            answers = earlier.answers_to([key for key in questions if key not in stored])
             self._store.add_reused(answers, earlier.name)
-            known |= answers
-        self._expected.recall(len(known))
+            stored |= answers
+        self._expect(len(questions), len(stored))
 
         def keep(key: str, answer: Answer | NoAnswer) -> None:
             self._store.add_answer(key, answer)
             for earlier in self._earlier:
                 earlier.keep(key, answer)
 
-        requests = {key: keyed.request for key, keyed in questions.items() if key not in known}
+        requests = {key: keyed.request for key, keyed in questions.items() if key not in stored}
         asked = ask(self._engine, requests, self._progress, on_answer=keep)
         self.asked += len(asked)
-        return verdicts_of(tasks, worded, known | asked, self._rule)
+        return verdicts_of(tasks, worded, stored | asked, self._rule)
 
 
 def blocks(samples: Iterable[Sample], at_once: Callable[[], int] = lambda: 1) -> Iterator[list[Sample]]:
@@ -425,36 +424,3 @@ def blocks(samples: Iterable[Sample], at_once: Callable[[], int] = lambda: 1) ->
     while block := list(islice(rest, size * min(at_once(), _MOST_AT_ONCE))):
         yield block
         size = min(2 * size, _LARGEST_BLOCK)
-
-
-class _Expected:
-    """Tells the progress how many questions there will be, by how many the samples so far came to."""
-
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._share = 1.0
-        self._certain = 0
-        self._told = 0
-
-    def at(self, share: float) -> None:
-        """The next questions are those of a block that ends when so much of the data is done."""
-        self._share = share
-
-    def add(self, count: int) -> None:
-        """So many questions more are certain."""
-        self._certain += count
-        expected = round(self._certain / self._share)
-        self._progress.expect(expected - self._told)
-        self._told = expected
-
-    def recall(self, known: int) -> None:
-        """So many of them are answered already."""
-        if known:
-            self._progress.recall(known)
-
-
-def _askings(tasks: Sequence[AskedTask], worded: Sequence[Worded]) -> Iterator[Asking]:
-    for task, questions in zip(tasks, worded, strict=True):
-        if isinstance(questions, tuple):
-            for question in questions:
-                yield Asking(task.sample_id, task.metric, task.position, question.window or 0, question.key)

@@ -21,9 +21,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
-from localjudge import resources
 from localjudge.dataset import Dataset, from_rows, from_samples, load
 from localjudge.dataset.columns import map_option
 from localjudge.dataset.part import Shard, drawn, first, in_shard
@@ -39,13 +38,13 @@ from localjudge.record.directory import STORE
 from localjudge.record.manifest import chosen_part, part_of, shard_in, shard_of
 from localjudge.record.run import Run
 from localjudge.record.store import canonical_sha256
+from localjudge.resources import criterion_files
 from localjudge.run.settings import RunSettings, settings_with
 from localjudge.text.languages import misfit
 from localjudge.types import Sample
 from localjudge.words import numbered, option_name, printable
 
 RUNS = Path("runs")
-Files = str | Path | Sequence[str | Path]
 Data = object
 """A file or several, rows (mappings, objects or samples), columns, or a table of another package."""
 
@@ -60,15 +59,10 @@ _log = logging.getLogger(__name__)
 
 
 class Among(NamedTuple):
-    """What a shard is one of: the data's fingerprint and its number of samples."""
+    """What a shard is one of, as its manifest says it: the data's fingerprint and its number of samples."""
 
     sha256: str
     rows: int
-
-    @property
-    def for_manifest(self) -> dict[str, Any]:
-        """What the manifest of a shard says of the data that all shards make."""
-        return {"sha256": self.sha256, "rows": self.rows}
 
 
 class Plan(NamedTuple):
@@ -102,8 +96,12 @@ def plan(data: Data, metrics: object, settings: RunSettings, progress: Progress 
     settings = wanted.in_settings(settings)
     _ = settings.sentences.identity  # a language that nobody knows is refused before anything is read
     data, index = _with_index(data)
-    whole = _read(data, settings, progress or Silence())
-    dataset, among = _part(whole, settings), None
+    whole = dataset = _read(data, settings, progress or Silence())
+    among = None
+    if settings.limit is not None:
+        dataset = first(whole, settings.limit)
+    elif settings.sample is not None:
+        dataset = drawn(whole, settings.sample, settings.seed)
     if settings.shard is not None:
         among = Among(dataset.fingerprint, len(dataset.samples))
         dataset = in_shard(dataset, Shard.read(settings.shard))
@@ -161,7 +159,8 @@ def wanted_metrics(
     single = isinstance(metrics, str) or hasattr(metrics, "steps")
     names = []
     for entry in metrics if isinstance(metrics, Iterable) and not single else [metrics]:
-        if isinstance(entry, str) and (entry in own or entry in kept or not _is_criterion(entry)):
+        bundled = isinstance(entry, str) and (entry.endswith(".toml") or entry in criterion_files())
+        if isinstance(entry, str) and (entry in own or entry in kept or not bundled):
             names.append(entry)
         else:
             metric = read_criterion(entry) if isinstance(entry, str | Path) else _metric(entry)
@@ -169,11 +168,6 @@ def wanted_metrics(
             names.append(metric.name)
     names += [criterion.name for criterion in criteria if names]
     return WantedMetrics(list(dict.fromkeys(names)), {**kept, **own})
-
-
-def _is_criterion(name: str) -> bool:
-    """Whether a name is that of a file with a criterion, or of a bundled one."""
-    return name.endswith(".toml") or name in resources.criterion_files()
 
 
 def _metric(value: Any) -> Metric:
@@ -200,16 +194,13 @@ def _add(own: dict[str, Metric], metric: Metric) -> None:
         raise UsageError(f"two different metrics are called {name!r}", hint="rename one of them")
 
 
-class _Choice(NamedTuple):
-    metrics: tuple[Metric, ...]
-    left_out: dict[str, frozenset[str]]
-    also_possible: tuple[str, ...]
+def _choose(
+    wanted: WantedMetrics, dataset: Dataset
+) -> tuple[tuple[Metric, ...], dict[str, frozenset[str]], tuple[str, ...]]:
+    """The wanted metrics; if none, those of a first picture, with what a plan says is left out and also possible.
 
-
-def _choose(wanted: WantedMetrics, dataset: Dataset) -> _Choice:
-    """The wanted metrics; if none, those of a first picture. In the order of the catalogue, whatever was asked.
-
-    Of documents without texts the ids are compared: `document_map(compare_by=id)` takes the place of `document_map`.
+    In the order of the catalogue, whatever was asked. Of documents without texts the ids are compared:
+    `document_map(compare_by=id)` takes the place of `document_map`.
     Raises UsageError for a metric that does not exist or lacks a field, and where the data is enough for none.
     """
     if wanted.names is not None and not wanted.names:
@@ -225,12 +216,16 @@ def _choose(wanted: WantedMetrics, dataset: Dataset) -> _Choice:
     metrics = list({metric.name: metric for metric in metrics}.values())
     for metric in metrics:
         if fields := _lacking_fields(metric, dataset):
-            raise _lacking(metric, fields, dataset)
+            raise UsageError(
+                f"{metric.name} needs {_listed(metric.required_fields)}, and the data has {_missing(fields, dataset)} "
+                f"({_columns(dataset)})",
+                hint=_what_to_map(fields, dataset),
+            )
     metrics.sort(key=lambda metric: catalog.place(metric.name))
     if wanted.names is not None:
-        return _Choice(tuple(metrics), {}, ())
+        return tuple(metrics), {}, ()
     left_out = {name: lacks[name] for name in FIRST_CHOICES if lacks[name]}
-    return _Choice(tuple(metrics), left_out, tuple(name for name in possible if name not in names))
+    return tuple(metrics), left_out, tuple(name for name in possible if name not in names)
 
 
 def default_directory(planned: Plan, judge: Mapping[str, Any], data: Mapping[str, Any]) -> Path:
@@ -240,14 +235,15 @@ def default_directory(planned: Plan, judge: Mapping[str, Any], data: Mapping[str
     """
     dataset, end = planned.dataset, ""
     if planned.among and planned.settings.shard:
-        data = {**planned.among.for_manifest, "cluster_by": planned.settings.cluster_by}
+        data = {**planned.among._asdict(), "cluster_by": planned.settings.cluster_by}
         end = "-shard-{}-of-{}".format(*Shard.read(planned.settings.shard))
     name = _ENDINGS.sub("", Path(dataset.sources[0]).name)
     stem = _NOT_IN_NAMES.sub("-", name).strip("-.") or "data"
     return RUNS / f"{stem}-{canonical_sha256([judge, data])[:_DIGITS]}{end}"
 
 
-def _read(data: Data, settings: RunSettings, progress: Progress) -> Dataset:
+def _read(data: Any, settings: RunSettings, progress: Progress) -> Dataset:
+    many = isinstance(data, Sequence) and len(data) > 0 and all(isinstance(item, str | Path) for item in data)
     how: dict[str, Any] = {
         "mapping": settings.mapping,
         "skip_bad_rows": settings.skip_bad_rows,
@@ -255,7 +251,7 @@ def _read(data: Data, settings: RunSettings, progress: Progress) -> Dataset:
         "rows_path": settings.rows,
         "progress": progress,
     }
-    return load(data, **how) if _are_files(data) else from_rows(data, **how)
+    return load(data, **how) if many or isinstance(data, str | Path) else from_rows(data, **how)
 
 
 def _with_index(data: Any) -> tuple[Data, list[dict[str, Any]]]:
@@ -290,19 +286,6 @@ def _stored_data(run: Run) -> Dataset:
     )
 
 
-def _part(dataset: Dataset, settings: RunSettings) -> Dataset:
-    """The samples that are asked for."""
-    if settings.limit is not None:
-        return first(dataset, settings.limit)
-    return dataset if settings.sample is None else drawn(dataset, settings.sample, settings.seed)
-
-
-def _are_files(data: Data) -> TypeGuard[Files]:
-    if isinstance(data, str | Path):
-        return True
-    return isinstance(data, Sequence) and len(data) > 0 and all(isinstance(item, str | Path) for item in data)
-
-
 def _clusters(dataset: Dataset, column: str) -> dict[str, str]:
     names: dict[str, str] = {}
     clusters = {}
@@ -319,14 +302,6 @@ def _clusters(dataset: Dataset, column: str) -> dict[str, str]:
 def _lacking_fields(metric: Metric, dataset: Dataset) -> frozenset[str]:
     """The fields that the metric needs and the data does not give, or of which it gives ids alone."""
     return (metric.required_fields - dataset.fields) | (catalog.reads_texts_of(metric) & dataset.without_text)
-
-
-def _lacking(metric: Metric, fields: frozenset[str], dataset: Dataset) -> UsageError:
-    return UsageError(
-        f"{metric.name} needs {_listed(metric.required_fields)}, and the data has {_missing(fields, dataset)} "
-        f"({_columns(dataset)})",
-        hint=_what_to_map(fields, dataset),
-    )
 
 
 def _enough_for_none(lacks: dict[str, frozenset[str]], dataset: Dataset) -> UsageError:

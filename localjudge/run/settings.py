@@ -17,7 +17,6 @@ from localjudge.judge.wording import JudgingProtocol, Reasons
 from localjudge.metrics.catalog import question_of
 from localjudge.metrics.criterion import Criterion, criteria_of
 from localjudge.metrics.metric import Metric
-from localjudge.record.cache import DEFAULT_MIB
 from localjudge.record.directory import MANIFEST, excerpt, validated
 from localjudge.record.manifest import (
     Calibration,
@@ -158,8 +157,9 @@ class RunSettings(EngineSettings):
 
     def rule_for(self, metrics: Iterable[Metric]) -> VerdictRule:
         """What makes an answer a verdict, of each of the metrics."""
-        thresholds = {metric.name: self.threshold_of(metric.name) for metric in self._calibrated(metrics)}
-        return VerdictRule(self.threshold, self.min_legal_mass, thresholds)
+        questions = {calibration.question for calibration in self.calibration}
+        names = [metric.name for metric in metrics if question_of(metric.name) in questions]
+        return VerdictRule(self.threshold, self.min_legal_mass, {name: self.threshold_of(name) for name in names})
 
     def threshold_of(self, metric: str) -> float:
         """The decision threshold of the metric."""
@@ -172,20 +172,11 @@ class RunSettings(EngineSettings):
         used = tuple(calibration for calibration in self.calibration if calibration.question in questions)
         return self.model_copy(update={"calibration": used})
 
-    def _calibrated(self, metrics: Iterable[Metric]) -> list[Metric]:
-        questions = {calibration.question for calibration in self.calibration}
-        return [metric for metric in metrics if question_of(metric.name) in questions]
-
     @property
     def calibrations_used(self) -> dict[str, dict[str, str]]:
         """What a signature says of the calibrations: nothing of none."""
         sha256 = {calibration.question: calibration.sha256 for calibration in self.calibration}
         return {"calibrations": sha256} if sha256 else {}
-
-    @property
-    def cache_mebibytes(self) -> int:
-        """How large the cache may grow."""
-        return DEFAULT_MIB if self.cache is True else int(self.cache)
 
     @property
     def engine(self) -> EngineSettings:
@@ -221,23 +212,17 @@ def _two_thresholds() -> UsageError:
 def checked(options: Mapping[str, Any]) -> RunSettings:
     """Settings from keywords, with what files say in them. Raises UsageError that names the first that is wrong."""
     for name in options:
-        if name == "gates":
-            raise UsageError("a run takes no gates", hint="decide them when it is done: run.check([...])")
         if name not in SETTINGS:
             raise UsageError(f"there is no option {name!r}", hint=suggestion(name, SETTINGS, "the options"))
     if "threshold" in options and options.get("calibration"):
         raise _two_thresholds()
-    readers = {name: SETTINGS[name].read or _as_it_is for name in options}
     try:
-        return RunSettings(**{name: readers[name](value) for name, value in options.items()})
+        values = {name: read(value) if (read := SETTINGS[name].read) else value for name, value in options.items()}
+        return RunSettings(**values)
     except ValidationError as error:
         first = error.errors()[0]
         name = option_name(str(first["loc"][0]))
         raise UsageError(f"{name} must be {_expected(first)}, got {first['input']!r:.80}") from error
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
 
 
 def settings_again(manifest: Manifest, **changed: Any) -> RunSettings:

@@ -50,10 +50,9 @@ from localjudge.run.combine import CombinedRuns, runs_combined_in
 from localjudge.run.judges import JudgeName, OpenJudge, judge_part_of, opened_judge
 from localjudge.run.loop import AskedTask, Wording, ask, blocks, distinct, evaluate_samples, verdicts_of
 from localjudge.run.settings import RunSettings, judge_of, settings_again
-from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Sample, Verdict, VerdictRequest, VerdictRule
+from localjudge.types import Answer, JudgeCard, Label, NoAnswer, Record, Verdict, VerdictRequest, VerdictRule
 from localjudge.words import call
 
-VERIFICATION_VERSION = 1
 Result = Literal["bit-identical", "same verdicts", "different"]
 
 _MACHINE = {"engine.system", "engine.gpu_layers", "engine.repack"}
@@ -100,7 +99,7 @@ class Verification(Record):
     not give, each with the first places where it is another: rows of scores and verdicts, names of values of a summary.
     """
 
-    schema_version: int = VERIFICATION_VERSION
+    schema_version: int = 1
     run: str
     signature: str
     judge: JudgeCard
@@ -226,7 +225,9 @@ class _Replay:
         self._progress.expect(stored if drawn is None else len(drawn))
         totals = Totals([metric.name for metric in self._metrics], self._rule, run.cluster_of, rubrics(self._metrics))
         samples = counted(run.iter_samples(), self._progress, "working out", run.summary.samples)
-        files = changed_files(run.directory, map(self._evaluated, blocks(samples)), totals, self._summary)
+        sentences = self._settings.sentences
+        evaluated = (evaluate_samples(block, self._metrics, sentences, self._verdicts_of) for block in blocks(samples))
+        files = changed_files(run.directory, evaluated, totals, self._summary)
         return Verification(
             run=str(run.directory),
             signature=manifest.signature,
@@ -244,9 +245,6 @@ class _Replay:
             data_changes=_data_changes(run),
             isolated=not str(manifest.judge["engine"].get("batching")).startswith("not isolated"),
         ).decided()
-
-    def _evaluated(self, samples: Sequence[Sample]) -> list[Evaluation]:
-        return evaluate_samples(samples, self._metrics, self._settings.sentences, self._verdicts_of)
 
     def _verdicts_of(self, tasks: Sequence[AskedTask]) -> list[Verdict | NoAnswer]:
         """The verdicts by the stored answers; those by the answers of now are compared with them."""
@@ -279,28 +277,20 @@ class _Replay:
     def _altered(self) -> int:
         """How many stored requests are not what was asked: by their key, or as no question has such answers."""
         keys = RequestKeys(self._run.manifest.judge["engine"])
-        count = 0
-        for stored in stored_requests(self._store):
-            keyed = keys.keyed(stored.request)
-            count += keyed.key != stored.key or keyed.shape not in self._wording.shapes
-        return count
+        pairs = ((stored.key, keys.keyed(stored.request)) for stored in stored_requests(self._store))
+        return sum(key != keyed.key or keyed.shape not in self._wording.shapes for key, keyed in pairs)
 
     def _summary(self, totals: Totals) -> Summary:
-        """The summary that the run would have."""
+        """The summary that the run would have; a copy of its model in another place may have another name."""
         manifest = self._run.manifest
+        card, source = card_of(manifest), self._judge.source
+        opened_as_then = source is not None and source == manifest.environment.get("judge")
+        if opened_as_then or self._run.judge.name != card.name:
+            card = card.model_copy(update={"name": self._judge.card.name})
         skipped = manifest.environment["skipped_rows"]
-        summary = totals.summary(signature(manifest.judge, manifest.data), self._card(), skipped)
+        summary = totals.summary(signature(manifest.judge, manifest.data), card, skipped)
         thresholds = {"threshold": manifest.judge["threshold"], "thresholds": manifest.judge.get("thresholds", {})}
         return summary.model_copy(update=thresholds)
-
-    def _card(self) -> JudgeCard:
-        """Who judged, named as the open judge is; a copy of a model in another place may have another name."""
-        manifest = self._run.manifest
-        card = card_of(manifest)
-        opened_as_then = self._judge.source is not None and self._judge.source == manifest.environment.get("judge")
-        if not opened_as_then and self._run.judge.name == card.name:
-            return card
-        return card.model_copy(update={"name": self._judge.card.name})
 
 
 def _digest(key: str) -> bytes:

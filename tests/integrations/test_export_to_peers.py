@@ -2,11 +2,7 @@
 
 import ast
 import csv
-import json
-import math
-import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -91,26 +87,3 @@ def test_inspect_gives_the_means_of_the_run_with_what_was_not_scored_left_out(tm
     scored = score(log, precomputed_scores(str(path), on_missing="error", metrics={"*": [mean()]}), display="none")
     found = {one.name: (one.metrics["mean"].value, one.scored_samples) for one in scored.results.scores}
     assert found == {"context_recall": (pytest.approx(1.0), 1), "faithfulness": (pytest.approx(5 / 6), 2)}
-
-
-def test_mlflow_takes_the_means_under_names_that_it_allows(
-    run: localjudge.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """MLflow allows no `@` in a name."""
-    mlflow: Any = peers.require("mlflow")
-    monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    mlflow.set_tracking_uri(f"file://{tmp_path}/tracked")
-    mlflow.set_experiment("retrieval")
-    with mlflow.start_run() as kept:
-        means = {name: metric.mean for name, metric in run.summary.metrics.items() if metric.mean is not None}
-        mlflow.log_metrics({re.sub(r"[^\w./ -]", "_", name): mean for name, mean in means.items()})
-    logged = mlflow.get_run(kept.info.run_id).data.metrics
-    assert logged == {"context_recall": pytest.approx(run["context_recall"].mean)} | {
-        "faithfulness": pytest.approx(run["faithfulness"].mean),
-        "hit_rate_5": pytest.approx(run["hit_rate@5"].mean),
-    }
-
-
-def test_a_file_of_scores_is_json_but_for_nan(run: localjudge.Run) -> None:
-    third = json.loads(exported(run, "inspect").splitlines()[2])
-    assert math.isnan(third["value"]["faithfulness"])

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge.errors import UsageError
 from tests.integrations import peers
 from tests.integrations.example import EXAMPLE, SCORES
 
@@ -37,6 +36,15 @@ def log(tmp_path: Path) -> Any:
     return read_eval_log(str(peers.inspect_log(tmp_path)))
 
 
+def scored_by(log: Any, metrics: list[str], **options: Any) -> Any:
+    """The log, scored by localjudge."""
+    from inspect_ai import score
+
+    from localjudge.integrations.inspect_ai import localjudge_scorer
+
+    return score(log, localjudge_scorer(metrics, **options), display="none")
+
+
 def means(log: Any) -> dict[str, float]:
     return {score.name: score.metrics["mean"].value for score in log.results.scores}
 
@@ -44,11 +52,7 @@ def means(log: Any) -> dict[str, float]:
 @pytest.mark.engine
 def test_the_reference_judge_gives_the_scores_of_the_example(log: Any) -> None:
     """And the log says by whom, so that inspect can score again by the name of the scorer."""
-    from inspect_ai import score
-
-    from localjudge.integrations.inspect_ai import localjudge_scorer
-
-    scored = score(log, localjudge_scorer([*SCORES]), display="none")
+    scored = scored_by(log, [*SCORES])
     assert means(scored) == pytest.approx(SCORES)
     [scorer] = scored.eval.scorers
     assert scorer.options["metrics"] == [*SCORES]
@@ -97,14 +101,11 @@ def test_a_task_is_scored_while_it_runs(judge: localjudge.Judge, tmp_path: Path)
 
 def test_what_has_no_score_is_unscored_with_its_reason(judge: localjudge.Judge, log: Any) -> None:
     """An empty answer and one that the judge fails on: the mean is of none, and inspect counts two without a score."""
-    from inspect_ai import score
     from inspect_ai.model import ModelOutput
-
-    from localjudge.integrations.inspect_ai import localjudge_scorer
 
     for sample, answer in zip(log.samples, ["", "It fails."], strict=True):
         sample.output = ModelOutput.from_content("mockllm/model", answer)
-    scored = score(log, localjudge_scorer(["context_recall", "faithfulness"], judge=judge), display="none")
+    scored = scored_by(log, ["context_recall", "faithfulness"], judge=judge)
     [first, second] = [next(iter(sample.scores.values())) for sample in scored.samples]
     assert first.value["context_recall"] == 1
     assert math.isnan(first.value["faithfulness"])
@@ -118,37 +119,21 @@ def test_what_has_no_score_is_unscored_with_its_reason(judge: localjudge.Judge, 
 
 def test_where_less_is_better_the_explanation_shows_what_was_answered_with_yes(log: Any) -> None:
     """Of `refusal`: a response that refuses is the one to look at."""
-    from inspect_ai import score
-
-    from localjudge.integrations.inspect_ai import localjudge_scorer
 
     def script(request: Any) -> float:
         return 0.9 if "wrought" in localjudge.engine.scripted.unit_text(request) else 0.1
 
     with localjudge.Judge.open(engine=localjudge.ScriptedEngine(script)) as judge:
-        scored = score(log, localjudge_scorer(["refusal"], judge=judge), display="none")
+        scored = scored_by(log, ["refusal"], judge=judge)
     said = [next(iter(sample.scores.values())).explanation for sample in scored.samples]
     assert said[0].splitlines()[1].startswith("  1 0.900 The tower is made of wrought iron.")
     assert len(said[1].splitlines()) == 1
 
 
-def test_a_sample_without_contexts_says_what_is_missing(judge: localjudge.Judge, log: Any) -> None:
-    from inspect_ai import score
-
-    from localjudge.integrations.inspect_ai import localjudge_scorer
-
-    scorer = localjudge_scorer(["faithfulness"], judge=judge, contexts="documents")
-    with pytest.raises(Exception, match="retrieved_contexts"):  # inspect wraps it as it likes
-        score(log, scorer, display="none")
-
-
 def test_a_sample_is_read_as_it_is_read_from_a_log(judge: localjudge.Judge, log: Any, tmp_path: Path) -> None:
     """Several targets that differ are refused by both; of a conversation both take all parts of the last question."""
-    from inspect_ai import score
     from inspect_ai.log import write_eval_log
     from inspect_ai.model import ChatMessageUser, ContentText
-
-    from localjudge.integrations.inspect_ai import localjudge_scorer
 
     path = str(tmp_path / "several.eval")
     question = [ContentText(text="Where does"), ContentText(text="it rise?")]
@@ -163,7 +148,7 @@ def test_a_sample_is_read_as_it_is_read_from_a_log(judge: localjudge.Judge, log:
             sample.input, sample.target = [ChatMessageUser(content=question)], ["It is so.", "It is so."]
         write_eval_log(log, path)
         scores = [row.score for row in reading.evaluate(path, ["context_recall"]).scores]
-        scored = score(log, localjudge_scorer(["context_recall"], judge=reading), display="none")
+        scored = scored_by(log, ["context_recall"], judge=reading)
     assert [one.value["context_recall"] for sample in scored.samples for one in sample.scores.values()] == scores
     assert all("Where does\nit rise?" in prompt for prompt in asked)
     log.samples[0].target = ["Paris is the capital", "The capital is called Paris"]
@@ -171,11 +156,4 @@ def test_a_sample_is_read_as_it_is_read_from_a_log(judge: localjudge.Judge, log:
     with pytest.raises(localjudge.DataError, match="2 reference answers"):
         judge.evaluate(path, ["context_recall"])
     with pytest.raises(Exception, match="2 reference answers"):  # inspect wraps it as it likes
-        score(log, localjudge_scorer(["context_recall"], judge=judge), display="none")
-
-
-def test_an_open_judge_takes_no_options(judge: localjudge.Judge) -> None:
-    from localjudge.integrations.inspect_ai import localjudge_scorer
-
-    with pytest.raises(UsageError, match="threshold cannot be given any more"):
-        localjudge_scorer(["faithfulness"], judge=judge, threshold=0.7)
+        scored_by(log, ["context_recall"], judge=judge)

@@ -70,13 +70,6 @@ def test_what_is_stored_is_not_asked_again(store: Store) -> None:
     assert (again.asked, second.asked) == (0, ())
 
 
-def test_another_threshold_moves_labels_of_stored_answers(store: Store) -> None:
-    engine = ScriptedEngine({}, default=0.6)
-    judging(engine, store).verdicts([asked("One.")])
-    (verdict,) = judging(engine, store, threshold=0.7).verdicts([asked("One.")])
-    assert verdict == Verdict(label=0, p_yes=0.6, legal_mass=1)
-
-
 @pytest.mark.parametrize("contexts", [("",), (" \n", "\t")])
 def test_without_context_text_the_label_is_0_and_nobody_is_asked(store: Store, contexts: tuple[str, ...]) -> None:
     engine = ScriptedEngine({})

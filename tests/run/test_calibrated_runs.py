@@ -43,13 +43,16 @@ def judged(out: str, metrics: list[Any] | None = None, **options: Any) -> Run:
 @pytest.fixture
 def calibration() -> Calibration:
     """Of the judge of these runs, with a threshold of .4: made from labels by which both sentences are 1."""
-    run = judged("labelled", ["faithfulness"])
+    return calibrated(judged("labelled", ["faithfulness"]), "ours").model_copy(update={"threshold": 0.4})
+
+
+def calibrated(run: Run, name: str) -> Calibration:
+    """From labels of its verdicts."""
     rows = [
         {**vars(row), "human": int(row.text.startswith("One") == (row.sample_id != "3"))} for row in run.iter_verdicts()
     ]
     Path("labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = localjudge.calibrate("labels.jsonl", run=run, name="ours")
-    return found.model_copy(update={"threshold": 0.4})
+    return localjudge.calibrate("labels.jsonl", run=run, name=name)
 
 
 def labels_of(run: Run) -> dict[str, set[object]]:
@@ -117,12 +120,7 @@ def test_a_calibration_of_another_judge_is_refused_by_name(calibration: Calibrat
 def test_a_criterion_of_other_words_is_another_question(calibration: Calibration) -> None:
     """Its name is the same; what it asks is not, and that is in what was measured."""
     first, second = (localjudge.Criterion(name="kind", question=f"Is it {word}?", of="sentence") for word in ("a", "b"))
-    run = judged("labelled kind", [first])
-    rows = [
-        {**vars(row), "human": int(row.text.startswith("One") == (row.sample_id != "3"))} for row in run.iter_verdicts()
-    ]
-    Path("kind.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = localjudge.calibrate("kind.jsonl", run=run, name="kind")
+    found = calibrated(judged("labelled kind", [first]), "kind")
     assert found.question == "kind"
     assert judged("same", [first], calibration="kind").summary.thresholds == {"kind": found.threshold}
     with pytest.raises(UsageError, match=r"another judge:\n  metrics\.kind\.criterion_sha256: "):

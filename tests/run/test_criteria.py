@@ -151,20 +151,6 @@ def test_the_reference_judge_is_refused_before_anything_is_asked(tmp_path: Path,
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("name", ["faithfulness", "refusal"])
-def test_it_cannot_be_called_like_a_metric(tmp_path: Path, name: str) -> None:
-    taken = Criterion(name=name, question="Is it?")
-    with pytest.raises(UsageError, match=f"cannot be called '{name}'"):
-        run(tmp_path / "run", taken)
-    with pytest.raises(UsageError, match=f"cannot be called '{name}'"):
-        run(tmp_path / "kind", KIND).rescore(taken, engine=engine())
-
-
-def test_a_field_that_it_shows_and_the_data_lacks_is_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="kind needs reference, response"):
-        run(tmp_path / "run", Criterion(name="kind", question="Is it?", shows=("reference",)))
-
-
 def test_what_does_not_fit_is_failed_and_never_cut(tmp_path: Path) -> None:
     """That a part of the chunk answers is no answer about the chunk."""
     chunk = Criterion(name="kind", question="Is it?", of="chunk")

@@ -2,8 +2,6 @@
 
 import io
 import json
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -55,15 +53,6 @@ def test_scores_of_a_small_run(tmp_path: Path) -> None:
     ]
     summary = found.summary.metrics["context_recall"]
     assert (summary.mean, summary.scored, summary.undefined, summary.failed) == (0.5, 3, 1, 0)
-
-
-@pytest.mark.parametrize("data", [None, 3, object])
-def test_what_is_neither_files_nor_rows_is_refused(data: Any, tmp_path: Path) -> None:
-    with pytest.raises(
-        UsageError,
-        match=r"the data are of the type \w+\n  hint: give the name of a file, several, rows or a data frame",
-    ):
-        run(tmp_path, data)
 
 
 def test_every_file_of_the_contract_is_there(tmp_path: Path) -> None:
@@ -129,53 +118,6 @@ def test_the_default_directory_is_found_again_and_differs_by_settings(
     assert first.directory == again.directory != other.directory
     assert first.directory.parent == Path("runs")
     assert first.directory.name.startswith("my-answers-")
-
-
-def test_rows_and_files_give_the_same_numbers_and_signature(tmp_path: Path) -> None:
-    file = tmp_path / "rows.jsonl"
-    file.write_text("\n".join(map(json.dumps, ROWS)))
-    from_rows = run(tmp_path / "1")
-    from_file = localjudge.evaluate(file, metrics=["context_recall"], engine=engine(), out=tmp_path / "2")
-    assert from_rows.summary == from_file.summary
-    assert written(tmp_path / "1") == written(tmp_path / "2")
-
-
-def test_a_unit_without_an_answer_fails_its_sample_and_is_listed(tmp_path: Path) -> None:
-    found = run(tmp_path, engine=engine({**SCRIPT, "Two.": "it does not fit"}))
-    assert found.scores[0].status == "failed"
-    assert [(row.text, row.label, row.error) for row in found.verdicts[:2]] == [
-        ("One.", 1, None),
-        ("Two.", None, "it does not fit"),
-    ]
-    summary = found.summary.metrics["context_recall"]
-    assert (summary.mean, summary.failed) == (0.5, 1)
-    assert summary.bounds == pytest.approx((1 / 3, 2 / 3))
-
-
-def test_an_engine_that_breaks_leaves_what_was_answered(tmp_path: Path) -> None:
-    """A bug stops the run; the next call goes on behind the answers that were there."""
-
-    class Breaking(ScriptedEngine):
-        """Breaks at the third answer."""
-
-        def _answer(self, request: Any) -> Any:
-            if len(self.asked) == 3:
-                raise ZeroDivisionError
-            return super()._answer(request)
-
-    with pytest.raises(ZeroDivisionError):
-        run(tmp_path, engine=Breaking(SCRIPT, default=0.4), metrics=["context_recall", "context_relevancy"])
-    with closing(sqlite3.connect(tmp_path / "run.sqlite")) as store:
-        assert store.execute("SELECT count(*) FROM answer").fetchone() == (2,)
-    with pytest.raises(RunDirectoryError, match="is not finished"):
-        Run.open(tmp_path)
-
-
-def test_clusters_move_the_interval_and_not_the_mean(tmp_path: Path) -> None:
-    alone, grouped = run(tmp_path / "1"), run(tmp_path / "2", cluster_by="topic")
-    one, two = alone.summary.metrics["context_recall"], grouped.summary.metrics["context_recall"]
-    assert (one.mean, one.clusters, two.clusters) == (two.mean, 3, 2)
-    assert one.ci95 != two.ci95
 
 
 @pytest.mark.parametrize(

@@ -38,25 +38,24 @@ class Slow(localjudge.ScriptedEngine):
 
 localjudge.evaluate(sys.argv[1], out=sys.argv[2], engine=Slow(said), metrics=["context_recall"])
 """
-# The command, which waits for a file once it has stored so many answers.
+# The command, which waits to be stopped once it has stored so many answers.
 PAUSED_COMMAND = """
 import sys, time
-from pathlib import Path
 from localjudge.cli.main import main
 from localjudge.record.store import Store
 
-go_on, left = Path(sys.argv[1]), int(sys.argv[2])
+left = int(sys.argv[1])
 add_answer = Store.add_answer
 
 def add_and_wait(*arguments):
     global left
     add_answer(*arguments)
     left -= 1
-    while left == 0 and not go_on.exists():
-        time.sleep(0.01)
+    if left == 0:
+        time.sleep(600)
 
 Store.add_answer = add_and_wait
-main(sys.argv[3:])
+main(sys.argv[2:])
 """
 SAMPLES, SENTENCES = 25, 6
 NEVER = 1_000_000
@@ -164,10 +163,10 @@ def localjudge(*arguments: str) -> subprocess.Popen[str]:
     return started("-m", "localjudge", *arguments)
 
 
-def paused(*arguments: str, out: Path, after: int, go_on: Path) -> subprocess.Popen[str]:
-    """The command, as it waits for `go_on` after so many more answers."""
+def paused(*arguments: str, out: Path, after: int) -> subprocess.Popen[str]:
+    """The command, as it waits after so many more answers."""
     before = answers(out)
-    process = started("-c", PAUSED_COMMAND, str(go_on), str(after), *arguments)
+    process = started("-c", PAUSED_COMMAND, str(after), *arguments)
     while answers(out) < before + after and process.poll() is None:
         time.sleep(0.02)
     return process
@@ -197,7 +196,7 @@ def test_the_command_stopped_in_three_ways_and_begun_again(
     out = tmp_path / "run"
     command = ("run", str(data), "--metrics", "context_recall", "--out", str(out))
     for more, sent, code in ((1, signal.SIGKILL, -9), (39, signal.SIGINT, 4), (50, signal.SIGTERM, 4)):
-        process = paused(*command, out=out, after=more, go_on=tmp_path / "never")
+        process = paused(*command, out=out, after=more)
         process.send_signal(sent)
         _, errors = process.communicate()
         assert process.returncode == code, errors
@@ -212,21 +211,6 @@ def test_the_command_stopped_in_three_ways_and_begun_again(
     assert results(out) == judged
     manifest = json.loads((out / "manifest.json").read_text())
     assert manifest["environment"]["sessions"][-1]["asked"] == SAMPLES * SENTENCES - 90
-
-
-def test_a_second_process_is_told_and_changes_nothing(data: Path, tmp_path: Path, judged: dict[str, bytes]) -> None:
-    """Exit code 1; the first goes on to the end."""
-    command = ("run", str(data), "--metrics", "context_recall", "--out", str(tmp_path / "run"), "--quiet")
-    go_on = tmp_path / "go_on"
-    first = paused(*command, out=tmp_path / "run", after=1, go_on=go_on)
-    second = localjudge(*command)
-    _, errors = second.communicate()
-    go_on.touch()
-    assert second.returncode == 1
-    assert f"is being written by another process (process {first.pid})" in errors
-    assert first.wait() == 0
-    first.communicate()
-    assert results(tmp_path / "run") == judged
 
 
 def test_a_file_size_limit_stands_for_a_full_disk(data: Path, tmp_path: Path, judged: dict[str, bytes]) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 import localjudge
-from localjudge import Run, ScriptedEngine, UsageError
+from localjudge import Run, ScriptedEngine
 from localjudge.run.verify import verify_run as verify
 
 ROWS = [{"id": "a", "reference": "Seen by Exkmt. The rest is clear.", "retrieved_contexts": ["Rain."]}]
@@ -47,29 +47,3 @@ def test_a_run_is_verified_without_the_file(tmp_path: Path, file: Path) -> None:
     file.unlink()
     found = verify(Run.open(tmp_path / "run"), engine=engine())
     assert (found.result, found.judge_changes, found.files) == ("bit-identical", (), {})
-
-
-def test_the_same_call_goes_on_and_another_list_is_another_run(tmp_path: Path, file: Path) -> None:
-    run(tmp_path / "run", abbreviations=file)
-    again = engine()
-    found = localjudge.evaluate(
-        ROWS, out=tmp_path / "run", metrics=["context_recall"], engine=again, abbreviations=["Exkmt", "Pat"]
-    )
-    assert (len(again.asked), statements(found)) == (0, [ROWS[0]["reference"]])
-    with pytest.raises(UsageError, match="abbreviations_sha256"):
-        run(tmp_path / "run", abbreviations=["Exkmt"])
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"abbreviations": "no-such.txt"}, "no-such.txt cannot be read"),
-        ({"abbreviations": 5}, "must be a list of words or the name of a file, got 5"),
-        ({"abbreviations": [5]}, "5 is not an abbreviation"),
-        ({"abbreviations": ["two words"]}, "'two words' is not an abbreviation"),
-        ({"abbreviations": ["Pat."], "segmenter": "xx_none"}, "cannot be given to the spaCy pipeline 'xx_none'"),
-    ],
-)
-def test_what_cannot_be_is_refused_before_the_data_is_read(options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        localjudge.evaluate("no-such-data.jsonl", engine=engine(), **options)

@@ -10,7 +10,6 @@ from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.errors import UsageError
 from localjudge.report.tables import summary_view
 from localjudge.report.terminal import Lines, terminal
-from localjudge.run.verify import verify_run as verify
 
 ROWS: list[dict[str, Any]] = [
     {"id": str(number), "retrieved_contexts": ["It rains."], "reference": f"One {number}.", "topic": str(number % 2)}
@@ -67,14 +66,6 @@ def test_it_says_that_it_is_a_part(
 def test_the_whole_does_not_say_so(tmp_path: Path) -> None:
     assert judged(tmp_path / "run").part is None
     assert judged(tmp_path / "run", limit=99).part is None
-
-
-def test_a_part_goes_on_where_it_was_and_is_verified(tmp_path: Path) -> None:
-    judged(tmp_path / "part", sample=4)
-    engine = ScriptedEngine({}, default=0.8)
-    again = judged(tmp_path / "part", engine, sample=4)
-    assert engine.asked == ()
-    assert verify(again, engine=engine).result == "bit-identical"
 
 
 def test_groups_are_those_of_the_part(tmp_path: Path) -> None:

@@ -115,14 +115,6 @@ def test_a_run_keeps_the_words_of_its_profile(tmp_path: Path, monkeypatch: pytes
     assert [change.ingredient for change in again.judge_changes] == ["judge.profile_sha256"]
 
 
-def test_a_profile_that_there_is_not_is_refused_with_those_that_there_are() -> None:
-    with pytest.raises(UsageError, match="no prompt profile is called 'minichek'") as refused:
-        judge_on(ScriptedEngine({}), checked({"profile": "minichek"}))
-    assert "granite-guardian, instruct, lynx, minicheck, prometheus, qwen3-reranker, reference" in str(
-        refused.value.hint
-    )
-
-
 @pytest.mark.parametrize(
     ("profile", "options"), [("lynx", {"reasons": "before"}), ("minicheck", {"protocol": "joint"})]
 )

@@ -150,14 +150,6 @@ def changed_byte(out: Path) -> None:
     part.write_bytes(content)
 
 
-def shortened(out: Path) -> None:
-    os.truncate(out / "scores.jsonl.part", 1_000)
-
-
-def hard_link(out: Path) -> None:
-    os.link(out / "scores.jsonl.part", out.parent / "of another")
-
-
 def symbolic_link(out: Path) -> None:
     (out / "scores.jsonl.part").rename(out.parent / "of another")
     (out / "scores.jsonl.part").symlink_to(out.parent / "of another")
@@ -166,18 +158,6 @@ def symbolic_link(out: Path) -> None:
 def pipe(out: Path) -> None:
     (out / "scores.jsonl.part").unlink()
     os.mkfifo(out / "scores.jsonl.part")
-
-
-def one_part_gone(out: Path) -> None:
-    (out / "verdicts.jsonl.part").unlink()
-
-
-def no_resume_point(out: Path) -> None:
-    (out / "resume.json").unlink()
-
-
-def half_a_resume_point(out: Path) -> None:
-    os.truncate(out / "resume.json", 40)
 
 
 def answers_lost(out: Path) -> None:
@@ -192,23 +172,23 @@ def other_samples(out: Path) -> None:
     (out / "resume.json").write_text(json.dumps({**point, "samples": 48}))
 
 
-DAMAGES: list[Callable[[Path], None]] = [
-    changed_byte,
-    shortened,
-    hard_link,
-    symbolic_link,
-    pipe,
-    one_part_gone,
-    no_resume_point,
-    half_a_resume_point,
-    answers_lost,
-    other_samples,
-]
+DAMAGES: dict[str, Callable[[Path], object]] = {
+    "changed byte": changed_byte,
+    "shortened": lambda out: os.truncate(out / "scores.jsonl.part", 1_000),
+    "hard link": lambda out: os.link(out / "scores.jsonl.part", out.parent / "of another"),
+    "symbolic link": symbolic_link,
+    "pipe": pipe,
+    "one part gone": lambda out: (out / "verdicts.jsonl.part").unlink(),
+    "no resume point": lambda out: (out / "resume.json").unlink(),
+    "half a resume point": lambda out: os.truncate(out / "resume.json", 40),
+    "answers lost": answers_lost,
+    "other samples": other_samples,
+}
 
 
-@pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
 def test_rows_that_are_not_as_they_were_left_are_worked_out_again(
-    stopped: Path, whole: dict[str, bytes], damage: Callable[[Path], None]
+    stopped: Path, whole: dict[str, bytes], damage: Callable[[Path], object]
 ) -> None:
     """All 228 questions are worded again, and what another's file holds stays as it is."""
     before = (stopped / "scores.jsonl.part").read_bytes()

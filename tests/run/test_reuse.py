@@ -189,14 +189,6 @@ def test_a_stranger_s_store_is_read_as_one(tmp_path: Path, first: Run, statement
         judged(tmp_path / "second", engine(), reuse=first.directory)
 
 
-def test_a_forged_answer_is_found_by_verifying(tmp_path: Path, first: Run) -> None:
-    """Nothing else can find it: its key is that of the question."""
-    with closing(sqlite3.connect(first.directory / "run.sqlite")) as store, store:
-        store.execute("UPDATE answer SET p_yes = 0.1 WHERE p_yes = 0.8")
-    second = judged(tmp_path / "second", engine(), reuse=first.directory)
-    assert verify(second, engine=engine()).result == "different"
-
-
 def test_rescoring_asks_only_what_is_new(tmp_path: Path, first: Run) -> None:
     """The third sample's error is asked again, and the three answers for faithfulness."""
     using = engine()

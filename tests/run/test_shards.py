@@ -1,7 +1,6 @@
 """Shards: parts of the data by the samples' ids, which processes judge apart and `merge` makes one run."""
 
 import hashlib
-from collections import Counter
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -39,12 +38,6 @@ def test_the_shards_of_known_ids() -> None:
 @given(st.text(max_size=8), st.integers(1, 40))
 def test_a_sample_is_in_exactly_one_shard(sample_id: str, count: int) -> None:
     assert [Shard(number, count).has(sample_id) for number in range(1, count + 1)].count(True) == 1
-
-
-def test_shards_are_of_about_one_size() -> None:
-    """10,000 ids in 4 shards: 2,500 each, with a standard deviation of sqrt(10000 * 1/4 * 3/4) = 43."""
-    sizes = Counter(shard_number(str(number), 4) for number in range(10_000))
-    assert all(abs(size - 2_500) < 5 * 43 for size in sizes.values())
 
 
 def test_shards_are_the_data_in_its_order(tmp_path: Path) -> None:
