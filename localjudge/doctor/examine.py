@@ -36,19 +36,8 @@ from localjudge.run.settings import RunSettings, checked
 from localjudge.types import ChatEnds, Task, VerdictRequest
 
 _OF_THE_JUDGE = (
-    "model file",
-    "model",
-    "model memory",
-    "shared prompts",
-    "chat template",
-    "prompts",
-    "answers",
-    "asked again",
-    "plain cases",
-    "probes",
-    "injections",
-    "speed",
-    ADMISSION,
+    *("model file", "model", "model memory", "shared prompts", "chat template", "prompts", "answers", "asked again"),
+    *("plain cases", "probes", "injections", "speed", ADMISSION),
 )
 _FINDINGS = (UsageError, SampleError, OutOfResource)
 _PROBED = ("attribution", "relevance_sentence", "relevance_chunk")
@@ -176,8 +165,9 @@ class Interview:
         yield plain
         is_judge = plain.status != "failed"
         figures = yield from self._probe_checks(is_judge=is_judge)
-        if is_judge:
-            yield from self._injection_checks()
+        selected, why = judgement.choose_attempts(judge, self._order.injections) if is_judge else ([], "")
+        if selected:
+            yield self._made("injections", lambda: judgement.injection_check(judge, selected, why))
         speed = judge.speed_check()
         for mode, writer in others:
             yield self._made(mode.name, partial(judgement.answers_check, mode, judge, mode.requests(writer, tasks)))
@@ -222,11 +212,6 @@ class Interview:
             return None
         yield from checks
         return figures
-
-    def _injection_checks(self) -> Iterator[HealthCheck]:
-        selected, why = judgement.choose_attempts(self._judge, self._order.injections)
-        if selected:
-            yield self._made("injections", lambda: judgement.injection_check(self._judge, selected, why))
 
     def _admission(self, figures: ProbeFigures | None, *, is_judge: bool) -> Iterator[HealthCheck]:
         """What the judge is fit for, which is remembered if it was decided."""
