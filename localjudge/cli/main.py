@@ -151,7 +151,12 @@ def _exit_code(arguments: Sequence[str]) -> int:
 def _reported(error: BaseException, advice: str) -> tuple[str, ExitCode]:
     match error:
         case UnfinishedRun():
-            return _with_command(error), ExitCode.NOTHING_JUDGED
+            from localjudge.cli.options import resume_command
+            from localjudge.record.run import read_manifest
+
+            if (manifest := read_manifest(error.directory)) and (command := resume_command(error.directory, manifest)):
+                error.hint = f"go on with it: {command}"
+            return str(error), ExitCode.NOTHING_JUDGED
         case OutOfResource():
             return str(error), ExitCode.GO_ON_LATER
         case LocaljudgeError():
@@ -161,16 +166,6 @@ def _reported(error: BaseException, advice: str) -> tuple[str, ExitCode]:
         case MemoryError():
             return f"out of memory\n  hint: free some, or take a smaller model; {advice}", ExitCode.GO_ON_LATER
     return f"interrupted\n  hint: {advice}", ExitCode.GO_ON_LATER
-
-
-def _with_command(error: UnfinishedRun) -> str:
-    """With the command that goes on with the run, if its manifest tells it."""
-    from localjudge.cli.options import resume_command
-    from localjudge.record.run import read_manifest
-
-    if (manifest := read_manifest(error.directory)) and (command := resume_command(error.directory, manifest)):
-        error.hint = f"go on with it: {command}"
-    return str(error)
 
 
 def _file_error(error: OSError, advice: str) -> LocaljudgeError:
