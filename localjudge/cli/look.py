@@ -93,10 +93,7 @@ def _show_corrected(run: "Run", names: _Names, labels: Path, foreign: bool, as_j
     print_result(
         as_json,
         lambda: {**_values(run, names, 0), "corrected": corrected.model_dump(mode="json")},
-        lambda: [
-            *_views_of_run(run, names, 0),
-            *(corrected_view(corrected, metric=metric) for metric in _each(names)),
-        ],
+        lambda: [*_views_of_run(run, names, 0), *(corrected_view(corrected, metric=metric) for metric in _each(names))],
     )
 
 

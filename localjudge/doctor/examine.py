@@ -149,7 +149,10 @@ class Interview:
 
     def checks(self) -> Iterator[HealthCheck]:
         """What is shown to the model, then what it says; last, what it is fit for."""
-        judge, tasks = self._judge, self._demo_tasks()
+        judge, settings = self._judge, self._order.settings
+        demo = plan(str(resources.demo_file()), one_for_each_task(), settings)
+        first = first_tasks(demo.dataset.samples, demo.metrics, settings.sentences)
+        tasks = [asked for asked in first if self._writer.has_words_for(asked.task)]
         (mode, writer), *others = self._modes
         for name, make in (
             ("prompts", lambda: machine.read_back_check(self._engine, self._all_requests(tasks))),
@@ -173,13 +176,6 @@ class Interview:
             yield self._made(mode.name, partial(judgement.answers_check, mode, judge, mode.requests(writer, tasks)))
         yield speed
         yield from self._admission(figures, is_judge=is_judge)
-
-    def _demo_tasks(self) -> list[AskedTask]:
-        """What a run would ask about the demo's samples."""
-        settings = self._order.settings
-        demo = plan(str(resources.demo_file()), one_for_each_task(), settings)
-        tasks = first_tasks(demo.dataset.samples, demo.metrics, settings.sentences)
-        return [asked for asked in tasks if self._writer.has_words_for(asked.task)]
 
     def _all_requests(self, tasks: list[AskedTask]) -> list[VerdictRequest]:
         """What the judge may be shown by this examination."""

@@ -11,13 +11,7 @@ from localjudge import model_registry, resources
 from localjudge.doctor.health_check import HealthCheck, failed, ok, warning, warning_if
 from localjudge.engine import hardware, opening
 from localjudge.engine.hardware import readable
-from localjudge.engine.protocol import (
-    Engine,
-    EngineBuild,
-    NamedModel,
-    ReadableEngine,
-    is_inspectable,
-)
+from localjudge.engine.protocol import Engine, EngineBuild, NamedModel, ReadableEngine, is_inspectable
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge import profile as grammars
 from localjudge.judge.profile import PromptProfile

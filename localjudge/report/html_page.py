@@ -381,14 +381,7 @@ def _verdict_values(sample: Sample, verdict: VerdictRow) -> list[Any]:
     if verdict.source_index is not None:
         text = "".join(context_texts(text)[verdict.source_index : verdict.source_index + 1])
     ends = (place_in_browser(text or "", place) for place in (verdict.start, verdict.end))
-    return [
-        verdict.source,
-        verdict.source_index,
-        *ends,
-        verdict.label,
-        _rounded(verdict.p_yes),
-        remark_on(verdict),
-    ]
+    return [verdict.source, verdict.source_index, *ends, verdict.label, _rounded(verdict.p_yes), remark_on(verdict)]
 
 
 def place_in_browser(text: str, place: int) -> int:
