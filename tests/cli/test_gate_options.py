@@ -98,15 +98,14 @@ def test_a_run_that_is_refused_leaves_no_junit_file_that_passed(capfd: pytest.Ca
     assert (suite.get("errors"), suite.get("tests")) == ("1", "1")
 
 
-def test_a_dry_run_writes_no_junit_file(capfd: pytest.CaptureFixture[str]) -> None:
-    gate = ("--gate", "context_recall>=0", "--junit", "gates.xml")
-    assert called(capfd, "run", "data.jsonl", *ARGUMENTS, *gate, "--dry-run")[0] == 0
-    assert not Path("gates.xml").exists()
-
-
-def test_a_dry_run_refuses_what_the_run_would_refuse(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_dry_run_writes_no_junit_file_and_refuses_what_the_run_would_refuse(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     """A baseline that is not there is found before hours of work, not after."""
-    assert called(capfd, "run", "data.jsonl", *ARGUMENTS, "--baseline", "missing", "--dry-run")[0] == 1
+    run = ("run", "data.jsonl", *ARGUMENTS, "--dry-run")
+    assert called(capfd, *run, "--gate", "context_recall>=0", "--junit", "gates.xml")[0] == 0
+    assert not Path("gates.xml").exists()
+    assert called(capfd, *run, "--baseline", "missing")[0] == 1
 
 
 def test_a_baseline_of_other_metrics_is_refused_before_anything_is_judged(capfd: pytest.CaptureFixture[str]) -> None:
