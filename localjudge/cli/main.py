@@ -74,18 +74,8 @@ class _LazyGroup(click.Group):
             formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
 
 
-def _print_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
-    if value and not context.resilient_parsing:
-        from importlib.metadata import version
-
-        click.echo(f"localjudge {version('localjudge')}")
-        context.exit()
-
-
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
-)
+@click.version_option(package_name="localjudge", message="localjudge %(version)s", help="Show the version.")
 def command_line() -> None:
     """Evaluate retrieval-augmented generation offline, with a local GGUF model as the judge.
 

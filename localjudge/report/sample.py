@@ -162,18 +162,14 @@ def sample_view(run: Run, named: str, *, metric: str | None = None) -> View:
     Raises UsageError if the run has no such sample.
     """
     sample = find_sample(run, named)
-    texts = Table(rows=_texts(sample), titles=[sample.id], indent=2)
-    verdicts = verdicts_view(run, sample_id=sample.id, metric=metric)
-    return View([texts, *verdicts, Table(notes=[f"judge {run.judge}"])])
-
-
-def _texts(sample: Sample) -> list[tuple[Text, str]]:
     fields = ("user_input", "reference", "response")
     texts = {field: text for field in fields if (text := getattr(sample, field)) is not None}
     for field in CONTEXT_FIELDS:
         for place, context in enumerate(getattr(sample, field) or ()):
             texts[f"{field}[{place}]"] = f"(id {context.id}, no text)" if context.text is None else context.text
-    return [(Text(name, style="dim"), text) for name, text in texts.items()]
+    rows = [(Text(name, style="dim"), text) for name, text in texts.items()]
+    verdicts = verdicts_view(run, sample_id=sample.id, metric=metric)
+    return View([Table(rows=rows, titles=[sample.id], indent=2), *verdicts, Table(notes=[f"judge {run.judge}"])])
 
 
 def prompts_view(run: Run, sample_id: str, metric: str) -> View:

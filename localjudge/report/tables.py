@@ -216,11 +216,16 @@ def _warnings(run: Run, verdicts: VerdictSummary, metric: str | None) -> Iterato
 
 def estimate_view(estimate: Estimate) -> View:
     """One line for each thing that a run takes, and below one for each metric if there are several."""
+    answered = {}
+    if estimate.reused:
+        places = ", ".join(f"{count:,} in {excerpt(name)}" for name, count in estimate.reused.items())
+        part = f"{estimate.requests - estimate.remaining:,} of these questions already ({places})"
+        answered = {"answered": f"{part}; {estimate.remaining:,} remain"}
     whole = {
         "samples": f"{estimate.samples:,}",
         "metrics": ", ".join(estimate.metrics),
         "verdicts": f"{estimate.verdicts:,}, of which {estimate.requests:,} are distinct questions",
-        **_answered(estimate),
+        **answered,
         "tokens": f"{estimate.tokens:,} distinct, each evaluated once",
         "time": "none: nothing is asked" if estimate.seconds is None else f"about {_duration(estimate.seconds)}",
         "memory": f"about {estimate.memory_bytes / _GIB:.1f} GiB",
@@ -237,15 +242,6 @@ def estimate_view(estimate: Estimate) -> View:
     shared = ["What several metrics need is counted once, with the first of them."]
     by_metric = [Table(("metric", "verdicts", "tokens", "time"), parts, shared)] if len(parts) > 1 else []
     return View([Table(rows=list(whole.items())), *by_metric])
-
-
-def _answered(estimate: Estimate) -> dict[str, str]:
-    """How many of the questions are answered already, where there are answers to take."""
-    if not estimate.reused:
-        return {}
-    places = ", ".join(f"{count:,} in {excerpt(name)}" for name, count in estimate.reused.items())
-    answered = estimate.requests - estimate.remaining
-    return {"answered": f"{answered:,} of these questions already ({places}); {estimate.remaining:,} remain"}
 
 
 def _duration(seconds: float) -> str:
