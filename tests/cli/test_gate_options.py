@@ -51,7 +51,7 @@ def test_a_run_is_compared_with_its_baseline_in_one_go(capfd: pytest.CaptureFixt
         gate = ("--gate", "context_recall.delta>=-0.1")
         arguments = ("run", "now.jsonl", *ARGUMENTS, "--baseline", "old", *gate)
         assert (found := called(capfd, *arguments))[0] == code
-        assert f"{outcome}  context_recall.delta>=-0.1" in found[1]
+        assert f"{outcome} context_recall.delta>=-0.1" in " ".join(found[1].split())
         printed = json.loads(called(capfd, *arguments, "--json")[1])
         difference = 0.5 if outcome == "pass" else -0.5
         assert printed["comparison"]["metrics"]["context_recall"]["scores"]["difference"] == difference
