@@ -58,13 +58,8 @@ class AssertedSession:
         self._rows: dict[str, Mapping[str, Any]] = {}
         self._metrics: dict[str, set[str]] = {}
         self.runs: list[str] = []
-        self._data_sets = 0
+        self.data_sets = 0
         self.directory = _directory(config)
-
-    def data_set_directory(self) -> Path | None:
-        """For the next data set that gates are decided on."""
-        self._data_sets += 1
-        return self.directory / f"data-{self._data_sets}" if self.directory else None
 
     def identified(self, row: Mapping[str, Any], test: str) -> Mapping[str, Any]:
         """The row with an id. One id with two contents gets the name of its test in front."""
@@ -218,7 +213,9 @@ def assert_gates(
 
         conditions = [gates] if isinstance(gates, str) else list(gates)
         options.setdefault("metrics", list(dict.fromkeys(parse_gate(gate).metric for gate in conditions)))
-        out = options.pop("out", None) or session.data_set_directory() or tmp_path_factory.mktemp("localjudge") / "run"
+        session.data_sets += 1
+        below = session.directory or tmp_path_factory.mktemp("localjudge")
+        out = options.pop("out", None) or below / f"data-{session.data_sets}"
         run = evaluate(data, judge=judge, out=out, progress=False, **options)
         session.runs.append(str(out))
         failed = [

@@ -3,7 +3,7 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -28,9 +28,6 @@ from localjudge.cli.options import (
 )
 from localjudge.errors import UsageError
 from localjudge.run.settings import settings_with
-
-if TYPE_CHECKING:
-    from localjudge.record.manifest import Calibration
 
 
 @click.command("calibrate", cls=GroupedCommand, example="localjudge calibrate labels.jsonl --judge model.gguf")
@@ -57,6 +54,7 @@ def calibrate_command(labels: str, quiet: bool, as_json: bool, required: str | N
     """
     from localjudge.doctor.calibrate import measure_judge
     from localjudge.doctor.fitness import admission_by_labels
+    from localjudge.record.manifest import calibration_file
     from localjudge.report.label_tables import calibration_view
     from localjudge.report.terminal import terminal
 
@@ -69,21 +67,15 @@ def calibrate_command(labels: str, quiet: bool, as_json: bool, required: str | N
         calibration = measure_judge(labels, how, judge=arguments.get("judge"), run=run, name=name, progress=progress)
     print_result(as_json, calibration, lambda: calibration_view(calibration))
     if not quiet and not as_json:
-        terminal(stderr=True).print(_advice(calibration), soft_wrap=True)
+        advice = f"use it: localjudge run ... --calibration {calibration.name}"
+        if calibration.guesses:
+            advice = "do not use it: this judge is not shown to be better than guessing"
+        terminal(stderr=True).print(f"saved as {calibration_file(calibration.name)}; {advice}", soft_wrap=True)
     admission = admission_by_labels(calibration)
     if required is None or required in admission.uses:
         return ExitCode.DONE
     terminal(stderr=True).print(f"fit for {required} is required: {admission}", soft_wrap=True)
     return ExitCode.GATE_MISSED
-
-
-def _advice(calibration: "Calibration") -> str:
-    from localjudge.record.manifest import calibration_file
-
-    advice = f"use it: localjudge run ... --calibration {calibration.name}"
-    if calibration.guesses:
-        advice = "do not use it: this judge is not shown to be better than guessing"
-    return f"saved as {calibration_file(calibration.name)}; {advice}"
 
 
 def _items(_context: click.Context, _parameter: click.Parameter, count: str | None) -> int | None:

@@ -69,11 +69,7 @@ def show_command(directory: Path, sample: str | None, column: str | None, as_jso
     elif column is not None:
         _show_slices(run, column, names, as_json)
     elif sample is not None:
-        print_result(
-            as_json,
-            lambda: _values_of_sample(run, sample, names or list(run)),
-            lambda: _views_of_sample(run, sample, names, prompts=options["prompts"]),
-        )
+        _show_sample(run, sample, names, options["prompts"], as_json)
     else:
         worst = options["worst"]
         print_result(as_json, lambda: _values(run, names, worst), lambda: _views_of_run(run, names, worst))
@@ -97,10 +93,7 @@ def _show_corrected(run: "Run", names: _Names, labels: Path, foreign: bool, as_j
     print_result(
         as_json,
         lambda: {**_values(run, names, 0), "corrected": corrected.model_dump(mode="json")},
-        lambda: [
-            *_views_of_run(run, names, 0),
-            *(corrected_view(corrected, metric=metric) for metric in _each(names)),
-        ],
+        lambda: [*_views_of_run(run, names, 0), *(corrected_view(corrected, metric=metric) for metric in _each(names))],
     )
 
 
@@ -116,16 +109,6 @@ def _show_slices(run: "Run", column: str, names: _Names, as_json: bool) -> None:
     )
 
 
-def _views_of_sample(run: "Run", sample: str, names: _Names, *, prompts: bool) -> "list[RenderableType]":
-    from localjudge.report.sample import find_sample, prompts_view, sample_view
-
-    views: list[RenderableType] = [sample_view(run, sample, metric=metric) for metric in _each(names)]
-    if prompts:
-        sample_id = find_sample(run, sample).id
-        views += [prompts_view(run, sample_id, name) for name in names or run]
-    return views
-
-
 def _values(run: "Run", names: _Names, worst: int) -> dict[str, Any]:
     from localjudge.report.tables import summary_values, worst_samples
 
@@ -139,18 +122,25 @@ def _values(run: "Run", names: _Names, worst: int) -> dict[str, Any]:
     return {**summary, "run": str(run.directory), "finished": run.so_far is None, "worst": rows}
 
 
-def _values_of_sample(run: "Run", named: str, names: Sequence[str]) -> dict[str, Any]:
+def _show_sample(run: "Run", named: str, names: _Names, prompts: bool, as_json: bool) -> None:
     from localjudge.record.result_rows import row_values
-    from localjudge.report.sample import find_sample
+    from localjudge.report.sample import find_sample, prompts_view, sample_view
 
-    sample = find_sample(run, named)
-    return {
-        "schema_version": run.summary.schema_version,
-        "judge": run.judge.model_dump(mode="json"),
-        "sample": sample.model_dump(mode="json"),
-        "scores": [row_values(row) for row in run.scores_of(sample.id) if row.metric in names],
-        "verdicts": [row_values(row) for row in run.verdicts_of(sample.id) if row.metric in names],
-    }
+    sample, listed = find_sample(run, named), names or list(run)
+    print_result(
+        as_json,
+        lambda: {
+            "schema_version": run.summary.schema_version,
+            "judge": run.judge.model_dump(mode="json"),
+            "sample": sample.model_dump(mode="json"),
+            "scores": [row_values(row) for row in run.scores_of(sample.id) if row.metric in listed],
+            "verdicts": [row_values(row) for row in run.verdicts_of(sample.id) if row.metric in listed],
+        },
+        lambda: [
+            *(sample_view(run, sample.id, metric=metric) for metric in _each(names)),
+            *(prompts_view(run, sample.id, name) for name in (listed if prompts else ())),
+        ],
+    )
 
 
 @click.command("report", cls=GroupedCommand, example="localjudge report runs/new --baseline runs/old")

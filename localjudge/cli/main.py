@@ -74,18 +74,8 @@ class _LazyGroup(click.Group):
             formatter.write_dl([(name, words) for name, (_, words) in COMMANDS.items()])
 
 
-def _print_version(context: click.Context, _parameter: click.Parameter, value: bool) -> None:
-    if value and not context.resilient_parsing:
-        from importlib.metadata import version
-
-        click.echo(f"localjudge {version('localjudge')}")
-        context.exit()
-
-
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Show the version."
-)
+@click.version_option(package_name="localjudge", message="localjudge %(version)s", help="Show the version.")
 def command_line() -> None:
     """Evaluate retrieval-augmented generation offline, with a local GGUF model as the judge.
 
@@ -151,7 +141,12 @@ def _exit_code(arguments: Sequence[str]) -> int:
 def _reported(error: BaseException, advice: str) -> tuple[str, ExitCode]:
     match error:
         case UnfinishedRun():
-            return _with_command(error), ExitCode.NOTHING_JUDGED
+            from localjudge.cli.options import resume_command
+            from localjudge.record.run import read_manifest
+
+            if (manifest := read_manifest(error.directory)) and (command := resume_command(error.directory, manifest)):
+                error.hint = f"go on with it: {command}"
+            return str(error), ExitCode.NOTHING_JUDGED
         case OutOfResource():
             return str(error), ExitCode.GO_ON_LATER
         case LocaljudgeError():
@@ -161,16 +156,6 @@ def _reported(error: BaseException, advice: str) -> tuple[str, ExitCode]:
         case MemoryError():
             return f"out of memory\n  hint: free some, or take a smaller model; {advice}", ExitCode.GO_ON_LATER
     return f"interrupted\n  hint: {advice}", ExitCode.GO_ON_LATER
-
-
-def _with_command(error: UnfinishedRun) -> str:
-    """With the command that goes on with the run, if its manifest tells it."""
-    from localjudge.cli.options import resume_command
-    from localjudge.record.run import read_manifest
-
-    if (manifest := read_manifest(error.directory)) and (command := resume_command(error.directory, manifest)):
-        error.hint = f"go on with it: {command}"
-    return str(error)
 
 
 def _file_error(error: OSError, advice: str) -> LocaljudgeError:

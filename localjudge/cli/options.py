@@ -116,7 +116,12 @@ def settings(*names: str) -> _Decorator[Any]:
 
 def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:
     """An option's type, default, bounds and words, as the field declares them."""
-    attributes: dict[str, Any] = {"help": _help(field), "metavar": SETTINGS[name].metavar}
+    low, high = (
+        next((f"{getattr(bound, side):g}" for bound in field.metadata if hasattr(bound, side)), "")
+        for side in ("ge", "le")
+    )
+    bounds = f" From {low} to {high}." if low and high else f" At least {low}." if low else ""
+    attributes: dict[str, Any] = {"help": f"{field.description}{bounds}", "metavar": SETTINGS[name].metavar}
     kind = field.annotation
     if kind is bool:
         return {"help": attributes["help"], "is_flag": True}
@@ -130,22 +135,7 @@ def _attributes(name: str, field: FieldInfo) -> dict[str, Any]:
     if simple is int:
         attributes["metavar"] = "N"
     default = field.default if isinstance(field.default, int | float | str) else None
-    return {
-        **attributes,
-        "type": simple,
-        "default": default,
-        "show_default": default is not None,
-    }
-
-
-def _help(field: FieldInfo) -> str:
-    """The field's own words, and its bounds."""
-    low, high = (
-        next((f"{getattr(bound, side):g}" for bound in field.metadata if hasattr(bound, side)), "")
-        for side in ("ge", "le")
-    )
-    bounds = f" From {low} to {high}." if low and high else f" At least {low}." if low else ""
-    return f"{field.description}{bounds}"
+    return {**attributes, "type": simple, "default": default, "show_default": default is not None}
 
 
 def _pairs(_context: click.Context, _parameter: click.Parameter, pairs: tuple[str, ...]) -> Mapping[str, str]:

@@ -70,6 +70,7 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
     from localjudge.cli.gates import Checks, values, views
     from localjudge.report.sample import verdicts_view
     from localjudge.report.tables import summary_values, summary_view
+    from localjudge.run.job import run_plan
     from localjudge.run.settings import checked
 
     if options["list_metrics"]:
@@ -86,7 +87,7 @@ def run_command(data: tuple[str, ...], quiet: bool, as_json: bool, **options: An
             checks.refuse_unknown([metric.name for metric in planned.metrics])
             if options["dry_run"]:
                 return _estimate(planned, arguments, progress, as_json)
-            run = _score(planned, arguments, progress)
+            run = run_plan(planned, judge=_judge(arguments), out=arguments.get("out"), progress=progress)
     result = checks.check(run)
     report = checks.report(run, result) if arguments.get("report") else None
     written = {"report": str(report)} if report else {}
@@ -134,12 +135,10 @@ def _plan(arguments: Mapping[str, Any], run_settings: "RunSettings", suite: Any,
     return planned._replace(suite=suite.for_manifest if suite else None)
 
 
-def _score(planned: "Plan", arguments: Mapping[str, Any], progress: "Progress") -> "Run":
-    from localjudge.run.job import run_plan
+def _judge(arguments: Mapping[str, Any]) -> str:
     from localjudge.run.judges import DEFAULT_JUDGE
 
-    judge = arguments.get("judge") or DEFAULT_JUDGE
-    return run_plan(planned, judge=judge, out=arguments.get("out"), progress=progress)
+    return arguments.get("judge") or DEFAULT_JUDGE
 
 
 def _rescore(directory: Path, arguments: Mapping[str, Any], checks: "Checks", progress: "Progress") -> "Run":
@@ -155,9 +154,8 @@ def _rescore(directory: Path, arguments: Mapping[str, Any], checks: "Checks", pr
 def _estimate(planned: "Plan", arguments: Mapping[str, Any], progress: "Progress", as_json: bool) -> int:
     from localjudge.report.tables import estimate_view
     from localjudge.run.estimate import estimate_plan
-    from localjudge.run.judges import DEFAULT_JUDGE
 
-    estimate = estimate_plan(planned, judge=arguments.get("judge") or DEFAULT_JUDGE, progress=progress)
+    estimate = estimate_plan(planned, judge=_judge(arguments), progress=progress)
     progress.close()
     print_result(as_json, estimate, lambda: estimate_view(estimate))
     return ExitCode.DONE
@@ -269,16 +267,11 @@ def verify_command(directory: Path, redacted: Path | None, quiet: bool, as_json:
     from localjudge.report.checks import verification_view
     from localjudge.run.verify import verify_run
 
-    how = {"judge": options["judge"], "count": options["sample"], **_place()}
+    place = {name: value for name, value in typed_arguments().items() if name in settings_with("place")}
     with progress_shown(quiet=quiet) as progress:
-        result = verify_run(directory, progress=progress, **how)
+        result = verify_run(directory, judge=options["judge"], count=options["sample"], progress=progress, **place)
     print_result(as_json, result, lambda: verification_view(result))
     return ExitCode.DONE if result.result in _SAME[options["accept"]] else ExitCode.GATE_MISSED
-
-
-def _place() -> dict[str, Any]:
-    """Where the judge works, as typed."""
-    return {name: value for name, value in typed_arguments().items() if name in settings_with("place")}
 
 
 def _check_redacted(directory: Path, file: Path, salt: Path | None, as_json: bool) -> int:

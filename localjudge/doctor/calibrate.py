@@ -198,8 +198,9 @@ def _calibration(human: HumanLabels, judged: _Judged, name: str | None, *, weigh
     figures = judge_figures(matched.rows if weighed is None else matched.rows._replace(scores=weighed.held_out))
     card, manifest = judged.run.summary.judge, judged.run.manifest
     failed = [f"{matched.failed} labelled verdicts have no probability, and are in no figure"] if matched.failed else []
+    stem, question = (_NOT_IN_NAMES.sub("-", part) for part in (card.name, matched.question))
     return Calibration(
-        name=name or _default_name(card.name, matched.question),
+        name=name or f"{stem.strip('-.')[:_LONGEST_STEM] or 'judge'}-{question[: _LONGEST_STEM - 1]}",
         question=matched.question,
         judge=measured_part(manifest.judge, kept_criteria(manifest).get(matched.metric) or catalog.get(matched.metric)),
         card=card,
@@ -262,22 +263,15 @@ def _weigh(run: Run, matched: MatchedLabels) -> _Weighed:
     odds = [[log_odds(row[judge] or 0.0, clip) for judge in combination.ids] for row in matched.votes]
     fit = fit_weights(matched.rows.labels, odds, matched.rows.clusters)
     both = np.column_stack([np.asarray(matched.rows.scores, dtype=np.float64), fit.held_out])
-    gain = statistic_interval(_auc_gain, matched.rows.labels, both, clusters=matched.rows.clusters)
+    gain = statistic_interval(
+        lambda labels, scores, weights: roc_auc(labels, scores[:, 1], weights) - roc_auc(labels, scores[:, 0], weights),
+        matched.rows.labels,
+        both,
+        clusters=matched.rows.clusters,
+    )
     weights = dict(zip(combination.ids.values(), map(float, fit.weights), strict=True))
     return _Weighed(
         CombiningRule.weighted(weights, fit.intercept),
         fit.held_out,
         Figure(value=gain.mean, ci95=(gain.low, gain.high)),
     )
-
-
-def _auc_gain(labels: Floats, scores: Floats, weights: Floats) -> Floats:
-    """What the second column of scores has more than the first."""
-    gain: Floats = roc_auc(labels, scores[:, 1], weights) - roc_auc(labels, scores[:, 0], weights)
-    return gain
-
-
-def _default_name(judge: str, question: str) -> str:
-    """`reference-attribution`."""
-    stem = _NOT_IN_NAMES.sub("-", judge).strip("-.")[:_LONGEST_STEM] or "judge"
-    return f"{stem}-{_NOT_IN_NAMES.sub('-', question)[: _LONGEST_STEM - 1]}"

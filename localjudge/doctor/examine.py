@@ -36,19 +36,8 @@ from localjudge.run.settings import RunSettings, checked
 from localjudge.types import ChatEnds, Task, VerdictRequest
 
 _OF_THE_JUDGE = (
-    "model file",
-    "model",
-    "model memory",
-    "shared prompts",
-    "chat template",
-    "prompts",
-    "answers",
-    "asked again",
-    "plain cases",
-    "probes",
-    "injections",
-    "speed",
-    ADMISSION,
+    *("model file", "model", "model memory", "shared prompts", "chat template", "prompts", "answers", "asked again"),
+    *("plain cases", "probes", "injections", "speed", ADMISSION),
 )
 _FINDINGS = (UsageError, SampleError, OutOfResource)
 _PROBED = ("attribution", "relevance_sentence", "relevance_chunk")
@@ -160,7 +149,10 @@ class Interview:
 
     def checks(self) -> Iterator[HealthCheck]:
         """What is shown to the model, then what it says; last, what it is fit for."""
-        judge, tasks = self._judge, self._demo_tasks()
+        judge, settings = self._judge, self._order.settings
+        demo = plan(str(resources.demo_file()), one_for_each_task(), settings)
+        first = first_tasks(demo.dataset.samples, demo.metrics, settings.sentences)
+        tasks = [asked for asked in first if self._writer.has_words_for(asked.task)]
         (mode, writer), *others = self._modes
         for name, make in (
             ("prompts", lambda: machine.read_back_check(self._engine, self._all_requests(tasks))),
@@ -176,20 +168,14 @@ class Interview:
         yield plain
         is_judge = plain.status != "failed"
         figures = yield from self._probe_checks(is_judge=is_judge)
-        if is_judge:
-            yield from self._injection_checks()
+        selected, why = judgement.choose_attempts(judge, self._order.injections) if is_judge else ([], "")
+        if selected:
+            yield self._made("injections", lambda: judgement.injection_check(judge, selected, why))
         speed = judge.speed_check()
         for mode, writer in others:
             yield self._made(mode.name, partial(judgement.answers_check, mode, judge, mode.requests(writer, tasks)))
         yield speed
         yield from self._admission(figures, is_judge=is_judge)
-
-    def _demo_tasks(self) -> list[AskedTask]:
-        """What a run would ask about the demo's samples."""
-        settings = self._order.settings
-        demo = plan(str(resources.demo_file()), one_for_each_task(), settings)
-        tasks = first_tasks(demo.dataset.samples, demo.metrics, settings.sentences)
-        return [asked for asked in tasks if self._writer.has_words_for(asked.task)]
 
     def _all_requests(self, tasks: list[AskedTask]) -> list[VerdictRequest]:
         """What the judge may be shown by this examination."""
@@ -222,11 +208,6 @@ class Interview:
             return None
         yield from checks
         return figures
-
-    def _injection_checks(self) -> Iterator[HealthCheck]:
-        selected, why = judgement.choose_attempts(self._judge, self._order.injections)
-        if selected:
-            yield self._made("injections", lambda: judgement.injection_check(self._judge, selected, why))
 
     def _admission(self, figures: ProbeFigures | None, *, is_judge: bool) -> Iterator[HealthCheck]:
         """What the judge is fit for, which is remembered if it was decided."""

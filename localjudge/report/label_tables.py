@@ -140,8 +140,8 @@ def corrected_view(means: CorrectedMeans, *, metric: str | None = None) -> Table
     notes = [*means.warnings]
     for name, mean in means.metrics.items():
         if metric in (None, name):
-            rows.append((name, *interval_cells(mean.judged), "-"))
-            rows.append(("  corrected", *interval_cells(mean.corrected), f"{mean.labelled:,}"))
+            judged, corrected = (interval_cells(part.mean, part.ci95) for part in (mean.judged, mean.corrected))
+            rows += [(name, *judged, "-"), ("  corrected", *corrected, f"{mean.labelled:,}")]
             notes += (f"{name}: {remark}" for remark in _remarks(mean))
     return Table(("metric", "mean", "95 % interval", "labels"), rows, [*notes, f"labels {means.labels}"])
 

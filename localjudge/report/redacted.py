@@ -119,12 +119,19 @@ def check_redacted(run: Run, file: Path, salt: bytes | None = None) -> RedactedC
         head = decoded_object(opened.readline(MOST_BYTES_OF_VALUE), file)
         if salt is None:
             salt = salt_of(run) if head.get("salt_check") and os.path.lexists(run.directory / SALT) else b""
-        _check_made_with(head, file, salt)
+        if head.get("row") != "run" or head.get("schema_version") != REDACTED_VERSION:
+            raise UsageError(
+                f"{file} is not a redacted run of this version", hint="is it what localjudge redact wrote?"
+            )
+        made_with, expected = head.get("salt_check"), _salt_check(salt)
+        if made_with != expected:
+            problem = "with another salt" if made_with and expected else f"with{'' if made_with else 'out'} a salt"
+            hint = f"give the same {option_name('salt')} that it was exported with"
+            raise UsageError(f"{file} was made {problem}", hint=hint)
         opened.seek(0)
         number, difference = 0, None
         for number, line in enumerate(redacted_lines(run, salt), 1):
-            expected = line.encode()
-            if opened.read(len(expected)) != expected:
+            if opened.read(len(part := line.encode())) != part:
                 difference = number
                 break
         else:
@@ -133,16 +140,6 @@ def check_redacted(run: Run, file: Path, salt: bytes | None = None) -> RedactedC
     return RedactedCheck(
         run=str(run.directory), file=str(file), belongs=difference is None, lines=lines, first_difference=difference
     )
-
-
-def _check_made_with(head: Mapping[str, Any], file: Path, salt: bytes) -> None:
-    if head.get("row") != "run" or head.get("schema_version") != REDACTED_VERSION:
-        raise UsageError(f"{file} is not a redacted run of this version", hint="is it what localjudge redact wrote?")
-    made_with, expected = head.get("salt_check"), _salt_check(salt)
-    if made_with != expected:
-        problem = "with another salt" if made_with and expected else f"with{'' if made_with else 'out'} a salt"
-        hint = f"give the same {option_name('salt')} that it was exported with"
-        raise UsageError(f"{file} was made {problem}", hint=hint)
 
 
 def _salt_check(salt: bytes) -> str | None:

@@ -44,15 +44,13 @@ def verdicts_view(run: Run, *, metric: str | None = None, sample_id: str | None 
         if metric in (None, verdict.metric):
             units.setdefault((verdict.sample_id, verdict.metric), []).append(verdict)
     named = (score for score in scores if metric in (None, score.metric))
-    return View(table for together in _with_the_same_units(named, units) for table in scored_units(*together))
-
-
-def scored_units(scores: Sequence[ScoreRow], verdicts: Sequence[VerdictRow]) -> list[Table]:
-    """Scores of one sample, and the units that all of them rest on."""
-    titles = [f"{score.sample_id}: {score.metric} {outcome_of(score)}" for score in scores]
-    tables = _matrices(verdicts) if _is_matrix(verdicts) else [_list(verdicts)]
-    first, *others = (Table(rows=rows, indent=2) for rows in tables)
-    return [Table(rows=first.rows, titles=titles, indent=2), *others]
+    tables = []
+    for together, rows in _with_the_same_units(named, units):
+        titles = [f"{score.sample_id}: {score.metric} {outcome_of(score)}" for score in together]
+        for cells in _matrices(rows) if _is_matrix(rows) else [_list(rows)]:
+            tables.append(Table(rows=cells, titles=titles, indent=2))
+            titles = []
+    return View(tables)
 
 
 _Rows = Sequence[Sequence[str | Text]]
@@ -164,18 +162,14 @@ def sample_view(run: Run, named: str, *, metric: str | None = None) -> View:
     Raises UsageError if the run has no such sample.
     """
     sample = find_sample(run, named)
-    texts = Table(rows=_texts(sample), titles=[sample.id], indent=2)
-    verdicts = verdicts_view(run, sample_id=sample.id, metric=metric)
-    return View([texts, *verdicts, Table(notes=[f"judge {run.judge}"])])
-
-
-def _texts(sample: Sample) -> list[tuple[Text, str]]:
     fields = ("user_input", "reference", "response")
     texts = {field: text for field in fields if (text := getattr(sample, field)) is not None}
     for field in CONTEXT_FIELDS:
         for place, context in enumerate(getattr(sample, field) or ()):
             texts[f"{field}[{place}]"] = f"(id {context.id}, no text)" if context.text is None else context.text
-    return [(Text(name, style="dim"), text) for name, text in texts.items()]
+    rows = [(Text(name, style="dim"), text) for name, text in texts.items()]
+    verdicts = verdicts_view(run, sample_id=sample.id, metric=metric)
+    return View([Table(rows=rows, titles=[sample.id], indent=2), *verdicts, Table(notes=[f"judge {run.judge}"])])
 
 
 def prompts_view(run: Run, sample_id: str, metric: str) -> View:

@@ -21,7 +21,7 @@ from datetime import timedelta
 from itertools import groupby
 from pathlib import Path
 from statistics import fmean
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from rich.text import Text
 
@@ -60,16 +60,6 @@ _MINUTE = timedelta(minutes=1)
 _STYLE = {"pass": "green", "fail": "red", "undecided": "yellow"}
 
 
-class _Estimated(Protocol):
-    """What has a mean and its interval."""
-
-    @property
-    def mean(self) -> float | None: ...
-
-    @property
-    def ci95(self) -> tuple[float, float] | None: ...
-
-
 def summary_view(run: Run, *, max_failed: int = 0, metric: str | None = None) -> Table:
     """Table, remarks and signature of a run, or of one of its metrics.
 
@@ -78,7 +68,7 @@ def summary_view(run: Run, *, max_failed: int = 0, metric: str | None = None) ->
     rows = [
         (
             name,
-            *interval_cells(summary, visible=summary.failed <= max_failed),
+            *interval_cells(summary.mean, summary.ci95, visible=summary.failed <= max_failed),
             *(f"{count:,}" for count in (summary.scored, summary.undefined, summary.failed)),
         )
         for name, summary in _metrics(run, metric).items()
@@ -112,12 +102,13 @@ def slices_view(run: Run, slices: Slices, *, metric: str | None = None, max_fail
             "" if place else name,
             _value(part.value),
             f"{part.samples:,}",
-            *interval_cells(part.metrics[name], visible=part.metrics[name].failed <= max_failed),
-            f"{part.metrics[name].undefined:,}",
-            f"{part.metrics[name].failed:,}",
+            *interval_cells(summary.mean, summary.ci95, visible=summary.failed <= max_failed),
+            f"{summary.undefined:,}",
+            f"{summary.failed:,}",
         )
         for name in _metrics(run, metric)
         for place, part in enumerate(slices.slices)
+        for summary in [part.metrics[name]]
     ]
     notes = [EACH_ALONE] if len(slices.slices) > 1 else []
     notes += [f"judge {run.judge}", f"signature {run.summary.signature}", f"run {run.directory}"]
@@ -129,10 +120,12 @@ def _value(value: str | None) -> str:
     return "(none)" if value is None else excerpt(value)
 
 
-def interval_cells(value: _Estimated, *, visible: bool = True) -> tuple[str, str]:
+def interval_cells(mean: float | None, ci95: tuple[float, float] | None, *, visible: bool = True) -> tuple[str, str]:
     """Mean and interval, and a dash for what there is not or what is not to be shown."""
-    mean = number(value.mean) if visible and value.mean is not None else "-"
-    return mean, " - ".join(map(number, value.ci95)) if visible and value.ci95 else "-"
+    return (
+        number(mean) if visible and mean is not None else "-",
+        " - ".join(map(number, ci95)) if visible and ci95 else "-",
+    )
 
 
 def remarks(run: Run, *, max_failed: int = 0, metric: str | None = None) -> Iterator[str]:
@@ -223,11 +216,16 @@ def _warnings(run: Run, verdicts: VerdictSummary, metric: str | None) -> Iterato
 
 def estimate_view(estimate: Estimate) -> View:
     """One line for each thing that a run takes, and below one for each metric if there are several."""
+    answered = {}
+    if estimate.reused:
+        places = ", ".join(f"{count:,} in {excerpt(name)}" for name, count in estimate.reused.items())
+        part = f"{estimate.requests - estimate.remaining:,} of these questions already ({places})"
+        answered = {"answered": f"{part}; {estimate.remaining:,} remain"}
     whole = {
         "samples": f"{estimate.samples:,}",
         "metrics": ", ".join(estimate.metrics),
         "verdicts": f"{estimate.verdicts:,}, of which {estimate.requests:,} are distinct questions",
-        **_answered(estimate),
+        **answered,
         "tokens": f"{estimate.tokens:,} distinct, each evaluated once",
         "time": "none: nothing is asked" if estimate.seconds is None else f"about {_duration(estimate.seconds)}",
         "memory": f"about {estimate.memory_bytes / _GIB:.1f} GiB",
@@ -244,15 +242,6 @@ def estimate_view(estimate: Estimate) -> View:
     shared = ["What several metrics need is counted once, with the first of them."]
     by_metric = [Table(("metric", "verdicts", "tokens", "time"), parts, shared)] if len(parts) > 1 else []
     return View([Table(rows=list(whole.items())), *by_metric])
-
-
-def _answered(estimate: Estimate) -> dict[str, str]:
-    """How many of the questions are answered already, where there are answers to take."""
-    if not estimate.reused:
-        return {}
-    places = ", ".join(f"{count:,} in {excerpt(name)}" for name, count in estimate.reused.items())
-    answered = estimate.requests - estimate.remaining
-    return {"answered": f"{answered:,} of these questions already ({places}); {estimate.remaining:,} remain"}
 
 
 def _duration(seconds: float) -> str:
@@ -278,16 +267,13 @@ def why(score: ScoreRow, verdicts: Sequence[VerdictRow]) -> str:
         return counts
     detail = f" ({score.detail})" if score.detail else ""
     if word := getattr(metric, "said_of_a_unit", ""):
-        return f"{counts} {word}{_first_lacking(word, verdicts)}{detail}"
+        lacking = [verdict.text for verdict in verdicts if verdict.label == 0]
+        if not lacking:
+            return f"{counts} {word}{detail}"
+        first = lacking[0] if len(lacking[0]) <= _QUOTED else f"{lacking[0][:_QUOTED].rstrip()} ..."
+        more = f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else ""
+        return f'{counts} {word}; not {word}: "{first}"{more}{detail}'
     return f"{counts} {getattr(metric, 'counts', '')}".rstrip() + detail
-
-
-def _first_lacking(word: str, verdicts: Sequence[VerdictRow]) -> str:
-    lacking = [verdict.text for verdict in verdicts if verdict.label == 0]
-    if not lacking:
-        return ""
-    first = lacking[0] if len(lacking[0]) <= _QUOTED else f"{lacking[0][:_QUOTED].rstrip()} ..."
-    return f'; not {word}: "{first}"' + (f" and {len(lacking) - 1:,} more" if len(lacking) > 1 else "")
 
 
 class WorstSample(NamedTuple):
@@ -334,22 +320,20 @@ def worst_view(run: Run, *, metric: str | None = None, count: int) -> Table:
     if not samples:
         return Table(notes=["no sample failed, and none could be better"])
     width = len(str(max(sample.row for sample in samples)))
-    rows = [_worst_row(sample, width, with_metric=metric is None) for sample in samples]
+    rows: list[list[str | Text]] = []
+    for row, asked, score in samples:
+        name, value = printable(score.sample_id), score.status if score.score is None else number(score.score)
+        question = safe_text(asked or "(no question)", style="" if asked else "dim")
+        question.no_wrap, question.overflow = True, "ellipsis"
+        cells: list[str | Text] = [
+            Text(f"{row:>{width}}"),
+            name if len(name) <= _MOST_OF_ID else f"{name[: _MOST_OF_ID - 1]}…",
+            Text(value, style="red" if score.status == "failed" else ""),
+            *([score.metric] if metric is None else []),
+            question,
+        ]
+        rows.append(cells)
     return Table(rows=rows, titles=["worst samples (localjudge show RUN ROW shows one)"])
-
-
-def _worst_row(sample: WorstSample, width: int, *, with_metric: bool) -> list[str | Text]:
-    score, name = sample.score, printable(sample.score.sample_id)
-    value = score.status if score.score is None else number(score.score)
-    question = safe_text(sample.question or "(no question)", style="" if sample.question else "dim")
-    question.no_wrap, question.overflow = True, "ellipsis"
-    return [
-        Text(f"{sample.row:>{width}}"),
-        name if len(name) <= _MOST_OF_ID else f"{name[: _MOST_OF_ID - 1]}…",
-        Text(value, style="red" if score.status == "failed" else ""),
-        *([score.metric] if with_metric else []),
-        question,
-    ]
 
 
 SCORE_HEADINGS = ("A", "B", "B - A", "95 % interval")

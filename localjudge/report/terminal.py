@@ -43,9 +43,12 @@ _END_OF_LINE = re.compile(r"(?:\x1b\[[0-9;]*m| )+$", re.MULTILINE)
 """Blanks, and what switches colours."""
 
 
-def safe_text(text: str, *, style: str = "") -> Text:
-    """The text with escapes for what would act on the terminal, folded at its width, nothing taken for markup."""
-    return Text(printable(text), style=style, overflow="fold")
+def safe_text(text: str | Text, *, style: str = "") -> Text:
+    """The text with escapes for what would act on the terminal, folded at its width, nothing taken for markup.
+
+    A `Text` is safe, and stays what it is.
+    """
+    return text if isinstance(text, Text) else Text(printable(text), style=style, overflow="fold")
 
 
 def terminal(*, stderr: bool = False) -> Console:
@@ -71,13 +74,8 @@ def put(text: str) -> None:
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:
-        ignore_output()
-
-
-def ignore_output() -> None:
-    """Let nobody read what is still to be written, and Python not complain of that when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # nobody reads what is still to be written: Python must not complain when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def number(value: float) -> str:
@@ -120,10 +118,10 @@ class Table:
         for place in range(max(map(len, (self.headings, *self.rows)))):
             grid.add_column(overflow="fold")
             if self.headings:
-                grid.columns[place].header = _safe_text(self.headings[place])
+                grid.columns[place].header = safe_text(self.headings[place])
                 grid.columns[place].justify = "right" if place >= self.names else "left"
         for row in self.rows:
-            grid.add_row(*map(_safe_text, row))
+            grid.add_row(*map(safe_text, row))
         return grid
 
 
@@ -138,11 +136,7 @@ class View(tuple[Table, ...]):
 
 def _line(text: str | Text, style: str = "") -> RenderableType:
     """A line of its own, folded where it is too long."""
-    return Padding(_safe_text(text, style), (0, 1), expand=False)
-
-
-def _safe_text(text: str | Text, style: str = "") -> Text:
-    return text if isinstance(text, Text) else safe_text(text, style=style)
+    return Padding(safe_text(text, style=style), (0, 1), expand=False)
 
 
 def as_html(view: Table | View) -> str:
@@ -173,17 +167,13 @@ def escaped(text: str) -> str:
 
 def as_markdown(table: Table) -> str:
     """The table for GitHub, its notes as a block; all but headings and numbers is code."""
-    parts = [_markdown_rows(table)] if table.headings else []
-    parts += [markdown_block(map(str, table.notes))] if table.notes else []
-    return "\n\n".join(parts)
-
-
-def _markdown_rows(table: Table) -> str:
     rule = ["---", *["--:" if table.names == 1 else "---"] * (len(table.headings) - 1)]
     cells = [[_markdown_cell(str(cell)) for cell in row] for row in table.rows[:_MOST_ROWS]]
-    lines = [f"| {' | '.join(row)} |" for row in (table.headings, rule, *cells)]
+    lines = [f"| {' | '.join(row)} |" for row in (table.headings, rule, *cells) if table.headings]
     left_out = len(table.rows) - _MOST_ROWS
-    return "\n".join([*lines, *([f"\nand {left_out:,} more"] if left_out > 0 else [])])
+    parts = ["\n".join(lines), f"and {left_out:,} more" if left_out > 0 else ""]
+    parts += [markdown_block(map(str, table.notes))] if table.notes else []
+    return "\n\n".join(filter(None, parts))
 
 
 def markdown_block(lines: Iterable[str]) -> str:

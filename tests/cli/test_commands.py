@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from localjudge import ScriptedEngine, evaluate
-from localjudge.cli.main import main
-from tests.cli.conftest import suite_here
+from tests.cli.conftest import called, suite_here
 
 
 @pytest.fixture(scope="module")
@@ -25,10 +24,8 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def output(capfd: pytest.CaptureFixture[str], *arguments: str) -> str:
-    with pytest.raises(SystemExit) as ended:
-        main(arguments)
-    printed, errors = capfd.readouterr()
-    assert (ended.value.code, errors) == (0, "")
+    code, printed, errors = called(capfd, *arguments)
+    assert (code, errors) == (0, "")
     return printed
 
 

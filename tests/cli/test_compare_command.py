@@ -38,20 +38,3 @@ def test_json_holds_the_whole_comparison(runs: tuple[Path, Path], capfd: pytest.
     assert found["metrics"]["context_recall"]["scores"]["difference"] == 0.25
     assert found["metrics"]["context_recall"]["moved"] == []
     assert [change["ingredient"] for change in found["judge_changes"]] == ["engine.script_sha256"]
-
-
-def test_runs_that_share_nothing_are_a_usage_error(
-    runs: tuple[Path, Path], scripted_run: ScriptedRun, capfd: pytest.CaptureFixture[str]
-) -> None:
-    other = scripted_run("other", [{"id": "z", "reference": "Else.", "retrieved_contexts": ["c"]}], {})
-    code, output, errors = called(capfd, "compare", runs[0], other.directory)
-    assert (code, output) == (1, "")
-    assert "cannot be compared: the runs have no sample in common" in errors
-
-
-def test_a_directory_without_a_run_is_a_usage_error(
-    runs: tuple[Path, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    code, output, errors = called(capfd, "compare", runs[0], tmp_path)
-    assert (code, output) == (1, "")
-    assert "holds no run" in errors

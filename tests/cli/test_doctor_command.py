@@ -112,16 +112,6 @@ def test_what_is_required_and_not_there_is_exit_code_1(tmp_path: Path, capfd: py
     assert json.loads(output)["judge"]["examined"] == "fit for: nothing (doctor, 96 items)"
 
 
-def test_few_items_and_none_decide_nothing(capfd: pytest.CaptureFixture[str]) -> None:
-    """13 items are two passages of twelve."""
-    code, checks, _ = diagnosed(capfd, "--injections", "0", "--probes", "13")
-    assert (code, checks["probes"]["figures"]["items"]) == (0, 24)
-    assert checks["admission"]["found"].startswith("undecided: 2 passages are too few")
-    code, checks, not_made = diagnosed(capfd, "--injections", "0", "--probes", "0", "--require", "ranking")
-    assert (code, not_made) == (1, ["probes", "injections"])
-    assert checks["admission"]["found"] == "undecided: no items were asked"
-
-
 def test_random_weights_guess_and_that_is_a_failure(random_gguf: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Two of the tokens carry a verdict; a model that has learnt nothing gives them what it gives to any.
 
@@ -185,14 +175,6 @@ def test_a_window_that_holds_no_prompt_is_a_failed_check(random_gguf: Path, capf
     assert not_made == ["asked again", "plain cases", "probes", "injections", "speed", "admission"]
 
 
-def test_tokens_that_decode_to_another_text_are_a_failed_check(
-    random_gguf: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(LlamaCppEngine, "read_back", lambda _engine, _request: "something else")
-    code, checks, _ = diagnosed(capfd, "--judge", random_gguf)
-    assert (code, checks["prompts"]["status"]) == (1, "failed")
-
-
 def test_a_wording_that_is_none_is_a_failed_check(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Found out before the model is loaded."""
     wording = tmp_path / "own.toml"
@@ -239,27 +221,6 @@ def named(output: str) -> list[str]:
     return re.findall(r"^ (?:ok|warning|failed) +(\w+(?: \w+)?)  ", output, flags=re.MULTILINE)
 
 
-def test_an_interrupted_doctor_begins_anew(
-    random_gguf: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What was found is on the screen."""
-
-    def interrupted(*_: object) -> Iterator[tuple[int, Answer | NoAnswer]]:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(LlamaCppEngine, "answers", interrupted)
-    code, output, errors = doctor(capfd, "--judge", random_gguf, "--quiet")
-    assert (code, named(output)) == (4, [*OF_THE_MACHINE, *OF_THE_JUDGE[:-1]])
-    assert errors == "localjudge: interrupted\n  hint: run the same command again: it begins anew\n"
-
-
-def test_the_number_of_attempts_can_be_named(capfd: pytest.CaptureFixture[str]) -> None:
-    _, checks, _ = diagnosed(capfd, "--injections", "20", "--probes", "0")
-    assert checks["injections"]["found"].endswith("20 of 324 attempts were made, as asked for")
-    assert (checks["injections"]["figures"]["attempts"], checks["injections"]["figures"]["of"]) == (20, 324)
-    assert checks["speed"]["figures"]["verdicts"] == 16 + 7 + 20
-
-
 class Told(Silence):
     """Notes what a progress is told: how many questions each phase expects, and how many were answered."""
 
@@ -295,20 +256,6 @@ def test_each_phase_is_named_with_the_questions_that_it_takes() -> None:
         "injections": 7 + 20,
     }
     assert told.answered == sum(told.expected.values())
-
-
-def test_a_judge_that_guesses_is_put_to_no_injection(random_gguf: Path) -> None:
-    """Random weights fail the plain cases: neither items nor attempts are asked."""
-    told = Told()
-    assert examine(str(random_gguf), progress=told, threads=1).result == "failed"
-    others = {"reasons before": 4, "reasons after": 4, "joint answers": 3}
-    assert told.expected == {"prompts": 0, "answers": 4, "asked again": 12, "plain cases": 16, **others}
-
-
-def test_an_option_that_cannot_be_is_a_usage_error(capfd: pytest.CaptureFixture[str]) -> None:
-    code, output, errors = called(capfd, "doctor", "--threads", "0")
-    assert (code, output) == (1, "")
-    assert "--threads must be at least 1, got 0" in errors
 
 
 @pytest.mark.parametrize("given", ["some", "-1", "1.5", ""])

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from localjudge.cli.main import main
 from localjudge.doctor.judgement import attempts
 from localjudge.progress import Silence
 from localjudge.run import judges
 from localjudge.run.loop import answers_in_order
 from localjudge.run.settings import RunSettings
+from tests.cli.conftest import called
 
 NAME = "smollm2-135m-instruct-q4_1.gguf"
 pytestmark = pytest.mark.slow
@@ -35,11 +35,10 @@ def smollm2() -> str:
 
 def test_a_judge_at_chance_level_has_failed(smollm2: str, capfd: pytest.CaptureFixture[str]) -> None:
     """It gets half of the obvious cases right, as a coin does; exit code 1, so that `doctor && run` does not run."""
-    with pytest.raises(SystemExit) as ended:
-        main(["doctor", "--judge", smollm2, "--json", "--quiet"])
-    found = json.loads(capfd.readouterr().out)
+    code, output, _ = called(capfd, "doctor", "--judge", smollm2, "--json", "--quiet")
+    found = json.loads(output)
     checks = {check["name"]: check for check in found["checks"]}
-    assert (ended.value.code, found["result"]) == (1, "failed")
+    assert (code, found["result"]) == (1, "failed")
     assert {name for name, check in checks.items() if check["status"] == "failed"} == {"plain cases", "admission"}
     assert checks["plain cases"]["figures"]["right"] < 12
     assert found["not_made"] == ["probes", "injections"]

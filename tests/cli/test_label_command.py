@@ -77,16 +77,6 @@ def test_keys_of_a_pipe_label_and_the_same_command_goes_on(
     assert "p_yes" not in output
 
 
-def test_undo_at_the_beginning_and_quit_at_once(
-    run: Run, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pressed(monkeypatch, "uq1")
-    code, output, _ = called(capfd, "label", "run", "--terminal", "--sample", "2", "--out", "mine.jsonl")
-    assert code == 0
-    assert "there is nothing to undo" in output
-    assert humans(Path("mine.jsonl")) == [None, None]
-
-
 def test_a_persons_sheet_cannot_act_on_the_terminal(
     run: Run, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

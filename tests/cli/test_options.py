@@ -89,11 +89,6 @@ def test_a_value_arrives_as_the_field_takes_it(name: str, arguments: list[str], 
     assert getattr(checked({name: eval(printed)}), name) == value
 
 
-def test_a_bound_is_told() -> None:
-    assert "From 0 to 1." in str(OPTIONS["threshold"].help)
-    assert "At least 1." in str(OPTIONS["threads"].help)
-
-
 def test_a_shell_can_complete_options() -> None:
     """As bash asks: all words, and which of them is being typed."""
     asked = {"_LOCALJUDGE_COMPLETE": "bash_complete", "COMP_WORDS": "localjudge run --ju", "COMP_CWORD": "2"}

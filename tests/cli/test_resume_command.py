@@ -9,15 +9,23 @@ from typing import Any
 import pytest
 
 from localjudge import Run, RunDirectoryError, ScriptedEngine, evaluate
-from localjudge.cli.main import main
 from localjudge.cli.options import resume_command
 from localjudge.cli.run import run_command
 from localjudge.record.manifest import Manifest
 from localjudge.run.settings import RunSettings
+from tests.cli.conftest import called
 
 ROW = {"nr": "a", "retrieved_contexts": ["It rains in Rome."], "gold answer": "It rains. It is red.", "topic": "x"}
 
 MakeManifest = Callable[..., Manifest]
+NO_OPTION: list[dict[str, Any]] = [
+    {"batching": True},
+    {"abbreviations": ["Abb"]},
+    {"criteria": [{"name": "kind"}]},
+    {"profile": {"path": "p", "files": {}}},
+    {"prompts": [{"file": "p", "text": "t"}]},
+]
+"""One that was taken out, and those of which the manifest holds the words and not the file."""
 
 
 @pytest.fixture
@@ -50,34 +58,22 @@ def test_settings_that_are_not_as_by_default_are_named(manifest: MakeManifest) -
 
 
 @pytest.mark.parametrize(
-    "words",
-    [
-        {"batching": True},
-        {"abbreviations": ["Abb"]},
-        {"criteria": [{"name": "kind"}]},
-        {"profile": {"path": "p", "files": {}}},
-        {"prompts": [{"file": "p", "text": "t"}]},
-    ],
-)
-def test_no_command_is_advised_that_lacks_a_setting(manifest: MakeManifest, words: dict[str, Any]) -> None:
-    """One that was taken out, or of which the manifest holds the words and not the file."""
-    assert resume_command(Path("x"), manifest(settings={"threshold": 0.5, **words})) is None
-
-
-@pytest.mark.parametrize(
     "environment",
     [
+        *({"settings": {"threshold": 0.5, **words}} for words in NO_OPTION),
         {"judge": "http://203.0.113.5:8080"},
         {"settings": {"allow_host": ["203.0.113.5"]}},
         {"settings": {"ray": "203.0.113.5:6379"}},
         {"settings": {"markdown": "/home/user/.bashrc"}},
         {"settings": {"suite": "theirs.toml"}},
+        {"judge": None},
+        {"sources": ["rows"]},
+        {"sources": []},
+        {"sources": ["a\x1b[2J"]},
     ],
 )
-def test_what_could_send_or_write_elsewhere_is_not_recommended(
-    manifest: MakeManifest, environment: dict[str, Any]
-) -> None:
-    """The manifest may be a stranger's, and whoever is told a command copies it."""
+def test_no_command_is_advised(manifest: MakeManifest, environment: dict[str, Any]) -> None:
+    """That lacks a setting, that could send or write elsewhere, that no command began, or that acts on the terminal."""
     assert resume_command(Path("x"), manifest(**environment)) is None
 
 
@@ -95,14 +91,6 @@ def test_what_is_named_is_an_option_of_the_command(manifest: MakeManifest) -> No
         assert {word for word in words if word.startswith("--")} <= options | {"--"}
 
 
-@pytest.mark.parametrize(
-    "environment", [{"judge": None}, {"sources": ["rows"]}, {"sources": []}, {"sources": ["a\x1b[2J"]}]
-)
-def test_what_no_command_began_has_none(manifest: MakeManifest, environment: dict[str, Any]) -> None:
-    """An engine or rows of Python code; and nothing that would act on the terminal is printed to be copied."""
-    assert resume_command(Path("x"), manifest(**environment)) is None
-
-
 @pytest.mark.engine
 def test_the_command_goes_on_with_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -113,17 +101,17 @@ def test_the_command_goes_on_with_the_run(
     given = (
         'run "my data.jsonl" --out mine --map id=nr --map "reference=gold answer" --threshold 0.4 --cluster-by topic'
     )
-    assert exit_code(*shlex.split(given), "--metrics", "context_recall", "--quiet") == 0
+    assert called(capfd, *shlex.split(given), "--metrics", "context_recall", "--quiet")[0] == 0
     summary = Path("mine/summary.json").read_bytes()
     Path("mine/summary.json").unlink()
-    capfd.readouterr()
-    assert exit_code("show", "mine") == 1
-    said, hint = capfd.readouterr().err.splitlines()
+    code, _, errors = called(capfd, "show", "mine")
+    said, hint = errors.splitlines()
+    assert code == 1
     assert said == "localjudge: the run in mine has no finished sample yet"
     words = shlex.split(hint.removeprefix("  hint: go on with it: "))
     assert words[0] == "localjudge"
-    assert exit_code(*words[1:]) == 0
-    assert "asked 0 verdicts" in capfd.readouterr().err
+    code, _, errors = called(capfd, *words[1:])
+    assert (code, "asked 0 verdicts" in errors) == (0, True)
     assert Path("mine/summary.json").read_bytes() == summary
 
 
@@ -133,9 +121,3 @@ def test_a_run_of_python_code_says_to_call_it_again(tmp_path: Path) -> None:
     (tmp_path / "summary.json").unlink()
     with pytest.raises(RunDirectoryError, match=r"is not finished\n.*run the command that began it again"):
         Run.open(tmp_path)
-
-
-def exit_code(*arguments: str) -> object:
-    with pytest.raises(SystemExit) as ended:
-        main(list(arguments))
-    return ended.value.code

@@ -139,22 +139,6 @@ def test_a_run_with_an_engine_of_one_s_own_needs_a_judge(tmp_path: Path, capfd: 
     assert "does not say which judge it was made with" in errors
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--judge", "no-such-judge"), "no-such-judge"),
-        (("--judge", "a", "--judge", "b"), "--judge was given twice"),
-        (("--threads", "0"), "--threads must be at least 1"),
-        (("--sample", "0"), "x>=1"),
-    ],
-)
-def test_what_cannot_be_is_a_usage_error(
-    directory: Path, capfd: pytest.CaptureFixture[str], arguments: tuple[str, ...], message: str
-) -> None:
-    code, output, errors = called(capfd, "verify", directory, *arguments)
-    assert (code, output, message in errors) == (1, "", True)
-
-
 def with_judge(directory: Path, **card: Any) -> None:
     """Another judge in summary.json."""
     path = directory / "summary.json"

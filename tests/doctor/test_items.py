@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from localjudge.doctor import probes as probe_set
-from localjudge.doctor.probes import Passage, Probe, passages, probe_tasks, probes, rearranged, replace_once
+from localjudge.doctor.probes import Probe, passages, probe_tasks, probes, rearranged, replace_once
 from localjudge.stats.agreement import roc_auc
 from localjudge.types import Attribution, Relevance, Task
 
-HOLDING = ("copied", "paraphrase", "combination", "inference")
 CHANGED = ("number", "name", "negation")
 
 
@@ -84,13 +83,6 @@ def test_a_minimal_pair_differs_in_one_place() -> None:
         assert len(new.split()) <= 12
 
 
-def test_what_is_changed_as_a_number_is_one() -> None:
-    numbers = r"(?i)\d|\b(two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|twice|decades?)\b"
-    for passage in passages():
-        if passage.number:
-            assert all(re.search(numbers, piece) for piece in passage.number[1:]), passage.title
-
-
 def test_what_is_exchanged_occurs_once() -> None:
     assert replace_once("two of three", "three", "four") == "two of four"
     for text in ("none", "two and two"):
@@ -161,9 +153,3 @@ def test_an_arrangement_shows_the_same_evidence() -> None:
 def test_arranged_statements_hold_as_often_as_not() -> None:
     labels = {(item.passage, item.task.unit.span.text): item.answer for item in attribution(probes())}
     assert sum(labels[one.passage, one.before.unit.span.text] for one in rearranged()) == len(rearranged()) / 2
-
-
-def test_a_field_that_is_not_known_is_refused() -> None:
-    table = passages()[0].model_dump()
-    with pytest.raises(ValueError, match="Extra inputs"):
-        Passage.model_validate({**table, "rumour": "x"})

@@ -107,8 +107,7 @@ def test_so_few_right_as_a_coin_gets_are_a_failure(wrong: int, status: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("always", "sides"),
-    [(1.0, "8 of 8 that hold, 0 of 8 that do not"), (0.0, "0 of 8 that hold, 8 of 8 that do not")],
+    ("always", "sides"), [(1.0, "8 of 8 that hold, 0 of 8 that do not"), (0.0, "0 of 8 that hold, 8 of 8 that do not")]
 )
 def test_a_judge_that_says_the_same_to_all_fails_and_shows_on_which_side_it_is_wrong(always: float, sides: str) -> None:
     """All of one half is 8 of 16, which is what a coin gets."""

@@ -41,15 +41,6 @@ def test_a_difference_that_can_be_told_is_said_in_words(scripted_run: ScriptedRu
     assert "context_recall: one verdict a sample: McNemar's test gives p = 1.91e-06" in lines
 
 
-def test_what_so_many_samples_could_have_shown_is_said(scripted_run: ScriptedRun) -> None:
-    run = scripted_run("run", one_each(100), {})
-    comparison = compare(run, run)
-    scores = comparison.metrics["context_recall"].scores
-    assert scores is not None
-    smallest = f"with 100 samples, differences of {scores.smallest_detectable:.3f} or more can be detected"
-    assert f"context_recall: not significant; {smallest}" in lines_of(comparison_view(comparison))
-
-
 def test_moved_samples_show_the_units_that_moved_ten_at_most(scripted_run: ScriptedRun) -> None:
     rows = [row("a", "A one.", "A two.")]
     old, new = scripted_run("old", rows, {"A one.": 0.25}), scripted_run("new", [{**rows[0], "id": "b"}], {})

@@ -19,6 +19,7 @@ from localjudge.report.ci import run_markdown, unfinished_markdown
 from localjudge.report.html_page import overview
 from localjudge.report.tables import comparison_lines
 from localjudge.words import printable
+from tests.cli.conftest import called
 
 ScriptedRun = Callable[..., Run]
 HOSTILE = (
@@ -156,12 +157,9 @@ def test_the_command_writes_it_and_leaves_none_of_an_earlier_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """A run that stops at its data leaves the file that says so."""
-    from localjudge.cli.main import main
-
     monkeypatch.chdir(tmp_path)
     Path("ci.md").write_text("## localjudge: all gates passed (1)\n")
-    with pytest.raises(SystemExit) as ended:
-        main(["run", "nothing.jsonl", "--markdown", "ci.md"])
-    assert ended.value.code == 1
+    code, _, errors = called(capfd, "run", "nothing.jsonl", "--markdown", "ci.md")
+    assert code == 1
     assert Path("ci.md").read_text() == unfinished_markdown()
-    assert not re.search("markdown", capfd.readouterr().err)
+    assert "markdown" not in errors

@@ -160,13 +160,6 @@ def test_the_script_makes_no_markup_of_strings_and_reaches_for_no_network(run: R
     assert not [word for word in words if word in script]
 
 
-def test_every_file_beside_the_modules_stands_in_the_page_once(run: Run) -> None:
-    text = html(run)
-    files = [file for file in Path(html_page.__file__).with_name("page").iterdir() if file.suffix in {".css", ".js"}]
-    assert len(files) == 8
-    assert [text.count(file.read_text(encoding="utf-8")) for file in files] == [1] * 8
-
-
 def test_the_same_run_gives_the_same_bytes_wherever_it_lies_for_its_owner_alone(run: Run, tmp_path: Path) -> None:
     shutil.copytree(run.directory, tmp_path / "copy")
     first = write_report(run).read_bytes()

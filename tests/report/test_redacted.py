@@ -328,7 +328,6 @@ def test_a_salt_that_is_a_link_is_not_followed(run: Run, tmp_path: Path) -> None
     [
         ("redact", "RUN", "--out", "a\\b"),
         ("redact", "RUN", "--salt", "salt.key", "--keep-ids"),
-        ("verify", "RUN", "--salt", "salt.key"),
     ],
 )
 def test_what_does_not_go_together(run: Run, arguments: tuple[str, ...], capfd: pytest.CaptureFixture[str]) -> None:

@@ -11,7 +11,7 @@ import pytest
 from localjudge import Run, ScriptedEngine, evaluate
 from localjudge.errors import RunDirectoryError, UsageError
 from localjudge.report import export as module
-from localjudge.report.export import Added, Rows, exported
+from localjudge.report.export import Added, Format, Rows, exported
 
 BOTH = Added(texts=True, columns=True)
 ROWS: list[dict[str, Any]] = [
@@ -83,9 +83,10 @@ def test_a_parquet_column_is_of_one_kind(run: Run) -> None:
     assert found[0]["retrieved_contexts"] == ["It rains.", "So."]
 
 
-def test_formats_of_ragas_have_their_own_columns(run: Run) -> None:
-    with pytest.raises(UsageError, match="ragas-csv has the columns that ragas has"):
-        exported(run, "ragas-csv", "scores", Added(texts=True))
+@pytest.mark.parametrize("tool", ["ragas", "inspect"])
+def test_formats_of_a_tool_have_its_own_columns(run: Run, tool: Format) -> None:
+    with pytest.raises(UsageError, match=f"{tool} has the columns that {tool} has"):
+        exported(run, tool, "scores", Added(texts=True))
 
 
 def test_too_many_columns_are_refused(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
